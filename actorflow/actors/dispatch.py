@@ -1,0 +1,164 @@
+"""The ready ring and the pump that drains it: how every actor of a process gets its turn.
+
+No actor has a task of its own while it has nothing to wait for. Whoever can take a turn stands in
+one ring, as (actor, turn); the pump, one `call_soon` callback, takes entries in order for at most
+`budget_s`, then gives the event loop back and comes again. Matching happens before the ring
+(`actors.matching`), so that for a node only complete firings enter it; an actor with a queued
+mailbox enters once and takes several messages a turn.
+
+The budget is time and not a count: 4096 kernels of 40 µs would hold the loop for 164 ms.
+
+Source: the structure measured at 1-4 M messages/s against 0.25 M for a mailbox object and a
+frozen token per message.
+"""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable, MutableSequence
+from contextvars import Context, copy_context
+from typing import Any, Protocol
+
+from actorflow.clock import Clock
+from actorflow.trace import Instrument
+
+_BATCH = 16  # entries between two looks at the clock; a look costs about 60 ns
+
+
+class Turn(Protocol):
+    """What an entry of the ring is about: for a node, the tag; for the others, `ALWAYS`."""
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why the turn must not be taken any more; None while it may."""
+        ...
+
+
+class Runnable(Protocol):
+    """Whoever can stand in the ring."""
+
+    @property
+    def fire(self) -> Callable[[Any], None]:
+        """Takes the turn. Plain: never suspends."""
+        ...
+
+    def fail(self, turn: Any, error: BaseException) -> None:
+        """Hears that `fire(turn)` raised `error`."""
+        ...
+
+
+class _Always:
+    """The turn of an actor with a queued mailbox: nothing can abort it."""
+
+    __slots__ = ()
+    error = None
+
+    def __repr__(self) -> str:
+        return "ALWAYS"
+
+
+ALWAYS = _Always()
+
+Pick = Callable[[MutableSequence[tuple[Any, Any]]], tuple[Any, Any]]
+"""Removes and returns the entry whose turn it is; a simulation hands in its chooser."""
+
+
+class Dispatch:
+    """The ring of one event loop.
+
+    INVARIANT: `scheduled` is true exactly when a pump is on its way or running.
+    """
+
+    __slots__ = ("_context", "_loop", "_now", "budget_s", "instrument", "pick", "pumping", "ring", "scheduled", "turns")
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        clock: Clock,
+        *,
+        budget_s: float = 0.001,
+        pick: Pick | None = None,
+        instrument: Instrument | None = None,
+    ) -> None:
+        self.ring: deque[tuple[Any, Any]] = deque()
+        self.budget_s = budget_s
+        self.pick = pick
+        self.instrument = instrument
+        self.scheduled = False
+        self.pumping = False
+        self.turns = 0
+        self._loop = loop
+        self._now = clock.now
+        self._context: Context = copy_context()
+
+    def push(self, actor: Runnable, turn: Turn) -> None:
+        """Puts the actor at the end of the ring. Hot callers append to `ring` themselves."""
+        self.ring.append((actor, turn))
+        if not self.scheduled:
+            self.schedule()
+
+    def schedule(self) -> None:
+        """Asks the loop for a pump; call it after an append when `scheduled` is false."""
+        self.scheduled = True
+        self._loop.call_soon(self.pump, context=self._context)
+
+    def pump(self) -> None:
+        """Gives turns until the ring is empty or the budget is spent."""
+        if self.pick is not None or self.instrument is not None:
+            self._pump_observed()
+            return
+        ring = self.ring
+        pop = ring.popleft
+        now = self._now
+        end = now() + self.budget_s
+        batch = range(_BATCH)
+        actor: Any = None
+        turn: Any = None
+        self.pumping = True
+        try:
+            while ring:
+                try:
+                    for _ in batch:
+                        actor, turn = pop()
+                        if turn.error is None:
+                            actor.fire(turn)
+                        if not ring:
+                            break
+                except Exception as error:  # noqa: BLE001  the actor's own fail decides
+                    actor.fail(turn, error)
+                self.turns += _BATCH
+                if now() >= end:
+                    break
+        finally:
+            self._rest()
+
+    def _pump_observed(self) -> None:
+        """The same, one entry at a time, for a chooser or an instrument."""
+        end = self._now() + self.budget_s
+        self.pumping = True
+        try:
+            while self.ring:
+                actor, turn = self.ring.popleft() if self.pick is None else self.pick(self.ring)
+                self.turns += 1
+                if turn.error is not None:
+                    continue
+                if self.instrument is not None:
+                    self.instrument.firing(actor, turn)
+                try:
+                    actor.fire(turn)
+                except Exception as error:  # noqa: BLE001  the actor's own fail decides
+                    if self.instrument is not None:
+                        self.instrument.failed(actor, turn, error)
+                    actor.fail(turn, error)
+                if self._now() >= end:
+                    break
+        finally:
+            self._rest()
+
+    def _rest(self) -> None:
+        self.pumping = False
+        if self.ring:
+            self._loop.call_soon(self.pump, context=self._context)
+        else:
+            self.scheduled = False

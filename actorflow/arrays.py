@@ -1,0 +1,84 @@
+"""Arrays on either device: dtypes, snapshots, and the little that carriers of values may do.
+
+Everything above this module treats an array as a value. This is the one place, beside the
+kernels, that knows numpy, so that actors never compute by accident.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Array = Any
+"""A numpy or cupy array, or a numpy scalar (what 0-d arithmetic returns)."""
+
+DType = np.dtype[Any]
+
+NAMES: tuple[str, ...] = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+"""The dtypes a tensor may have, by name."""
+
+_BY_NAME: dict[str, DType] = {
+    name: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name in NAMES
+}
+
+
+def as_dtype(dtype: Any) -> DType:
+    """Returns the numpy dtype named or meant by `dtype`.
+
+    Raises:
+        TypeError: when no tensor may have that dtype; the message lists those that it may.
+    """
+    if isinstance(dtype, str) and dtype in _BY_NAME:
+        return _BY_NAME[dtype]
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is None or found.name not in _BY_NAME:
+        message = f"no tensor has dtype {dtype!r}; the dtypes are {', '.join(NAMES)}"
+        raise TypeError(message)
+    return _BY_NAME[found.name]
+
+
+def is_floating(dtype: DType) -> bool:
+    """Tells whether `dtype` is a real floating type, bfloat16 included."""
+    return dtype.kind == "f" or dtype.name == "bfloat16"
+
+
+def is_differentiable(dtype: DType) -> bool:
+    """Tells whether a gradient can flow through values of `dtype`."""
+    return is_floating(dtype) or dtype.kind == "c"
+
+
+def as_array(value: Any, dtype: DType | None = None) -> Array:
+    """Returns `value` as an array without a copy where it already is one."""
+    return np.asarray(value, dtype)
+
+
+def frozen_copy(value: Any) -> Array:
+    """Returns a private, read-only copy of `value`, in C order."""
+    copy = np.array(value, order="C")
+    copy.flags.writeable = False
+    return copy
+
+
+def frozen(value: Array) -> Array:
+    """Marks an array that the caller owns read-only and returns it; scalars already are."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return value
+
+
+def plus(value: Array, delta: Array) -> Array:
+    """Returns the read-only sum, in the dtype of `value`; allocates it."""
+    return frozen(np.add(value, delta, dtype=value.dtype, casting="same_kind"))
+
+
+def nbytes(value: Any) -> int:
+    """Returns the size of an array in bytes, 0 for what has no size."""
+    return int(getattr(value, "nbytes", 0))

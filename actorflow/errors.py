@@ -1,0 +1,164 @@
+"""The failures actorflow reports, and where in the graph they happened.
+
+Every error answers three questions in this order: what happened, where, and what to try.
+The answers are plain strings, so that an error raised on a worker crosses the wire
+unchanged and reads the same at the session that asked for the step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """A place in a running graph; unknown coordinates stay None."""
+
+    node: str | None = None
+    op: str | None = None
+    port: str | None = None
+    step: int | None = None
+    frame: str | None = None
+    device: str | None = None
+    actor: str | None = None
+    defined_at: str | None = None
+
+    def __str__(self) -> str:
+        """Names only the coordinates that are known, widest last."""
+        return ", ".join(
+            f"{f.name.replace('_', ' ')} {value}"
+            for f in fields(self)
+            if (value := getattr(self, f.name)) is not None
+        )
+
+
+class ActorflowError(Exception):
+    """Base of everything actorflow raises on purpose.
+
+    Attributes:
+        what: One sentence: the rule that was broken and the values that broke it.
+        where: The place in the graph, as far as the raiser knows it.
+        hint: The next thing to try, or None when there is no honest advice.
+    """
+
+    def __init__(self, what: str, *, where: Where | None = None, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """One line for what, one for where, one for the hint."""
+        lines = [self.what]
+        if self.where is not None:
+            lines.append(f"  where: {self.where}")
+        if self.hint is not None:
+            lines.append(f"  try:   {self.hint}")
+        return "\n".join(lines)
+
+    def at(self, where: Where) -> Self:
+        """Returns the same error placed at `where`, unless it already has a place.
+
+        Inner code raises without a place; the first caller that knows the node adds it. The
+        cause and the notes travel with it.
+        """
+        if self.where is not None:
+            return self
+        placed = type(self)(self.what, where=where, hint=self.hint)
+        placed.__cause__ = self.__cause__
+        for note in getattr(self, "__notes__", ()):
+            placed.add_note(note)
+        return placed
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keeps the keyword-only parts when an error is copied between processes."""
+        return _rebuild, (type(self), self.what, self.where, self.hint)
+
+
+def _rebuild(kind: type[ActorflowError], what: str, where: Where | None, hint: str | None) -> ActorflowError:
+    return kind(what, where=where, hint=hint)
+
+
+class SpecError(ActorflowError):
+    """Shapes or dtypes that do not fit together; found while the graph is built."""
+
+
+class GraphError(ActorflowError):
+    """A graph that cannot mean anything: unknown name, foreign tensor, cycle, missing rule."""
+
+
+class GradientError(GraphError):
+    """A path that cannot be differentiated."""
+
+
+class FeedError(ActorflowError):
+    """A fed value that does not fit its placeholder, or a feed that is missing or unknown."""
+
+
+class FetchError(ActorflowError):
+    """A fetch that is not in the session's graph or cannot be computed."""
+
+
+class PlacementError(ActorflowError):
+    """A device that does not exist, or a kernel that it does not have."""
+
+
+class KernelError(ActorflowError):
+    """A kernel raised; the original exception is the cause."""
+
+
+class NumericError(KernelError):
+    """A tensor holds NaN or infinity where it must not."""
+
+
+class StateError(ActorflowError):
+    """A stateful resource cannot do what was asked."""
+
+
+class UninitialisedError(StateError):
+    """A variable was read before anything was assigned to it."""
+
+
+class QueueClosed(StateError):
+    """An enqueue on a closed queue, or one that was pending when the queue was closed."""
+
+
+class OutOfRange(StateError):
+    """A closed queue has too few elements left for a dequeue."""
+
+
+class StepAborted(ActorflowError):
+    """A step ended for a reason outside it; the reason is the cause."""
+
+
+class SessionClosed(ActorflowError):
+    """The session is not open."""
+
+
+class ActorError(ActorflowError):
+    """Something went wrong between actors."""
+
+
+class ActorDied(ActorError):
+    """The actor stopped before it could answer."""
+
+
+class HandlerError(ActorError):
+    """A handler raised; the original exception is the cause."""
+
+
+class MailboxFull(ActorError):
+    """Actors that tell each other in a ring make more messages than their mailboxes can hold."""
+
+
+class AskCycle(ActorError):
+    """Actors wait for each other in a ring; no one could ever answer."""
+
+
+class DeadlinePassed(ActorError):
+    """An ask or a step did not end before its deadline."""
+
+
+class InternalError(ActorflowError):
+    """An invariant of actorflow itself broke: please report it with the message."""

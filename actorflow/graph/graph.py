@@ -1,0 +1,190 @@
+"""A graph: frozen nodes that are only ever added, tables beside them, and scopes while building.
+
+Nodes hold plain data. What is too large or not data lies out of line: arrays in `constants`,
+stateful resources by name in `resources`, Python objects (optimizers, custom gradients) by key in
+`objects`. Since nodes never change and ids grow, a plan made for some fetches stays valid when
+the graph grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
+from typing import Any, Self
+
+from actorflow.arrays import Array
+from actorflow.errors import GraphError
+from actorflow.graph.node import Attr, Node, NodeId, Port
+from actorflow.spec import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class VariableDef:
+    """A variable: mutable state of one spec; `initial` computes its first value."""
+
+    name: str
+    spec: Spec
+    initial: Port | None
+    trainable: bool
+    device: str
+    defined_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDef:
+    """A bounded queue of tuples; `capacity` counts elements, None is no limit."""
+
+    name: str
+    components: tuple[Spec, ...]
+    capacity: int | None
+    device: str
+    defined_at: str
+
+
+Resource = VariableDef | QueueDef
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What the `with` blocks around a constructor say about the nodes that it makes."""
+
+    name: str = ""
+    device: str = ""
+    colocate: str | None = None
+    controls: tuple[NodeId, ...] = ()
+
+
+_current: ContextVar[Graph | None] = ContextVar("actorflow_graph", default=None)
+
+
+class Graph:
+    """What is to be computed. Build inside `with Graph() as g:`; fetch with a Session.
+
+    Args:
+        seed: Where the graph's random ops draw from; the same seed gives the same run.
+    """
+
+    def __init__(self, *, seed: int = 0) -> None:
+        self.seed = seed
+        self.nodes: list[Node] = []
+        self.constants: list[Array] = []
+        self.resources: dict[str, Resource] = {}
+        self.objects: dict[str, Any] = {}
+        self.scope = Scope()
+        self._by_name: dict[str, NodeId] = {}
+        self._counts: dict[str, int] = {}
+        self._tokens: list[Token[Graph | None]] = []
+
+    def __enter__(self) -> Self:
+        self._tokens.append(_current.set(self))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _current.reset(self._tokens.pop())
+
+    def __repr__(self) -> str:
+        return f"<Graph of {len(self.nodes)} nodes, {len(self.resources)} resources, seed {self.seed}>"
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def node(self, name: str | NodeId) -> Node:
+        """Returns the node of that name or id; raises GraphError when there is none."""
+        if isinstance(name, int):
+            return self.nodes[name]
+        found = self._by_name.get(name)
+        if found is None:
+            message = f"the graph has no node named {name!r}"
+            near = [n for n in self._by_name if n.split("/")[-1][:3] == name.split("/")[-1][:3]]
+            raise GraphError(message, hint=f"near it are {', '.join(near[:8])}" if near else None)
+        return self.nodes[found]
+
+    def add(
+        self,
+        op: str,
+        *,
+        name: str,
+        inputs: tuple[Port, ...],
+        attrs: Mapping[str, Attr],
+        outputs: tuple[Spec, ...],
+        defined_at: str,
+        exact_name: bool = False,
+        controls: tuple[NodeId, ...] = (),
+    ) -> Node:
+        """Adds a node under the current scope and returns it.
+
+        Args:
+            name: Wanted name inside the name scope; `_1`, `_2`, … is appended when it is taken.
+            exact_name: Raise GraphError instead of appending.
+        """
+        scope = self.scope
+        node = Node(
+            id=NodeId(len(self.nodes)),
+            name=self.unique(name, exact=exact_name),
+            op=op,
+            inputs=inputs,
+            controls=tuple(dict.fromkeys(scope.controls + controls)),
+            attrs=attrs,
+            outputs=outputs,
+            device=scope.device,
+            colocate=scope.colocate,
+            defined_at=defined_at,
+        )
+        self.nodes.append(node)
+        self._by_name[node.name] = node.id
+        return node
+
+    def unique(self, name: str, *, exact: bool = False) -> str:
+        """Returns `name` inside the scope, made unique among nodes; raises instead when `exact`."""
+        wanted = f"{self.scope.name}{name}"
+        if wanted not in self._by_name:
+            return wanted
+        if exact:
+            taken = self.node(wanted)
+            message = f"names are unique, {wanted!r} is taken by the {taken.op} defined at {taken.defined_at}"
+            raise GraphError(message, hint="choose another name, or open a name scope")
+        while True:
+            n = self._counts[wanted] = self._counts.get(wanted, 0) + 1
+            if (found := f"{wanted}_{n}") not in self._by_name:
+                return found
+
+    def add_constant(self, value: Array) -> int:
+        """Stores a frozen array out of line and returns its index."""
+        self.constants.append(value)
+        return len(self.constants) - 1
+
+    def add_resource(self, resource: Resource) -> None:
+        """Adds a variable or queue; raises GraphError when the name is taken."""
+        taken = self.resources.get(resource.name)
+        if taken is not None:
+            message = f"resource names are unique, {resource.name!r} is taken by the one defined at {taken.defined_at}"
+            raise GraphError(message, hint="choose another name, or open a name scope")
+        self.resources[resource.name] = resource
+
+    def add_object(self, key: str, value: Any) -> str:
+        """Stores a Python object out of line under a fresh key that begins with `key`."""
+        n, found = 0, key
+        while found in self.objects:
+            n += 1
+            found = f"{key}_{n}"
+        self.objects[found] = value
+        return found
+
+    @contextmanager
+    def scoped(self, scope: Scope) -> Iterator[None]:
+        """Makes `scope` current for the length of the block."""
+        before, self.scope = self.scope, scope
+        try:
+            yield
+        finally:
+            self.scope = before
+
+
+def current() -> Graph:
+    """Returns the graph that is being built; raises GraphError when no `with Graph()` is open."""
+    graph = _current.get()
+    if graph is None:
+        raise GraphError("ops are built inside a graph, and none is open", hint="with af.Graph() as g: ...")
+    return graph

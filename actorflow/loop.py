@@ -1,0 +1,28 @@
+"""Runs a main coroutine on the fastest event loop at hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+try:
+    import uvloop
+except ImportError:  # Windows has none
+    uvloop = None  # type: ignore[assignment]
+
+T = TypeVar("T")
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """Returns uvloop's loop where it is installed, asyncio's own elsewhere."""
+    return uvloop.new_event_loop if uvloop is not None else asyncio.new_event_loop
+
+
+def run(main: Coroutine[Any, Any, T], *, debug: bool | None = None) -> T:
+    """Runs `main` to its end on a new loop and returns its result; cancels what is left.
+
+    Ctrl-C cancels `main` and raises KeyboardInterrupt once it has cleaned up.
+    """
+    with asyncio.Runner(debug=debug, loop_factory=loop_factory()) as runner:
+        return runner.run(main)

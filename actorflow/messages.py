@@ -1,0 +1,56 @@
+"""What actors say to each other: tokens, requests and signals. Records only, no behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from actorflow.errors import ActorflowError
+
+
+class _Dead:
+    """The value on an edge whose branch was not taken; compare with `is`, never `==`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "DEAD"
+
+
+DEAD = _Dead()
+
+
+class Reply(Protocol):
+    """Where the answer to a request goes; used exactly once, later calls are ignored."""
+
+    def done(self, value: Any) -> None:
+        """Answers with a value."""
+        ...
+
+    def failed(self, error: BaseException) -> None:
+        """Answers with an error."""
+        ...
+
+
+@dataclass(slots=True)
+class Request:
+    """A message that its receiver must answer through `reply`, now or later.
+
+    The actor model answers it with ActorDied when it cannot be delivered, so that whoever waits
+    is never left waiting. Subclasses add the fields of the question.
+    """
+
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Terminated:
+    """System → watcher, control lane, never lost: the watched actor has stopped.
+
+    Attributes:
+        actor: Address of the actor that stopped.
+        reason: The error that stopped it; None when it was asked to stop.
+    """
+
+    actor: str
+    reason: ActorflowError | BaseException | None

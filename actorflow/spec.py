@@ -1,0 +1,120 @@
+"""What is known about a tensor before it exists: its shape, with unknowns, and its dtype.
+
+`None` in place of a size means "any size", `None` in place of a shape means "any rank". The
+functions here answer what the ops' spec rules ask; they raise without a place, the graph
+builder adds node and source line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from actorflow.arrays import DType, as_dtype
+from actorflow.errors import SpecError
+
+Dim = int | None
+Shape = tuple[Dim, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """Shape and dtype of a tensor; prints as `(None, 784) float32`."""
+
+    shape: Shape
+    dtype: DType
+
+    @property
+    def rank(self) -> int | None:
+        """Number of axes, None when unknown."""
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """Tells whether every size is known."""
+        return self.shape is not None and None not in self.shape
+
+    def fits(self, shape: tuple[int, ...], dtype: DType) -> bool:
+        """Tells whether an array of `shape` and `dtype` is one of those described."""
+        if self.dtype != dtype:
+            return False
+        mine = self.shape
+        if mine is None or mine == shape:
+            return True
+        return len(mine) == len(shape) and all(m is None or m == s for m, s in zip(mine, shape, strict=True))
+
+    def __str__(self) -> str:
+        """Shape and dtype, as users read them in errors."""
+        return f"{show(self.shape)} {self.dtype.name}"
+
+
+def spec(dtype: Any, shape: Iterable[Dim] | None = ()) -> Spec:
+    """Returns the spec with checked sizes; raises SpecError on a negative or non-integer size."""
+    try:
+        found = as_dtype(dtype)
+    except TypeError as error:
+        raise SpecError(str(error)) from None
+    return Spec(check_shape(shape), found)
+
+
+def check_shape(shape: Iterable[Dim] | None) -> Shape:
+    """Returns `shape` as a tuple of ints and Nones, or raises SpecError saying what is wrong."""
+    if shape is None:
+        return None
+    try:
+        dims = tuple(None if d is None else d.__index__() for d in shape)
+    except (TypeError, AttributeError):
+        message = f"a shape is a tuple of sizes, each an integer or None, got {shape!r}"
+        raise SpecError(message) from None
+    if any(d is not None and d < 0 for d in dims):
+        message = f"sizes cannot be negative, got {show(dims)}"
+        raise SpecError(message)
+    return dims
+
+
+def show(shape: Shape) -> str:
+    """Returns the shape as text; an unknown rank reads `(...)`."""
+    return "(...)" if shape is None else str(tuple(shape))
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """Returns the shape that numpy broadcasting gives, as far as it is known.
+
+    An unknown size against 1 stays unknown; against n > 1 it becomes n, since it must be 1 or n.
+
+    Raises:
+        SpecError: when two known sizes can never broadcast; names both shapes.
+    """
+    if any(s is None for s in shapes):
+        return None
+    known = [s for s in shapes if s is not None]
+    out: list[Dim] = []
+    for dims in zip_longest(*(reversed(s) for s in known), fillvalue=1):
+        sizes = {d for d in dims if d is not None and d != 1}
+        if len(sizes) > 1:
+            message = f"shapes must broadcast, got {' and '.join(show(s) for s in known)}"
+            raise SpecError(message, hint="sizes must be equal or 1, counted from the last axis")
+        out.append(sizes.pop() if sizes else (None if None in dims else 1))
+    return tuple(reversed(out))
+
+
+def merge(a: Shape, b: Shape) -> Shape:
+    """Returns what is known when both shapes describe one tensor; raises SpecError if none can."""
+    if a is None or b is None:
+        return b if a is None else a
+    if len(a) != len(b) or any(
+        x is not None and y is not None and x != y for x, y in zip(a, b, strict=False)
+    ):
+        message = f"shapes must agree, got {show(a)} and {show(b)}"
+        raise SpecError(message)
+    return tuple(y if x is None else x for x, y in zip(a, b, strict=True))
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """Returns `axis` counted from the front; raises SpecError when there is no such axis."""
+    if not -rank <= axis < rank:
+        message = f"axis must lie in [{-rank}, {rank}), got {axis}"
+        raise SpecError(message)
+    return axis % rank
