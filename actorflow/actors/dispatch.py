@@ -115,11 +115,12 @@ class Dispatch:
         batch = range(_BATCH)
         actor: Any = None
         turn: Any = None
+        taken = 0
         self.pumping = True
         try:
             while ring:
                 try:
-                    for _ in batch:
+                    for taken in batch:  # noqa: B007  counted below
                         actor, turn = pop()
                         if turn.error is None:
                             actor.fire(turn)
@@ -127,7 +128,7 @@ class Dispatch:
                             break
                 except Exception as error:  # noqa: BLE001  the actor's own fail decides
                     actor.fail(turn, error)
-                self.turns += _BATCH
+                self.turns += taken + 1
                 if now() >= end:
                     break
         finally:
