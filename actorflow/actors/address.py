@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from asyncio import CancelledError, Future
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -42,9 +42,7 @@ class Address(Mailbox, Ref):
     inline: bool
     receive: Callable[[Any], Any]
 
-    def __init__(
-        self, system: ActorSystem, name: str, turn: Any, max_messages: int, max_bytes: int
-    ) -> None:
+    def __init__(self, system: ActorSystem, name: str, turn: Any, max_messages: int, max_bytes: int) -> None:
         super().__init__(max_messages, max_bytes)
         self.system = system
         self.name = name
@@ -212,13 +210,19 @@ class Address(Mailbox, Ref):
             what = f"deadline_s must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
             raise ValueError(what)
         coroutine: Any = None
-        if self.idle and self.inline and system.inline_left > 0 and not system.dispatch.ring and not self.waiters:
+        if (
+            self.idle
+            and self.inline
+            and system.inline_left > 0
+            and not system.dispatch.ring
+            and not self.waiters
+        ):
             # Nobody is ahead, so this is what the pump would do next: 0.6 µs where the ring takes 4.
             system.inline_left -= 1
             self.idle = False
             try:
                 coroutine = result = system.context.run(self.receive, message)
-            except (Exception, CancelledError) as error:  # noqa: BLE001  comes back as the asker is to see it
+            except (Exception, CancelledError) as error:
                 question = self._question(message, deadline_s, None)
                 self.cell.answer_raised(question, error)
                 return question.future.result()
@@ -257,7 +261,14 @@ class Address(Mailbox, Ref):
         system = self.system
         now = system.clock.now()
         question = Ask(
-            message, self._nbytes(message), system.loop.create_future(), self.cell, waiter, now, limit_s, system.accounts
+            message,
+            self._nbytes(message),
+            system.loop.create_future(),
+            self.cell,
+            waiter,
+            now,
+            limit_s,
+            system.accounts,
         )
         system.wheel.add(now + limit_s, question)
         return question

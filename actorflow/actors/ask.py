@@ -51,7 +51,19 @@ class Ask:
     target of the wait-for graph.
     """
 
-    __slots__ = ("accounts", "bucket", "ended", "future", "limit_s", "message", "nbytes", "run", "since", "target", "waiter")
+    __slots__ = (
+        "accounts",
+        "bucket",
+        "ended",
+        "future",
+        "limit_s",
+        "message",
+        "nbytes",
+        "run",
+        "since",
+        "target",
+        "waiter",
+    )
 
     asks = True
 

@@ -164,7 +164,7 @@ class Carrier:
             else:
                 HANDLING.set(self._handling)
                 result = await coroutine
-        except (Exception, CancelledError) as raised:  # noqa: BLE001  the cell's supervisor decides
+        except (Exception, CancelledError) as raised:
             error = raised
         except BaseException as raised:
             self._finish(None, raised)
@@ -194,9 +194,7 @@ def _first_step(coroutine: Coroutine[Any, Any, Any], handling: Handling) -> Any:
 
 
 @types.coroutine
-def _resume(
-    coroutine: Coroutine[Any, Any, Any], yielded: Any, cancelled: bool
-) -> Generator[Any, Any, Any]:
+def _resume(coroutine: Coroutine[Any, Any, Any], yielded: Any, cancelled: bool) -> Generator[Any, Any, Any]:
     """Carries on a coroutine that has already yielded `yielded`."""
     try:
         if cancelled and not (yielded is not None and yielded.cancel()):
@@ -207,7 +205,7 @@ def _resume(
             except GeneratorExit:
                 coroutine.close()
                 raise
-            except BaseException as error:  # noqa: BLE001  the handler's to see
+            except BaseException as error:
                 yielded = coroutine.throw(error)
             else:
                 yielded = coroutine.send(value)

@@ -21,14 +21,14 @@ from actorflow.actors.ask import Ask
 from actorflow.actors.carrier import Carrier
 from actorflow.actors.dispatch import ALWAYS
 from actorflow.actors.mailbox import Sized
-from actorflow.actors.wheel import Timer
-from actorflow.errors import ActorDied, ActorflowError, HandlerError, InternalError, Where
+from actorflow.errors import ActorflowError, HandlerError, InternalError, Where
 from actorflow.messages import Request, Terminated
 
 if TYPE_CHECKING:
     from actorflow.actors.ref import Ref
     from actorflow.actors.supervisor import Parent
     from actorflow.actors.system import ActorSystem
+    from actorflow.actors.wheel import Timer
 
 log = logging.getLogger("actorflow.actors")
 
@@ -148,11 +148,15 @@ class Cell(Address):
                         return
                 else:
                     result = receive(message)
-                    if result is not None and type(result) is CoroutineType and not self._drive(result, message):
+                    if (
+                        result is not None
+                        and type(result) is CoroutineType
+                        and not self._drive(result, message)
+                    ):
                         return
                 if self.attention:
                     break
-        except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
+        except (Exception, CancelledError) as error:
             self._failed(message, error)
         except BaseException as error:
             self.crash(error, message)
@@ -188,7 +192,7 @@ class Cell(Address):
             if type(result) is CoroutineType:
                 self._drive(result, job)
                 return
-        except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
+        except (Exception, CancelledError) as error:
             self._failed(job, error)
         except BaseException as error:
             self.crash(error, job)
@@ -359,7 +363,7 @@ class Cell(Address):
             return
         try:
             self._build()
-        except Exception as error:  # noqa: BLE001  the supervisor decides
+        except Exception as error:
             self.parent.failed(self, self.placed(Hook.START, error), error, told=False)
 
     def stop(self) -> None:

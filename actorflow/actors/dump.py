@@ -66,7 +66,9 @@ class Dump:
     dead_letters: int
 
     def __str__(self) -> str:
-        lines = [f"{self.system}: {len(self.actors)} actors, {len(self.waits)} waits, {self.dead_letters} dead letters"]
+        lines = [
+            f"{self.system}: {len(self.actors)} actors, {len(self.waits)} waits, {self.dead_letters} dead letters"
+        ]
         lines += [f"  {actor}" for actor in self.actors]
         lines += [f"  {wait}" for wait in self.waits]
         return "\n".join([*lines, f"  asks: {self.asks}"])
@@ -78,7 +80,10 @@ def take(system: ActorSystem) -> Dump:
     now = system.clock.now()
     asks = [_wait(edge, now) for edge in system.wheel.entries() if isinstance(edge, Ask) and not edge.void]
     rooms = [
-        _wait(edge, now) for cell in cells for edge in tuple(cell.waiters) if not isinstance(edge, Ask) and not edge.void
+        _wait(edge, now)
+        for cell in cells
+        for edge in tuple(cell.waiters)
+        if not isinstance(edge, Ask) and not edge.void
     ]
     return Dump(
         system.name,

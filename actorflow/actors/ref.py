@@ -81,7 +81,6 @@ class Ref(ABC):
     async def stopped(self) -> BaseException | None:
         """Waits until the actor is dead and returns the reason; None when it was asked to stop."""
 
-
     @abstractmethod
     def watch(self, watcher: Ref) -> None:
         """Sends `watcher` a `Terminated`, once, when this actor is dead; at once if it is already."""

@@ -161,7 +161,9 @@ def failed(
     if len(recent) >= strategy.max_restarts:
         return replace(state, restarts=recent), Escalate()
     restarts = (*recent, now)
-    return replace(state, restarts=restarts), Restart(concerned, strategy.backoff.delay_s(len(restarts), chance))
+    return replace(state, restarts=restarts), Restart(
+        concerned, strategy.backoff.delay_s(len(restarts), chance)
+    )
 
 
 def _concerned(names: tuple[str, ...], kind: Kind, name: str) -> tuple[str, ...]:

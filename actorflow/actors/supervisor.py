@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from actorflow.actors import supervision
 from actorflow.actors.supervision import Children, Escalate, Restart, Stop, Strategy
-from actorflow.actors.wheel import Timer
 from actorflow.errors import ActorError
 
 if TYPE_CHECKING:
     from actorflow.actors.actor import Actor
     from actorflow.actors.ref import Ref
     from actorflow.actors.system import ActorSystem
+    from actorflow.actors.wheel import Timer
 
 log = logging.getLogger("actorflow.actors")
 
@@ -157,7 +157,13 @@ class Supervisor:
             self.parent.failed(self, error, cause, told=False)
             self.started = True
         elif isinstance(effect, Restart):
-            log.warning("'%s' failed; restart in %.3g s: %s", child.name, effect.after_s, ", ".join(effect.names), exc_info=error)
+            log.warning(
+                "'%s' failed; restart in %.3g s: %s",
+                child.name,
+                effect.after_s,
+                ", ".join(effect.names),
+                exc_info=error,
+            )
             self._restart(effect, error)
         elif isinstance(effect, Stop):
             log.error("'%s' failed; stop: %s", child.name, ", ".join(effect.names), exc_info=error)
@@ -174,7 +180,7 @@ class Supervisor:
             self._begin_when_ready(turn)
         self._report(child.name)
 
-    def gone(self, child: Any, *, heard: bool) -> None:  # noqa: ARG002  this group was told
+    def gone(self, child: Any, *, heard: bool) -> None:
         """A child is dead."""
         self._children.pop(child.name, None)
         self._state = supervision.left(self._state, child.name)

@@ -9,23 +9,25 @@ from collections.abc import Callable
 from contextvars import Context
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from actorflow.actors import dump
-from actorflow.actors.actor import Actor
 from actorflow.actors.address import tick
 from actorflow.actors.ask import Accounts
 from actorflow.actors.cell import Cell
 from actorflow.actors.dispatch import Dispatch, Pick
 from actorflow.actors.letters import DeadLetters
 from actorflow.actors.mailbox import Sizes
-from actorflow.actors.ref import Ref
-from actorflow.actors.supervision import Strategy
 from actorflow.actors.supervisor import Child, Supervisor
 from actorflow.actors.wheel import Wheel
 from actorflow.clock import Clock, Entropy, SystemClock
 from actorflow.errors import ActorError
-from actorflow.trace import Instrument
+
+if TYPE_CHECKING:
+    from actorflow.actors.actor import Actor
+    from actorflow.actors.ref import Ref
+    from actorflow.actors.supervision import Strategy
+    from actorflow.trace import Instrument
 
 log = logging.getLogger("actorflow.actors")
 
@@ -198,7 +200,7 @@ class ActorSystem:
 
     # -- what children tell (the system is the parent of those that have none) -----------------------
 
-    def failed(self, child: Any, error: BaseException, cause: BaseException, *, told: bool) -> None:  # noqa: ARG002
+    def failed(self, child: Any, error: BaseException, cause: BaseException, *, told: bool) -> None:
         """A child failed: whoever asked was told; else it stops, and a supervisor takes all along."""
         if isinstance(child, Supervisor):
             self._unhandled.append(error)

@@ -12,9 +12,10 @@ from __future__ import annotations
 import heapq
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from actorflow.clock import Clock
+if TYPE_CHECKING:
+    from actorflow.clock import Clock
 
 
 class Expiring(Protocol):
