@@ -223,8 +223,10 @@ class Mailbox:
 
     def _remark(self) -> None:
         depth = len(self.data)
-        self.peak = max(self.peak, depth)
-        self.peak_bytes = max(self.peak_bytes, self.bytes)
+        if depth > self.peak:
+            self.peak = depth
+        if self.bytes > self.peak_bytes:
+            self.peak_bytes = self.bytes
         if self.waiters or self.closed:
             self.mark = 0
         else:
