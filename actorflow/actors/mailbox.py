@@ -183,7 +183,7 @@ class Mailbox:
         """Lets `entry` in over the limit, past whoever stands before it, to open a ring."""
         del self.waiters[entry]
         entry.enter()
-        self._remark()
+        self.admit()
 
     def hold(self, nbytes: int) -> None:
         """Keeps a place for a message that enters by `fill`, or never, by `release`."""
