@@ -73,8 +73,8 @@ class Carrier:
 
     @property
     def alive(self) -> bool:
-        """False once its task has ended or is about to."""
-        return not (self._closing or self.task.done())
+        """False once its task has ended or, cancelled while parked, is about to."""
+        return not (self._closing or self.task.done() or self.task.cancelling())
 
     def begin(self, coroutine: Coroutine[Any, Any, Any], job: Any, handling: Handling) -> bool:
         """Runs the first step of a handler here and now.

@@ -206,8 +206,7 @@ class Cell(Address):
     def _drive(self, coroutine: Coroutine[Any, Any, Any], job: Any) -> bool:
         """Runs the first step of an async handler; false when no other data may be taken now."""
         carriers = self._carriers
-        carrier = carriers.pop() if carriers else Carrier(self)
-        self._number += 1
+        carrier = self._carrier()
         try:
             if carrier.begin(coroutine, job, (self, self._number)):
                 carriers.append(carrier)
@@ -228,8 +227,7 @@ class Cell(Address):
         An asker that is an actor gets no first step inline: chains of them would nest without end.
         """
         if question.waiter is not None:
-            carrier = self._carriers.pop() if self._carriers else Carrier(self)
-            self._number += 1
+            carrier = self._carrier()
             carrier.start(coroutine, question, (self, self._number))
             self._suspended(carrier, question, self._number)
         else:
@@ -248,6 +246,15 @@ class Cell(Address):
                     _enter_task(self.system.loop, asker)
         if not self.busy or self._roomy():
             self.rest()
+
+    def _carrier(self) -> Carrier:
+        """Returns a carrier for one more run of a handler."""
+        self._number += 1
+        while self._carriers:
+            carrier = self._carriers.pop()
+            if carrier.alive:
+                return carrier
+        return Carrier(self)
 
     def _suspended(self, carrier: Carrier, job: Any, number: int) -> None:
         self.busy[carrier] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ from tests.virtual_loop import pause
 class Hopper(Actor):
     """Passes a message on until its hops are used up; plain, or awaiting its tells."""
 
-    def __init__(self, peers: list[Ref], route: list[int], suspends: bool, done: list[int]) -> None:
+    def __init__(
+        self, peers: list[Ref], route: list[int], suspends: bool, done: Callable[[int], None]
+    ) -> None:
         self.peers = peers
         self.route = route
         self.suspends = suspends
@@ -31,7 +34,7 @@ class Hopper(Actor):
     def receive(self, message: tuple[int, int]) -> Any:
         serial, hops = message
         if hops == 0:
-            self.done.append(serial)
+            self.done(serial)
             return None
         self.turn += 1
         target = self.peers[self.route[self.turn % len(self.route)] % len(self.peers)]
@@ -61,14 +64,20 @@ def test_actors_that_tell_each_other_never_deadlock_on_their_bounds(routes, capa
     done: list[int] = []
 
     async def body(system: ActorSystem) -> None:
+        finished = asyncio.Event()
+
+        def finish(serial: int) -> None:
+            done.append(serial)
+            if len(done) == outside:
+                finished.set()
+
         peers: list[Ref] = []
         for route, suspends in routes:
-            peers.append(system.spawn(Hopper, peers, route, suspends, done, max_messages=capacity))
+            peers.append(system.spawn(Hopper, peers, route, suspends, finish, max_messages=capacity))
         async with asyncio.TaskGroup() as senders:
             for serial in range(outside):
                 senders.create_task(_tell(peers[serial % len(peers)], (serial, hops)))
-        while len(done) < outside:
-            await pause(0)
+        await finished.wait()  # the virtual loop fails when nothing more can happen
         for entry in system.dump().actors:
             assert entry.peak_messages <= capacity + LEAST_OVERDRAFT
 
