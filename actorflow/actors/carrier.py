@@ -22,9 +22,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from actorflow.actors.cell import Cell
+    from actorflow.actors.turns import Turns
 
-Handling = tuple["Cell", int]
+Handling = tuple["Turns", int]
 """An actor and the number of one of its handler runs."""
 
 HANDLING: ContextVar[Handling | None] = ContextVar("actorflow_handling", default=None)
@@ -55,7 +55,7 @@ class Carrier:
         "task",
     )
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: Turns) -> None:
         self._cell = cell
         self._loop = cell.system.loop
         self._park: Future[None] = self._loop.create_future()

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from actorflow.actors.actor import Actor
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import HandlerError
 from tests.actors.playing import LOOPS, Scripted, play
 from tests.virtual_loop import pause
+
+if TYPE_CHECKING:
+    from actorflow.actors.actor import Actor
 
 COLOUR: contextvars.ContextVar[str] = contextvars.ContextVar("colour", default="none")
 
@@ -52,10 +54,10 @@ def inline(request: pytest.FixtureRequest) -> Any:
 
 @every_loop
 @warm_or_cold
-def test_timeout_ends_a_wait_and_leaves_a_quick_one_alone(loop, warm, inline):
+def test_timeout_ends_a_wait_and_leaves_a_quick_one_alone(loop: str, warm: bool, inline: bool) -> None:
     async def script() -> str:
         async with asyncio.timeout(10):
-            pass
+            await _colour()  # does not suspend
         try:
             async with asyncio.timeout(0.01):
                 await pause(10)
@@ -69,7 +71,7 @@ def test_timeout_ends_a_wait_and_leaves_a_quick_one_alone(loop, warm, inline):
 @every_loop
 @warm_or_cold
 @pytest.mark.parametrize("delay_s", [0.0, -1.0])
-def test_timeout_that_has_passed_already(loop, warm, inline, delay_s):
+def test_timeout_that_has_passed_already(loop: str, warm: bool, inline: bool, delay_s: float) -> None:
     async def script() -> str:
         try:
             async with asyncio.timeout(delay_s):
@@ -83,7 +85,7 @@ def test_timeout_that_has_passed_already(loop, warm, inline, delay_s):
 
 @every_loop
 @warm_or_cold
-def test_task_group_gathers_and_a_failing_child_cancels_the_body(loop, warm, inline):
+def test_task_group_gathers_and_a_failing_child_cancels_the_body(loop: str, warm: bool, inline: bool) -> None:
     async def fails() -> None:
         await pause(0)
         raise KeyError("x")
@@ -109,7 +111,7 @@ def test_task_group_gathers_and_a_failing_child_cancels_the_body(loop, warm, inl
 
 @every_loop
 @warm_or_cold
-def test_wait_for(loop, warm, inline):
+def test_wait_for(loop: str, warm: bool, inline: bool) -> None:
     async def script() -> Any:
         quick = await asyncio.wait_for(pause(0, "quick"), 5)
         with pytest.raises(TimeoutError):
@@ -121,7 +123,7 @@ def test_wait_for(loop, warm, inline):
 
 @every_loop
 @warm_or_cold
-def test_current_task_is_one_and_named_after_the_actor(loop, warm, inline):
+def test_current_task_is_one_and_named_after_the_actor(loop: str, warm: bool, inline: bool) -> None:
     async def script() -> Any:
         before = asyncio.current_task()
         await pause(0)
@@ -136,7 +138,7 @@ def test_current_task_is_one_and_named_after_the_actor(loop, warm, inline):
 
 @every_loop
 @warm_or_cold
-def test_a_bare_yield_gives_the_loop_one_turn(loop, warm, inline):
+def test_a_bare_yield_gives_the_loop_one_turn(loop: str, warm: bool, inline: bool) -> None:
     async def script() -> Any:
         turns: list[str] = []
         asyncio.get_running_loop().call_soon(turns.append, "turn")
@@ -148,7 +150,9 @@ def test_a_bare_yield_gives_the_loop_one_turn(loop, warm, inline):
 
 @every_loop
 @warm_or_cold
-def test_context_variables_set_before_a_suspension_are_seen_after_it(loop, warm, inline):
+def test_context_variables_set_before_a_suspension_are_seen_after_it(
+    loop: str, warm: bool, inline: bool
+) -> None:
     async def script() -> Any:
         assert COLOUR.get() == "none"
         COLOUR.set("red")
@@ -167,7 +171,7 @@ async def _colour() -> str:
 
 @every_loop
 @warm_or_cold
-def test_cancel_before_the_first_suspension_strikes_at_it(loop, warm, inline):
+def test_cancel_before_the_first_suspension_strikes_at_it(loop: str, warm: bool, inline: bool) -> None:
     async def script() -> Any:
         task = asyncio.current_task()
         assert task is not None
@@ -183,7 +187,7 @@ def test_cancel_before_the_first_suspension_strikes_at_it(loop, warm, inline):
 
 @every_loop
 @warm_or_cold
-def test_cancel_before_a_suspension_on_a_task_cancels_that_task(loop, warm, inline):
+def test_cancel_before_a_suspension_on_a_task_cancels_that_task(loop: str, warm: bool, inline: bool) -> None:
     async def script() -> Any:
         child = asyncio.create_task(pause(10))
         task = asyncio.current_task()
@@ -200,7 +204,7 @@ def test_cancel_before_a_suspension_on_a_task_cancels_that_task(loop, warm, inli
 
 @every_loop
 @warm_or_cold
-def test_cancel_after_the_first_suspension(loop, warm, inline):
+def test_cancel_after_the_first_suspension(loop: str, warm: bool, inline: bool) -> None:
     async def script() -> Any:
         task = asyncio.current_task()
         assert task is not None
@@ -218,7 +222,9 @@ def test_cancel_after_the_first_suspension(loop, warm, inline):
 @every_loop
 @warm_or_cold
 @pytest.mark.parametrize("suspends", [True, False])
-def test_a_cancellation_that_a_handler_left_behind_does_not_strike_the_next(loop, warm, inline, suspends):
+def test_a_cancellation_that_a_handler_left_behind_does_not_strike_the_next(
+    loop: str, warm: bool, inline: bool, suspends: bool
+) -> None:
     async def script() -> str:
         if suspends:
             await pause(0)
@@ -232,7 +238,7 @@ def test_a_cancellation_that_a_handler_left_behind_does_not_strike_the_next(loop
 
 @every_loop
 @warm_or_cold
-def test_cancellations_of_two_handlers_in_a_row_do_not_mix(loop, warm, inline):
+def test_cancellations_of_two_handlers_in_a_row_do_not_mix(loop: str, warm: bool, inline: bool) -> None:
     async def body(system: ActorSystem) -> None:
         if not inline:
             system.inline_limit = system.inline_left = 0
@@ -253,14 +259,17 @@ def test_cancellations_of_two_handlers_in_a_row_do_not_mix(loop, warm, inline):
         ref = system.spawn(Scripted, script)
         if warm:
             await ref.ask("plain")
-        telling = [asyncio.ensure_future(ref.ask(message)) for message in ("leave", "plain", "leave", "strike", "plain")]
+        telling = [
+            asyncio.ensure_future(ref.ask(message))
+            for message in ("leave", "plain", "leave", "strike", "plain")
+        ]
         assert await asyncio.gather(*telling) == ["left", "slept", "left", "cancelled", "slept"]
 
     play(body, loop=loop)
 
 
 @every_loop
-def test_many_actors_suspend_at_once_and_no_task_dies_by_collection(loop):
+def test_many_actors_suspend_at_once_and_no_task_dies_by_collection(loop: str) -> None:
     async def script(_actor: Actor, message: Any) -> Any:
         for _ in range(3):
             await pause(0)
@@ -278,7 +287,7 @@ def test_many_actors_suspend_at_once_and_no_task_dies_by_collection(loop):
 
 
 @every_loop
-def test_whoever_cancels_all_tasks_of_the_loop_does_not_wait_for_ever(loop):
+def test_whoever_cancels_all_tasks_of_the_loop_does_not_wait_for_ever(loop: str) -> None:
     """As asyncio.Runner does on its way out, for a system that was never left."""
 
     async def script(_actor: Actor, _message: Any) -> None:
@@ -298,7 +307,7 @@ def test_whoever_cancels_all_tasks_of_the_loop_does_not_wait_for_ever(loop):
 
 
 @every_loop
-def test_an_actor_whose_parked_task_was_cancelled_from_outside_gets_another(loop):
+def test_an_actor_whose_parked_task_was_cancelled_from_outside_gets_another(loop: str) -> None:
     async def script(_actor: Actor, message: Any) -> Any:
         await pause(0)
         return message
@@ -318,7 +327,7 @@ def test_an_actor_whose_parked_task_was_cancelled_from_outside_gets_another(loop
 
 
 @every_loop
-def test_a_task_cancelled_from_outside_before_it_ran_fails_its_handler(loop):
+def test_a_task_cancelled_from_outside_before_it_ran_fails_its_handler(loop: str) -> None:
     async def script(_actor: Actor, message: Any) -> Any:
         await pause(0)
         return message

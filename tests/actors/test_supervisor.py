@@ -2,18 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from actorflow.actors.actor import Actor
-from actorflow.actors.ref import Ref
 from actorflow.actors.supervision import Backoff, Directive, Kind, Strategy
-from actorflow.actors.system import ActorSystem
 from actorflow.errors import ActorDied, ActorError, HandlerError
 from actorflow.messages import Terminated
 from tests.actors.playing import Recorder, play
 from tests.virtual_loop import pause
+
+if TYPE_CHECKING:
+    from actorflow.actors.ref import Ref
+    from actorflow.actors.system import ActorSystem
 
 QUICK = Backoff(first_s=1.0, factor=2.0, max_s=60.0, jitter=0.0)
 
@@ -29,7 +31,7 @@ class Worker(Actor):
     def on_start(self) -> None:
         self.log.append(f"{self.name} starts")
 
-    def on_stop(self, reason: BaseException | None) -> None:
+    def on_stop(self, reason: BaseException | None) -> Any:
         self.log.append(f"{self.name} stops")
 
     def receive(self, message: Any) -> Any:
@@ -45,12 +47,14 @@ class SuspendingWorker(Worker):
         return super().receive(message)
 
 
-def group(system: ActorSystem, log: list[str], strategy: Strategy, names: str = "abc", kind: Any = Worker) -> list[Ref]:
+def group(
+    system: ActorSystem, log: list[str], strategy: Strategy, names: str = "abc", kind: Any = Worker
+) -> list[Ref]:
     supervisor = system.supervisor(strategy, name="group")
     return [supervisor.spawn(kind, name, log, name=name) for name in names]
 
 
-def test_a_restart_builds_a_new_actor_and_keeps_ref_and_mailbox():
+def test_a_restart_builds_a_new_actor_and_keeps_ref_and_mailbox() -> None:
     log: list[str] = []
 
     async def body(system: ActorSystem) -> None:
@@ -74,7 +78,7 @@ def test_a_restart_builds_a_new_actor_and_keeps_ref_and_mailbox():
     ("kind", "concerned"),
     [(Kind.ONE_FOR_ONE, "b"), (Kind.ALL_FOR_ONE, "abc"), (Kind.REST_FOR_ONE, "bc")],
 )
-def test_the_kind_says_who_restarts_and_in_which_order(kind: Kind, concerned: str, worker: Any):
+def test_the_kind_says_who_restarts_and_in_which_order(kind: Kind, concerned: str, worker: Any) -> None:
     log: list[str] = []
 
     async def body(system: ActorSystem) -> None:
@@ -92,7 +96,7 @@ def test_the_kind_says_who_restarts_and_in_which_order(kind: Kind, concerned: st
     play(body)
 
 
-def test_a_suspended_sibling_is_cancelled_and_its_asker_told():
+def test_a_suspended_sibling_is_cancelled_and_its_asker_told() -> None:
     log: list[str] = []
 
     async def body(system: ActorSystem) -> None:
@@ -102,14 +106,16 @@ def test_a_suspended_sibling_is_cancelled_and_its_asker_told():
         await pause(0.3)
         asking = asyncio.ensure_future(refs[0].ask("slow"))
         queued = asyncio.ensure_future(refs[0].ask("queued"))
-        with pytest.raises(ActorDied, match="'a' died before it answered str: handler of 'b' raised ValueError: boom"):
+        with pytest.raises(
+            ActorDied, match="'a' died before it answered str: handler of 'b' raised ValueError: boom"
+        ):
             await asking
         assert await queued == 1
 
     play(body)
 
 
-def test_restarts_wait_longer_each_time_and_too_many_escalate_to_the_body():
+def test_restarts_wait_longer_each_time_and_too_many_escalate_to_the_body() -> None:
     log: list[str] = []
     cancelled_at: list[float] = []
 
@@ -137,7 +143,7 @@ def test_restarts_wait_longer_each_time_and_too_many_escalate_to_the_body():
     assert log[-1] == "b stops" or log[-1] == "a stops"
 
 
-def test_directives_by_exception(caplog):
+def test_directives_by_exception(caplog: pytest.LogCaptureFixture) -> None:
     log: list[str] = []
     strategy = Strategy(
         on={KeyError: Directive.RESUME, OSError: Directive.STOP, ValueError: Directive.RESTART}, backoff=QUICK
@@ -159,7 +165,11 @@ def test_directives_by_exception(caplog):
 
     play(body)
 
-    levels = [(record.levelname, record.getMessage()) for record in caplog.records if record.levelno >= logging.WARNING]
+    levels = [
+        (record.levelname, record.getMessage())
+        for record in caplog.records
+        if record.levelno >= logging.WARNING
+    ]
     assert levels == [
         ("WARNING", "'a' failed and resumes"),
         ("WARNING", "'a' failed; restart in 1 s: a"),
@@ -167,7 +177,7 @@ def test_directives_by_exception(caplog):
     ]
 
 
-def test_what_a_supervisor_stopped_is_not_raised_again_and_watchers_hear_it():
+def test_what_a_supervisor_stopped_is_not_raised_again_and_watchers_hear_it() -> None:
     seen: list[Any] = []
 
     async def body(system: ActorSystem) -> None:
@@ -181,7 +191,7 @@ def test_what_a_supervisor_stopped_is_not_raised_again_and_watchers_hear_it():
     assert [(type(message), message.actor) for message in seen] == [(Terminated, "a")]
 
 
-def test_a_watcher_hears_nothing_of_a_restart():
+def test_a_watcher_hears_nothing_of_a_restart() -> None:
     seen: list[Any] = []
 
     async def body(system: ActorSystem) -> None:
@@ -198,7 +208,7 @@ def test_a_watcher_hears_nothing_of_a_restart():
     assert seen == [Terminated("a", None)]
 
 
-def test_a_group_that_escalates_is_restarted_by_the_group_above_it():
+def test_a_group_that_escalates_is_restarted_by_the_group_above_it() -> None:
     log: list[str] = []
 
     async def body(system: ActorSystem) -> None:
@@ -216,7 +226,7 @@ def test_a_group_that_escalates_is_restarted_by_the_group_above_it():
     play(body)
 
 
-def test_a_failing_start_counts_as_a_failure_until_the_group_gives_up():
+def test_a_failing_start_counts_as_a_failure_until_the_group_gives_up() -> None:
     attempts: list[float] = []
 
     class Broken(Actor):
@@ -236,7 +246,7 @@ def test_a_failing_start_counts_as_a_failure_until_the_group_gives_up():
     assert caught.group_contains(HandlerError, match="on_start of 'broken' raised OSError: no disk")
 
 
-def test_a_factory_that_fails_at_a_restart_counts_too():
+def test_a_factory_that_fails_at_a_restart_counts_too() -> None:
     built = 0
 
     def factory() -> Actor:
@@ -256,7 +266,7 @@ def test_a_factory_that_fails_at_a_restart_counts_too():
     play(body)
 
 
-def test_stopping_while_a_restart_waits_ends_the_wait():
+def test_stopping_while_a_restart_waits_ends_the_wait() -> None:
     async def body(system: ActorSystem) -> None:
         refs = group(system, [], Strategy(Kind.ALL_FOR_ONE, backoff=QUICK))
         await refs[0].tell(ValueError("boom"))
@@ -269,7 +279,7 @@ def test_stopping_while_a_restart_waits_ends_the_wait():
     play(body)
 
 
-def test_leaving_while_a_restart_waits_leaves_no_timer():
+def test_leaving_while_a_restart_waits_leaves_no_timer() -> None:
     async def body(system: ActorSystem) -> None:
         refs = group(system, [], Strategy(backoff=QUICK))
         await refs[0].tell(ValueError("boom"))
@@ -278,7 +288,7 @@ def test_leaving_while_a_restart_waits_leaves_no_timer():
     play(body)
 
 
-def test_a_second_failure_while_others_of_the_round_end_joins_the_rounds():
+def test_a_second_failure_while_others_of_the_round_end_joins_the_rounds() -> None:
     log: list[str] = []
 
     class Grumpy(Worker):
@@ -300,7 +310,7 @@ def test_a_second_failure_while_others_of_the_round_end_joins_the_rounds():
     play(body)
 
 
-def test_a_stopped_group_takes_no_more():
+def test_a_stopped_group_takes_no_more() -> None:
     async def body(system: ActorSystem) -> None:
         supervisor = system.supervisor(Strategy(), name="group")
         ref = supervisor.spawn(Worker, "a", [], name="a")
@@ -313,7 +323,7 @@ def test_a_stopped_group_takes_no_more():
     play(body)
 
 
-def test_three_asks_around_a_crash_each_end_once_and_none_runs_twice():
+def test_three_asks_around_a_crash_each_end_once_and_none_runs_twice() -> None:
     """Ray lost or hung the out-of-order ones of an async actor that restarted."""
     runs: list[int] = []
 

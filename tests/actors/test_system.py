@@ -89,7 +89,7 @@ PROGRAM = """
     ],
     ids=["normal", "error", "keyboard", "timeout", "ctrl-c"],
 )
-def test_leaving_leaves_no_task_thread_file_or_warning(loop: str, end: str, prints: list[str]):
+def test_leaving_leaves_no_task_thread_file_or_warning(loop: str, end: str, prints: list[str]) -> None:
     program = textwrap.dedent(PROGRAM).replace("END", end)
 
     ran = subprocess.run(
@@ -111,7 +111,7 @@ def test_leaving_leaves_no_task_thread_file_or_warning(loop: str, end: str, prin
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_leaving_stops_the_last_spawned_first_while_the_earlier_still_answer(loop: str):
+def test_leaving_stops_the_last_spawned_first_while_the_earlier_still_answer(loop: str) -> None:
     events: list[str] = []
 
     class Client(Actor):
@@ -137,7 +137,7 @@ def test_leaving_stops_the_last_spawned_first_while_the_earlier_still_answer(loo
     assert events == ["client saved state", "store stops"]
 
 
-def test_the_error_of_the_body_comes_first_in_the_group():
+def test_the_error_of_the_body_comes_first_in_the_group() -> None:
     async def body(system: ActorSystem) -> None:
         def script(_actor: Actor, message: Any) -> None:
             raise ValueError("boom")
@@ -154,7 +154,7 @@ def test_the_error_of_the_body_comes_first_in_the_group():
     assert caught.value.message == "2 unhandled errors in 'actors'"
 
 
-def test_an_error_of_the_body_alone_passes_as_itself():
+def test_an_error_of_the_body_alone_passes_as_itself() -> None:
     async def body(system: ActorSystem) -> None:
         system.spawn(Recorder, [])
         raise LookupError("mine")
@@ -163,7 +163,7 @@ def test_an_error_of_the_body_alone_passes_as_itself():
         play(body)
 
 
-def test_a_cancelled_body_stays_cancelled_and_a_cancelled_exit_waits_for_clean_up():
+def test_a_cancelled_body_stays_cancelled_and_a_cancelled_exit_waits_for_clean_up() -> None:
     events: list[str] = []
 
     class Slow(Recorder):
@@ -183,7 +183,7 @@ def test_a_cancelled_body_stays_cancelled_and_a_cancelled_exit_waits_for_clean_u
     assert events == ["cleaned up"]
 
 
-def test_a_timeout_around_a_system_is_a_timeout():
+def test_a_timeout_around_a_system_is_a_timeout() -> None:
     async def main() -> str:
         try:
             async with asyncio.timeout(1), ActorSystem() as system:
@@ -196,7 +196,7 @@ def test_a_timeout_around_a_system_is_a_timeout():
         assert runner.run(main()) == "timed out"
 
 
-def test_nothing_is_spawned_before_or_after():
+def test_nothing_is_spawned_before_or_after() -> None:
     system = ActorSystem(name="closed")
     with pytest.raises(ActorError, match="'closed' starts actors only inside `async with`"):
         system.spawn(Recorder, [])
@@ -215,7 +215,7 @@ def test_nothing_is_spawned_before_or_after():
     asyncio.run(again())
 
 
-def test_an_unbalanced_book_is_an_internal_error_on_leaving():
+def test_an_unbalanced_book_is_an_internal_error_on_leaving() -> None:
     async def body(system: ActorSystem) -> None:
         system.accounts.issued += 1
 
@@ -225,7 +225,7 @@ def test_an_unbalanced_book_is_an_internal_error_on_leaving():
     assert isinstance(caught.value, InternalError) or isinstance(caught.value.__context__, InternalError)
 
 
-def test_a_turn_that_breaks_outside_any_handler_stops_its_actor(caplog):
+def test_a_turn_that_breaks_outside_any_handler_stops_its_actor(caplog: pytest.LogCaptureFixture) -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Recorder, [], name="victim")
         await pause(0)
@@ -236,10 +236,12 @@ def test_a_turn_that_breaks_outside_any_handler_stops_its_actor(caplog):
 
     play(body)
 
-    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == ["'victim' stops"]
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
+        "'victim' stops"
+    ]
 
 
-def test_stats_count():
+def test_stats_count() -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Recorder, [])
         await ref.tell(1)
@@ -254,7 +256,7 @@ def test_stats_count():
     assert stats.turns >= 2
 
 
-def test_a_dump_can_be_taken_while_an_actor_holds_the_loop():
+def test_a_dump_can_be_taken_while_an_actor_holds_the_loop() -> None:
     """Ray's diagnostics hang with the worker; a dump needs no turn of the loop."""
     texts: list[str] = []
 
@@ -272,7 +274,7 @@ def test_a_dump_can_be_taken_while_an_actor_holds_the_loop():
     assert "busy: ready" in texts[0]
 
 
-def test_the_same_program_runs_the_same_twice():
+def test_the_same_program_runs_the_same_twice() -> None:
     def story() -> list[Any]:
         seen: list[Any] = []
 
