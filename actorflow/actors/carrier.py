@@ -173,12 +173,14 @@ class Carrier:
 
     def _finish(self, result: Any, error: BaseException | None) -> None:
         job, self._job = self._job, None
-        self._coroutine = self._yielded = self._handling = None
+        run, self._handling = self._handling, None
+        self._coroutine = self._yielded = None
+        assert run is not None
         if self.task.cancelling():
             self._forgive()
         if isinstance(error, CancelledError):
             self._closing = True  # whoever cancels all tasks of the loop waits for this one
-        self._cell.finished(self, job, result, error)
+        self._cell.finished(self, run, job, result, error)
 
     def _buried(self, task: Task[None]) -> None:
         """The task ended; if that took a handler along, its actor must not wait for it."""

@@ -21,7 +21,7 @@ from actorflow.actors.mailbox import Sizes
 from actorflow.actors.supervisor import Child, Supervisor
 from actorflow.actors.wheel import Wheel
 from actorflow.clock import Clock, Entropy, SystemClock
-from actorflow.errors import ActorError
+from actorflow.errors import ActorError, InternalError
 
 if TYPE_CHECKING:
     from actorflow.actors.actor import Actor
@@ -78,7 +78,7 @@ class ActorSystem:
         entropy: Gives the jitter of restarts.
         deadline_s: How long an ask waits that does not say.
         pick: Chooses whose turn it is; with it no ask runs inline.
-        instrument: Told of every turn.
+        instrument: Told of every turn; likewise.
         budget_s: How long the pump holds the event loop.
     """
 
@@ -107,7 +107,7 @@ class ActorSystem:
         self.accounts = Accounts()
         self.actors: dict[str, Cell] = {}
         self.dead_letters = DeadLetters()
-        self.inline_left = self.inline_limit = INLINE_ASKS if pick is None else 0
+        self.inline_left = self.inline_limit = INLINE_ASKS if pick is None and instrument is None else 0
         self.nobody = _Nobody()
         self.sizes = Sizes()
         self.tasks: set[Task[None]] = set()
@@ -214,7 +214,8 @@ class ActorSystem:
 
     def ended(self, child: Any) -> None:
         """Nothing restarts directly under the system."""
-        raise NotImplementedError
+        message = f"'{child.name}' waits for a restart, and nothing restarts under the system itself"
+        raise InternalError(message)
 
     def gone(self, child: Any, *, heard: bool) -> None:
         """A child is dead."""
