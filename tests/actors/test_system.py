@@ -201,6 +201,27 @@ def test_the_error_of_the_body_comes_first_in_the_group() -> None:
     assert caught.value.message == "2 unhandled errors in 'actors'"
 
 
+def test_a_handler_that_asks_an_actor_stopped_on_leaving_is_only_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body(system: ActorSystem) -> None:
+        peers: list[Any] = []
+
+        async def script(_actor: Actor, _message: Any) -> None:
+            await peers[0].ask(1, 50)
+
+        client = system.spawn(Scripted, script, name="client")
+        peers.append(system.spawn(Scripted, lambda _actor, _message: pause(30), name="server"))
+        await client.tell(1)
+        await pause(1)
+
+    play(body)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "'client' asked an actor that had been stopped on leaving"
+    ]
+
+
 def test_an_error_of_the_body_alone_passes_as_itself() -> None:
     async def body(system: ActorSystem) -> None:
         system.spawn(Recorder, [])
