@@ -96,6 +96,8 @@ def ring(edge: E, blockers: Blockers[E]) -> tuple[E, ...] | None:
     came_by: dict[Hashable, tuple[Hashable, E | None]] = {edge.awaited: (edge.awaited, None)}
     ahead: deque[Hashable] = deque((edge.awaited,))
     while edge.waiter not in came_by:
+        if not ahead:
+            return None  # a ring that was there before, and has nothing to do with this wait
         node = ahead.popleft()
         blocked = around[node]
         steps: list[tuple[Hashable, E | None]] = [(wait.awaited, wait) for wait in blocked.waits]
@@ -120,21 +122,18 @@ def _reachable(start: Hashable, blockers: Blockers[E]) -> dict[Hashable, Blocked
 
 
 def _stuck(waiter: Hashable, around: dict[Hashable, Blocked[E]]) -> set[Hashable]:
-    """Returns those that cannot go on before `waiter` does: the least such set."""
-    stuck = {waiter}
-    grown = True
-    while grown:
-        more = {
+    """Returns those that cannot go on before `waiter` does, by letting go on whoever can."""
+    stuck = {waiter, *around}
+    moved = True
+    while moved:
+        free = {
             node
-            for node, blocked in around.items()
-            if node not in stuck
-            and (
-                any(wait.awaited in stuck for wait in blocked.waits)
-                or (blocked.runs and all(run in stuck for run in blocked.runs))
-            )
+            for node in stuck - {waiter}
+            if not any(wait.awaited in stuck for wait in around[node].waits)
+            and not (around[node].runs and stuck.issuperset(around[node].runs))
         }
-        stuck |= more
-        grown = bool(more)
+        stuck -= free
+        moved = bool(free)
     return stuck
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from actorflow.actors import waits
@@ -55,6 +55,7 @@ def tangled(graph: list[Edge], runs: Runs) -> bool:
 
 
 @given(graph=graphs, runs=full, new=edges)
+@example(graph=[Edge(1, 0, True)], runs={0: (1, 2)}, new=Edge(2, 0, True))  # all runs ask their own actor
 def test_a_ring_is_found_exactly_when_the_awaited_cannot_go_on_before_the_waiter(
     graph: list[Edge], runs: Runs, new: Edge
 ) -> None:
