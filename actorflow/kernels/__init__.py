@@ -1,0 +1,7 @@
+"""Kernels: arrays in, arrays out. Importing the package fills the table of `kernels.registry`."""
+
+from __future__ import annotations
+
+from actorflow.kernels import array, broadcast, elementwise, identity, linalg, logic, reduce, shape, source
+
+__all__ = ["array", "broadcast", "elementwise", "identity", "linalg", "logic", "reduce", "shape", "source"]
