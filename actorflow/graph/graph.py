@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from actorflow.arrays import Array
-from actorflow.errors import GraphError, Where
+from actorflow.errors import GraphError
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.spec import Spec
 
@@ -163,8 +163,9 @@ class Graph:
         """Adds a variable or queue; raises GraphError when the name is taken."""
         taken = self.resources.get(resource.name)
         if taken is not None:
-            message = f"resource names are unique, {resource.name!r} is taken"
-            raise GraphError(message, where=Where(defined_at=taken.defined_at), hint="choose another name, or open a name scope")
+            line = taken.defined_at
+            message = f"resource names are unique, {resource.name!r} is taken by the one defined at {line}"
+            raise GraphError(message, hint="choose another name, or open a name scope")
         self.resources[resource.name] = resource
 
     def add_object(self, key: str, value: Any) -> str:
