@@ -13,7 +13,7 @@ from actorflow.arrays import Array, DType, as_array, as_dtype, frozen_copy
 from actorflow.errors import ActorflowError, GraphError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.graph import Graph, current
-from actorflow.graph.node import Attr, Node, NodeId, Port
+from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.spec import Shape, Spec
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
@@ -76,6 +76,7 @@ class Tensor:
         message = f"a tensor cannot be iterated while the graph is built: {self!r}"
         raise GraphError(message, where=self.node.where)
 
+    # fmt: off
     def __add__(self, other: Any) -> Any: return _call("add", self, other)
     def __radd__(self, other: Any) -> Any: return _call("add", other, self)
     def __sub__(self, other: Any) -> Any: return _call("subtract", self, other)
@@ -95,6 +96,7 @@ class Tensor:
     def __gt__(self, other: Any) -> Any: return _call("greater", self, other)
     def __ge__(self, other: Any) -> Any: return _call("greater_equal", self, other)
     def __getitem__(self, index: Any) -> Any: return _call("slice", self, index)
+    # fmt: on
 
 
 def _call(op: str, *args: Any) -> Any:
@@ -145,7 +147,7 @@ def _as_constant(value: Any, dtype: DType | None) -> Array:
     """The array that a value which is no tensor stands for; TypeError when it would lose digits."""
     if dtype is not None and isinstance(value, bool | int | float | complex):
         if _ORDER[as_array(value).dtype.kind] > _ORDER[dtype.kind]:
-            message = "it would be rounded; cast the tensor with af.cast"
+            message = "it is of a wider kind; convert the tensor with af.cast, or the number"
             raise TypeError(message)
         return as_array(value, dtype)
     array = as_array(value)
@@ -166,9 +168,7 @@ def as_tensors(*values: Any) -> tuple[Tensor, ...]:
     typed = [v for v in values if not isinstance(v, bool | int | float | complex)]
     first = as_tensor(typed[0]) if typed else None
     dtype = None if first is None else first.dtype
-    return tuple(
-        first if first is not None and v is typed[0] else as_tensor(v, dtype=dtype) for v in values
-    )
+    return tuple(first if first is not None and v is typed[0] else as_tensor(v, dtype=dtype) for v in values)
 
 
 def build(
@@ -189,6 +189,10 @@ def build(
     graph = current()
     tensors = as_tensors(*inputs)
     attributes = dict(attrs or {})
+    for key, value in attributes.items():
+        if not is_plain(value):
+            message = f"attributes are plain values and tuples of them, got {key}={value!r:.60} for {op!r}"
+            raise GraphError(message)
     line = graph.scope.defined_at or source_line()
     wanted = name or op
     try:
@@ -211,9 +215,7 @@ def build(
 
 def _placed(error: ActorflowError, where: Where, inputs: Sequence[Tensor]) -> ActorflowError:
     """The error of a spec rule with the node's place, and a line for each input and its place."""
-    lines = [
-        f"  input {i}: {t.name} {t.spec}, defined at {t.node.defined_at}" for i, t in enumerate(inputs)
-    ]
+    lines = [f"  input {i}: {t.name} {t.spec}, defined at {t.node.defined_at}" for i, t in enumerate(inputs)]
     return type(error)("\n".join([error.what, *lines]), where=error.where or where, hint=error.hint)
 
 

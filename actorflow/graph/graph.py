@@ -136,9 +136,20 @@ class Graph:
             colocate=scope.colocate,
             defined_at=defined_at,
         )
+        self.restore(node)
+        return node
+
+    def restore(self, node: Node) -> None:
+        """Adds a complete node as it is, scopes aside: for graphs that are read or copied.
+
+        Raises:
+            GraphError: when its name is taken or its id is not the next one.
+        """
+        if node.id != len(self.nodes) or node.name in self._by_name:
+            message = f"nodes are added in order under fresh names, got {node.name!r} with id {node.id}"
+            raise GraphError(message, where=node.where)
         self.nodes.append(node)
         self._by_name[node.name] = node.id
-        return node
 
     def unique(self, name: str, *, exact: bool = False) -> str:
         """Returns `name` inside the scope, made unique among nodes; raises instead when `exact`."""

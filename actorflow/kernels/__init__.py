@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from actorflow.kernels import array, broadcast, elementwise, identity, linalg, logic, reduce, shape, source
+from actorflow.kernels import array, broadcast, elementwise, linalg, logic, passing, reduce, shape, source
 
-__all__ = ["array", "broadcast", "elementwise", "identity", "linalg", "logic", "reduce", "shape", "source"]
+__all__ = ["array", "broadcast", "elementwise", "linalg", "logic", "passing", "reduce", "shape", "source"]

@@ -25,7 +25,6 @@ from actorflow.ops.elementwise import (
     subtract,
     tanh,
 )
-from actorflow.ops.identity import cast, check_numerics, identity, stop_gradient
 from actorflow.ops.linalg import matmul
 from actorflow.ops.logic import (
     equal,
@@ -39,6 +38,7 @@ from actorflow.ops.logic import (
     not_equal,
     where,
 )
+from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
 from actorflow.ops.reduce import argmax, count, max, mean, min
 from actorflow.ops.shape import expand_dims, reshape, reshape_like, squeeze, transpose
 from actorflow.ops.source import constant, ones_like, placeholder, zeros_like

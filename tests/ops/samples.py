@@ -75,11 +75,14 @@ def sample(op: str, **options: Any) -> Callable[[Callable[[], st.SearchStrategy[
 dims = st.sampled_from([2, 3, 1])
 
 # Named one by one, simplest first: drawn size by size, most of fifteen examples are () and (1,).
-SHAPES = [(), (3,), (2, 3), (1,), (3, 1), (1, 2), (2, 3, 2), (3, 1, 2), (1, 1, 3), (1, 1)]
+SHAPES = [(), (3,), (2, 3), (1,), (0,), (2, 0), (3, 1), (1, 2), (2, 3, 2), (3, 1, 2), (1, 1, 3), (1, 1)]
 
 
-def shapes(min_rank: int = 0, max_rank: int = 3) -> st.SearchStrategy[tuple[int, ...]]:
-    return st.sampled_from([s for s in SHAPES if min_rank <= len(s) <= max_rank])
+def shapes(
+    min_rank: int = 0, max_rank: int = 3, *, empty: bool = False
+) -> st.SearchStrategy[tuple[int, ...]]:
+    """Shapes of these ranks; `empty` allows those without elements."""
+    return st.sampled_from([s for s in SHAPES if min_rank <= len(s) <= max_rank and (empty or 0 not in s)])
 
 
 def values(draw: st.DrawFn, shape: tuple[int, ...], low: float = -2, high: float = 2) -> np.ndarray:
@@ -96,16 +99,19 @@ def values(draw: st.DrawFn, shape: tuple[int, ...], low: float = -2, high: float
 
 def broadcast_shapes(draw: st.DrawFn, n: int) -> list[tuple[int, ...]]:
     """n shapes that broadcast: each drops leading axes and turns others to 1."""
-    full = draw(st.sampled_from([(3,), (2, 3), (2, 3, 2), ()]))
+    full = draw(st.sampled_from([(3,), (2, 3), (2, 3, 2), (), (2, 0)]))
     found = []
     for _ in range(n):
         ones = draw(st.integers(0, 2 ** len(full) - 1))
         kept = tuple(1 if ones >> i & 1 else d for i, d in enumerate(full))
-        found.append(kept[draw(st.integers(0, len(full))) if draw(st.booleans()) else 0 :])
+        start = draw(st.just(0) | st.integers(0, len(full)))
+        found.append(kept[start:])
     return found
 
 
-def several(draw: st.DrawFn, given: list[tuple[int, ...]], low: float = -2, high: float = 2) -> list[np.ndarray]:
+def several(
+    draw: st.DrawFn, given: list[tuple[int, ...]], low: float = -2, high: float = 2
+) -> list[np.ndarray]:
     """Arrays of the given shapes, with values that are distinct across all of them."""
     sizes = [int(np.prod(s)) for s in given]
     flat = values(draw, (sum(sizes),), low, high)
@@ -114,7 +120,7 @@ def several(draw: st.DrawFn, given: list[tuple[int, ...]], low: float = -2, high
 
 @st.composite
 def one(draw: st.DrawFn, low: float = -2, high: float = 2) -> Case:
-    return Case((values(draw, draw(shapes()), low, high),))
+    return Case((values(draw, draw(shapes(empty=True)), low, high),))
 
 
 @st.composite
@@ -123,10 +129,10 @@ def two(draw: st.DrawFn, low: float = -2, high: float = 2) -> Case:
 
 
 @st.composite
-def reducing(draw: st.DrawFn, *, keepdims: bool = True, tuples: bool = True) -> Case:
-    shape = draw(shapes())
+def reducing(draw: st.DrawFn, *, keepdims: bool = True, tuples: bool = True, empty: bool = False) -> Case:
+    shape = draw(shapes(empty=empty))
     axis: Any = None
-    if shape and draw(st.booleans()):
+    if draw(st.booleans()) and shape:
         one_axis = st.integers(-len(shape), len(shape) - 1)
         axis = draw(one_axis)
         if tuples and draw(st.booleans()):
@@ -140,6 +146,10 @@ def bools(draw: st.DrawFn, shape: tuple[int, ...]) -> np.ndarray:
     return np.array(draw(st.lists(st.booleans(), min_size=size, max_size=size)), bool).reshape(shape)
 
 
-def integers(draw: st.DrawFn, shape: tuple[int, ...], low: int, high: int, dtype: str = "int32") -> np.ndarray:
+def integers(
+    draw: st.DrawFn, shape: tuple[int, ...], low: int, high: int, dtype: str = "int32"
+) -> np.ndarray:
     size = int(np.prod(shape))
-    return np.array(draw(st.lists(st.integers(low, high), min_size=size, max_size=size)), dtype).reshape(shape)
+    return np.array(draw(st.lists(st.integers(low, high), min_size=size, max_size=size)), dtype).reshape(
+        shape
+    )

@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import actorflow.kernels
-import actorflow.ops  # noqa: F401  the two fill the tables
-from actorflow.arrays import as_dtype, is_differentiable
+import actorflow.ops
+from actorflow.arrays import as_dtype, frozen, is_differentiable
 from actorflow.errors import SpecError
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import gradients
@@ -38,7 +37,7 @@ DIFFERENTIABLE = [
     for n in COMPUTED
     if opdef.table()[n].gradient is not NOT_DIFFERENTIABLE and n in SAMPLES and SAMPLES[n].no_gradient is None
 ]
-FEW = settings(max_examples=15, deadline=None, derandomize=True)
+FEW = settings(max_examples=15, deadline=None)
 
 
 @contextmanager
@@ -51,9 +50,12 @@ def quiet() -> Iterator[None]:
 
 def converted(case: Case, dtype: str) -> Case:
     to = as_dtype(dtype)
-    inputs = tuple(np.abs(a).astype(to) if a.dtype == np.float64 and to.kind in "ub" else
-                   a.astype(to) if a.dtype == np.float64 else a for a in case.inputs)  # fmt: skip
-    return Case(inputs, case.attrs, case.objects)
+    inputs = []
+    for array in case.inputs:
+        if array.dtype == np.float64:
+            array = (np.abs(array) if to.kind in "ub" else array).astype(to)
+        inputs.append(frozen(array))  # a kernel never changes its inputs
+    return Case(tuple(inputs), case.attrs, case.objects)
 
 
 def spec_of(array: Any) -> Spec:
@@ -98,6 +100,7 @@ def test_a_missing_gradient_rule_has_a_reason() -> None:
 
 @pytest.mark.parametrize("op", [n for n in COMPUTED if n in SAMPLES])
 def test_spec_rule_says_what_the_kernel_returns(op: str) -> None:
+    """For every dtype that the rule accepts, and as far as it can when it knows less."""
     accepted: set[str] = set()
 
     @FEW
@@ -115,6 +118,7 @@ def test_spec_rule_says_what_the_kernel_returns(op: str) -> None:
             with quiet():
                 made = call(op, typed.inputs, typed.attrs)
             assert [spec_of(m) for m in made] == list(said)
+            assert registry.find(op).cost(*typed.inputs, **typed.attrs) >= 0
 
             partial = opdef.lookup(op).spec(data.draw(blanked(specs)), typed.attrs)
             for value, spec in zip(made, partial, strict=True):
@@ -128,23 +132,25 @@ def network(case: Case, op: str, specs: Sequence[Spec]) -> tuple[Graph, list[Ten
     """A graph of one node of `op` over placeholders."""
     with Graph() as graph:
         graph.objects.update(case.objects)
-        placeholder = opdef.lookup("placeholder").constructor
-        xs = [placeholder(s.dtype, s.shape, f"x{i}") for i, s in enumerate(specs)]
+        xs = [actorflow.ops.placeholder(s.dtype, s.shape, f"x{i}") for i, s in enumerate(specs)]
         return graph, xs, build(op, xs, case.attrs)
 
 
 def weighted(ys: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], scale: float) -> Tensor:
     """The sum of all elements of ys, each times a weight of its own."""
-    multiply, total = opdef.lookup("multiply").constructor, None
+    parts = []
     for y, shape in zip(ys, shapes, strict=True):
         weights = np.cos(scale * np.arange(1, np.prod(shape, dtype=int) + 1)).reshape(shape)
-        part = opdef.lookup("sum").constructor(multiply(y, weights))
-        total = part if total is None else total + part
-    assert total is not None
+        parts.append(actorflow.ops.sum(y * weights))
+    total: Tensor = parts[0]
+    for part in parts[1:]:
+        total = total + part
     return total
 
 
-def check_gradient(graph: Graph, y: Tensor, xs: Sequence[Tensor], arrays: Sequence[np.ndarray]) -> list[Tensor | None]:
+def check_gradient(
+    graph: Graph, y: Tensor, xs: Sequence[Tensor], arrays: Sequence[np.ndarray]
+) -> list[Tensor | None]:
     """Asserts that the gradient of scalar `y` for each x is what central differences measure."""
     feeds = dict(zip(xs, arrays, strict=True))
     moved = [x for x in xs if is_differentiable(x.dtype)]
@@ -185,7 +191,11 @@ def test_gradient_is_what_differences_measure(op: str) -> None:
         with graph:
             loss = weighted([y for y, _ in real], [s for _, s in real], 1.0)
         grads = check_gradient(graph, loss, xs, case.inputs)
-        found = [(g, a.shape) for g, a in zip(grads, (a for a in case.inputs if a.dtype == np.float64), strict=True) if g is not None]
+        found = [
+            (g, a.shape)
+            for g, a in zip(grads, (a for a in case.inputs if a.dtype == np.float64), strict=True)
+            if g is not None
+        ]
         if found and SAMPLES[op].second_order is None:
             with graph:
                 slope = weighted([g for g, _ in found], [s for _, s in found], 0.7)
