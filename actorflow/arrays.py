@@ -6,6 +6,7 @@ kernels, that knows numpy, so that actors never compute by accident.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -75,8 +76,33 @@ def frozen(value: Array) -> Array:
 
 
 def plus(value: Array, delta: Array) -> Array:
-    """Returns the read-only sum, in the dtype of `value`; allocates it."""
-    return frozen(np.add(value, delta, dtype=value.dtype, casting="same_kind"))
+    """Returns the sum as a new array of the dtype of `value`, writeable."""
+    return np.asarray(np.add(value, delta, dtype=value.dtype, casting="same_kind"))
+
+
+def plus_into(value: Array, delta: Array, out: Array) -> None:
+    """Writes the sum into `out`, which has shape and dtype of `value`; allocates nothing."""
+    np.add(value, delta, out=out, casting="same_kind")
+
+
+def minus(value: Array, delta: Array) -> Array:
+    """Returns the difference as a new array of the dtype of `value`, writeable."""
+    return np.asarray(np.subtract(value, delta, dtype=value.dtype, casting="same_kind"))
+
+
+def stack(rows: Sequence[Array]) -> Array:
+    """Returns the arrays stacked along a new first axis; all have one shape and dtype."""
+    return np.stack(rows)
+
+
+def integer(value: int) -> Array:
+    """Returns a 0-d int64 array: how counts and versions leave the actors."""
+    return np.int64(value)
+
+
+def truth(value: bool) -> Array:
+    """Returns a 0-d bool array."""
+    return np.bool_(value)
 
 
 def nbytes(value: Any) -> int:

@@ -23,6 +23,11 @@ DEAD = _Dead()
 class Reply(Protocol):
     """Where the answer to a request goes; used exactly once, later calls are ignored."""
 
+    @property
+    def error(self) -> BaseException | None:
+        """Why nobody waits for the answer any more; None while somebody does."""
+        ...
+
     def done(self, value: Any) -> None:
         """Answers with a value."""
         ...
@@ -41,6 +46,16 @@ class Request:
     """
 
     reply: Reply
+
+
+@dataclass(slots=True)
+class Call(Request):
+    """A node's question to an actor that holds state: `body` says what is asked.
+
+    `reply.error` is set once the step of the node has ended; the call is void from then on.
+    """
+
+    body: Any
 
 
 @dataclass(frozen=True, slots=True)
