@@ -133,7 +133,7 @@ class StepAborted(ActorflowError):
 
 
 class ProgramError(ActorflowError):
-    """A program file that cannot be found, imported or understood."""
+    """A program file, or a file named beside it, that cannot be found, read, understood or written."""
 
 
 class SessionClosed(ActorflowError):

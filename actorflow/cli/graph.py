@@ -53,13 +53,10 @@ def run(args: argparse.Namespace) -> int:
 def describe(graph: Graph) -> Iterator[str]:
     """Yields a line of totals, the table of resources and the table of nodes."""
     variables = [r for r in graph.resources.values() if isinstance(r, VariableDef)]
-    known = sum(
-        prod(d or 0 for d in v.spec.shape or ()) for v in variables if v.trainable and v.spec.is_static
-    )
-    yield (
-        f"{len(graph)} nodes, {len(variables)} variables, {len(graph.resources) - len(variables)} queues, "
-        f"{known:,} trainable parameters, seed {graph.seed}"
-    )
+    queues = len(graph.resources) - len(variables)
+    parameters = sum(_size(v.spec) for v in variables if v.trainable)
+    counts = (_count(len(graph), "node"), _count(len(variables), "variable"), _count(queues, "queue"))
+    yield f"{', '.join(counts)}, {_count(parameters, 'trainable parameter')}, seed {graph.seed}"
     if graph.resources:
         yield ""
         states = ("state", "spec", "device", "defined at")
@@ -67,6 +64,10 @@ def describe(graph: Graph) -> Iterator[str]:
     yield ""
     nodes = ("node", "op", "spec", "device", "inputs", "defined at")
     yield from columns([nodes, *(_node(graph, n) for n in graph.nodes)])
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
 def _size(spec: Spec) -> int:
