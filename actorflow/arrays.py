@@ -15,6 +15,9 @@ import numpy as np
 Array = Any
 """A numpy or cupy array, or a numpy scalar (what 0-d arithmetic returns)."""
 
+NDArray = np.ndarray
+"""What `type(value) is NDArray` tests: a plain numpy array, not a subclass."""
+
 DType = np.dtype[Any]
 
 NAMES: tuple[str, ...] = (
@@ -61,6 +64,20 @@ def as_array(value: Any, dtype: DType | None = None) -> Array:
     return np.asarray(value, dtype)
 
 
+def converted(value: Any, dtype: DType) -> Array:
+    """Returns a Python value (numbers, nested lists) as an array of `dtype`, if nothing is lost.
+
+    Raises:
+        TypeError: when its kind would change (a float for an integer tensor).
+        ValueError, OverflowError: when numpy cannot make an array of it, or a number is too large.
+    """
+    found = np.asarray(value)
+    if found.size and not np.can_cast(found.dtype, dtype, "same_kind"):
+        message = f"{found.dtype.name} values do not fit {dtype.name}"
+        raise TypeError(message)
+    return np.asarray(value, dtype)
+
+
 def frozen_copy(value: Any) -> Array:
     """Returns a private, read-only copy of `value`, in C order."""
     copy = np.array(value, order="C")
@@ -93,6 +110,11 @@ def minus(value: Array, delta: Array) -> Array:
 def stack(rows: Sequence[Array]) -> Array:
     """Returns the arrays stacked along a new first axis; all have one shape and dtype."""
     return np.stack(rows)
+
+
+def empty(shape: tuple[int, ...], dtype: DType) -> Array:
+    """Returns an array of `shape` with no meaning yet."""
+    return np.empty(shape, dtype)
 
 
 def integer(value: int) -> Array:

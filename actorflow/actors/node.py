@@ -283,7 +283,7 @@ def compile_fire(node: NodeActor, function: Callable[..., Any] | None) -> Fire:
     )
     if not plain or function is None or node.n_in not in (1, 2):
         return node.fire_any
-    out = [(t, t.i, t.slot + port, t.n_in + t.controls == 1) for t, port in targets]
+    out = [(t, t.i, t.slot + port, t.layout.first[t.i] == 1) for t, port in targets]
     put = node.owner.dispatch.ring.append
     if node.n_in == 1:
         return _fire_one(function, node.slot, out, put)
