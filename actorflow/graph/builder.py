@@ -69,15 +69,14 @@ class Tensor:
         return isinstance(other, Tensor) and self.graph is other.graph and self.port == other.port
 
     def __bool__(self) -> bool:
-        raise GraphError(
-            f"a tensor has no truth value while the graph is built: {self!r}",
-            where=self.node.where,
-            hint="fetch it first, or use af.where",
-        )
+        message = f"a tensor has no truth value while the graph is built: {self!r}"
+        raise GraphError(message, where=self.node.where, hint="fetch it first, or use af.where")
 
     def __iter__(self) -> Iterator[Any]:
-        raise GraphError(f"a tensor cannot be iterated while the graph is built: {self!r}", where=self.node.where)
+        message = f"a tensor cannot be iterated while the graph is built: {self!r}"
+        raise GraphError(message, where=self.node.where)
 
+    # fmt: off
     def __add__(self, other: Any) -> Any: return _call("add", self, other)
     def __radd__(self, other: Any) -> Any: return _call("add", other, self)
     def __sub__(self, other: Any) -> Any: return _call("subtract", self, other)
@@ -97,6 +96,7 @@ class Tensor:
     def __gt__(self, other: Any) -> Any: return _call("greater", self, other)
     def __ge__(self, other: Any) -> Any: return _call("greater_equal", self, other)
     def __getitem__(self, index: Any) -> Any: return _call("slice", self, index)
+    # fmt: on
 
 
 def _call(op: str, *args: Any) -> Any:
@@ -150,7 +150,9 @@ def as_tensors(*values: Any) -> tuple[Tensor, ...]:
     typed = [v for v in values if not isinstance(v, bool | int | float | complex)]
     first = as_tensor(typed[0]) if typed else None
     dtype = None if first is None else first.dtype
-    return tuple(first if typed and v is typed[0] and first is not None else as_tensor(v, dtype=dtype) for v in values)
+    return tuple(
+        first if typed and v is typed[0] and first is not None else as_tensor(v, dtype=dtype) for v in values
+    )
 
 
 def build(
@@ -193,7 +195,9 @@ def build(
     return tuple(Tensor(graph, Port(node.id, i)) for i in range(len(outputs)))
 
 
-def build_one(op: str, inputs: Sequence[Any], attrs: Mapping[str, Attr] | None = None, *, name: str | None = None) -> Tensor:
+def build_one(
+    op: str, inputs: Sequence[Any], attrs: Mapping[str, Attr] | None = None, *, name: str | None = None
+) -> Tensor:
     """Adds one node of an op with a single output and returns that tensor; see `build`."""
     (tensor,) = build(op, inputs, attrs, name=name)
     return tensor

@@ -115,9 +115,8 @@ class Graph:
     ) -> Node:
         """Adds a node under the current scope and returns it.
 
-        Args:
-            name: Wanted name inside the name scope; `_1`, `_2`, … is appended when it is taken.
-            exact_name: Raise GraphError instead of appending.
+        `name` is the one wanted inside the name scope: when it is taken, `_1`, `_2`, … is appended,
+        or GraphError raised with `exact_name`.
         """
         scope = self.scope
         node = Node(
@@ -159,7 +158,7 @@ class Graph:
         """Adds a variable or queue; raises GraphError when the name is taken."""
         taken = self.resources.get(resource.name)
         if taken is not None:
-            message = f"resource names are unique, {resource.name!r} is taken by the one defined at {taken.defined_at}"
+            message = f"resource names are unique, {taken.name!r} is taken by that of {taken.defined_at}"
             raise GraphError(message, hint="choose another name, or open a name scope")
         self.resources[resource.name] = resource
 
