@@ -155,12 +155,16 @@ class Graph:
         self.constants.append(value)
         return len(self.constants) - 1
 
+    def check_resource(self, name: str) -> None:
+        """Raises GraphError when a variable or queue has that name."""
+        taken = self.resources.get(name)
+        if taken is not None:
+            message = f"resource names are unique, {name!r} is taken by the one defined at {taken.defined_at}"
+            raise GraphError(message, hint="choose another name, or open a name scope")
+
     def add_resource(self, resource: Resource) -> None:
         """Adds a variable or queue; raises GraphError when the name is taken."""
-        taken = self.resources.get(resource.name)
-        if taken is not None:
-            message = f"resource names are unique, {resource.name!r} is taken by the one defined at {taken.defined_at}"
-            raise GraphError(message, hint="choose another name, or open a name scope")
+        self.check_resource(resource.name)
         self.resources[resource.name] = resource
 
     def add_object(self, key: str, value: Any) -> str:
