@@ -123,7 +123,10 @@ def _columns(x: Array, at: Windows) -> Iterator[tuple[slice, Array]]:
     # The pixels of one window row lie side by side in memory, so that the copy below moves
     # runs of `wide * channels` elements.
     view = as_strided(
-        padded, (n, at.rows, at.columns, high, wide * channels), (sn, sh * down, sw * right, sh, sc), writeable=False
+        padded,
+        (n, at.rows, at.columns, high, wide * channels),
+        (sn, sh * down, sw * right, sh, sc),
+        writeable=False,
     )
     chunks = at.chunks(n, per_image * width * x.itemsize)
     if not chunks:
@@ -151,7 +154,7 @@ def _convolve(x: Array, w: Array, at: Windows) -> Array:
 
 def _flops(x: Array, w: Array, at: Windows) -> float:
     """One multiplication and one addition for every pixel of every window and filter."""
-    return 2.0 * x.shape[0] * at.rows * at.columns * w.size
+    return float(2 * x.shape[0] * at.rows * at.columns * w.size)
 
 
 def _conv2d_cost(x: Array, w: Array, *, strides: tuple[int, int], padding: str) -> float:

@@ -42,7 +42,7 @@ class _PerThread(threading.local):
     def __init__(self) -> None:
         self.philox = np.random.Philox(key=0)
         self.generator = np.random.Generator(self.philox)
-        self.state: dict[str, Any] = dict(self.philox.state)  # its words are ours to write
+        self.state: Any = self.philox.state  # a copy: its words are ours to write
         self.state["buffer_pos"] = 4  # the buffer of four words is used up
         self.state["has_uint32"] = 0
 

@@ -29,14 +29,15 @@ class Initialiser:
 
     Attributes:
         spec: Shape, fully known, and dtype of the value.
+        make: Builds the value in the current graph.
     """
 
     spec: Spec
-    _make: Callable[[Spec], Tensor] = field(repr=False)
+    make: Callable[[], Tensor] = field(repr=False)
 
     def build(self) -> Tensor:
         """Builds the value in the current graph."""
-        return self._make(self.spec)
+        return self.make()
 
 
 class Init(Protocol):
@@ -52,9 +53,9 @@ def constant(value: float) -> Init:
 
     def init(shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
         """Fills with the value; `seed` is not used."""
-        return Initialiser(
-            _static(shape, dtype), lambda wanted: broadcast_to(constant_op(value, wanted.dtype), wanted.shape or ())
-        )
+        wanted = _static(shape, dtype)
+        sizes = _sizes(wanted)
+        return Initialiser(wanted, lambda: broadcast_to(constant_op(value, wanted.dtype), sizes))
 
     return init
 
@@ -74,10 +75,9 @@ def uniform(low: float = -0.05, high: float = 0.05) -> Init:
 
     def init(shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
         """Draws from [low, high)."""
-        return Initialiser(
-            _static(shape, dtype),
-            lambda wanted: random_uniform(wanted.shape or (), low, high, wanted.dtype, seed),  # type: ignore[arg-type]
-        )
+        wanted = _static(shape, dtype)
+        sizes = _sizes(wanted)
+        return Initialiser(wanted, lambda: random_uniform(sizes, low, high, wanted.dtype, seed))
 
     return init
 
@@ -87,10 +87,9 @@ def normal(mean: float = 0.0, stddev: float = 0.05) -> Init:
 
     def init(shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
         """Draws with that mean and standard deviation."""
-        return Initialiser(
-            _static(shape, dtype),
-            lambda wanted: random_normal(wanted.shape or (), mean, stddev, wanted.dtype, seed),  # type: ignore[arg-type]
-        )
+        wanted = _static(shape, dtype)
+        sizes = _sizes(wanted)
+        return Initialiser(wanted, lambda: random_normal(sizes, mean, stddev, wanted.dtype, seed))
 
     return init
 
@@ -153,3 +152,8 @@ def _static(shape: Iterable[int], dtype: Any) -> Spec:
         message = f"a first value needs a known shape, got {found}"
         raise SpecError(message, where=Where(defined_at=source_line()))
     return found
+
+
+def _sizes(static: Spec) -> tuple[int, ...]:
+    assert static.shape is not None
+    return tuple(d for d in static.shape if d is not None)

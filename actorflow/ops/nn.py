@@ -11,7 +11,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect, op
 from actorflow.ops.broadcast import sum
-from actorflow.ops.elementwise import exp
+from actorflow.ops.elementwise import exp, subtract
 from actorflow.ops.random import node_seed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims
@@ -21,7 +21,7 @@ from actorflow.spec import Dim, Shape, Spec, axis_of, merge, show, windows
 Pair = int | tuple[int, int]
 
 
-def _pair(value: Pair, what: str) -> tuple[int, int]:
+def _pair(value: Any, what: str) -> tuple[int, int]:
     """Returns (rows, columns) for one number or two; raises SpecError unless both are positive."""
     both = value if isinstance(value, tuple | list) else (value, value)
     if len(both) != 2 or not all(isinstance(v, int) and v > 0 for v in both):
@@ -259,7 +259,7 @@ def _softmax_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
 def _through_softmax(y: Tensor, dy: Tensor, axis: int) -> Tensor:
     """The gradient for x of `sum(dy * y)`, y = softmax(x)."""
     along: Tensor = y * dy
-    return along - y * sum(along, axis, keepdims=True)  # type: ignore[no-any-return]
+    return subtract(along, y * sum(along, axis, keepdims=True))
 
 
 @op("softmax", spec=_softmax_spec, gradient=_softmax_gradient)
@@ -400,8 +400,7 @@ def dropout(
         message = f"a dropout rate lies in [0, 1), got {rate!r}"
         hint = "it is the part that is dropped, not the part that is kept"
         raise SpecError(message, where=Where(defined_at=source_line()), hint=hint)
-    x = as_tensor(x)
+    values = as_tensor(x)
     if not training or rate == 0:
-        return x
-    y, _ = build("dropout", [x], {"rate": float(rate), "seed": node_seed(seed)}, name=name)
-    return y
+        return values
+    return build("dropout", [values], {"rate": float(rate), "seed": node_seed(seed)}, name=name)[0]

@@ -6,12 +6,12 @@ queue answers them, and may let them wait. They are not ordered among themselves
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.builder import Tensor, build, build_one, source_line
-from actorflow.graph.graph import Graph, QueueDef, current
+from actorflow.graph.graph import QueueDef, current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.ops.state import check_fits, resource_name, typed
@@ -141,7 +141,8 @@ class FIFOQueue:
         `cancel_pending_enqueues`: then they fail with QueueClosed at once. Dequeues take what is
         left. Closing again is an error in the step.
         """
-        return self._build_one("queue_close", [], {"cancel_pending_enqueues": bool(cancel_pending_enqueues)})
+        cancel = {"cancel_pending_enqueues": bool(cancel_pending_enqueues)}
+        return self._build_one("queue_close", [], cancel)
 
     def _put(self, op_name: str, components: Components) -> Tensor:
         values = self._in_order(components)
@@ -160,8 +161,8 @@ class FIFOQueue:
         names, n = self.names, len(self.components)
         if names is not None:
             if not isinstance(components, Mapping) or set(components) != set(names):
-                given = sorted(components) if isinstance(components, Mapping) else type(components).__name__
-                message = f"an element of queue {self.name!r} is a dict with the keys {list(names)}, got {given}"
+                keys = sorted(components) if isinstance(components, Mapping) else type(components).__name__
+                message = f"an element of queue {self.name!r} has the keys {list(names)}, got {keys}"
                 raise SpecError(message, where=Where(defined_at=source_line()))
             return [components[k] for k in names]
         if n == 1 and not isinstance(components, tuple):
@@ -172,7 +173,9 @@ class FIFOQueue:
             raise SpecError(message, where=Where(defined_at=source_line()))
         return components
 
-    def _build_one(self, op_name: str, inputs: Sequence[Tensor], extra: Mapping[str, Attr] | None = None) -> Tensor:
+    def _build_one(
+        self, op_name: str, inputs: Sequence[Tensor], extra: Mapping[str, Attr] | None = None
+    ) -> Tensor:
         return build_one(op_name, inputs, self._attrs(extra or {}), name=self._local(op_name))
 
     def _attrs(self, extra: Mapping[str, Attr]) -> dict[str, Attr]:
@@ -197,22 +200,22 @@ def _components(dtypes: Any, shapes: Sequence[Shape] | Shape) -> tuple[Spec, ...
     if shapes is None:
         return tuple(spec(d, None) for d in many)
     sizes: list[Any] = list(shapes)
-    if all(s is None or isinstance(s, int) for s in sizes) and len(many) == 1 and not isinstance(shapes, list):
-        sizes = [tuple(sizes)]  # one shape for one component
+    if len(many) == 1 and isinstance(shapes, tuple) and not any(isinstance(s, tuple) for s in shapes):
+        sizes = [shapes]  # one shape for one component
     if len(sizes) != len(many):
         message = f"a queue takes one shape for each dtype, got {len(sizes)} shapes for {len(many)} dtypes"
         raise SpecError(message)
     return tuple(spec(d, s) for d, s in zip(many, sizes, strict=True))
 
 
-def _check_queue(capacity: int | None, components: tuple[Spec, ...], names: Sequence[str] | None) -> None:
+def _check_queue(capacity: Any, components: tuple[Spec, ...], names: Sequence[str] | None) -> None:
     if capacity is not None and (not isinstance(capacity, int) or capacity < 1):
         message = f"a queue holds at least one element, got capacity {capacity!r}"
         raise SpecError(message, hint="None is no limit")
     if not components:
         raise SpecError("an element of a queue has at least one component, got no dtype")
     if names is not None and (len(set(names)) < len(names) or len(names) != len(components)):
-        message = f"a queue takes a distinct name for each of its {len(components)} components, got {list(names)}"
+        message = f"a queue takes a distinct name for each of {len(components)} components, got {list(names)}"
         raise SpecError(message)
 
 
@@ -241,7 +244,8 @@ def _enqueue_many_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seq
         try:
             first = merge(first, None if given.shape is None else given.shape[:1])
         except SpecError:
-            message = f"the components of a batch have equal first sizes, got {' and '.join(map(str, inputs))}"
+            given_specs = " and ".join(map(str, inputs))
+            message = f"the components of a batch have equal first sizes, got {given_specs}"
             raise SpecError(message) from None
     return (spec("bool"),)
 
@@ -259,7 +263,8 @@ def _dequeue_batch_spec(first: Callable[[int], Dim]) -> Callable[..., Sequence[S
             message = f"a number of elements is an integer and not negative, got {n!r}"
             raise SpecError(message)
         if not all(c.is_static for c in held):
-            message = f"only components of known shape can be stacked, got {', '.join(show(c.shape) for c in held)}"
+            shapes = ", ".join(show(c.shape) for c in held)
+            message = f"only components of known shape can be stacked, got {shapes}"
             raise SpecError(message, hint="give the queue its shapes, or dequeue one by one")
         return [_batched(c, first(n)) for c in held]
 

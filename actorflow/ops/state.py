@@ -170,6 +170,7 @@ class Variable:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.as_tensor())
 
+    # fmt: off
     def __add__(self, other: Any) -> Any: return self.as_tensor() + other
     def __radd__(self, other: Any) -> Any: return other + self.as_tensor()
     def __sub__(self, other: Any) -> Any: return self.as_tensor() - other
@@ -189,6 +190,7 @@ class Variable:
     def __gt__(self, other: Any) -> Any: return self.as_tensor() > other
     def __ge__(self, other: Any) -> Any: return self.as_tensor() >= other
     def __getitem__(self, index: Any) -> Any: return self.as_tensor()[index]
+    # fmt: on
 
 
 def typed(value: Any, dtype: DType, *, convert: bool = False) -> Tensor:
@@ -363,6 +365,7 @@ def apply_gradients(
         grads: One gradient for each variable, of its spec.
         variables: The variables to update, each once, floating, of the current graph.
         optimizer: Key of an `optim.Transform` in the graph's `objects`.
+        name: Name of the node.
 
     Shapes:   gradients those of the variables -> (): the number of updates applied so far
     Dtypes:   gradients those of the variables -> int64
@@ -372,7 +375,7 @@ def apply_gradients(
     graph, where = current(), Where(defined_at=source_line())
     names = tuple(v.name for v in variables)
     if not names or len(set(names)) < len(names) or len(grads) != len(names):
-        message = f"an update takes distinct variables and a gradient for each, got {len(grads)} gradients for {names}"
+        message = f"an update takes distinct variables and a gradient each, got {len(grads)} for {names}"
         raise GraphError(message, where=where)
     if optimizer not in graph.objects:
         message = f"the graph has no optimizer under the key {optimizer!r}"
