@@ -199,6 +199,6 @@ def dropout(x: Array, *, rate: float, seed: int, counter: random.Counter) -> tup
     Cost:    one draw and three passes.
     """
     drawn = random.uniform(x.size, np.dtype(np.float32), seed, counter).reshape(x.shape)
-    factors = np.greater_equal(drawn, np.float32(rate)).astype(x.dtype)
-    np.multiply(factors, 1.0 / (1.0 - rate), out=factors)
+    factors = np.empty_like(x)
+    np.multiply(np.greater_equal(drawn, np.float32(rate)), x.dtype.type(1.0 / (1.0 - rate)), out=factors)
     return np.multiply(x, factors), factors
