@@ -170,13 +170,17 @@ class Graph:
         self.constants.append(value)
         return len(self.constants) - 1
 
-    def add_resource(self, resource: Resource) -> None:
-        """Adds a variable or queue; raises GraphError when the name is taken."""
-        taken = self.resources.get(resource.name)
+    def check_resource(self, name: str) -> None:
+        """Raises GraphError when a variable or queue has that name."""
+        taken = self.resources.get(name)
         if taken is not None:
             line = taken.defined_at
-            message = f"resource names are unique, {resource.name!r} is taken by the one defined at {line}"
+            message = f"resource names are unique, {name!r} is taken by the one defined at {line}"
             raise GraphError(message, hint="choose another name, or open a name scope")
+
+    def add_resource(self, resource: Resource) -> None:
+        """Adds a variable or queue; raises GraphError when the name is taken."""
+        self.check_resource(resource.name)
         self.resources[resource.name] = resource
 
     def add_object(self, key: str, value: Any) -> str:

@@ -2,6 +2,32 @@
 
 from __future__ import annotations
 
-from actorflow.kernels import array, broadcast, elementwise, linalg, logic, passing, reduce, shape, source
+from actorflow.kernels import (
+    array,
+    broadcast,
+    conv,
+    elementwise,
+    linalg,
+    logic,
+    nn,
+    passing,
+    random,
+    reduce,
+    shape,
+    source,
+)
 
-__all__ = ["array", "broadcast", "elementwise", "linalg", "logic", "passing", "reduce", "shape", "source"]
+__all__ = [
+    "array",
+    "broadcast",
+    "conv",
+    "elementwise",
+    "linalg",
+    "logic",
+    "nn",
+    "passing",
+    "random",
+    "reduce",
+    "shape",
+    "source",
+]

@@ -38,14 +38,21 @@ from actorflow.ops.logic import (
     not_equal,
     where,
 )
+from actorflow.ops.nn import conv2d, dropout, log_softmax, max_pool, softmax, softmax_cross_entropy
 from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
+from actorflow.ops.queue import FIFOQueue
+from actorflow.ops.random import random_normal, random_uniform
 from actorflow.ops.reduce import argmax, count, max, mean, min
 from actorflow.ops.shape import expand_dims, reshape, reshape_like, squeeze, transpose
 from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
+from actorflow.ops.state import Variable, apply_gradients
 
 __all__ = [
+    "FIFOQueue",
+    "Variable",
     "abs",
     "add",
+    "apply_gradients",
     "argmax",
     "broadcast_like",
     "broadcast_to",
@@ -53,9 +60,11 @@ __all__ = [
     "check_numerics",
     "concat",
     "constant",
+    "conv2d",
     "count",
     "custom_gradient",
     "divide",
+    "dropout",
     "equal",
     "exp",
     "expand_dims",
@@ -68,11 +77,13 @@ __all__ = [
     "less",
     "less_equal",
     "log",
+    "log_softmax",
     "logical_and",
     "logical_not",
     "logical_or",
     "matmul",
     "max",
+    "max_pool",
     "maximum",
     "mean",
     "min",
@@ -84,12 +95,16 @@ __all__ = [
     "ones_like",
     "placeholder",
     "pow",
+    "random_normal",
+    "random_uniform",
     "relu",
     "reshape",
     "reshape_like",
     "sigmoid",
     "sign",
     "slice",
+    "softmax",
+    "softmax_cross_entropy",
     "sqrt",
     "square",
     "squeeze",
