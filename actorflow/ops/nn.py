@@ -35,8 +35,8 @@ def _windowed(strides: Pair, padding: str, size: Pair | None = None) -> dict[str
     if padding not in ("SAME", "VALID"):
         message = f'padding must be "SAME" or "VALID", got {padding!r}'
         raise SpecError(message, where=Where(defined_at=source_line()))
-    attrs: dict[str, Attr] = {"strides": _pair(strides, "strides"), "padding": padding}
-    return attrs if size is None else {"size": _pair(size, "size"), **attrs}
+    attrs: dict[str, Attr] = {} if size is None else {"size": _pair(size, "size")}
+    return {**attrs, "strides": _pair(strides, "strides"), "padding": padding}
 
 
 def _four(shape: Shape, what: str) -> tuple[Dim, ...]:

@@ -20,7 +20,7 @@ from actorflow.spec import Dim, Shape, Spec, merge, show, spec
 Components = Tensor | Sequence[Any] | Mapping[str, Any] | Any
 """One value for a queue of one component, a sequence of values, or values by name."""
 
-Element = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
+Element = Any
 """What a dequeue gives: a tensor for a queue of one component, a tuple, or a dict by names."""
 
 

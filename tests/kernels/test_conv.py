@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ dims = st.integers(1, 4)
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, dict]:
+def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
     """Images, filters that fit on them, and how they slide."""
     high, wide, channels, filters = (draw(dims) for _ in range(4))
     padding = draw(st.sampled_from(["SAME", "VALID"]))
@@ -33,6 +34,8 @@ def plainly(x: np.ndarray, w: np.ndarray, strides: tuple[int, int], padding: str
     """The formula of the docstring, element by element."""
     (n, height, width, _), (high, wide, _, filters) = x.shape, w.shape
     rows, columns = windows(height, high, strides[0], padding), windows(width, wide, strides[1], padding)
+    assert rows is not None
+    assert columns is not None
     top, left = margins(height, high, strides[0], padding)[0], margins(width, wide, strides[1], padding)[0]
     y = np.zeros((n, rows, columns, filters))
     for r, c, i, j in product(range(rows), range(columns), range(high), range(wide)):
@@ -78,7 +81,11 @@ def test_how_many_images_are_taken_at_once_does_not_matter(case, images_at_once:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conv, "BUFFER_BYTES", images_at_once * max(window_bytes, 1))
-        parts = conv.conv2d(x, w, **attrs), conv.conv2d_grad_input(y, w, x, **attrs), conv.conv2d_grad_filter(x, y, w, **attrs)
+        parts = (
+            conv.conv2d(x, w, **attrs),
+            conv.conv2d_grad_input(y, w, x, **attrs),
+            conv.conv2d_grad_filter(x, y, w, **attrs),
+        )
 
     for a, b in zip(whole, parts, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)

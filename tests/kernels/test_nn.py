@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ COUNTER = (1, 2, 3, 4)
 
 
 @st.composite
-def pools(draw: st.DrawFn) -> tuple[np.ndarray, dict]:
+def pools(draw: st.DrawFn) -> tuple[np.ndarray, dict[str, Any]]:
     """Images with many ties, and windows that fit on them."""
     size, padding = draw(st.tuples(dims, dims)), draw(st.sampled_from(["SAME", "VALID"]))
     least = size if padding == "VALID" else (1, 1)
@@ -28,10 +29,10 @@ def pools(draw: st.DrawFn) -> tuple[np.ndarray, dict]:
     return x, {"size": size, "strides": draw(st.tuples(dims, dims)), "padding": padding}
 
 
-def first_maxima(x: np.ndarray, attrs: dict) -> dict[tuple[int, ...], tuple[int, ...]]:
+def first_maxima(x: np.ndarray, attrs: dict[str, Any]) -> dict[tuple[int, ...], tuple[int, ...]]:
     """For each window the place of its first maximum, found element by element."""
     at = windows_of(x.shape, attrs["size"], attrs["strides"], attrs["padding"])
-    found = {}
+    found: dict[tuple[int, ...], tuple[int, ...]] = {}
     for n, r, c, k in product(range(x.shape[0]), range(at.rows), range(at.columns), range(x.shape[3])):
         top, left = r * attrs["strides"][0] - at.top, c * attrs["strides"][1] - at.left
         places = [
@@ -82,7 +83,7 @@ def test_gather_takes_from_where_the_maximum_is(case) -> None:
 
 def test_a_window_with_nan_gives_nan_and_takes_no_gradient() -> None:
     x = np.array([[1, np.nan, 3, 4]], "float32").reshape(1, 1, 4, 1)
-    attrs = {"size": (1, 2), "strides": (1, 2), "padding": "VALID"}
+    attrs: dict[str, Any] = {"size": (1, 2), "strides": (1, 2), "padding": "VALID"}
 
     y = nn.max_pool(x, **attrs)
     dx = nn.max_pool_grad(x, np.ones_like(y), **attrs)
@@ -96,7 +97,9 @@ def test_a_window_with_nan_gives_nan_and_takes_no_gradient() -> None:
 def test_infinite_gradient_stays_at_its_maximum() -> None:
     x = np.array([1, 2], "float32").reshape(1, 1, 2, 1)
 
-    dx = nn.max_pool_grad(x, np.full((1, 1, 1, 1), np.inf, "float32"), size=(1, 2), strides=(1, 2), padding="VALID")
+    dx = nn.max_pool_grad(
+        x, np.full((1, 1, 1, 1), np.inf, "float32"), size=(1, 2), strides=(1, 2), padding="VALID"
+    )
 
     np.testing.assert_array_equal(dx.ravel(), [0, np.inf])
 
@@ -104,7 +107,7 @@ def test_infinite_gradient_stays_at_its_maximum() -> None:
 def test_window_of_more_than_255_pixels_is_pooled() -> None:
     x = np.zeros((1, 17, 17, 1), "float32")
     x[0, 16, 15] = 1
-    attrs = {"size": (17, 17), "strides": (17, 17), "padding": "VALID"}
+    attrs: dict[str, Any] = {"size": (17, 17), "strides": (17, 17), "padding": "VALID"}
 
     dx = nn.max_pool_grad(x, np.full((1, 1, 1, 1), 5, "float32"), **attrs)
 
@@ -139,7 +142,9 @@ def test_cross_entropy_is_minus_the_log_of_the_softmax() -> None:
     loss = nn.softmax_cross_entropy(logits, labels)
     grad = nn.softmax_cross_entropy_grad(logits, labels, dy)
 
-    np.testing.assert_allclose(loss, -np.log(np.take_along_axis(p, labels[..., None], -1))[..., 0], rtol=1e-13)
+    np.testing.assert_allclose(
+        loss, -np.log(np.take_along_axis(p, labels[..., None], -1))[..., 0], rtol=1e-13
+    )
     np.testing.assert_allclose(grad, (p - np.eye(5)[labels]) * dy[..., None], rtol=1e-12)
 
 
@@ -147,7 +152,9 @@ def test_cross_entropy_is_minus_the_log_of_the_softmax() -> None:
 def test_label_out_of_range_names_itself_and_the_classes(label: int) -> None:
     logits, labels = np.zeros((2, 10), "float32"), np.array([3, label])
 
-    with pytest.raises(KernelError, match=rf"labels must lie in \[0, 10\), the number of classes, got {label}"):
+    with pytest.raises(
+        KernelError, match=rf"labels must lie in \[0, 10\), the number of classes, got {label}"
+    ):
         nn.softmax_cross_entropy(logits, labels)
     with pytest.raises(KernelError, match=rf"got {label}"):
         nn.softmax_cross_entropy_grad(logits, labels, np.ones(2, "float32"))
@@ -162,7 +169,9 @@ def test_half_precision_losses_are_those_of_float32_rounded(dtype: str) -> None:
     loss = nn.softmax_cross_entropy(logits, labels)
 
     assert loss.dtype == as_dtype(dtype)
-    np.testing.assert_array_equal(loss, nn.softmax_cross_entropy(logits.astype("float32"), labels).astype(loss.dtype))
+    np.testing.assert_array_equal(
+        loss, nn.softmax_cross_entropy(logits.astype("float32"), labels).astype(loss.dtype)
+    )
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
@@ -179,9 +188,7 @@ def test_dropout_drops_the_rate_and_keeps_the_mean(rate: float) -> None:
 def test_dropout_repeats_for_a_counter_and_differs_for_another() -> None:
     x = np.ones((8, 64), "float32")
 
-    first, again, other = (
-        nn.dropout(x, rate=0.5, seed=7, counter=(step, 0, 0, 0))[0] for step in (1, 1, 2)
-    )
+    first, again, other = (nn.dropout(x, rate=0.5, seed=7, counter=(step, 0, 0, 0))[0] for step in (1, 1, 2))
 
     np.testing.assert_array_equal(first, again)
     assert 0.3 < (first == other).mean() < 0.7

@@ -24,12 +24,28 @@ def raw(seed: int, counter: tuple[int, ...], n: int) -> np.ndarray:
     return np.random.Philox(key=key, counter=start).random_raw(n)
 
 
-def uniform(shape: tuple[int, ...], dtype: str = "float32", low: float = 0.0, high: float = 1.0, seed: int = 5, counter=COUNTER):
+def uniform(
+    shape: tuple[int, ...],
+    dtype: str = "float32",
+    low: float = 0.0,
+    high: float = 1.0,
+    seed: int = 5,
+    counter=COUNTER,
+):
     return random.random_uniform(shape=shape, low=low, high=high, dtype=dtype, seed=seed, counter=counter)
 
 
-def normal(shape: tuple[int, ...], dtype: str = "float32", mean: float = 0.0, stddev: float = 1.0, seed: int = 5, counter=COUNTER):
-    return random.random_normal(shape=shape, mean=mean, stddev=stddev, dtype=dtype, seed=seed, counter=counter)
+def normal(
+    shape: tuple[int, ...],
+    dtype: str = "float32",
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    seed: int = 5,
+    counter=COUNTER,
+):
+    return random.random_normal(
+        shape=shape, mean=mean, stddev=stddev, dtype=dtype, seed=seed, counter=counter
+    )
 
 
 @settings(deadline=None)
@@ -39,8 +55,14 @@ def test_uniform_numbers_are_the_words_of_philox(seed: int, counter, n: int) -> 
     uniform((3,), counter=(9, 9, 9, 9))  # leaves a half-used word behind
     halves = raw(seed, counter, n).view(np.uint32)[:n]
 
-    np.testing.assert_array_equal(uniform((n,), "float64", seed=seed, counter=counter), (raw(seed, counter, n) >> np.uint64(11)) * 2.0**-53)
-    np.testing.assert_array_equal(uniform((n,), seed=seed, counter=counter), (halves >> np.uint32(8)).astype("float32") * np.float32(2**-24))
+    np.testing.assert_array_equal(
+        uniform((n,), "float64", seed=seed, counter=counter),
+        (raw(seed, counter, n) >> np.uint64(11)) * 2.0**-53,
+    )
+    np.testing.assert_array_equal(
+        uniform((n,), seed=seed, counter=counter),
+        (halves >> np.uint32(8)).astype("float32") * np.float32(2**-24),
+    )
 
 
 def test_the_first_numbers_never_change() -> None:
@@ -58,7 +80,9 @@ def test_normal_numbers_are_those_of_box_and_muller(n: int) -> None:
 
     drawn = normal((n,), "float64", mean=3.0, stddev=0.5)
 
-    np.testing.assert_allclose(drawn, (3 + 0.5 * np.concatenate([r * np.cos(a), r * np.sin(a)]))[:n], rtol=1e-13)
+    np.testing.assert_allclose(
+        drawn, (3 + 0.5 * np.concatenate([r * np.cos(a), r * np.sin(a)]))[:n], rtol=1e-13
+    )
 
 
 @settings(deadline=None)
