@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from actorflow.arrays import Array
-from actorflow.errors import GraphError, Where
+from actorflow.errors import GraphError
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.spec import Spec
 
@@ -163,9 +163,9 @@ class Graph:
         """Raises GraphError when a variable or queue has that name."""
         taken = self.resources.get(name)
         if taken is not None:
-            message = f"resource names are unique, {name!r} is taken"
-            hint = "choose another name, or open a name scope"
-            raise GraphError(message, where=Where(defined_at=taken.defined_at), hint=hint)
+            line = taken.defined_at
+            message = f"resource names are unique, {name!r} is taken by the one defined at {line}"
+            raise GraphError(message, hint="choose another name, or open a name scope")
 
     def add_resource(self, resource: Resource) -> None:
         """Adds a variable or queue; raises GraphError when the name is taken."""

@@ -59,12 +59,13 @@ class FIFOQueue:
     ) -> None:
         graph = current()
         line = source_line()
+        where = Where(defined_at=line)
         try:
             components = _components(dtypes, shapes)
             _check_queue(capacity, components, names)
         except SpecError as error:
-            raise error.at(Where(defined_at=line)) from None
-        wanted = resource_name(graph, name, "queue")
+            raise error.at(where) from None
+        wanted = resource_name(graph, name, "queue", where)
         self.definition = QueueDef(wanted, components, capacity, graph.scope.device, line)
         self.names = None if names is None else tuple(names)
         self.graph = graph

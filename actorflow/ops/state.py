@@ -64,8 +64,8 @@ class Variable:
     ) -> None:
         graph = current()
         line = source_line()
-        wanted, where = resource_name(graph, name, "variable"), Where(defined_at=line)
-        graph.check_resource(wanted)
+        where = Where(defined_at=line)
+        wanted = resource_name(graph, name, "variable", where)
         found = _spec_and_initial(graph, wanted.removeprefix(graph.scope.name), initial, dtype, shape, where)
         self.definition = VariableDef(wanted, *found, trainable, graph.scope.device, line)
         self.graph = graph
@@ -225,10 +225,15 @@ def _writes(op_name: str, attrs: Mapping[str, Attr], resource: str) -> bool:
 _WRITES = frozenset({"assign", "assign_add", "assign_sub"})
 
 
-def resource_name(graph: Graph, name: str | None, default: str) -> str:
-    """Returns the full name; a default gets a number when it is taken."""
+def resource_name(graph: Graph, name: str | None, default: str, where: Where) -> str:
+    """Returns the full name; a default gets a number when it is taken, for another it is an error."""
     if name is not None:
-        return f"{graph.scope.name}{name}"
+        full = f"{graph.scope.name}{name}"
+        try:
+            graph.check_resource(full)
+        except GraphError as error:
+            raise error.at(where) from None
+        return full
     plain = found = f"{graph.scope.name}{default}"
     n = 0
     while found in graph.resources:

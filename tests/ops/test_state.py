@@ -94,8 +94,9 @@ def test_names_of_variables_are_unique() -> None:
         af.Variable(0.0, name="w")
         nodes = len(graph)
 
-        with pytest.raises(GraphError, match="'w' is taken"):
+        with pytest.raises(GraphError, match="'w' is taken by the one defined at test_state.py:") as caught:
             af.Variable(0.0, name="w")
+        assert "where: defined at test_state.py:" in str(caught.value)
 
         assert unnamed == ["variable", "variable_1", "variable_2"]
         assert len(graph) == nodes

@@ -122,9 +122,11 @@ def test_adam_in_half_precision_follows_float32(dtype: str) -> None:
     transform = optim.adam(0.1)
     state, wide_state = transform.init(params), transform.init(wide)
 
-    for _ in range(3):
-        deltas, state = transform.update(params, state, params)
-        want, wide_state = transform.update(wide, wide_state, wide)
+    for _ in range(2):
+        _, state = transform.update(params, state, params)
+        _, wide_state = transform.update(wide, wide_state, wide)
+    deltas, state = transform.update(params, state, params)
+    want, _ = transform.update(wide, wide_state, wide)
 
     assert state["mean"]["w"].dtype == np.float32
     np.testing.assert_array_equal(deltas["w"], want["w"].astype(deltas["w"].dtype))
