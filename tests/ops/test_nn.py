@@ -9,7 +9,7 @@ import actorflow.kernels  # noqa: F401  fills the table
 import actorflow.ops as af
 from actorflow.errors import SpecError
 from actorflow.graph.graph import Graph
-from actorflow.ops import nn
+from actorflow.ops import conv, pool
 from actorflow.spec import spec
 from tests.reference import evaluate
 
@@ -53,8 +53,8 @@ def test_unknown_rank_and_sizes_stay_unknown() -> None:
         (lambda: af.conv2d(images(1, 8, 8, 3), images(3, 3, 3, 8, dtype="float64")), "equal dtypes"),
         (lambda: af.max_pool(images(1, 8, 8, 3, dtype="int32")), "floating numbers"),
         (lambda: af.max_pool(images(1, 8, 8, 3), (2, 2, 2)), "size must be"),  # type: ignore[arg-type]
-        (lambda: nn.conv2d_grad_input(images(1, 7, 8, 4), images(3, 3, 3, 4), images(1, 8, 8, 3)), "must agree"),
-        (lambda: nn.max_pool_grad(images(1, 8, 8, 3), images(1, 4, 5, 3), 2, 2), "must agree"),
+        (lambda: conv.conv2d_grad_input(images(1, 7, 8, 4), images(3, 3, 3, 4), images(1, 8, 8, 3)), "must agree"),
+        (lambda: pool.max_pool_grad(images(1, 8, 8, 3), images(1, 4, 5, 3), 2, 2), "must agree"),
         (lambda: af.softmax(images(2, 3), axis=2), "axis must lie in"),
         (lambda: af.softmax(images(2, 0)), "needs an element along axis -1"),
         (lambda: af.softmax_cross_entropy(images(4, 10), images(4, dtype="float32")), "labels must be integers"),

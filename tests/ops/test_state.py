@@ -94,7 +94,7 @@ def test_names_of_variables_are_unique() -> None:
         af.Variable(0.0, name="w")
         nodes = len(graph)
 
-        with pytest.raises(GraphError, match="'w' is taken by the one defined at test_state.py:") as caught:
+        with pytest.raises(GraphError, match=r"'w' is taken by the one defined at test_state.py:") as caught:
             af.Variable(0.0, name="w")
         assert "where: defined at test_state.py:" in str(caught.value)
 
