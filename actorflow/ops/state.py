@@ -70,7 +70,7 @@ class Variable:
         self.definition = VariableDef(wanted, *found, trainable, graph.scope.device, line)
         self.graph = graph
         self._seen = NodeId(0)
-        self._latest: Tensor | None = None
+        self._reads: dict[frozenset[NodeId], Tensor] = {}  # since the last write, by control inputs
         graph.add_resource(self.definition)
 
     @property
@@ -101,17 +101,19 @@ class Variable:
         return self._use("read_variable", "read")
 
     def as_tensor(self) -> Tensor:
-        """The latest read, when no write to this variable and no control input came since; else a new one."""
+        """A read after the last write built so far, with the control inputs of the open scope.
+
+        One that is there is used again; but never one that waits for more, or for less.
+        """
         graph = self._check_graph()
         for node in graph.nodes[self._seen :]:
             if _writes(node.op, node.attrs, self.name):
-                self._latest = None
+                self._reads.clear()
             elif node.op == "read_variable" and node.attrs["resource"] == self.name:
-                self._latest = Tensor(graph, Port(node.id))
+                self._reads[frozenset(node.controls)] = Tensor(graph, Port(node.id))
         self._seen = NodeId(len(graph.nodes))
-        if self._latest is None or not set(graph.scope.controls) <= set(self._latest.node.controls):
-            return self.read()
-        return self._latest
+        found = self._reads.get(frozenset(graph.scope.controls))
+        return self.read() if found is None else found
 
     def reads(self) -> list[Tensor]:
         """Every read in the graph, in the order of the program."""

@@ -145,6 +145,7 @@ def test_read_under_a_control_dependency_is_a_read_of_its_own() -> None:
             assert v.as_tensor() == after
 
         assert after != before
+        assert v.as_tensor() == before  # and nobody else waits for x
 
 
 def test_operators_build_what_those_of_tensors_build() -> None:
