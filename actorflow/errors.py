@@ -136,6 +136,10 @@ class StepAborted(ActorflowError):
     """A step ended for a reason outside it; the reason is the cause."""
 
 
+class ProgramError(ActorflowError):
+    """A program file, or a file named beside it, that cannot be found, read, understood or written."""
+
+
 class SessionClosed(ActorflowError):
     """The session is not open."""
 

@@ -23,6 +23,11 @@ DEAD = _Dead()
 class Reply(Protocol):
     """Where the answer to a request goes; used exactly once, later calls are ignored."""
 
+    @property
+    def error(self) -> BaseException | None:
+        """Why nobody waits for the answer any more; None while somebody does."""
+        ...
+
     def done(self, value: Any) -> None:
         """Answers with a value."""
         ...
@@ -39,6 +44,23 @@ class Request:
     The actor model answers it with ActorDied when it cannot be delivered, so that whoever waits
     is never left waiting. Subclasses add the fields of the question.
     """
+
+    reply: Reply
+
+
+@dataclass(slots=True)
+class Call(Request):
+    """A node's question to an actor that holds state: `body` says what is asked.
+
+    `reply.error` is set once the step of the node has ended; the call is void from then on.
+    """
+
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class CancelCall:
+    """Step → actor, control lane: the step behind `reply` has ended; forget what waits for it."""
 
     reply: Reply
 

@@ -70,7 +70,10 @@ class Dispatch:
     INVARIANT: `scheduled` is true exactly when a pump is on its way or running.
     """
 
-    __slots__ = ("_context", "_loop", "_now", "budget_s", "instrument", "pick", "pumping", "ring", "scheduled", "turns")
+    __slots__ = (
+        "_context", "_loop", "_now", "budget_s", "instrument",
+        "pick", "pumping", "ring", "scheduled", "turns",
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -1,0 +1,458 @@
+"""The session: runs steps of a graph, many at a time, and owns the state that they share."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from actorflow import arrays
+from actorflow.actors import wheel
+from actorflow.actors.optimizer import OptimizerActor
+from actorflow.actors.partition import Partition, Surroundings, describe
+from actorflow.actors.queue import QueueActor
+from actorflow.actors.ref import Ref
+from actorflow.actors.register import Source
+from actorflow.actors.step import Step
+from actorflow.actors.system import ActorSystem
+from actorflow.actors.variable import Initialise, VariableActor
+from actorflow.errors import FeedError, FetchError, SessionClosed, StepAborted, Where
+from actorflow.graph.builder import Tensor
+from actorflow.graph.graph import Graph, QueueDef, VariableDef
+from actorflow.graph.node import Port
+from actorflow.kernels.device import Device
+from actorflow.plan.lower import lower
+from actorflow.spec import Spec, show
+from actorflow.structure import flatten
+from actorflow.tag import StepId
+from actorflow.training import make_optimizer
+
+_SOURCES = itertools.count()
+_OPEN = "async with af.Session(graph) as session: ..."
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a session has done since it was opened.
+
+    Attributes:
+        steps: Steps that ended well.
+        failed: Steps that ended otherwise.
+        firings: Turns of actors: firings of nodes, and turns of variables, queues and optimizers.
+        messages: Tokens along the edges of the steps that ended well.
+        live: Steps that run now.
+        peak_live: The most that ran at once.
+        plans: Programs in the cache.
+        offloaded: Kernels that ran on a device's threads.
+    """
+
+    steps: int
+    failed: int
+    firings: int
+    messages: int
+    live: int
+    peak_live: int
+    plans: int
+    offloaded: int
+
+
+@dataclass(slots=True)
+class _Plan:
+    """A program installed for one set of fetches and feeds."""
+
+    partition: Partition
+    feeds: tuple[tuple[str, Spec], ...]
+    fetches: int
+    tokens: int
+    uninitialised: frozenset[str]
+    describe: Callable[[Step], str]
+
+
+class Session:
+    """Runs steps of one graph in this process.
+
+    Use as `async with Session(graph) as session`. Variables live as long as the session; those with
+    an initial value get it before the first step that touches them.
+
+    Args:
+        graph: The graph; it may grow while the session is open.
+        system: The actor system to live in; by default the session makes and closes its own.
+        deadline_s: The longest that a step may take unless it says otherwise; None is no limit.
+        max_steps: How many steps may run at once; further ones wait for their turn.
+        threads: Worker threads for slow kernels; by default one for each processor.
+        initialise: Whether variables get their initial values by themselves.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        system: ActorSystem | None = None,
+        deadline_s: float | None = None,
+        max_steps: int = 64,
+        threads: int | None = None,
+        initialise: bool = True,
+    ) -> None:
+        self.graph = graph
+        self.deadline_s = deadline_s
+        self.max_steps = max_steps
+        self._own_system = system is None
+        self._system = ActorSystem(name="session") if system is None else system
+        self._threads = (os.cpu_count() or 1) if threads is None else threads
+        self._initialise = initialise
+        self._open = False
+        self._plans: dict[Any, _Plan] = {}
+        self._refs: dict[str, Ref] = {}
+        self._initialised: set[str] = set()
+        self._initialising: dict[str, asyncio.Future[None]] = {}
+        self._step_ids = itertools.count(1)
+        self._live: dict[Step, None] = {}
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._peak = self._steps = self._failed = self._messages = 0
+
+    def __repr__(self) -> str:
+        state = (
+            f"{len(self._live)}/{self.max_steps} steps live (peak {self._peak})" if self._open else "closed"
+        )
+        return f"<Session of {self.graph!r}, {state}>"
+
+    # -- life --------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        if self._own_system:
+            await self._system.__aenter__()
+        self._loop = asyncio.get_running_loop()
+        system = self._system
+        self._device = Device("/cpu:0", self._loop, system.clock, threads=self._threads)
+        self._around = Surroundings(
+            dispatch=system.dispatch,
+            devices={self._device.name: self._device},
+            resources=self._refs,
+            source=Source(f"{system.name}/{next(_SOURCES)}"),
+            sequence=itertools.count(1),
+        )
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+        if self._own_system:
+            await self._system.__aexit__(kind, error, trace)
+
+    async def close(self) -> None:
+        """Aborts the steps that run, stops the actors and threads; closing twice is harmless."""
+        if not self._open:
+            return
+        self._open = False
+        cause = SessionClosed("the session was closed")
+        for step in tuple(self._live):
+            aborted = StepAborted(
+                f"step {step.id} was aborted: the session was closed", where=Where(step=step.id)
+            )
+            aborted.__cause__ = cause
+            step.abort(aborted)
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_exception(cause)
+        for ref in tuple(self._refs.values()):
+            await self._system.stop(ref)
+        await self._device.close()
+
+    # -- running -----------------------------------------------------------------------------------
+
+    async def run(
+        self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
+    ) -> Any:
+        """Runs one step and returns the fetched values in the structure of `fetches`.
+
+        Args:
+            fetches: A tensor or variable, its name, or tuples, lists and dicts of them.
+            feeds: Values by tensor, or by the name of a placeholder. An array of the right dtype is
+                not copied: leave it alone until the step has ended.
+            deadline_s: The longest that the step may take; by default the session's.
+
+        Returns:
+            Arrays. Those that variables hold are read-only.
+
+        Raises:
+            FeedError, FetchError: when they do not fit the graph; nothing ran.
+            ActorflowError: the first error of the step, placed at its node. Everything else of the
+                step was dropped; no training update of it was applied, or all of its group were.
+            DeadlinePassed: after `deadline_s`.
+        """
+        if isinstance(fetches, Tensor):
+            values = await self._run((self._port(fetches),), feeds or {}, deadline_s)
+            return values[0]
+        leaves, build = flatten(fetches)
+        values = await self._run(tuple(self._port(leaf) for leaf in leaves), feeds or {}, deadline_s)
+        return build(values)
+
+    def make_callable(
+        self, fetches: Any, feeds: Sequence[Any] = (), *, deadline_s: float | None = None
+    ) -> Callable[..., Awaitable[Any]]:
+        """Returns `async call(*values)` that runs a step with the values fed in the order of `feeds`.
+
+        Fetches and feeds are looked up once, here.
+        """
+        leaves, build = flatten(fetches)
+        ports = tuple(self._port(leaf) for leaf in leaves)
+        keys = tuple(self._feed_port(key) for key in feeds)
+        plan = self._plan(ports, keys)
+
+        async def call(*values: Any) -> Any:
+            if len(values) != len(keys):
+                message = f"this callable takes {len(keys)} values, got {len(values)}"
+                raise FeedError(message)
+            return build(await self._step(plan, values, deadline_s))
+
+        return call
+
+    async def _run(
+        self, ports: tuple[Port, ...], feeds: Mapping[Any, Any], deadline_s: float | None
+    ) -> list[Any]:
+        keys = tuple(
+            key.port if type(key) is Tensor and key.graph is self.graph else self._feed_port(key)
+            for key in feeds
+        )
+        plan = self._plans.get((ports, keys))
+        if plan is None:
+            plan = self._plan(ports, keys)
+        return await self._step(plan, tuple(feeds.values()), deadline_s)
+
+    async def _step(self, plan: _Plan, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
+        """Runs one step of an installed plan."""
+        if not self._open:
+            raise SessionClosed("the session is not open", hint=_OPEN)
+        fed = [
+            value
+            if type(value) is arrays.NDArray and spec.fits(value.shape, value.dtype)
+            else _fed(name, spec, value)
+            for (name, spec), value in zip(plan.feeds, values, strict=True)
+        ]
+        if plan.uninitialised:
+            await self._initialise_variables(plan)
+        if len(self._live) >= self.max_steps:
+            await self._admission()
+        deadline_s = self.deadline_s if deadline_s is None else deadline_s
+        step = Step(StepId(next(self._step_ids)), plan.fetches, self._loop.create_future(), deadline_s)
+        return await self._finish(step, plan, fed)
+
+    async def _finish(self, step: Step, plan: _Plan, fed: Sequence[Any]) -> list[Any]:
+        live = self._live
+        live[step] = None
+        if len(live) > self._peak:
+            self._peak = len(live)
+        if step.deadline_s is not None:
+            step.describe = plan.describe
+            self._system.wheel.add(self._system.clock.now() + step.deadline_s, step)
+        try:
+            plan.partition.start(step, fed)
+            values = await step.future
+        except BaseException as error:
+            self._failed += 1
+            if isinstance(error, asyncio.CancelledError):
+                step.cancel()
+            raise
+        finally:
+            del live[step]
+            if step.bucket is not None:
+                wheel.remove(step)
+            if self._waiting:
+                self._let_in()
+        self._steps += 1
+        self._messages += plan.tokens
+        return values
+
+    # -- admission ---------------------------------------------------------------------------------
+
+    async def _admission(self) -> None:
+        """Waits until fewer than `max_steps` run, first come first served."""
+        while len(self._live) >= self.max_steps:
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._waiting.append(waiter)
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if waiter.done() and not waiter.cancelled():
+                    self._let_in()
+                raise
+            finally:
+                if waiter in self._waiting:
+                    self._waiting.remove(waiter)
+
+    def _let_in(self) -> None:
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    # -- plans and state ---------------------------------------------------------------------------
+
+    def _plan(self, ports: tuple[Port, ...], keys: tuple[Port, ...]) -> _Plan:
+        """Returns the installed plan for these fetches and feeds, from the cache when it is there."""
+        plan = self._plans.get((ports, keys))
+        if plan is not None:
+            return plan
+        if not self._open:
+            raise SessionClosed("the session is not open", hint=_OPEN)
+        program = lower(self.graph, ports, keys, (self._device.name,))
+        for node in program.nodes:
+            if node.resource is not None and node.resource not in self._refs:
+                self._spawn(node.resource)
+        partition = Partition(program, self._around)
+        nodes = self.graph.nodes
+        plan = self._plans[ports, keys] = _Plan(
+            partition=partition,
+            feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in keys),
+            fetches=len(ports),
+            tokens=program.tokens,
+            uninitialised=program.variables if self._initialise else frozenset(),
+            describe=describe(partition),
+        )
+        return plan
+
+    def _spawn(self, name: str) -> None:
+        """Starts the actor of a variable, a queue or an optimizer."""
+        resource = self.graph.resources.get(name)
+        spawn = self._system.spawn
+        if isinstance(resource, VariableDef):
+            self._refs[name] = spawn(partial(VariableActor, name, resource.spec), name=f"variable/{name}")
+        elif isinstance(resource, QueueDef):
+            make: Any = partial(QueueActor, name, resource.components, resource.capacity)
+            self._refs[name] = spawn(make, name=f"queue/{name}")
+        else:
+            self._spawn_optimizer(name)
+
+    def _spawn_optimizer(self, key: str) -> None:
+        node = next(n for n in self.graph.nodes if n.attrs.get("optimizer") == key)
+        names: tuple[str, ...] = node.attrs["resources"]
+        for name in names:
+            if name not in self._refs:
+                self._spawn(name)
+        variables = {name: self._refs[name] for name in names}
+        source = Source(f"{self._around.source}/{key}")
+        submit = None if self._device.inline_only else self._device.submit
+
+        def make() -> OptimizerActor:
+            return make_optimizer(self.graph.objects[key]).bind(variables, source, submit)
+
+        self._refs[key] = self._system.spawn(make, name=f"optimizer/{key}")
+
+    async def _initialise_variables(self, plan: _Plan) -> None:
+        """Gives the plan's variables their initial values; at most once for each, whoever asks."""
+        for name in sorted(plan.uninitialised - self._initialised):
+            running = self._initialising.get(name)
+            if running is not None:
+                await asyncio.shield(running)
+                continue
+            future = self._initialising[name] = self._loop.create_future()
+            try:
+                await self._initialise_one(name)
+            finally:
+                del self._initialising[name]
+                future.set_result(None)
+        plan.uninitialised = frozenset()
+
+    async def _initialise_one(self, name: str) -> None:
+        resource = self.graph.resources[name]
+        if name in self._initialised or not isinstance(resource, VariableDef):
+            return
+        if resource.initial is not None:
+            plan = self._plan((resource.initial,), ())
+            if plan.uninitialised:
+                await self._initialise_variables(plan)
+            step = Step(StepId(0), 1, self._loop.create_future(), self.deadline_s)
+            (value,) = await self._finish(step, plan, ())
+            if name not in self._refs:
+                self._spawn(name)
+            await self._refs[name].ask(Initialise(arrays.as_array(value)))
+        self._initialised.add(name)
+
+    # -- looking up --------------------------------------------------------------------------------
+
+    def _port(self, fetch: Any) -> Port:
+        """Returns the port that a fetch means."""
+        if type(fetch) is Tensor:
+            if fetch.graph is self.graph:
+                return fetch.port
+            message = f"fetch {fetch.name!r} belongs to another graph than this session's"
+            raise FetchError(message, where=fetch.node.where, hint="open a session on its graph")
+        if hasattr(fetch, "as_tensor"):
+            if fetch.graph is not self.graph:
+                message = f"fetch {fetch.name!r} belongs to another graph than this session's"
+                raise FetchError(message, hint="open a session on its graph")
+            with self.graph:
+                return self._port(fetch.as_tensor())
+        if isinstance(fetch, str):
+            name, _, index = fetch.partition(":")
+            node = self.graph.node(name)
+            if not (index or "0").isdecimal() or int(index or 0) >= len(node.outputs):
+                message = f"node {name!r} has {len(node.outputs)} outputs, got fetch {fetch!r}"
+                raise FetchError(message, where=node.where)
+            return Port(node.id, int(index or 0))
+        message = (
+            f"a fetch is a tensor, a variable, a name, or a structure of them, got {type(fetch).__name__}"
+        )
+        raise FetchError(message)
+
+    def _feed_port(self, key: Any) -> Port:
+        """Returns the port that a feed's key means."""
+        if type(key) is Tensor:
+            if key.graph is self.graph:
+                return key.port
+            message = f"feed {key.name!r} belongs to another graph than this session's"
+            raise FeedError(message, where=key.node.where)
+        if isinstance(key, str):
+            name, _, index = key.partition(":")
+            names = [n.name for n in self.graph.nodes if n.op == "placeholder"]
+            found = [n for n in self.graph.nodes if n.name == name]
+            if found and (index or "0").isdecimal() and int(index or 0) < len(found[0].outputs):
+                return Port(found[0].id, int(index or 0))
+            message = f"feed {key!r} names no tensor of the graph"
+            raise FeedError(
+                message, hint=f"the placeholders are {', '.join(map(repr, names))}" if names else None
+            )
+        message = f"the key of a feed is a tensor or its name, got {type(key).__name__}"
+        raise FeedError(message)
+
+    # -- looking inside ----------------------------------------------------------------------------
+
+    def stats(self) -> Stats:
+        """Returns what the session has done."""
+        return Stats(
+            steps=self._steps,
+            failed=self._failed,
+            firings=self._system.dispatch.turns,
+            messages=self._messages,
+            live=len(self._live),
+            peak_live=self._peak,
+            plans=len(self._plans),
+            offloaded=self._device.offloaded,
+        )
+
+
+def _fed(name: str, spec: Spec, value: Any) -> Any:
+    """Returns a fed value as an array that fits, converting Python values only."""
+    if type(value) is not arrays.NDArray and not hasattr(value, "dtype"):
+        try:
+            array = arrays.converted(value, spec.dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            message = f"feed {name!r} must fit {spec}, got {type(value).__name__}: {error}"
+            raise FeedError(message) from None
+    else:
+        array = arrays.as_array(value)
+    if spec.fits(array.shape, array.dtype):
+        return array
+    message = f"feed {name!r} must fit {spec}, got {show(array.shape)} {array.dtype.name}"
+    cast = array.dtype != spec.dtype
+    hint = f"convert it with .astype({spec.dtype.name!r})" if cast else "reshape it"
+    raise FeedError(message, hint=f"{hint}, or declare the placeholder with that spec")
