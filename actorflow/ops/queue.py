@@ -14,7 +14,7 @@ from actorflow.graph.builder import Tensor, build, build_one, source_line
 from actorflow.graph.graph import QueueDef, current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
-from actorflow.ops.state import check_fits, resource_name, typed
+from actorflow.ops.resource import check_fits, resource_name, typed
 from actorflow.spec import Dim, Shape, Spec, merge, show, spec
 
 Components = Tensor | Sequence[Any] | Mapping[str, Any] | Any

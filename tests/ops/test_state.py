@@ -13,6 +13,7 @@ from actorflow.graph.builder import Tensor, control_dependencies, device, name_s
 from actorflow.graph.graph import Graph, VariableDef
 from actorflow.graph.opdef import Effect
 from actorflow.nn import init
+from actorflow.ops.state import trainable_variables
 from actorflow.spec import spec
 from tests.reference import evaluate
 
@@ -175,6 +176,21 @@ def test_variable_has_no_truth_and_no_items_while_building() -> None:
             bool(v)
         with pytest.raises(GraphError, match="iterated"):
             list(v)
+
+
+def test_variable_is_found_again_by_its_name() -> None:
+    with Graph() as graph:
+        v = af.Variable(1.0, name="v")
+        read = v.read()
+        af.Variable(1, name="count")
+        af.Variable(1.0, name="fixed", trainable=False)
+        found = af.Variable.existing(graph, "v")
+
+        assert found.definition is v.definition
+        assert found.as_tensor() == read
+        assert [t.name for t in trainable_variables()] == ["v"]
+        with pytest.raises(GraphError, match="no variable 'w'"):
+            af.Variable.existing(graph, "w")
 
 
 def test_gradient_for_a_variable_comes_from_all_its_reads() -> None:
