@@ -29,6 +29,9 @@ class Completion:
     def __repr__(self) -> str:
         return f"<Completion of {self.node.plan.name}, {self.live.tag}>"
 
+    def __str__(self) -> str:
+        return self.node.address
+
     @property
     def error(self) -> BaseException | None:
         """Why the step has ended, None while it runs."""

@@ -106,6 +106,11 @@ class Graph:
             raise GraphError(message, hint=f"near it are {', '.join(near[:8])}" if near else None)
         return self.nodes[found]
 
+    def find(self, name: str) -> Node | None:
+        """Returns the node of that name, None when there is none."""
+        found = self._by_name.get(name)
+        return None if found is None else self.nodes[found]
+
     def add(
         self,
         op: str,
