@@ -10,7 +10,7 @@ from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.fifo import Answer, Element, Fifo
 from actorflow.arrays import Array
-from actorflow.errors import InternalError, SpecError
+from actorflow.errors import ActorflowError, InternalError, SpecError
 from actorflow.messages import Call, CancelCall, Reply
 from actorflow.spec import Spec, show
 
@@ -81,7 +81,10 @@ class QueueActor(Actor):
             raise InternalError(what)
         if message.reply.error is not None:
             return
-        self._answer(self._ask(message.body, message.reply))
+        try:
+            self._answer(self._ask(message.body, message.reply))
+        except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
+            message.reply.failed(error)
 
     def on_stop(self, reason: BaseException | None) -> None:
         """Fails whoever waits: nobody will put in or take out any more."""
