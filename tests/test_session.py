@@ -136,13 +136,17 @@ def test_random_ops_draw_anew_in_every_step_and_alike_in_every_session() -> None
     [
         (
             lambda x: {x: np.zeros((2, 4), "float32")},
-            "feed 'x' must fit (None, 3) float32, got (2, 4) float32\n"
-            "  try:   reshape it, or declare the placeholder with that spec",
+            (
+                "feed 'x' must fit (None, 3) float32, got (2, 4) float32\n"
+                "  try:   reshape it, or declare the placeholder with that spec"
+            ),
         ),
         (
             lambda x: {x: np.zeros((2, 3), "float64")},
-            "feed 'x' must fit (None, 3) float32, got (2, 3) float64\n"
-            "  try:   convert it with .astype('float32'), or declare the placeholder with that spec",
+            (
+                "feed 'x' must fit (None, 3) float32, got (2, 3) float64\n"
+                "  try:   convert it with .astype('float32'), or declare the placeholder with that spec"
+            ),
         ),
         (
             lambda x: {"z": np.zeros((2, 3), "float32")},
@@ -155,15 +159,19 @@ def test_random_ops_draw_anew_in_every_step_and_alike_in_every_session() -> None
         ),
         (
             lambda x: {x: np.zeros((1, 3), "float32"), "x": np.zeros((1, 3), "float32")},
-            "'x' is fed twice in one step\n"
-            "  where: node x, op placeholder, defined at FILE:LINE\n"
-            "  try:   feed it by its tensor or by its name",
+            (
+                "'x' is fed twice in one step\n"
+                "  where: node x, op placeholder, defined at FILE:LINE\n"
+                "  try:   feed it by its tensor or by its name"
+            ),
         ),
         (
             lambda x: {},
-            "placeholder 'x' must be fed, (None, 3) float32\n"
-            "  where: node x, op placeholder, defined at FILE:LINE\n"
-            "  try:   add 'x' to the feeds of this step",
+            (
+                "placeholder 'x' must be fed, (None, 3) float32\n"
+                "  where: node x, op placeholder, defined at FILE:LINE\n"
+                "  try:   add 'x' to the feeds of this step"
+            ),
         ),
     ],
 )
