@@ -84,6 +84,10 @@ class SpecError(ActorflowError):
     """Shapes or dtypes that do not fit together; found while the graph is built."""
 
 
+class ConfigError(ActorflowError, ValueError):
+    """A setting that cannot mean anything, such as a negative learning rate."""
+
+
 class GraphError(ActorflowError):
     """A graph that cannot mean anything: unknown name, foreign tensor, cycle, missing rule."""
 

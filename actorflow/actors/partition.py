@@ -182,7 +182,12 @@ class Partition:
                 live, _values(function(*args, counter=_counter(live)), several)
             )
             return None
-        shapes = [s.outputs[e.output].shape for e in plan.inputs if isinstance(e, Edge) for s in [self.nodes[e.node].plan]]
+        shapes = [
+            s.outputs[e.output].shape
+            for e in plan.inputs
+            if isinstance(e, Edge)
+            for s in [self.nodes[e.node].plan]
+        ]
         static = all(shape is not None and None not in shape for shape in shapes)
         if static and device.surely_inline(self._static_cost(kernel, plan)):
             node.run = lambda live, args: node.finish(live, _values(function(*args), several))
@@ -299,4 +304,3 @@ def describe(partition: Partition) -> Callable[[Step], str]:
         return "; ".join([*calls, *waiting[:5]]) or "a kernel is still running"
 
     return text
-

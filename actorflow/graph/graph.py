@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from actorflow.arrays import Array
-from actorflow.errors import GraphError
+from actorflow.errors import GraphError, Where
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.spec import Spec
 
@@ -48,12 +48,17 @@ Resource = VariableDef | QueueDef
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What the `with` blocks around a constructor say about the nodes that it makes."""
+    """What the `with` blocks around a constructor say about the nodes that it makes.
+
+    Attributes:
+        defined_at: The source line that the nodes claim; None for the caller's.
+    """
 
     name: str = ""
     device: str = ""
     colocate: str | None = None
     controls: tuple[NodeId, ...] = ()
+    defined_at: str | None = None
 
 
 _current: ContextVar[Graph | None] = ContextVar("actorflow_graph", default=None)
@@ -115,8 +120,8 @@ class Graph:
     ) -> Node:
         """Adds a node under the current scope and returns it.
 
-        `name` is the one wanted inside the name scope: when it is taken, `_1`, `_2`, … is appended,
-        or GraphError raised with `exact_name`.
+        `name` is the wanted name inside the name scope; when it is taken, `_1`, `_2`, … is
+        appended, or GraphError raised if it must be the `exact_name`.
         """
         scope = self.scope
         node = Node(
@@ -154,12 +159,17 @@ class Graph:
         self.constants.append(value)
         return len(self.constants) - 1
 
+    def check_resource(self, name: str) -> None:
+        """Raises GraphError when a variable or queue has that name."""
+        taken = self.resources.get(name)
+        if taken is not None:
+            message = f"resource names are unique, {name!r} is taken"
+            hint = "choose another name, or open a name scope"
+            raise GraphError(message, where=Where(defined_at=taken.defined_at), hint=hint)
+
     def add_resource(self, resource: Resource) -> None:
         """Adds a variable or queue; raises GraphError when the name is taken."""
-        taken = self.resources.get(resource.name)
-        if taken is not None:
-            message = f"resource names are unique, {taken.name!r} is taken by that of {taken.defined_at}"
-            raise GraphError(message, hint="choose another name, or open a name scope")
+        self.check_resource(resource.name)
         self.resources[resource.name] = resource
 
     def add_object(self, key: str, value: Any) -> str:

@@ -19,7 +19,7 @@ class Port(NamedTuple):
     """Output `index` of node `node`: where an edge begins."""
 
     node: NodeId
-    index: int = 0  # type: ignore[assignment]  # hides tuple.index, which nobody asks of a port
+    index: int = 0  # type: ignore[assignment]  # hides tuple.index, which no one misses
 
 
 @dataclass(frozen=True, slots=True)
