@@ -33,6 +33,7 @@ from actorflow.tag import StepId
 from actorflow.training import make_optimizer
 
 _SOURCES = itertools.count()
+_OPEN = "async with af.Session(graph) as session: ..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +229,7 @@ class Session:
     async def _step(self, plan: _Plan, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
         """Runs one step of an installed plan."""
         if not self._open:
-            message = "the session is not open", hint="async with af.Session(graph) as session: ..."
-            raise SessionClosed(message)
+            raise SessionClosed("the session is not open", hint=_OPEN)
         fed = [
             value
             if type(value) is arrays.NDArray and spec.fits(value.shape, value.dtype)
@@ -303,8 +303,7 @@ class Session:
         if plan is not None:
             return plan
         if not self._open:
-            message = "the session is not open", hint="async with af.Session(graph) as session: ..."
-            raise SessionClosed(message)
+            raise SessionClosed("the session is not open", hint=_OPEN)
         program = lower(self.graph, ports, keys, (self._device.name,))
         for node in program.nodes:
             if node.resource is not None and node.resource not in self._refs:

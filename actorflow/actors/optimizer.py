@@ -115,8 +115,8 @@ class OptimizerActor(Actor):
     async def receive(self, message: Any) -> None:
         """Turns one set of gradients into one commit group."""
         if type(message) is not Call or type(message.body) is not ApplyGradients:
-            message = f"an optimizer takes gradients, got {type(message).__name__}"
-            raise InternalError(message)
+            what = f"an optimizer takes gradients, got {type(message).__name__}"
+            raise InternalError(what)
         if message.reply.error is not None:
             return
         grads = dict(zip(self._names, message.body.gradients, strict=True))
@@ -135,10 +135,10 @@ class OptimizerActor(Actor):
             refusal = message.reply.error
         if refusal is not None:
             for ref in self._variables.values():
-                ref.control(Discard(group))
+                ref.signal(Discard(group))
             raise refusal
         for ref in self._variables.values():  # ORDER: no await from here on; the commit cannot fail
-            ref.control(Commit(group))
+            ref.signal(Commit(group))
         self._state = new_state
         self.count += 1
         message.reply.done(arrays.integer(self.count))

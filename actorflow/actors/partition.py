@@ -218,7 +218,7 @@ class Partition:
             call = Call(reply, body(args))
             if may_wait:
                 live.step.wait_in(ref, reply)
-            ref.put(call)
+            ref.put(call, _PATIENT)
 
         return run
 
@@ -246,6 +246,21 @@ def _measured(
         device.submit(lambda: function(*args), done)
 
     return run
+
+
+class _Patient:
+    """The sender of a node's calls: it does not mind when they stand in the line.
+
+    A node has at most one call for a live tag, so what stands there is bounded by the plan.
+    """
+
+    __slots__ = ()
+
+    def admitted(self) -> None:
+        """Nothing waits for this."""
+
+
+_PATIENT = _Patient()
 
 
 class KernelDone:

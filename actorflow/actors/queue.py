@@ -76,8 +76,8 @@ class QueueActor(Actor):
             self._answer(self.fifo.cancel(message.reply))
             return
         if type(message) is not Call:
-            message = f"a queue takes calls, got {type(message).__name__}"
-            raise InternalError(message)
+            what = f"a queue takes calls, got {type(message).__name__}"
+            raise InternalError(what)
         if message.reply.error is not None:
             return
         self._answer(self._ask(message.body, message.reply))
@@ -113,12 +113,13 @@ class QueueActor(Actor):
         for k, (value, spec) in enumerate(zip(components, self.components, strict=True)):
             shape = value.shape[1:] if batched else value.shape
             if not spec.fits(shape, value.dtype):
-                message = f"component {k} of queue {self.fifo.name!r} must be {spec}, "
+                message = (
+                    f"component {k} of queue {self.fifo.name!r} must be {spec}, "
                     f"got {show(shape)} {value.dtype.name}"
+                )
                 raise SpecError(message)
             if batched and value.shape[0] != rows:
-                message = f"the components of one batch must have equal first sizes, "
-                    f"got {rows} and {value.shape[0]}"
+                message = f"components of one batch must have equal first sizes, got {rows} and {value.shape[0]}"
                 raise SpecError(message)
 
     def _answer(self, answers: Sequence[Answer]) -> None:

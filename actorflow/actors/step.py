@@ -84,7 +84,7 @@ class Step:
             live.error = error
         calls, self.calls = self.calls, None
         for reply, ref in (calls or {}).items():
-            ref.control(CancelCall(reply))
+            ref.signal(CancelCall(reply))
         if not self.future.done():
             self.future.set_exception(error)
 
