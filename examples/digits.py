@@ -66,11 +66,11 @@ def build(seed: int) -> af.Program:
         images = af.placeholder("float32", (None, 8, 8, 1), name="images")
         labels = af.placeholder("int64", (None,), name="labels")
         network = Network()
-        with af.name_scope("train"):
+        with af.name_scope("model"):
             logits = network(images, training=True)
             loss = af.mean(af.softmax_cross_entropy(logits, labels))
-            rate = af.optim.schedules.cosine(2e-3, updates=EPOCHS * ceil(len(train_images) / BATCH))
-            update = af.minimize(loss, af.optim.adam(rate))
+        rate = af.optim.schedules.cosine(2e-3, updates=EPOCHS * ceil(len(train_images) / BATCH))
+        update = af.minimize(loss, af.optim.adam(rate))
         with af.name_scope("test"):
             right = af.equal(af.argmax(network(images, training=False), axis=-1), labels)
             accuracy = af.mean(af.cast(right, "float32"))
