@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from actorflow import arrays
+from actorflow.actors import wheel
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.partition import Partition, Surroundings, describe
 from actorflow.actors.queue import QueueActor
@@ -251,7 +252,7 @@ class Session:
             self._peak = len(live)
         if step.deadline_s is not None:
             step.describe = plan.describe
-            self._system.wheel.add(self._loop.time() + step.deadline_s, step)
+            self._system.wheel.add(self._system.clock.now() + step.deadline_s, step)
         try:
             plan.partition.start(step, fed)
             values = await step.future
@@ -263,8 +264,7 @@ class Session:
         finally:
             del live[step]
             if step.bucket is not None:
-                del step.bucket[step]
-                step.bucket = None
+                wheel.remove(step)
             if self._waiting:
                 self._let_in()
         self._steps += 1
