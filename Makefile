@@ -34,7 +34,8 @@ bench: .venv/bench.stamp
 	@set -e; for file in $(BENCHES); do echo "== $$file"; $(BIN)/python $$file $(ARGS); done
 	@test -n '$(BENCHES)' || echo 'there are no benchmarks yet'
 
-# Every round draws a new seed and prints it: make test ARGS='--hypothesis-seed=N' repeats one.
+# Every round draws a new seed and prints it: make test ARGS='--hypothesis-seed=N' repeats one. The round
+# that has begun when the time is up is finished.
 soak: .venv/dev.stamp
 	@set -e; end=$$(( $$(date +%s) + 60 * $(MINUTES) )); \
 	while [ $$(date +%s) -lt $$end ]; do \
