@@ -51,7 +51,7 @@ $(BIN)/python:
 WANTED = $(BIN)/python -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"])'
 
 .venv/%.stamp: pyproject.toml | $(BIN)/python
-	@if $(WANTED) | cmp -s - $@; then touch $@; else \
+	@if [ -f $@ ] && $(WANTED) | cmp -s - $@; then touch $@; else \
 		echo 'installing actorflow[$*] in .venv ...' && \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]' && \
 		$(WANTED) > $@; \
