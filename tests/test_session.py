@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -312,9 +313,11 @@ def test_a_step_that_misses_its_deadline_says_what_it_waits_for() -> None:
 
     error, stats = run(graph, body)
 
-    assert error.what.startswith("step 1 did not end within its deadline of 0.05 s; ")
-    assert "waits for 'session" in error.what
-    assert "/queue/q'" in error.what
+    assert re.fullmatch(
+        "step 1 did not end within its deadline of 0.05 s; "
+        "it waits for 'session[0-9]+/queue/q' to answer q/dequeue",
+        error.what,
+    )
     assert stats.failed == 1
 
 
@@ -343,6 +346,71 @@ def test_closing_a_session_aborts_the_steps_that_run() -> None:
     assert isinstance(error, errors.StepAborted)
     assert error.what == "step 1 was aborted: the session was closed"
     assert isinstance(error.__cause__, errors.SessionClosed)
+
+
+def test_a_dump_says_what_every_step_waits_for() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "float32", (), name="q")
+        item = queue.dequeue() + 1.0
+
+    async def body(session: af.Session) -> Any:
+        task = asyncio.create_task(session.run(item))
+        await asyncio.sleep(0.01)
+        dump = session.dump()
+        task.cancel()
+        await asyncio.wait([task])
+        return dump, session.dump()
+
+    during, after = run(graph, body)
+
+    assert [(s.id, s.fetches_left, len(s.waits)) for s in during.steps] == [(1, 1, 1)]
+    lines = str(during).splitlines()
+    assert lines[0] == "1/64 steps, 0 wait for admission"
+    assert re.fullmatch(
+        "  step 1: 1 fetches to come, for [0-9.e-]+ s; waits for 'session[0-9]+/queue/q' to answer q/dequeue",
+        lines[1],
+    )
+    assert any("/queue/q: idle, 0/1024 messages" in line for line in lines)
+    assert after.steps == ()
+
+
+def test_a_deadline_holds_while_a_step_waits_for_admission() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "float32", (), name="q")
+        item = queue.dequeue()
+        one = af.constant(1.0) + 1.0
+
+    async def body(session: af.Session) -> Any:
+        blocked = asyncio.create_task(session.run(item))
+        await asyncio.sleep(0)
+        with pytest.raises(errors.DeadlinePassed, match="step 2 did not end within its deadline of 0.03 s"):
+            await session.run(one, deadline_s=0.03)
+        blocked.cancel()
+        await asyncio.wait([blocked])
+        return await session.run(one, deadline_s=1)
+
+    assert run(graph, body, max_steps=1) == 2
+
+
+def test_who_initialises_a_variable_may_be_cancelled_and_another_step_goes_on() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "float32", (), name="q")
+        x = af.placeholder("float32", (), name="x")
+        put = queue.enqueue(x)
+        w = af.Variable(queue.dequeue(), name="w")
+        y = w + 1.0
+
+    async def body(session: af.Session) -> Any:
+        first, second = (asyncio.create_task(session.run(y)) for _ in range(2))
+        await asyncio.sleep(0.01)
+        with pytest.raises(errors.DeadlinePassed, match="it waits for 'w' to be initialised"):
+            await session.run(y, deadline_s=0.02)
+        first.cancel()
+        await asyncio.sleep(0.01)
+        await session.run(put, {x: 4.0})
+        return await second
+
+    assert run(graph, body) == 5
 
 
 # -- cancelling ----------------------------------------------------------------------------------------

@@ -28,7 +28,9 @@ class _LoopClock:
         return asyncio.get_running_loop().time()
 
 
-def play(body: Callable[[ActorSystem], Awaitable[Any]], *, loop: str = "virtual", **options: Any) -> ActorSystem:
+def play(
+    body: Callable[[ActorSystem], Awaitable[Any]], *, loop: str = "virtual", **options: Any
+) -> ActorSystem:
     """Runs `body(system)` and returns the system as it was left.
 
     Asserts that the exit left no task, no timer, no open ask and nothing for the loop's exception

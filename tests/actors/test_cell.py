@@ -539,7 +539,9 @@ def test_a_cancellation_that_nobody_asked_for_is_a_failure_of_the_handler():
 
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Scripted, script, name="joiner")
-        with pytest.raises(HandlerError, match="handler of 'joiner' raised CancelledError while handling int"):
+        with pytest.raises(
+            HandlerError, match="handler of 'joiner' raised CancelledError while handling int"
+        ):
             await ref.ask(1)
         with pytest.raises(HandlerError):  # and the next handler has a task again
             await ref.ask(2)
@@ -611,7 +613,9 @@ def test_a_handler_that_swallows_its_cancellation_is_cancelled_again_with_a_warn
     play(body, deadline_s=3.0)
 
     (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
-    assert re.fullmatch(r"'stubborn' is to stop, but its handler has been suspended for 4.* s; .*", record.getMessage())
+    assert re.fullmatch(
+        r"'stubborn' is to stop, but its handler has been suspended for 4.* s; .*", record.getMessage()
+    )
 
 
 def test_an_actor_may_await_its_own_stop():

@@ -56,7 +56,9 @@ class Hopper(Actor):
 @example(routes=[([0], False)], capacity=1, outside=20, hops=10)
 @example(routes=[([1], False), ([0], False)], capacity=1, outside=40, hops=30)
 @example(routes=[([1], True), ([2], True), ([0], True)], capacity=1, outside=40, hops=30)
-@example(routes=[([1, 2, 3], False), ([0], False), ([0], False), ([0], True)], capacity=1, outside=40, hops=30)
+@example(
+    routes=[([1, 2, 3], False), ([0], False), ([0], False), ([0], True)], capacity=1, outside=40, hops=30
+)
 def test_actors_that_tell_each_other_never_deadlock_on_their_bounds(routes, capacity, outside, hops):
     done: list[int] = []
 
@@ -126,9 +128,14 @@ def test_two_blocked_actors_are_dumped_with_who_waits_for_whom():
         dump = system.dump()
 
         assert [(wait.waiter, wait.awaited, wait.kind) for wait in dump.waits] == [("source", "sink", "room")]
-        assert [(actor.name, actor.state) for actor in dump.actors] == [("sink", "suspended"), ("source", "blocked")]
+        assert [(actor.name, actor.state) for actor in dump.actors] == [
+            ("sink", "suspended"),
+            ("source", "blocked"),
+        ]
         assert "  source -> sink: room for int, for 2 s" in str(dump).splitlines()
-        assert "  source: blocked, 1/1024 messages (peak 4), 0/67108864 bytes (peak 0)" in str(dump).splitlines()
+        assert (
+            "  source: blocked, 1/1024 messages (peak 4), 0/67108864 bytes (peak 0)" in str(dump).splitlines()
+        )
         gate.set()
         await pause(0.1)
         assert not system.dump().waits
@@ -158,7 +165,9 @@ def spawn_chain(system: ActorSystem, path: str, **kinds: Any) -> dict[str, Ref]:
     return peers
 
 
-@pytest.mark.parametrize(("path", "named"), [("aa", "a -> a"), ("aba", "a -> b -> a"), ("abca", "a -> b -> c -> a")])
+@pytest.mark.parametrize(
+    ("path", "named"), [("aa", "a -> a"), ("aba", "a -> b -> a"), ("abca", "a -> b -> c -> a")]
+)
 def test_asks_in_a_ring_are_refused_at_once_with_their_path(path: str, named: str):
     async def body(system: ActorSystem) -> None:
         peers = spawn_chain(system, path)

@@ -23,9 +23,7 @@ NAMES = ("a", "b", "c", "d")
 kinds = st.sampled_from(Kind)
 directives = st.sampled_from(Directive)
 chances = st.floats(0, 1, exclude_max=True)
-failures = st.lists(
-    st.tuples(st.sampled_from(NAMES), directives, st.floats(0, 4), chances), max_size=40
-)
+failures = st.lists(st.tuples(st.sampled_from(NAMES), directives, st.floats(0, 4), chances), max_size=40)
 
 
 def children() -> Children:

@@ -12,14 +12,17 @@ delays = st.lists(st.tuples(st.floats(0, 3), st.booleans()), max_size=30)
 
 
 @given(delays=delays)
-def test_timers_fire_once_never_early_and_at_most_a_tick_late_unless_removed(delays: list[tuple[float, bool]]):
+def test_timers_fire_once_never_early_and_at_most_a_tick_late_unless_removed(
+    delays: list[tuple[float, bool]],
+):
     async def main() -> list[tuple[float, float]]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         wheel = Wheel(loop, loop)
         fired: list[tuple[float, float]] = []
         timers = [
-            (wheel.after(delay, lambda delay=delay: fired.append((delay, loop.time()))), keep) for delay, keep in delays
+            (wheel.after(delay, lambda delay=delay: fired.append((delay, loop.time()))), keep)
+            for delay, keep in delays
         ]
         for timer, keep in timers:
             if not keep:
