@@ -64,13 +64,9 @@ class Hopper(Actor):
 @example(
     routes=[([1, 2, 3], False), ([0], False), ([0], False), ([0], True)], capacity=1, outside=40, hops=30
 )
-<<<<<<< HEAD
-def test_actors_that_tell_each_other_never_deadlock_on_their_bounds(routes, capacity, outside, hops):
-=======
 def test_actors_that_tell_each_other_never_deadlock_on_their_bounds(
     routes: list[tuple[list[int], bool]], capacity: int, outside: int, hops: int
 ) -> None:
->>>>>>> model
     done: list[int] = []
 
     async def body(system: ActorSystem) -> None:
@@ -185,11 +181,7 @@ def spawn_chain(system: ActorSystem, path: str, **kinds: Any) -> dict[str, Ref]:
 @pytest.mark.parametrize(
     ("path", "named"), [("aa", "a -> a"), ("aba", "a -> b -> a"), ("abca", "a -> b -> c -> a")]
 )
-<<<<<<< HEAD
-def test_asks_in_a_ring_are_refused_at_once_with_their_path(path: str, named: str):
-=======
 def test_asks_in_a_ring_are_refused_at_once_with_their_path(path: str, named: str) -> None:
->>>>>>> model
     async def body(system: ActorSystem) -> None:
         peers = spawn_chain(system, path)
         start = asyncio.get_running_loop().time()

@@ -45,11 +45,7 @@ def test_a_ring_is_found_exactly_when_the_awaited_waits_for_the_waiter(graph: li
 @given(graph=graphs, new=edges)
 def test_what_is_found_is_a_ring_of_distinct_waiters_that_starts_with_the_new_wait(
     graph: list[Edge], new: Edge
-<<<<<<< HEAD
-):
-=======
 ) -> None:
->>>>>>> model
     found = waits.ring(new, blockers_of(graph))
 
     if found is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -44,7 +45,7 @@ def submit(device: Device, job: Callable[[], Any]) -> asyncio.Future[Any]:
 
 def test_every_job_comes_back_once_with_its_own_result() -> None:
     async def body(device: Device) -> Any:
-        return await asyncio.gather(*(submit(device, lambda k=k: k * k) for k in range(500)))
+        return await asyncio.gather(*(submit(device, partial(pow, k, 2)) for k in range(500)))
 
     assert with_device(body) == [k * k for k in range(500)]
 

@@ -76,6 +76,16 @@ def test_a_colocated_node_goes_where_its_target_is() -> None:
     assert [n.device for n in program(graph, [u], [x]).nodes[1:4]] == ["/cpu:1"] * 3
 
 
+def test_reads_and_writes_go_where_the_variable_lives() -> None:
+    with af.Graph() as graph:
+        with af.device("/cpu:1"):
+            w = af.Variable(1.0, name="w")
+        with af.device("/cpu:0"):
+            y = w.assign_add(w.read())
+
+    assert [n.device for n in program(graph, [y], []).nodes[:2]] == ["/cpu:1"] * 2
+
+
 def test_a_device_that_only_ends_alike_is_unknown() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float32", (), name="x")
