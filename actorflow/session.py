@@ -58,6 +58,7 @@ class Session:
         system: The actor system to live in; by default the session makes and closes its own.
         deadline_s: The longest that a step may take unless it says otherwise; None is no limit.
         max_steps: How many steps may run at once; further ones wait for their turn.
+        max_messages: What the mailbox of a variable, queue or optimizer holds; who comes later waits.
         threads: Worker threads for slow kernels; by default one for each processor.
         initialise: Whether variables get their initial values by themselves.
     """
@@ -69,12 +70,14 @@ class Session:
         system: ActorSystem | None = None,
         deadline_s: float | None = None,
         max_steps: int = 64,
+        max_messages: int = 1024,
         threads: int | None = None,
         initialise: bool = True,
     ) -> None:
         self.graph = graph
         self.deadline_s = deadline_s
         self.max_steps = max_steps
+        self._max_messages = max_messages
         self._own_system = system is None
         self._system = ActorSystem(name="session") if system is None else system
         self._threads = (os.cpu_count() or 1) if threads is None else threads
@@ -105,7 +108,7 @@ class Session:
         system.dispatch.context.run(arrays.ignore_float_errors)
         source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
         submit = None if self._device.inline_only else self._device.submit
-        self._resources = Resources(self.graph, system, source, submit)
+        self._resources = Resources(self.graph, system, source, submit, self._max_messages)
         self._around = Surroundings(
             dispatch=system.dispatch,
             devices={self._device.name: self._device},

@@ -22,14 +22,16 @@ def shuffled(seed: int) -> Callable[[MutableSequence[Any]], Any]:
     return pick
 
 
-def run_shuffled(graph: af.Graph, seed: int, body: Callable[[af.Session], Awaitable[Any]]) -> Any:
+def run_shuffled(
+    graph: af.Graph, seed: int, body: Callable[[af.Session], Awaitable[Any]], **options: Any
+) -> Any:
     """Runs `body` in a session whose every turn is picked by `seed`, with all kernels inline."""
 
     async def main() -> Any:
         result = None
         async with (
             af.ActorSystem(pick=shuffled(seed)) as system,
-            af.Session(graph, system=system, threads=0) as session,
+            af.Session(graph, system=system, threads=0, **options) as session,
         ):
             result = await body(session)
         return result

@@ -21,18 +21,25 @@ class Resources:
     """Finds the actor that holds a resource of the graph, and starts it on first use.
 
     Args:
+        max_messages: What the mailbox of each may hold.
         submit: How an optimizer runs large updates on a device's threads; None runs them inline.
         source: Names the session: a prefix of every actor's name, and the source of its writes.
     """
 
     def __init__(
-        self, graph: Graph, system: ActorSystem, source: Source, submit: Callable[..., None] | None
+        self,
+        graph: Graph,
+        system: ActorSystem,
+        source: Source,
+        submit: Callable[..., None] | None,
+        max_messages: int,
     ) -> None:
         self.refs: dict[str, Ref] = {}
         self._graph = graph
         self._system = system
         self._source = source
         self._submit = submit
+        self._max_messages = max_messages
 
     def find(self, name: str) -> Ref:
         """Returns the address of the variable, queue or optimizer `name`."""
@@ -48,7 +55,7 @@ class Resources:
 
     def _spawn(self, name: str) -> Ref:
         resource = self._graph.resources.get(name)
-        spawn = self._system.spawn
+        spawn = partial(self._system.spawn, max_messages=self._max_messages)
         if isinstance(resource, VariableDef):
             return spawn(VariableActor, name, resource.spec, name=f"{self._source}/variable/{name}")
         if isinstance(resource, QueueDef):

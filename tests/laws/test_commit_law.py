@@ -118,6 +118,19 @@ def test_concurrent_and_cancelled_steps_commit_whole_groups_only(
     assert 1 + ended_well <= counts[0] <= 1 + steps
 
 
+@settings(max_examples=25, deadline=None)
+@given(steps=st.integers(1, 8), seed=st.integers(0, 2**16))
+def test_mailboxes_of_one_message_hold_up_nothing_for_ever(steps: int, seed: int) -> None:
+    net = Net()
+
+    async def body(session: af.Session) -> Any:
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(net.step(session) for _ in range(steps)))
+        return await net.counts(session)
+
+    assert run_shuffled(net.graph, seed, body, max_messages=1, max_steps=4) == [steps] * 5
+
+
 @pytest.mark.parametrize("fault", ["raise", "missing", "shape", "dtype"])
 def test_a_bad_optimizer_changes_nothing_and_says_so(fault: str) -> None:
     def update(grads: Any, state: Any, params: Any) -> Any:
