@@ -53,7 +53,7 @@ class Actor:
         """Sends `message` without waiting; for handlers.
 
         What finds no room stands in this actor's outbox, and the actor takes no data message
-        until that is flushed.
+        until that is flushed; so an outbox holds at most what one run of a handler sends.
 
         Raises:
             MailboxFull: actors that tell each other in a ring make more messages than fit.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from abc import abstractmethod
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -70,8 +70,8 @@ class Address(Mailbox, Ref):
         """Hears that a handler raised what ends the program."""
 
     @abstractmethod
-    def blockers(self) -> Iterable[Any]:
-        """Returns the waits that must end before this actor takes another message, oldest first."""
+    def blocked(self) -> waits.Blocked[Any]:
+        """Returns what this actor waits for before it takes another message."""
 
     @abstractmethod
     def obstacle(self) -> str:
@@ -380,10 +380,12 @@ def _actor(node: Any) -> Address:
     return actor
 
 
-def _blockers(node: Any) -> Iterable[Any]:
-    if type(node) is tuple:
-        return [edge for edge in _actor(node).awaits if edge.waiter == node and not edge.void]
-    return _actor(node).blockers()
+def _blockers(node: Any) -> waits.Blocked[Any]:
+    actor = _actor(node)
+    if node is actor:
+        blocked: waits.Blocked[Any] = actor.blocked()
+        return blocked
+    return waits.Blocked(tuple(wait for wait in actor.awaits if wait.waiter == node and not wait.void))
 
 
 def _overdraft(node: Any) -> int:

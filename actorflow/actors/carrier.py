@@ -15,7 +15,7 @@ message.
 from __future__ import annotations
 
 import types
-from asyncio import CancelledError, Future
+from asyncio import CancelledError, Future, Task
 from asyncio.tasks import _enter_task, _leave_task
 from collections.abc import Coroutine, Generator
 from contextvars import ContextVar
@@ -173,15 +173,19 @@ class Carrier:
 
     def _finish(self, result: Any, error: BaseException | None) -> None:
         job, self._job = self._job, None
-        self._coroutine = self._yielded = self._handling = None
+        run, self._handling = self._handling, None
+        self._coroutine = self._yielded = None
+        assert run is not None
         if self.task.cancelling():
             self._forgive()
         if isinstance(error, CancelledError):
             self._closing = True  # whoever cancels all tasks of the loop waits for this one
-        self._cell.finished(self, job, result, error)
+        self._cell.finished(self, run, job, result, error)
 
-    def _buried(self, _task: Any) -> None:
+    def _buried(self, task: Task[None]) -> None:
         """The task ended; if that took a handler along, its actor must not wait for it."""
+        if not task.cancelled():
+            task.exception()  # KeyboardInterrupt and SystemExit go on through the loop by themselves
         self._cell.system.buried(self.task)
         if self._coroutine is not None:
             self._coroutine.close()

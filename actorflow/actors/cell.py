@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from asyncio import CancelledError, Future
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.ask import Ask
 from actorflow.actors.turns import Hook, Phase, Turns
+from actorflow.actors.waits import Blocked
 from actorflow.errors import ActorflowError, HandlerError, InternalError, Where
 from actorflow.messages import Request, Terminated
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from actorflow.actors.wheel import Timer
 
 log = logging.getLogger("actorflow.actors")
+
+
+def _nobody(_message: Any) -> Any:
+    """Stands for the handler of an incarnation that is over."""
+    message = "a message reached an incarnation that is over"
+    raise InternalError(message)
 
 
 class Cell(Turns):
@@ -225,6 +232,7 @@ class Cell(Turns):
     def _over(self) -> None:
         """This incarnation is over."""
         self._behaviour = None
+        self.receive = _nobody
         for timer in tuple(self._timers):
             timer.cancel()
         self._timers.clear()
@@ -243,9 +251,9 @@ class Cell(Turns):
         for carrier in self.carriers:
             carrier.close()
         self.carriers.clear()
-        self.control.clear()
-        while self.data:
-            self.undeliverable(self.data.popleft())
+        for lane in (self.control, self.data):
+            while lane:
+                self.undeliverable(lane.popleft())
         self.bytes = 0
         waiters, self.waiters = self.waiters, type(self.waiters)()
         for entry in waiters:
@@ -297,11 +305,12 @@ class Cell(Turns):
         self._timers[timer] = None
         return timer
 
-    def blockers(self) -> Iterable[Any]:
-        """Returns the waits that must end before this actor takes another message, oldest first."""
-        if not self.awaits or self.roomy():
-            return tuple(self.outbox)
-        return (*self.outbox, *(edge for edge in self.awaits if not edge.void))
+    def blocked(self) -> Blocked[Any]:
+        """Returns what this actor waits for before it takes another message."""
+        if not self.reentrant:
+            return Blocked((*self.outbox, *(wait for wait in self.awaits if not wait.void)))
+        full = len(self.runs) >= self.max_messages
+        return Blocked(tuple(self.outbox), tuple(self.runs) if full else ())
 
     def state(self) -> str:
         """Says in one word what the actor does now."""

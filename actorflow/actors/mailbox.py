@@ -88,8 +88,9 @@ class Mailbox:
     """The store of one actor.
 
     INVARIANT: `bytes` is the sum over the data lane and the places held.
-    INVARIANT: `len(data) + held <= max_messages + overdraft`, and never above `max_messages`
-        unless a ring had to be opened (`waits`).
+    INVARIANT: `len(data) + held <= max_messages`, and `bytes <= max_bytes` or one message is alone,
+        except for the messages, at most max(16, max_messages), let in over the limit to open a
+        ring (`waits`).
     INVARIANT: nobody in `waiters` whose message would fit at the front.
     `mark` is the depth from which a put must look closer. It is 0 while somebody waits or the
     mailbox is closed, else the highest depth yet seen; so the hot path makes one comparison where

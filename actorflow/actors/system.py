@@ -21,7 +21,7 @@ from actorflow.actors.mailbox import Sizes
 from actorflow.actors.supervisor import Child, Supervisor
 from actorflow.actors.wheel import Wheel
 from actorflow.clock import Clock, Entropy, SystemClock
-from actorflow.errors import ActorError
+from actorflow.errors import ActorDied, ActorError, InternalError
 
 if TYPE_CHECKING:
     from actorflow.actors.actor import Actor
@@ -66,7 +66,8 @@ class ActorSystem:
     """Runs actors; `async with` it.
 
     Leaving stops all that is left, the last spawned first, and leaves no task and no open ask.
-    What was told and not handled by then becomes a dead letter.
+    What was told and not handled by then becomes a dead letter, and a handler that still asks an
+    actor that is gone is only logged.
 
     An actor of the system itself that fails a tell stops. Unless someone watched it, its error
     is raised on leaving, in an ExceptionGroup. A supervisor that gives up cancels the body at
@@ -78,7 +79,7 @@ class ActorSystem:
         entropy: Gives the jitter of restarts.
         deadline_s: How long an ask waits that does not say.
         pick: Chooses whose turn it is; with it no ask runs inline.
-        instrument: Told of every turn.
+        instrument: Told of every turn; likewise.
         budget_s: How long the pump holds the event loop.
     """
 
@@ -107,7 +108,7 @@ class ActorSystem:
         self.accounts = Accounts()
         self.actors: dict[str, Cell] = {}
         self.dead_letters = DeadLetters()
-        self.inline_left = self.inline_limit = INLINE_ASKS if pick is None else 0
+        self.inline_left = self.inline_limit = INLINE_ASKS if pick is None and instrument is None else 0
         self.nobody = _Nobody()
         self.sizes = Sizes()
         self.tasks: set[Task[None]] = set()
@@ -208,13 +209,17 @@ class ActorSystem:
             self._unhandled.append(error)
             child.end(error, restart=False)
             self._cancel_body()
+        elif not told and not self._open and isinstance(cause, ActorDied):
+            log.warning("'%s' asked an actor that had been stopped on leaving", child.name, exc_info=error)
+            child.end(None, restart=False)
         elif not told or not child.started:
             log.error("'%s' failed and stops", child.name, exc_info=error)
             child.end(error, restart=False)
 
     def ended(self, child: Any) -> None:
         """Nothing restarts directly under the system."""
-        raise NotImplementedError
+        message = f"'{child.name}' waits for a restart, and nothing restarts under the system itself"
+        raise InternalError(message)
 
     def gone(self, child: Any, *, heard: bool) -> None:
         """A child is dead."""

@@ -23,9 +23,10 @@ from actorflow.actors.dispatch import ALWAYS
 from actorflow.actors.mailbox import Sized
 
 if TYPE_CHECKING:
+    from actorflow.actors.carrier import Handling
     from actorflow.actors.system import ActorSystem
 
-_TURN = range(16)  # messages in one turn
+_TURN = range(16)  # messages in one turn; with one a tell takes 1.6 times as long, with 64 it gains 4 %
 
 
 class Phase(Enum):
@@ -53,9 +54,10 @@ class Turns(Address):
     INVARIANT: `attention` is true whenever something comes before the next data message: a signal,
         a suspended handler, an outbox, a change of phase.
     INVARIANT: `busy` are the carriers whose handler is suspended; at most one, unless `reentrant`.
+        `runs` are then its runs, suspended or in their first step, as nodes of the wait-for graph.
     """
 
-    __slots__ = ("busy", "carriers", "number", "phase", "reentrant", "suspended_at")
+    __slots__ = ("busy", "carriers", "number", "phase", "reentrant", "runs", "suspended_at")
 
     def __init__(self, system: ActorSystem, name: str, max_messages: int, max_bytes: int) -> None:
         super().__init__(system, name, ALWAYS, max_messages, max_bytes)
@@ -64,6 +66,7 @@ class Turns(Address):
         self.number = 0
         self.phase = Phase.WAITING
         self.reentrant = False
+        self.runs: dict[Handling, None] = {}
         self.suspended_at = 0.0
 
     # -- what the life of the actor adds --------------------------------------------------------
@@ -98,7 +101,7 @@ class Turns(Address):
             for _ in _TURN:
                 if not data:
                     break
-                message = data.popleft()  # Mailbox.take, written out: -8 % for a tell
+                message = data.popleft()  # Mailbox.take, written out: -7 % for a tell
                 if type(message) is Sized:
                     self.bytes -= message.nbytes
                     message = message.message
@@ -167,18 +170,19 @@ class Turns(Address):
         """Runs the first step of an async handler; false when no other data may be taken now."""
         carriers = self.carriers
         carrier = self._carrier()
+        run = self._open_run(job)
         try:
-            if carrier.begin(coroutine, job, (self, self.number)):
+            if carrier.begin(coroutine, job, run):
                 carriers.append(carrier)
                 result, carrier.result = carrier.result, None
-                self._close_run()
+                self._close_run(run)
                 self.done(job, result)
                 return True
         except BaseException:
             carriers.append(carrier)
-            self._close_run()
+            self._close_run(run)
             raise
-        self._suspended(carrier, job, self.number)
+        self._suspended(carrier, job)
         return self.roomy()
 
     def drive_inline(self, coroutine: Coroutine[Any, Any, Any], question: Ask) -> None:
@@ -188,8 +192,8 @@ class Turns(Address):
         """
         if question.waiter is not None:
             carrier = self._carrier()
-            carrier.start(coroutine, question, (self, self.number))
-            self._suspended(carrier, question, self.number)
+            carrier.start(coroutine, question, self._open_run(question))
+            self._suspended(carrier, question)
         else:
             asker = asyncio.current_task()
             if asker is not None:
@@ -209,24 +213,23 @@ class Turns(Address):
 
     def _carrier(self) -> Carrier:
         """Returns a carrier for one more run of a handler."""
-        self.number += 1
         while self.carriers:
             carrier = self.carriers.pop()
             if carrier.alive:
                 return carrier
         return Carrier(self)
 
-    def _suspended(self, carrier: Carrier, job: Any, number: int) -> None:
+    def _suspended(self, carrier: Carrier, job: Any) -> None:
         self.busy[carrier] = None
         self.suspended_at = self.system.now()
         if self.phase is Phase.ENDING and job is not Hook.STOP:
             carrier.cancel()
         if not self.roomy():
             self.attention = True
-        elif type(job) is Ask:
-            job.run = (self, number)
 
-    def finished(self, carrier: Carrier, job: Any, result: Any, error: BaseException | None) -> None:
+    def finished(
+        self, carrier: Carrier, run: Handling, job: Any, result: Any, error: BaseException | None
+    ) -> None:
         """Hears that a suspended handler has ended."""
         self.busy.pop(carrier, None)
         if carrier.alive:
@@ -234,7 +237,7 @@ class Turns(Address):
                 carrier.close()
             else:
                 self.carriers.append(carrier)
-        self._close_run()
+        self._close_run(run)
         if error is None:
             self.done(job, result)
         elif isinstance(error, Exception | CancelledError):
@@ -243,8 +246,19 @@ class Turns(Address):
             self.crash(error, job)
         self.push()
 
-    def _close_run(self) -> None:
-        if not self.reentrant:
+    def _open_run(self, job: Any) -> Handling:
+        self.number += 1
+        run = (self, self.number)
+        if self.reentrant:
+            self.runs[run] = None
+            if type(job) is Ask:
+                job.run = run
+        return run
+
+    def _close_run(self, run: Handling) -> None:
+        if self.reentrant:
+            self.runs.pop(run, None)
+        else:
             self.number += 1  # what the handler left running does not hold this actor up
             if self.awaits:
                 self.awaits.clear()

@@ -14,8 +14,8 @@ Source: T. M. Parks, "Bounded Scheduling of Process Networks", 1995, section 4.3
 enlarge a full channel. Deviation: Parks enlarges the smallest one, for good; we lend room for one
 message, where least is lent, and never more than the overdraft.
 
-A re-entrant actor goes on while its handlers wait: each run of a handler is then a node of its own,
-which waits for what that run awaits.
+A re-entrant actor takes messages while its handlers wait: each run of a handler is then a node of
+its own, and only when it has as many runs as it may does the actor wait, for one of them to end.
 
 Pure rules: no clock, no loop, no actor; actors and runs are whatever can be hashed.
 """
@@ -23,7 +23,7 @@ Pure rules: no clock, no loop, no actor; actors and runs are whatever can be has
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -68,33 +68,83 @@ class Refuse:
     asks: bool
 
 
-def ring(edge: E, blockers: Callable[[Hashable], Iterable[E]]) -> tuple[E, ...] | None:
+@dataclass(frozen=True, slots=True)
+class Blocked(Generic[E]):
+    """What an actor waits for before it goes on: the end of all `waits`, and of one of `runs`.
+
+    In a fixed order, so that a replay finds the same ring. Both empty: nothing.
+    """
+
+    waits: tuple[E, ...] = ()
+    runs: tuple[Hashable, ...] = ()
+
+
+Blockers = Callable[[Hashable], Blocked[E]]
+
+
+def ring(edge: E, blockers: Blockers[E]) -> tuple[E, ...] | None:
     """Returns a shortest ring that `edge` closes, `edge` first; None when it closes none.
 
     Args:
         edge: The newest wait.
-        blockers: Gives the waits that an actor must see the end of before it takes another
-            message; in a fixed order, so that a replay finds the same ring.
+        blockers: Says what an actor, or a run of a re-entrant one, waits for.
     """
-    if edge.awaited == edge.waiter:
-        return (edge,)
-    came_by: dict[Hashable, E] = {}
+    around = _reachable(edge.awaited, blockers)
+    stuck = _stuck(edge.waiter, around)
+    if edge.awaited not in stuck:
+        return None
+    came_by: dict[Hashable, tuple[Hashable, E | None]] = {edge.awaited: (edge.awaited, None)}
     ahead: deque[Hashable] = deque((edge.awaited,))
+    while edge.waiter not in came_by:
+        node = ahead.popleft()
+        blocked = around[node]
+        steps: list[tuple[Hashable, E | None]] = [(wait.awaited, wait) for wait in blocked.waits]
+        steps += [(run, None) for run in blocked.runs]
+        for after, wait in steps:
+            if after in stuck and after not in came_by:
+                came_by[after] = (node, wait)
+                ahead.append(after)
+    return (edge, *_path(edge.waiter, edge.awaited, came_by))
+
+
+def _reachable(start: Hashable, blockers: Blockers[E]) -> dict[Hashable, Blocked[E]]:
+    around: dict[Hashable, Blocked[E]] = {}
+    ahead = [start]
     while ahead:
-        for step in blockers(ahead.popleft()):
-            if step.awaited in came_by or step.awaited == edge.awaited:
-                continue
-            came_by[step.awaited] = step
-            if step.awaited == edge.waiter:
-                return (edge, *_back(step, edge.awaited, came_by))
-            ahead.append(step.awaited)
-    return None
+        node = ahead.pop()
+        if node not in around:
+            around[node] = blocked = blockers(node)
+            ahead += [wait.awaited for wait in blocked.waits]
+            ahead += blocked.runs
+    return around
 
 
-def _back(last: E, start: Hashable, came_by: dict[Hashable, E]) -> list[E]:
-    path = [last]
-    while path[-1].waiter != start:
-        path.append(came_by[path[-1].waiter])
+def _stuck(waiter: Hashable, around: dict[Hashable, Blocked[E]]) -> set[Hashable]:
+    """Returns those that cannot go on before `waiter` does: the least such set."""
+    stuck = {waiter}
+    grown = True
+    while grown:
+        more = {
+            node
+            for node, blocked in around.items()
+            if node not in stuck
+            and (
+                any(wait.awaited in stuck for wait in blocked.waits)
+                or (blocked.runs and all(run in stuck for run in blocked.runs))
+            )
+        }
+        stuck |= more
+        grown = bool(more)
+    return stuck
+
+
+def _path(last: Hashable, start: Hashable, came_by: dict[Hashable, tuple[Hashable, E | None]]) -> list[E]:
+    path: list[E] = []
+    node = last
+    while node != start:
+        node, wait = came_by[node]
+        if wait is not None:
+            path.append(wait)
     return path[::-1]
 
 

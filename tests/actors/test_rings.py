@@ -156,6 +156,78 @@ def test_two_blocked_actors_are_dumped_with_who_waits_for_whom() -> None:
     play(body)
 
 
+class Mixed(Actor):
+    """Each message makes one more, by the next of its ways: a tell, an awaited tell, or an ask."""
+
+    def __init__(self, peers: list[Ref], ways: list[tuple[str, int]], refused: list[Exception]) -> None:
+        self.peers = peers
+        self.ways = ways
+        self.refused = refused
+        self.turn = 0
+
+    def receive(self, hops: int) -> Any:
+        self.turn += 1
+        way, number = self.ways[self.turn % len(self.ways)]
+        target = self.peers[number % len(self.peers)]
+        if hops == 0:
+            return None
+        if way == "tell":
+            return self.tell(target, hops - 1)
+        return self.wait(way, target, hops - 1)
+
+    async def wait(self, way: str, target: Ref, hops: int) -> None:
+        try:
+            await (target.ask(hops) if way == "ask" else target.tell(hops))
+        except (AskCycle, MailboxFull) as error:
+            self.refused.append(error)
+
+
+class MixedReentrant(Mixed):
+    reentrant = True
+
+
+ways = st.lists(
+    st.tuples(st.sampled_from(["tell", "await tell", "ask"]), st.integers(0, 4)), min_size=1, max_size=3
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    actors=st.lists(st.tuples(ways, st.booleans()), min_size=1, max_size=5),
+    outside=st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.integers(0, 6)), min_size=1, max_size=25),
+)
+def test_no_ask_or_wait_among_actors_that_end_lasts_until_a_deadline(
+    actors: list[tuple[list[tuple[str, int]], bool]], outside: list[tuple[bool, int, int]]
+) -> None:
+    """Whatever waits for whom: it is answered, let in or refused at once. Virtual time stands still."""
+    refused: list[Exception] = []
+
+    async def body(system: ActorSystem) -> None:
+        peers: list[Ref] = []
+        for its_ways, reentrant in actors:
+            kind = MixedReentrant if reentrant else Mixed
+            peers.append(system.spawn(kind, peers, its_ways, refused, max_messages=1))
+        async with asyncio.TaskGroup() as group:
+            for asks, number, hops in outside:
+                ref = peers[number % len(peers)]
+                group.create_task(_ask(ref, hops) if asks else _tell(ref, hops))
+        for _ in range(2000):
+            if all(actor.state == "idle" for actor in system.dump().actors):
+                break
+            await pause(0)
+        assert not system.dump().waits
+        assert system.clock.now() == 0.0
+
+    play(body)
+
+    if not any(way == "ask" for its_ways, _ in actors for way, _ in its_ways):
+        assert not refused
+
+
+async def _ask(ref: Ref, message: Any) -> None:
+    await ref.ask(message)
+
+
 # -- asks ---------------------------------------------------------------------------------------------
 
 

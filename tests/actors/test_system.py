@@ -90,10 +90,20 @@ PROGRAM = """
     ids=["normal", "error", "keyboard", "timeout", "ctrl-c"],
 )
 def test_leaving_leaves_no_task_thread_file_or_warning(loop: str, end: str, prints: list[str]) -> None:
-    program = textwrap.dedent(PROGRAM).replace("END", end)
+    ran = run_program(PROGRAM.replace("END", end), loop)
 
-    ran = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", program, loop],
+    assert ran.stderr == ""
+    assert ran.returncode == 0
+    assert ran.stdout.splitlines() == [
+        "5 issued = 1 replied + 3 failed + 0 timed out + 1 cancelled (0 late)",
+        *prints,
+    ]
+
+
+def run_program(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program with every warning an error."""
+    return subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(program), *arguments],
         capture_output=True,
         text=True,
         timeout=60,
@@ -102,12 +112,49 @@ def test_leaving_leaves_no_task_thread_file_or_warning(loop: str, end: str, prin
         check=False,
     )
 
-    assert ran.stderr == ""
-    assert ran.returncode == 0
-    assert ran.stdout.splitlines() == [
-        "5 issued = 1 replied + 3 failed + 0 timed out + 1 cancelled (0 late)",
-        *prints,
-    ]
+
+INTERRUPTED = """
+    import asyncio, gc, sys
+    import uvloop
+    from actorflow.actors.actor import Actor
+    from actorflow.actors.system import ActorSystem
+
+    class Interrupted(Actor):
+        def receive(self, message):
+            if message == "plain":
+                raise KeyboardInterrupt
+            return self.later(message)
+
+        async def later(self, message):
+            if message == "suspended":
+                await asyncio.sleep(0.01)
+            raise KeyboardInterrupt
+
+    async def main():
+        try:
+            async with ActorSystem() as system:
+                await system.spawn(Interrupted).tell(sys.argv[2])
+                await asyncio.sleep(60)
+        finally:
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    loop = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}[sys.argv[1]]
+    try:
+        with asyncio.Runner(loop_factory=loop) as runner:
+            runner.run(main())
+    except KeyboardInterrupt:
+        print("interrupted")
+    gc.collect()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("handler", ["plain", "first step", "suspended"])
+def test_an_interrupt_in_a_handler_ends_the_program_cleanly(loop: str, handler: str) -> None:
+    ran = run_program(INTERRUPTED, loop, handler)
+
+    assert (ran.returncode, ran.stderr, ran.stdout) == (0, "", "interrupted\n")
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -152,6 +199,27 @@ def test_the_error_of_the_body_comes_first_in_the_group() -> None:
 
     assert [type(error) for error in caught.value.exceptions] == [ActorDied, HandlerError]
     assert caught.value.message == "2 unhandled errors in 'actors'"
+
+
+def test_a_handler_that_asks_an_actor_stopped_on_leaving_is_only_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body(system: ActorSystem) -> None:
+        peers: list[Any] = []
+
+        async def script(_actor: Actor, _message: Any) -> None:
+            await peers[0].ask(1, 50)
+
+        client = system.spawn(Scripted, script, name="client")
+        peers.append(system.spawn(Scripted, lambda _actor, _message: pause(30), name="server"))
+        await client.tell(1)
+        await pause(1)
+
+    play(body)
+
+    assert [record.getMessage() for record in caplog.records] == [
+        "'client' asked an actor that had been stopped on leaving"
+    ]
 
 
 def test_an_error_of_the_body_alone_passes_as_itself() -> None:
