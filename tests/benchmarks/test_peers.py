@@ -69,11 +69,11 @@ def test_a_round_that_loses_a_message_is_no_round() -> None:
 
 @pytest.mark.parametrize(("width", "length"), [(1, 1), (1, 50), (5, 1), (7, 9)])
 def test_chains_of_queue_nodes_add_one_at_every_node(width: int, length: int) -> None:
-    async def run() -> list[Any]:
+    async def run() -> Any:
         async with queue_task.open_chains(operator.add, width, length) as graph:
-            return await asyncio.gather(graph.run(0, 1), graph.run(10, 2))
+            return tuple(await asyncio.gather(graph.run(0, 1), graph.run(10, 2)))
 
-    assert asyncio.run(run()) == [(length,) * width, (10 + 2 * length,) * width]
+    assert asyncio.run(run()) == ((length,) * width, (10 + 2 * length,) * width)
 
 
 def test_chains_keep_the_order_of_the_inputs_of_a_node() -> None:
