@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from actorflow import arrays
+from actorflow.actors import wheel
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.partition import Partition, Surroundings, describe
 from actorflow.actors.queue import QueueActor
@@ -33,6 +34,7 @@ from actorflow.tag import StepId
 from actorflow.training import make_optimizer
 
 _SOURCES = itertools.count()
+_OPEN = "async with af.Session(graph) as session: ..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,9 @@ class Session:
         self._peak = self._steps = self._failed = self._messages = 0
 
     def __repr__(self) -> str:
-        state = f"{len(self._live)}/{self.max_steps} steps live (peak {self._peak})" if self._open else "closed"
+        state = (
+            f"{len(self._live)}/{self.max_steps} steps live (peak {self._peak})" if self._open else "closed"
+        )
         return f"<Session of {self.graph!r}, {state}>"
 
     # -- life --------------------------------------------------------------------------------------
@@ -150,7 +154,9 @@ class Session:
         self._open = False
         cause = SessionClosed("the session was closed")
         for step in tuple(self._live):
-            aborted = StepAborted(f"step {step.id} was aborted: the session was closed", where=Where(step=step.id))
+            aborted = StepAborted(
+                f"step {step.id} was aborted: the session was closed", where=Where(step=step.id)
+            )
             aborted.__cause__ = cause
             step.abort(aborted)
         for waiter in self._waiting:
@@ -203,7 +209,8 @@ class Session:
 
         async def call(*values: Any) -> Any:
             if len(values) != len(keys):
-                raise FeedError(f"this callable takes {len(keys)} values, got {len(values)}")
+                message = f"this callable takes {len(keys)} values, got {len(values)}"
+                raise FeedError(message)
             return build(await self._step(plan, values, deadline_s))
 
         return call
@@ -211,7 +218,10 @@ class Session:
     async def _run(
         self, ports: tuple[Port, ...], feeds: Mapping[Any, Any], deadline_s: float | None
     ) -> list[Any]:
-        keys = tuple(key.port if type(key) is Tensor and key.graph is self.graph else self._feed_port(key) for key in feeds)
+        keys = tuple(
+            key.port if type(key) is Tensor and key.graph is self.graph else self._feed_port(key)
+            for key in feeds
+        )
         plan = self._plans.get((ports, keys))
         if plan is None:
             plan = self._plan(ports, keys)
@@ -220,7 +230,7 @@ class Session:
     async def _step(self, plan: _Plan, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
         """Runs one step of an installed plan."""
         if not self._open:
-            raise SessionClosed("the session is not open", hint="async with af.Session(graph) as session: ...")
+            raise SessionClosed("the session is not open", hint=_OPEN)
         fed = [
             value
             if type(value) is arrays.NDArray and spec.fits(value.shape, value.dtype)
@@ -242,7 +252,7 @@ class Session:
             self._peak = len(live)
         if step.deadline_s is not None:
             step.describe = plan.describe
-            self._system.wheel.add(self._loop.time() + step.deadline_s, step)
+            self._system.wheel.add(self._system.clock.now() + step.deadline_s, step)
         try:
             plan.partition.start(step, fed)
             values = await step.future
@@ -254,8 +264,7 @@ class Session:
         finally:
             del live[step]
             if step.bucket is not None:
-                del step.bucket[step]
-                step.bucket = None
+                wheel.remove(step)
             if self._waiting:
                 self._let_in()
         self._steps += 1
@@ -294,7 +303,7 @@ class Session:
         if plan is not None:
             return plan
         if not self._open:
-            raise SessionClosed("the session is not open", hint="async with af.Session(graph) as session: ...")
+            raise SessionClosed("the session is not open", hint=_OPEN)
         program = lower(self.graph, ports, keys, (self._device.name,))
         for node in program.nodes:
             if node.resource is not None and node.resource not in self._refs:
@@ -390,7 +399,9 @@ class Session:
                 message = f"node {name!r} has {len(node.outputs)} outputs, got fetch {fetch!r}"
                 raise FetchError(message, where=node.where)
             return Port(node.id, int(index or 0))
-        message = f"a fetch is a tensor, a variable, a name, or a structure of them, got {type(fetch).__name__}"
+        message = (
+            f"a fetch is a tensor, a variable, a name, or a structure of them, got {type(fetch).__name__}"
+        )
         raise FetchError(message)
 
     def _feed_port(self, key: Any) -> Port:
@@ -407,7 +418,9 @@ class Session:
             if found and (index or "0").isdecimal() and int(index or 0) < len(found[0].outputs):
                 return Port(found[0].id, int(index or 0))
             message = f"feed {key!r} names no tensor of the graph"
-            raise FeedError(message, hint=f"the placeholders are {', '.join(map(repr, names))}" if names else None)
+            raise FeedError(
+                message, hint=f"the placeholders are {', '.join(map(repr, names))}" if names else None
+            )
         message = f"the key of a feed is a tensor or its name, got {type(key).__name__}"
         raise FeedError(message)
 

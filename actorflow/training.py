@@ -47,7 +47,9 @@ def minimize(
         message = f"an optimizer actor is made anew for every session, got the instance {optimizer!r}"
         raise GraphError(message, hint="pass its class, or lambda: MyOptimizer(...)")
     if not callable(optimizer) and not isinstance(optimizer, Transform):
-        message = f"an optimizer is a Transform or a callable that returns an OptimizerActor, got {optimizer!r}"
+        message = (
+            f"an optimizer is a Transform or a callable that returns an OptimizerActor, got {optimizer!r}"
+        )
         raise GraphError(message, hint="for example af.optim.adam(1e-3)")
     graph = loss.graph
     chosen = trainable_variables(graph) if variables is None else tuple(variables)

@@ -108,7 +108,9 @@ class Fifo:
         answers = [
             Answer(a.who)
             if a.closes
-            else Answer(a.who, error=QueueClosed(f"the enqueue was cancelled: queue {self.name!r} was closed"))
+            else Answer(
+                a.who, error=QueueClosed(f"the enqueue was cancelled: queue {self.name!r} was closed")
+            )
             for a in self.enqueues
         ]
         self.enqueues.clear()

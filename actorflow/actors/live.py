@@ -50,7 +50,17 @@ class Live:
     late token, firing or answer for the tag is dropped from then on: it is the tombstone.
     """
 
-    __slots__ = ("children", "controls_dead", "counts", "error", "frame", "iteration", "left", "slots", "step")
+    __slots__ = (
+        "children",
+        "controls_dead",
+        "counts",
+        "error",
+        "frame",
+        "iteration",
+        "left",
+        "slots",
+        "step",
+    )
 
     def __init__(self, step: Any, counts: list[int], slots: list[Any], left: int = 0) -> None:
         self.step = step

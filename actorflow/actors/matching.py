@@ -101,7 +101,7 @@ def _offer_merge(pending: Pending, port: int, value: Any) -> tuple[Pending, Firi
         after = replace(pending, controls=pending.controls - 1)
     elif value is DEAD:
         after = replace(pending, missing=pending.missing - 1)
-    elif pending.fired or pending.values and pending.values[0] is not None:
+    elif pending.fired or (pending.values and pending.values[0] is not None):
         raise InternalError("a merge got two live inputs for one tag")
     else:
         after = replace(pending, missing=pending.missing - 1, values=((value, port),))

@@ -223,7 +223,9 @@ class NodeActor:
         )  # fmt: skip
         if isinstance(error, ActorflowError):
             return error.at(where)
-        placed = KernelError(f"kernel of {self.plan.op!r} raised {type(error).__name__}: {error}", where=where)
+        placed = KernelError(
+            f"kernel of {self.plan.op!r} raised {type(error).__name__}: {error}", where=where
+        )
         placed.__cause__ = error
         return placed
 

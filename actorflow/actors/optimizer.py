@@ -115,7 +115,8 @@ class OptimizerActor(Actor):
     async def receive(self, message: Any) -> None:
         """Turns one set of gradients into one commit group."""
         if type(message) is not Call or type(message.body) is not ApplyGradients:
-            raise InternalError(f"an optimizer takes gradients, got {type(message).__name__}")
+            what = f"an optimizer takes gradients, got {type(message).__name__}"
+            raise InternalError(what)
         if message.reply.error is not None:
             return
         grads = dict(zip(self._names, message.body.gradients, strict=True))
@@ -134,10 +135,10 @@ class OptimizerActor(Actor):
             refusal = message.reply.error
         if refusal is not None:
             for ref in self._variables.values():
-                ref.control(Discard(group))
+                ref.signal(Discard(group))
             raise refusal
         for ref in self._variables.values():  # ORDER: no await from here on; the commit cannot fail
-            ref.control(Commit(group))
+            ref.signal(Commit(group))
         self._state = new_state
         self.count += 1
         message.reply.done(arrays.integer(self.count))
@@ -171,10 +172,8 @@ class OptimizerActor(Actor):
 
     def _rule(self) -> Transform:
         if self.transform is None:
-            raise StateError(
-                f"{type(self).__name__} has no Transform and does not override init and on_gradients",
-                hint="pass one to super().__init__, for example af.optim.sgd(0.1)",
-            )
+            message = f"{type(self).__name__} has no Transform and does not override init and on_gradients"
+            raise StateError(message, hint="pass one to super().__init__, for example af.optim.sgd(0.1)")
         return self.transform
 
     def _check(self, deltas: Mapping[str, Array], params: Mapping[str, Array]) -> None:
@@ -187,7 +186,9 @@ class OptimizerActor(Actor):
             delta = deltas[name]
             if getattr(delta, "shape", None) != param.shape or delta.dtype != param.dtype:
                 got = f"{show(delta.shape)} {delta.dtype.name}" if hasattr(delta, "dtype") else repr(delta)
-                message = f"{who}'s delta for {name!r} must be {show(param.shape)} {param.dtype.name}, got {got}"
+                message = (
+                    f"{who}'s delta for {name!r} must be {show(param.shape)} {param.dtype.name}, got {got}"
+                )
                 raise StateError(message, hint="deltas are added to the variable: keep its shape and dtype")
 
 

@@ -182,7 +182,12 @@ class Partition:
                 live, _values(function(*args, counter=_counter(live)), several)
             )
             return None
-        shapes = [s.outputs[e.output].shape for e in plan.inputs if isinstance(e, Edge) for s in [self.nodes[e.node].plan]]
+        shapes = [
+            s.outputs[e.output].shape
+            for e in plan.inputs
+            if isinstance(e, Edge)
+            for s in [self.nodes[e.node].plan]
+        ]
         static = all(shape is not None and None not in shape for shape in shapes)
         if static and device.surely_inline(self._static_cost(kernel, plan)):
             node.run = lambda live, args: node.finish(live, _values(function(*args), several))
@@ -213,7 +218,7 @@ class Partition:
             call = Call(reply, body(args))
             if may_wait:
                 live.step.wait_in(ref, reply)
-            ref.put(call)
+            ref.put(call, _PATIENT)
 
         return run
 
@@ -241,6 +246,21 @@ def _measured(
         device.submit(lambda: function(*args), done)
 
     return run
+
+
+class _Patient:
+    """The sender of a node's calls: it does not mind when they stand in the line.
+
+    A node has at most one call for a live tag, so what stands there is bounded by the plan.
+    """
+
+    __slots__ = ()
+
+    def admitted(self) -> None:
+        """Nothing waits for this."""
+
+
+_PATIENT = _Patient()
 
 
 class KernelDone:
@@ -299,4 +319,3 @@ def describe(partition: Partition) -> Callable[[Step], str]:
         return "; ".join([*calls, *waiting[:5]]) or "a kernel is still running"
 
     return text
-

@@ -76,7 +76,8 @@ class QueueActor(Actor):
             self._answer(self.fifo.cancel(message.reply))
             return
         if type(message) is not Call:
-            raise InternalError(f"a queue takes calls, got {type(message).__name__}")
+            what = f"a queue takes calls, got {type(message).__name__}"
+            raise InternalError(what)
         if message.reply.error is not None:
             return
         self._answer(self._ask(message.body, message.reply))
@@ -104,20 +105,22 @@ class QueueActor(Actor):
                 return []
             case Close(cancel_pending):
                 return fifo.close(who, cancel_pending=cancel_pending)
-        raise InternalError(f"a queue takes no {type(body).__name__}")
+        message = f"a queue takes no {type(body).__name__}"
+        raise InternalError(message)
 
     def _check(self, components: Sequence[Array], *, batched: bool) -> None:
         rows = components[0].shape[0] if batched else 0
         for k, (value, spec) in enumerate(zip(components, self.components, strict=True)):
             shape = value.shape[1:] if batched else value.shape
             if not spec.fits(shape, value.dtype):
-                raise SpecError(
-                    f"component {k} of queue {self.fifo.name!r} must be {spec}, got {show(shape)} {value.dtype.name}"
+                message = (
+                    f"component {k} of queue {self.fifo.name!r} must be {spec}, "
+                    f"got {show(shape)} {value.dtype.name}"
                 )
+                raise SpecError(message)
             if batched and value.shape[0] != rows:
-                raise SpecError(
-                    f"the components of one batch must have equal first sizes, got {rows} and {value.shape[0]}"
-                )
+                message = f"components of one batch must have equal first sizes, got {rows} and {value.shape[0]}"
+                raise SpecError(message)
 
     def _answer(self, answers: Sequence[Answer]) -> None:
         for answer in answers:

@@ -38,7 +38,9 @@ class Step:
 
     __slots__ = ("bucket", "calls", "deadline_s", "describe", "future", "id", "left", "live", "values")
 
-    def __init__(self, step: StepId, fetches: int, future: Future[list[Any]], deadline_s: float | None) -> None:
+    def __init__(
+        self, step: StepId, fetches: int, future: Future[list[Any]], deadline_s: float | None
+    ) -> None:
         self.id = step
         self.left = fetches
         self.values: list[Any] = [None] * fetches
@@ -82,7 +84,7 @@ class Step:
             live.error = error
         calls, self.calls = self.calls, None
         for reply, ref in (calls or {}).items():
-            ref.control(CancelCall(reply))
+            ref.signal(CancelCall(reply))
         if not self.future.done():
             self.future.set_exception(error)
 

@@ -76,25 +76,62 @@ class Tensor:
         message = f"a tensor cannot be iterated while the graph is built: {self!r}"
         raise GraphError(message, where=self.node.where)
 
-    def __add__(self, other: Any) -> Any: return _call("add", self, other)
-    def __radd__(self, other: Any) -> Any: return _call("add", other, self)
-    def __sub__(self, other: Any) -> Any: return _call("subtract", self, other)
-    def __rsub__(self, other: Any) -> Any: return _call("subtract", other, self)
-    def __mul__(self, other: Any) -> Any: return _call("multiply", self, other)
-    def __rmul__(self, other: Any) -> Any: return _call("multiply", other, self)
-    def __truediv__(self, other: Any) -> Any: return _call("divide", self, other)
-    def __rtruediv__(self, other: Any) -> Any: return _call("divide", other, self)
-    def __pow__(self, other: Any) -> Any: return _call("pow", self, other)
-    def __rpow__(self, other: Any) -> Any: return _call("pow", other, self)
-    def __matmul__(self, other: Any) -> Any: return _call("matmul", self, other)
-    def __rmatmul__(self, other: Any) -> Any: return _call("matmul", other, self)
-    def __neg__(self) -> Any: return _call("negative", self)
-    def __abs__(self) -> Any: return _call("abs", self)
-    def __lt__(self, other: Any) -> Any: return _call("less", self, other)
-    def __le__(self, other: Any) -> Any: return _call("less_equal", self, other)
-    def __gt__(self, other: Any) -> Any: return _call("greater", self, other)
-    def __ge__(self, other: Any) -> Any: return _call("greater_equal", self, other)
-    def __getitem__(self, index: Any) -> Any: return _call("slice", self, index)
+    def __add__(self, other: Any) -> Any:
+        return _call("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _call("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _call("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _call("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _call("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _call("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _call("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _call("divide", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return _call("pow", self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return _call("pow", other, self)
+
+    def __matmul__(self, other: Any) -> Any:
+        return _call("matmul", self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return _call("matmul", other, self)
+
+    def __neg__(self) -> Any:
+        return _call("negative", self)
+
+    def __abs__(self) -> Any:
+        return _call("abs", self)
+
+    def __lt__(self, other: Any) -> Any:
+        return _call("less", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _call("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _call("greater", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _call("greater_equal", self, other)
+
+    def __getitem__(self, index: Any) -> Any:
+        return _call("slice", self, index)
 
 
 def _call(op: str, *args: Any) -> Any:
@@ -166,9 +203,7 @@ def as_tensors(*values: Any) -> tuple[Tensor, ...]:
     typed = [v for v in values if not isinstance(v, bool | int | float | complex)]
     first = as_tensor(typed[0]) if typed else None
     dtype = None if first is None else first.dtype
-    return tuple(
-        first if first is not None and v is typed[0] else as_tensor(v, dtype=dtype) for v in values
-    )
+    return tuple(first if first is not None and v is typed[0] else as_tensor(v, dtype=dtype) for v in values)
 
 
 def build(
@@ -211,9 +246,7 @@ def build(
 
 def _placed(error: ActorflowError, where: Where, inputs: Sequence[Tensor]) -> ActorflowError:
     """The error of a spec rule with the node's place, and a line for each input and its place."""
-    lines = [
-        f"  input {i}: {t.name} {t.spec}, defined at {t.node.defined_at}" for i, t in enumerate(inputs)
-    ]
+    lines = [f"  input {i}: {t.name} {t.spec}, defined at {t.node.defined_at}" for i, t in enumerate(inputs)]
     return type(error)("\n".join([error.what, *lines]), where=error.where or where, hint=error.hint)
 
 

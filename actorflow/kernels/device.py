@@ -86,13 +86,16 @@ class Device:
         self._working = threads
         _Blas.enter()
         self._threads = [
-            threading.Thread(target=self._work, name=f"actorflow{name}-{i}", daemon=True) for i in range(threads)
+            threading.Thread(target=self._work, name=f"actorflow{name}-{i}", daemon=True)
+            for i in range(threads)
         ]
         for thread in self._threads:
             thread.start()
 
     def __repr__(self) -> str:
-        return f"<Device {self.name} {self.library}, {len(self._threads)} threads, {self.offloaded} offloaded>"
+        return (
+            f"<Device {self.name} {self.library}, {len(self._threads)} threads, {self.offloaded} offloaded>"
+        )
 
     @property
     def inline_only(self) -> bool:
@@ -106,7 +109,8 @@ class Device:
     def submit(self, job: Callable[[], Any], done: Done) -> None:
         """Runs `job` on a worker and calls `done` with its result on the loop."""
         if self._closed is not None:
-            raise SessionClosed(f"device {self.name} is closed")
+            message = f"device {self.name} is closed"
+            raise SessionClosed(message)
         self.offloaded += 1
         self._jobs.put((job, done))
 

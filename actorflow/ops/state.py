@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from actorflow.arrays import DType, as_array, as_dtype, is_floating
 from actorflow.errors import GraphError, SpecError, Where
@@ -72,6 +72,21 @@ class Variable:
         self._seen = NodeId(0)
         self._latest: Tensor | None = None
         graph.add_resource(self.definition)
+
+    @classmethod
+    def existing(cls, graph: Graph, name: str) -> Self:
+        """Returns the variable of that full name in `graph`; raises GraphError when there is none."""
+        definition = graph.resources.get(name)
+        if not isinstance(definition, VariableDef):
+            known = ", ".join(n for n, r in graph.resources.items() if isinstance(r, VariableDef))
+            message = f"the graph has no variable {name!r}"
+            raise GraphError(message, hint=f"it has {known}" if known else None)
+        variable = cls.__new__(cls)
+        variable.definition = definition
+        variable.graph = graph
+        variable._seen = NodeId(0)
+        variable._latest = None
+        return variable
 
     @property
     def name(self) -> str:
@@ -191,6 +206,16 @@ class Variable:
     def __ge__(self, other: Any) -> Any: return self.as_tensor() >= other
     def __getitem__(self, index: Any) -> Any: return self.as_tensor()[index]
     # fmt: on
+
+
+def trainable_variables(graph: Graph | None = None) -> list[Variable]:
+    """Returns the trainable floating variables of `graph`, or of the current one, in order."""
+    graph = current() if graph is None else graph
+    return [
+        Variable.existing(graph, name)
+        for name, resource in graph.resources.items()
+        if isinstance(resource, VariableDef) and resource.trainable and is_floating(resource.spec.dtype)
+    ]
 
 
 def typed(value: Any, dtype: DType, *, convert: bool = False) -> Tensor:

@@ -77,7 +77,9 @@ def lower(graph: Graph, fetches: Sequence[Port], feeds: Sequence[Port], devices:
     for port in fetches:
         node = graph.nodes[port.node]
         spec = node.outputs[port.index]
-        nodes.append(PlanNode(node.name, "fetch", Kind.FETCH, (edges[port],), outputs=(spec,), where=node.where))
+        nodes.append(
+            PlanNode(node.name, "fetch", Kind.FETCH, (edges[port],), outputs=(spec,), where=node.where)
+        )
     return Program(
         nodes=tuple(nodes),
         feeds=tuple(range(len(feeds))),

@@ -119,7 +119,10 @@ class Builder:
     def program(self, feeds: Sequence[int], fetches: Sequence[int], parallel: int = 1) -> Program:
         frames = {n.frame for n in self.nodes if n.frame}
         return Program(
-            tuple(self.nodes), tuple(feeds), tuple(fetches), parallel_iterations=dict.fromkeys(frames, parallel)
+            tuple(self.nodes),
+            tuple(feeds),
+            tuple(fetches),
+            parallel_iterations=dict.fromkeys(frames, parallel),
         )
 
 
@@ -136,7 +139,9 @@ def run_program(
     loop: Any = BareLoop()
     dispatch = Dispatch(loop, FrozenClock(), pick=pick)
     device: Any = InlineDevice()
-    partition = Partition(program, Surroundings(dispatch, {"/cpu:0": device}, {}, Source("test"), itertools.count(1)))
+    partition = Partition(
+        program, Surroundings(dispatch, {"/cpu:0": device}, {}, Source("test"), itertools.count(1))
+    )
     if general:
         for node in partition.nodes:
             if node.plan.kind is not Kind.FETCH:

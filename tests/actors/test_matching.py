@@ -36,7 +36,9 @@ def histories(draw: st.DrawFn, *, merge: bool) -> tuple[Rule, list[tuple[int, ob
 
 
 @given(histories(merge=False))
-def test_an_ordinary_node_fires_once_with_its_last_token(history: tuple[Rule, list[tuple[int, object]]]) -> None:
+def test_an_ordinary_node_fires_once_with_its_last_token(
+    history: tuple[Rule, list[tuple[int, object]]],
+) -> None:
     rule, tokens = history
 
     _, early = run(rule, tokens[:-1])
@@ -56,7 +58,8 @@ def test_a_merge_fires_once_with_its_live_input(history: tuple[Rule, list[tuple[
 
     live = [(value, port) for port, value in tokens if port != CONTROL and value is not DEAD]
     assert firings == [Firing(live[0] if live else None)]
-    assert pending.fired and pending.missing == 0
+    assert pending.fired
+    assert pending.missing == 0
 
 
 @given(histories(merge=True))
@@ -77,7 +80,8 @@ def test_a_merge_fires_as_soon_as_controls_and_a_live_input_are_there(
     _, before = run(rule, tokens[: enough - 1])
     _, after = run(rule, tokens[:enough])
 
-    assert before == [] and len(after) == 1
+    assert before == []
+    assert len(after) == 1
 
 
 def test_a_merge_with_two_live_inputs_is_a_broken_graph() -> None:

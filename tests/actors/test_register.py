@@ -105,7 +105,8 @@ class RegisterMachine(RuleBasedStateMachine):
         self.model = {Write.ASSIGN: value, Write.ADD: before + value, Write.SUBTRACT: before - value}[kind]
         self.version += 1
         receipt = self.register.write(kind, np.float64(value), source, sequence)
-        assert receipt.applied and receipt.version == self.version and receipt.value == self.model
+        assert receipt == Receipt(self.version, receipt.value, applied=True)
+        assert receipt.value == self.model
         self.receipts[source, sequence] = receipt.version
 
     @precondition(lambda self: self.receipts)

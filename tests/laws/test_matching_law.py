@@ -68,10 +68,15 @@ def graphs(draw: st.DrawFn) -> tuple[Program, list[int], list[Any]]:
         elif kind == "split":
             b.add(Kind.KERNEL, draw(data), op="test_split", outputs=2, controls=controls)
         else:
-            b.add(Kind.KERNEL, *draw(st.lists(some, min_size=1, max_size=3)), op="test_add", controls=controls)
+            b.add(
+                Kind.KERNEL, *draw(st.lists(some, min_size=1, max_size=3)), op="test_add", controls=controls
+            )
     want = reference(b.nodes, dict(zip(feeds, fed, strict=True)))
     live_ports = [
-        Edge(i, k) for i, out in enumerate(want) for k, v in enumerate(out) if v is not DEAD and b.nodes[i].kind
+        Edge(i, k)
+        for i, out in enumerate(want)
+        for k, v in enumerate(out)
+        if v is not DEAD and b.nodes[i].kind
     ]
     chosen = draw(st.lists(st.sampled_from(live_ports), min_size=1, max_size=4))
     fetches = [b.add(Kind.FETCH, edge) for edge in chosen]
@@ -104,7 +109,9 @@ def test_every_order_of_the_ring_gives_the_recursive_result(
 
 @settings(max_examples=100, deadline=None)
 @given(graph=graphs())
-def test_the_compiled_closures_do_what_the_general_form_does(graph: tuple[Program, list[int], list[Any]]) -> None:
+def test_the_compiled_closures_do_what_the_general_form_does(
+    graph: tuple[Program, list[int], list[Any]],
+) -> None:
     program, fed, want = graph
 
     assert run_program(program, fed) == run_program(program, fed, general=True) == [want]
@@ -170,7 +177,9 @@ def nested_loop(parallel: int) -> Program:
     merge_i = b.add(Kind.MERGE, Edge(enter_i), outputs=2, frame=outer)
     merge_t = b.add(Kind.MERGE, Edge(enter_t), outputs=2, frame=outer)
     cond = b.add(
-        Kind.LOOP_COND, Edge(b.add(Kind.KERNEL, Edge(merge_i), Edge(limit), op="test_less", frame=outer)), frame=outer
+        Kind.LOOP_COND,
+        Edge(b.add(Kind.KERNEL, Edge(merge_i), Edge(limit), op="test_less", frame=outer)),
+        frame=outer,
     )
     switch_i = b.add(Kind.SWITCH, Edge(merge_i), Edge(cond), outputs=2, frame=outer)
     switch_t = b.add(Kind.SWITCH, Edge(merge_t), Edge(cond), outputs=2, frame=outer)

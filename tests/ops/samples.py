@@ -101,7 +101,9 @@ def broadcast_shapes(draw: st.DrawFn, n: int) -> list[tuple[int, ...]]:
     return found
 
 
-def several(draw: st.DrawFn, given: list[tuple[int, ...]], low: float = -2, high: float = 2) -> list[np.ndarray]:
+def several(
+    draw: st.DrawFn, given: list[tuple[int, ...]], low: float = -2, high: float = 2
+) -> list[np.ndarray]:
     """Arrays of the given shapes, with values that are distinct across all of them."""
     sizes = [int(np.prod(s)) for s in given]
     flat = values(draw, (sum(sizes),), low, high)
@@ -136,6 +138,10 @@ def bools(draw: st.DrawFn, shape: tuple[int, ...]) -> np.ndarray:
     return np.array(draw(st.lists(st.booleans(), min_size=size, max_size=size)), bool).reshape(shape)
 
 
-def integers(draw: st.DrawFn, shape: tuple[int, ...], low: int, high: int, dtype: str = "int32") -> np.ndarray:
+def integers(
+    draw: st.DrawFn, shape: tuple[int, ...], low: int, high: int, dtype: str = "int32"
+) -> np.ndarray:
     size = int(np.prod(shape))
-    return np.array(draw(st.lists(st.integers(low, high), min_size=size, max_size=size)), dtype).reshape(shape)
+    return np.array(draw(st.lists(st.integers(low, high), min_size=size, max_size=size)), dtype).reshape(
+        shape
+    )

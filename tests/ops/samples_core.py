@@ -77,7 +77,9 @@ def check_numerics(draw: st.DrawFn) -> Case:
 @sample("cast")
 @st.composite
 def cast(draw: st.DrawFn) -> Case:
-    return Case((values(draw, draw(shapes()), 0.1, 3),), {"dtype": draw(st.sampled_from(["float64", "complex128"]))})
+    return Case(
+        (values(draw, draw(shapes()), 0.1, 3),), {"dtype": draw(st.sampled_from(["float64", "complex128"]))}
+    )
 
 
 @sample("custom_gradient", no_gradient="its rule is the user's, right or wrong")
@@ -238,7 +240,9 @@ def concat_grad(draw: st.DrawFn) -> Case:
 def table_and_indices(draw: st.DrawFn) -> tuple[tuple[int, ...], np.ndarray, int]:
     shape = draw(shapes(1))
     axis = draw(st.integers(-len(shape), len(shape) - 1))
-    indices = integers(draw, draw(shapes(0, 2)), -shape[axis], shape[axis] - 1, draw(st.sampled_from(["int32", "int64"])))
+    indices = integers(
+        draw, draw(shapes(0, 2)), -shape[axis], shape[axis] - 1, draw(st.sampled_from(["int32", "int64"]))
+    )
     return shape, indices, axis
 
 
@@ -262,7 +266,10 @@ def gather_grad(draw: st.DrawFn) -> Case:
 @st.composite
 def one_hot(draw: st.DrawFn) -> Case:
     indices = integers(draw, draw(shapes()), -1, 4)
-    return Case((indices,), {"depth": draw(st.integers(0, 4)), "dtype": draw(st.sampled_from(["float32", "bool", "bfloat16"]))})
+    return Case(
+        (indices,),
+        {"depth": draw(st.integers(0, 4)), "dtype": draw(st.sampled_from(["float32", "bool", "bfloat16"]))},
+    )
 
 
 # ------------------------------------------------------------------------------------ products

@@ -133,7 +133,9 @@ def weighted(ys: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], scale: flo
     return total
 
 
-def check_gradient(graph: Graph, y: Tensor, xs: Sequence[Tensor], arrays: Sequence[np.ndarray]) -> list[Tensor | None]:
+def check_gradient(
+    graph: Graph, y: Tensor, xs: Sequence[Tensor], arrays: Sequence[np.ndarray]
+) -> list[Tensor | None]:
     """Asserts that the gradient of scalar `y` for each x is what central differences measure."""
     feeds = dict(zip(xs, arrays, strict=True))
     moved = [x for x in xs if is_differentiable(x.dtype)]
@@ -177,7 +179,11 @@ def test_gradient_is_what_differences_measure(op: str) -> None:
         with graph:
             loss = weighted([y for y, _ in real], [s for _, s in real], 1.0)
         grads = check_gradient(graph, loss, xs, case.inputs)
-        found = [(g, a.shape) for g, a in zip(grads, (a for a in case.inputs if a.dtype == np.float64), strict=True) if g is not None]
+        found = [
+            (g, a.shape)
+            for g, a in zip(grads, (a for a in case.inputs if a.dtype == np.float64), strict=True)
+            if g is not None
+        ]
         if found and SAMPLES[op].second_order is None:
             with graph:
                 slope = weighted([g for g, _ in found], [s for _, s in found], 0.7)
