@@ -127,6 +127,14 @@ def truth(value: bool) -> Array:
     return np.bool_(value)
 
 
+def ignore_float_errors() -> None:
+    """Makes numpy compute infinities and NaN in silence, in the current context or thread.
+
+    A graph says with `check_numerics` where they must not be; a warning would name no node.
+    """
+    np.seterr(all="ignore")
+
+
 def nbytes(value: Any) -> int:
     """Returns the size of an array in bytes, 0 for what has no size."""
     return int(getattr(value, "nbytes", 0))

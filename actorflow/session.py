@@ -8,32 +8,29 @@ import os
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from actorflow import arrays
 from actorflow.actors import wheel
-from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.partition import Partition, Surroundings, describe
-from actorflow.actors.queue import QueueActor
-from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
+from actorflow.actors.resources import Resources
 from actorflow.actors.step import Step
 from actorflow.actors.system import ActorSystem
-from actorflow.actors.variable import Initialise, VariableActor
-from actorflow.errors import FeedError, FetchError, SessionClosed, StepAborted, Where
+from actorflow.actors.variable import Initialise
+from actorflow.errors import FeedError, SessionClosed, StepAborted, Where
 from actorflow.graph.builder import Tensor
-from actorflow.graph.graph import Graph, QueueDef, VariableDef
+from actorflow.graph.graph import Graph, VariableDef
 from actorflow.graph.node import Port
 from actorflow.kernels.device import Device
+from actorflow.lookup import feed_port, fetch_port, fitting
 from actorflow.plan.lower import lower
-from actorflow.spec import Spec, show
+from actorflow.spec import Spec
 from actorflow.structure import flatten
 from actorflow.tag import StepId
-from actorflow.training import make_optimizer
 
-_SOURCES = itertools.count()
+_SESSIONS = itertools.count(1)
 _OPEN = "async with af.Session(graph) as session: ..."
 
 
@@ -108,7 +105,6 @@ class Session:
         self._initialise = initialise
         self._open = False
         self._plans: dict[Any, _Plan] = {}
-        self._refs: dict[str, Ref] = {}
         self._initialised: set[str] = set()
         self._initialising: dict[str, asyncio.Future[None]] = {}
         self._step_ids = itertools.count(1)
@@ -130,11 +126,16 @@ class Session:
         self._loop = asyncio.get_running_loop()
         system = self._system
         self._device = Device("/cpu:0", self._loop, system.clock, threads=self._threads)
+        system.dispatch.context.run(arrays.ignore_float_errors)
+        source = Source(f"session{next(_SESSIONS)}")
+        submit = None if self._device.inline_only else self._device.submit
+        self._resources = Resources(self.graph, system, source, submit)
         self._around = Surroundings(
             dispatch=system.dispatch,
             devices={self._device.name: self._device},
-            resources=self._refs,
-            source=Source(f"{system.name}/{next(_SOURCES)}"),
+            find=self._resources.find,
+            sender=system.nobody,
+            source=source,
             sequence=itertools.count(1),
         )
         self._open = True
@@ -162,8 +163,7 @@ class Session:
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_exception(cause)
-        for ref in tuple(self._refs.values()):
-            await self._system.stop(ref)
+        await self._resources.stop()
         await self._device.close()
 
     # -- running -----------------------------------------------------------------------------------
@@ -189,10 +189,12 @@ class Session:
             DeadlinePassed: after `deadline_s`.
         """
         if isinstance(fetches, Tensor):
-            values = await self._run((self._port(fetches),), feeds or {}, deadline_s)
+            values = await self._run((fetch_port(self.graph, fetches),), feeds or {}, deadline_s)
             return values[0]
         leaves, build = flatten(fetches)
-        values = await self._run(tuple(self._port(leaf) for leaf in leaves), feeds or {}, deadline_s)
+        values = await self._run(
+            tuple(fetch_port(self.graph, leaf) for leaf in leaves), feeds or {}, deadline_s
+        )
         return build(values)
 
     def make_callable(
@@ -203,8 +205,8 @@ class Session:
         Fetches and feeds are looked up once, here.
         """
         leaves, build = flatten(fetches)
-        ports = tuple(self._port(leaf) for leaf in leaves)
-        keys = tuple(self._feed_port(key) for key in feeds)
+        ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
+        keys = tuple(feed_port(self.graph, key) for key in feeds)
         plan = self._plan(ports, keys)
 
         async def call(*values: Any) -> Any:
@@ -219,7 +221,7 @@ class Session:
         self, ports: tuple[Port, ...], feeds: Mapping[Any, Any], deadline_s: float | None
     ) -> list[Any]:
         keys = tuple(
-            key.port if type(key) is Tensor and key.graph is self.graph else self._feed_port(key)
+            key.port if type(key) is Tensor and key.graph is self.graph else feed_port(self.graph, key)
             for key in feeds
         )
         plan = self._plans.get((ports, keys))
@@ -234,7 +236,7 @@ class Session:
         fed = [
             value
             if type(value) is arrays.NDArray and spec.fits(value.shape, value.dtype)
-            else _fed(name, spec, value)
+            else fitting(name, spec, value)
             for (name, spec), value in zip(plan.feeds, values, strict=True)
         ]
         if plan.uninitialised:
@@ -305,9 +307,6 @@ class Session:
         if not self._open:
             raise SessionClosed("the session is not open", hint=_OPEN)
         program = lower(self.graph, ports, keys, (self._device.name,))
-        for node in program.nodes:
-            if node.resource is not None and node.resource not in self._refs:
-                self._spawn(node.resource)
         partition = Partition(program, self._around)
         nodes = self.graph.nodes
         plan = self._plans[ports, keys] = _Plan(
@@ -319,33 +318,6 @@ class Session:
             describe=describe(partition),
         )
         return plan
-
-    def _spawn(self, name: str) -> None:
-        """Starts the actor of a variable, a queue or an optimizer."""
-        resource = self.graph.resources.get(name)
-        spawn = self._system.spawn
-        if isinstance(resource, VariableDef):
-            self._refs[name] = spawn(partial(VariableActor, name, resource.spec), name=f"variable/{name}")
-        elif isinstance(resource, QueueDef):
-            make: Any = partial(QueueActor, name, resource.components, resource.capacity)
-            self._refs[name] = spawn(make, name=f"queue/{name}")
-        else:
-            self._spawn_optimizer(name)
-
-    def _spawn_optimizer(self, key: str) -> None:
-        node = next(n for n in self.graph.nodes if n.attrs.get("optimizer") == key)
-        names: tuple[str, ...] = node.attrs["resources"]
-        for name in names:
-            if name not in self._refs:
-                self._spawn(name)
-        variables = {name: self._refs[name] for name in names}
-        source = Source(f"{self._around.source}/{key}")
-        submit = None if self._device.inline_only else self._device.submit
-
-        def make() -> OptimizerActor:
-            return make_optimizer(self.graph.objects[key]).bind(variables, source, submit)
-
-        self._refs[key] = self._system.spawn(make, name=f"optimizer/{key}")
 
     async def _initialise_variables(self, plan: _Plan) -> None:
         """Gives the plan's variables their initial values; at most once for each, whoever asks."""
@@ -372,57 +344,8 @@ class Session:
                 await self._initialise_variables(plan)
             step = Step(StepId(0), 1, self._loop.create_future(), self.deadline_s)
             (value,) = await self._finish(step, plan, ())
-            if name not in self._refs:
-                self._spawn(name)
-            await self._refs[name].ask(Initialise(arrays.as_array(value)))
+            await self._resources.find(name).ask(Initialise(arrays.as_array(value)))
         self._initialised.add(name)
-
-    # -- looking up --------------------------------------------------------------------------------
-
-    def _port(self, fetch: Any) -> Port:
-        """Returns the port that a fetch means."""
-        if type(fetch) is Tensor:
-            if fetch.graph is self.graph:
-                return fetch.port
-            message = f"fetch {fetch.name!r} belongs to another graph than this session's"
-            raise FetchError(message, where=fetch.node.where, hint="open a session on its graph")
-        if hasattr(fetch, "as_tensor"):
-            if fetch.graph is not self.graph:
-                message = f"fetch {fetch.name!r} belongs to another graph than this session's"
-                raise FetchError(message, hint="open a session on its graph")
-            with self.graph:
-                return self._port(fetch.as_tensor())
-        if isinstance(fetch, str):
-            name, _, index = fetch.partition(":")
-            node = self.graph.node(name)
-            if not (index or "0").isdecimal() or int(index or 0) >= len(node.outputs):
-                message = f"node {name!r} has {len(node.outputs)} outputs, got fetch {fetch!r}"
-                raise FetchError(message, where=node.where)
-            return Port(node.id, int(index or 0))
-        message = (
-            f"a fetch is a tensor, a variable, a name, or a structure of them, got {type(fetch).__name__}"
-        )
-        raise FetchError(message)
-
-    def _feed_port(self, key: Any) -> Port:
-        """Returns the port that a feed's key means."""
-        if type(key) is Tensor:
-            if key.graph is self.graph:
-                return key.port
-            message = f"feed {key.name!r} belongs to another graph than this session's"
-            raise FeedError(message, where=key.node.where)
-        if isinstance(key, str):
-            name, _, index = key.partition(":")
-            names = [n.name for n in self.graph.nodes if n.op == "placeholder"]
-            found = [n for n in self.graph.nodes if n.name == name]
-            if found and (index or "0").isdecimal() and int(index or 0) < len(found[0].outputs):
-                return Port(found[0].id, int(index or 0))
-            message = f"feed {key!r} names no tensor of the graph"
-            raise FeedError(
-                message, hint=f"the placeholders are {', '.join(map(repr, names))}" if names else None
-            )
-        message = f"the key of a feed is a tensor or its name, got {type(key).__name__}"
-        raise FeedError(message)
 
     # -- looking inside ----------------------------------------------------------------------------
 
@@ -438,21 +361,3 @@ class Session:
             plans=len(self._plans),
             offloaded=self._device.offloaded,
         )
-
-
-def _fed(name: str, spec: Spec, value: Any) -> Any:
-    """Returns a fed value as an array that fits, converting Python values only."""
-    if type(value) is not arrays.NDArray and not hasattr(value, "dtype"):
-        try:
-            array = arrays.converted(value, spec.dtype)
-        except (TypeError, ValueError, OverflowError) as error:
-            message = f"feed {name!r} must fit {spec}, got {type(value).__name__}: {error}"
-            raise FeedError(message) from None
-    else:
-        array = arrays.as_array(value)
-    if spec.fits(array.shape, array.dtype):
-        return array
-    message = f"feed {name!r} must fit {spec}, got {show(array.shape)} {array.dtype.name}"
-    cast = array.dtype != spec.dtype
-    hint = f"convert it with .astype({spec.dtype.name!r})" if cast else "reshape it"
-    raise FeedError(message, hint=f"{hint}, or declare the placeholder with that spec")

@@ -43,14 +43,7 @@ def minimize(
             was named; when `optimizer` is neither of the two.
         GradientError: when a path to a variable cannot be differentiated.
     """
-    if isinstance(optimizer, OptimizerActor):
-        message = f"an optimizer actor is made anew for every session, got the instance {optimizer!r}"
-        raise GraphError(message, hint="pass its class, or lambda: MyOptimizer(...)")
-    if not callable(optimizer) and not isinstance(optimizer, Transform):
-        message = (
-            f"an optimizer is a Transform or a callable that returns an OptimizerActor, got {optimizer!r}"
-        )
-        raise GraphError(message, hint="for example af.optim.adam(1e-3)")
+    _check_optimizer(optimizer)
     graph = loss.graph
     chosen = trainable_variables(graph) if variables is None else tuple(variables)
     with name_scope(name):
@@ -67,10 +60,10 @@ def minimize(
         return apply_gradients([g for g, _ in pairs], [v for _, v in pairs], key)
 
 
-def make_optimizer(optimizer: Any) -> OptimizerActor:
-    """Returns a fresh actor for what `minimize` was given."""
-    actor = OptimizerActor(optimizer) if isinstance(optimizer, Transform) else optimizer()
-    if not isinstance(actor, OptimizerActor):
-        message = f"the optimizer passed to minimize must make an OptimizerActor, it made {actor!r}"
-        raise GraphError(message)
-    return actor
+def _check_optimizer(optimizer: Any) -> None:
+    if isinstance(optimizer, OptimizerActor):
+        message = f"an optimizer actor is made anew for every session, got an instance of {type(optimizer).__name__}"
+        raise GraphError(message, hint="pass its class, or lambda: MyOptimizer(...)")
+    if not callable(optimizer) and not isinstance(optimizer, Transform):
+        message = f"an optimizer is a Transform or makes an OptimizerActor, got {optimizer!r}"
+        raise GraphError(message, hint="for example af.optim.adam(1e-3)")

@@ -29,6 +29,9 @@ class Completion:
     def __repr__(self) -> str:
         return f"<Completion of {self.node.plan.name}, {self.live.tag}>"
 
+    def __str__(self) -> str:
+        return self.node.address
+
     @property
     def error(self) -> BaseException | None:
         """Why the step has ended, None while it runs."""
@@ -83,7 +86,7 @@ _MADE: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
     "apply_gradients": lambda args, attrs: ApplyGradients(tuple(args)),
     "queue_enqueue": lambda args, attrs: queue.Enqueue(tuple(args)),
     "queue_enqueue_many": lambda args, attrs: queue.EnqueueMany(tuple(args)),
-    "queue_dequeue_many": lambda args, attrs: queue.DequeueMany(attrs["count"]),
-    "queue_dequeue_up_to": lambda args, attrs: queue.DequeueMany(attrs["count"], up_to=True),
+    "queue_dequeue_many": lambda args, attrs: queue.DequeueMany(attrs["n"]),
+    "queue_dequeue_up_to": lambda args, attrs: queue.DequeueMany(attrs["n"], up_to=True),
     "queue_close": lambda args, attrs: queue.Close(attrs["cancel_pending_enqueues"]),
 }

@@ -68,12 +68,10 @@ class Dispatch:
     """The ring of one event loop.
 
     INVARIANT: `scheduled` is true exactly when a pump is on its way or running.
+    Turns run in `context`, a copy of the one in which the ring was made.
     """
 
-    __slots__ = (
-        "_context", "_loop", "_now", "budget_s", "instrument",
-        "pick", "pumping", "ring", "scheduled", "turns",
-    )  # fmt: skip
+    __slots__ = ("_loop", "_now", "budget_s", "context", "instrument", "pick", "pumping", "ring", "scheduled", "turns")
 
     def __init__(
         self,
@@ -93,7 +91,7 @@ class Dispatch:
         self.turns = 0
         self._loop = loop
         self._now = clock.now
-        self._context: Context = copy_context()
+        self.context: Context = copy_context()
 
     def push(self, actor: Runnable, turn: Turn) -> None:
         """Puts the actor at the end of the ring. Hot callers append to `ring` themselves."""
@@ -104,7 +102,7 @@ class Dispatch:
     def schedule(self) -> None:
         """Asks the loop for a pump; call it after an append when `scheduled` is false."""
         self.scheduled = True
-        self._loop.call_soon(self.pump, context=self._context)
+        self._loop.call_soon(self.pump, context=self.context)
 
     def pump(self) -> None:
         """Gives turns until the ring is empty or the budget is spent."""
@@ -163,6 +161,6 @@ class Dispatch:
     def _rest(self) -> None:
         self.pumping = False
         if self.ring:
-            self._loop.call_soon(self.pump, context=self._context)
+            self._loop.call_soon(self.pump, context=self.context)
         else:
             self.scheduled = False

@@ -15,7 +15,7 @@ from actorflow.actors.calls import Body, Completion, body_of
 from actorflow.actors.dispatch import Dispatch
 from actorflow.actors.live import Layout, Live
 from actorflow.actors.node import NodeActor, compile_fire
-from actorflow.actors.ref import Ref
+from actorflow.actors.ref import Ref, Sender
 from actorflow.actors.register import Source
 from actorflow.actors.step import Step
 from actorflow.errors import InternalError, PlacementError
@@ -33,13 +33,16 @@ class Surroundings:
 
     Attributes:
         devices: By name.
-        resources: Actors of variables, queues and optimizers, by name.
+        find: Gives the actor of a variable, queue or optimizer, by name.
+        sender: Who a node's calls come from; it does not mind when they stand in the line, since a
+            node has at most one for a live tag.
         source: Who writes, with `sequence` its growing numbers.
     """
 
     dispatch: Dispatch
     devices: Mapping[str, Device]
-    resources: Mapping[str, Ref]
+    find: Callable[[str], Ref]
+    sender: Sender
     source: Source
     sequence: Iterator[int]
 
@@ -138,8 +141,8 @@ class Partition:
                 layout.first.extend((len(edges) - len(back), node.controls))
                 layout.later.extend((len(back), node.controls))
                 layout.slots.extend((None, None))
-                if len(edges) < len(plan.inputs):
-                    raise InternalError("a merge takes no constants", where=plan.where)
+                if not edges or len(edges) < len(plan.inputs):
+                    raise InternalError("a merge takes one edge or more, and no constants", where=plan.where)
                 continue
             if back:
                 raise InternalError("a next_iteration leads to a merge", where=plan.where)
@@ -209,7 +212,8 @@ class Partition:
     def _request(self, node: NodeActor) -> Run:
         plan = node.plan
         assert plan.resource is not None
-        ref = self._around.resources[plan.resource]
+        ref = self._around.find(plan.resource)
+        sender = self._around.sender
         body: Body = body_of(plan, self._around.source, self._around.sequence)
         may_wait = plan.op.startswith("queue_")
 
@@ -218,7 +222,7 @@ class Partition:
             call = Call(reply, body(args))
             if may_wait:
                 live.step.wait_in(ref, reply)
-            ref.put(call, _PATIENT)
+            ref.put(call, sender)
 
         return run
 
@@ -246,21 +250,6 @@ def _measured(
         device.submit(lambda: function(*args), done)
 
     return run
-
-
-class _Patient:
-    """The sender of a node's calls: it does not mind when they stand in the line.
-
-    A node has at most one call for a live tag, so what stands there is bounded by the plan.
-    """
-
-    __slots__ = ()
-
-    def admitted(self) -> None:
-        """Nothing waits for this."""
-
-
-_PATIENT = _Patient()
 
 
 class KernelDone:
@@ -315,7 +304,7 @@ def describe(partition: Partition) -> Callable[[Step], str]:
         if step.live is None:
             return "it has not started"
         waiting = partition.waiting(step.live)
-        calls = [f"{reply.node.address} waits for {ref.name!r}" for reply, ref in (step.calls or {}).items()]
+        calls = [f"{reply} waits for {ref.name!r}" for reply, ref in (step.calls or {}).items()]
         return "; ".join([*calls, *waiting[:5]]) or "a kernel is still running"
 
     return text

@@ -10,7 +10,7 @@ from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.fifo import Answer, Element, Fifo
 from actorflow.arrays import Array
-from actorflow.errors import InternalError, SpecError
+from actorflow.errors import ActorflowError, InternalError, SpecError
 from actorflow.messages import Call, CancelCall, Reply
 from actorflow.spec import Spec, show
 
@@ -72,15 +72,19 @@ class QueueActor(Actor):
     def receive(self, message: Any) -> Any:
         """Obeys the rule and passes on its answers."""
         if type(message) is CancelCall:
-            self._batches.discard(message.reply)
-            self._answer(self.fifo.cancel(message.reply))
+            who: Any = message.reply
+            self._batches.discard(who)
+            self._answer(self.fifo.cancel(who))
             return
         if type(message) is not Call:
             what = f"a queue takes calls, got {type(message).__name__}"
             raise InternalError(what)
         if message.reply.error is not None:
             return
-        self._answer(self._ask(message.body, message.reply))
+        try:
+            self._answer(self._ask(message.body, message.reply))
+        except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
+            message.reply.failed(error)
 
     def on_stop(self, reason: BaseException | None) -> None:
         """Fails whoever waits: nobody will put in or take out any more."""
@@ -119,7 +123,9 @@ class QueueActor(Actor):
                 )
                 raise SpecError(message)
             if batched and value.shape[0] != rows:
-                message = f"components of one batch must have equal first sizes, got {rows} and {value.shape[0]}"
+                message = (
+                    f"components of one batch must have equal first sizes, got {rows} and {value.shape[0]}"
+                )
                 raise SpecError(message)
 
     def _answer(self, answers: Sequence[Answer]) -> None:
@@ -140,7 +146,7 @@ class QueueActor(Actor):
 
     def _stacked(self, elements: Sequence[Element]) -> Element:
         if not elements:
-            return tuple(arrays.empty((0, *(spec.shape or ())), spec.dtype) for spec in self.components)
+            return tuple(arrays.empty((0, *(n or 0 for n in spec.shape or ())), spec.dtype) for spec in self.components)
         return tuple(arrays.stack(component) for component in zip(*elements, strict=True))
 
     @staticmethod

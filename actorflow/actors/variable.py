@@ -9,7 +9,7 @@ from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.register import GroupId, Register, Source, Write
 from actorflow.arrays import Array
-from actorflow.errors import InternalError
+from actorflow.errors import ActorflowError, InternalError
 from actorflow.messages import Call
 from actorflow.spec import Spec
 
@@ -90,11 +90,14 @@ class VariableActor(Actor):
 
     def receive(self, message: Any) -> Any:
         """Obeys the register."""
-        if type(message) is Call:
-            if message.reply.error is None:  # else its step has ended: the call is void
+        if type(message) is not Call:
+            return self.handle(message)
+        if message.reply.error is None:  # else its step has ended: the call is void
+            try:
                 message.reply.done(self.handle(message.body))
-            return None
-        return self.handle(message)
+            except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
+                message.reply.failed(error)
+        return None
 
     def handle(self, body: Any) -> Any:
         """Returns the answer to one message, or raises and changes nothing."""

@@ -13,7 +13,7 @@ from actorflow.arrays import Array, DType, as_array, as_dtype, frozen_copy
 from actorflow.errors import ActorflowError, GraphError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.graph import Graph, current
-from actorflow.graph.node import Attr, Node, NodeId, Port
+from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.spec import Shape, Spec
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
@@ -76,62 +76,27 @@ class Tensor:
         message = f"a tensor cannot be iterated while the graph is built: {self!r}"
         raise GraphError(message, where=self.node.where)
 
-    def __add__(self, other: Any) -> Any:
-        return _call("add", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _call("add", other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return _call("subtract", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return _call("subtract", other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return _call("multiply", self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return _call("multiply", other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return _call("divide", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _call("divide", other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return _call("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Any:
-        return _call("pow", other, self)
-
-    def __matmul__(self, other: Any) -> Any:
-        return _call("matmul", self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return _call("matmul", other, self)
-
-    def __neg__(self) -> Any:
-        return _call("negative", self)
-
-    def __abs__(self) -> Any:
-        return _call("abs", self)
-
-    def __lt__(self, other: Any) -> Any:
-        return _call("less", self, other)
-
-    def __le__(self, other: Any) -> Any:
-        return _call("less_equal", self, other)
-
-    def __gt__(self, other: Any) -> Any:
-        return _call("greater", self, other)
-
-    def __ge__(self, other: Any) -> Any:
-        return _call("greater_equal", self, other)
-
-    def __getitem__(self, index: Any) -> Any:
-        return _call("slice", self, index)
+    # fmt: off
+    def __add__(self, other: Any) -> Any: return _call("add", self, other)
+    def __radd__(self, other: Any) -> Any: return _call("add", other, self)
+    def __sub__(self, other: Any) -> Any: return _call("subtract", self, other)
+    def __rsub__(self, other: Any) -> Any: return _call("subtract", other, self)
+    def __mul__(self, other: Any) -> Any: return _call("multiply", self, other)
+    def __rmul__(self, other: Any) -> Any: return _call("multiply", other, self)
+    def __truediv__(self, other: Any) -> Any: return _call("divide", self, other)
+    def __rtruediv__(self, other: Any) -> Any: return _call("divide", other, self)
+    def __pow__(self, other: Any) -> Any: return _call("pow", self, other)
+    def __rpow__(self, other: Any) -> Any: return _call("pow", other, self)
+    def __matmul__(self, other: Any) -> Any: return _call("matmul", self, other)
+    def __rmatmul__(self, other: Any) -> Any: return _call("matmul", other, self)
+    def __neg__(self) -> Any: return _call("negative", self)
+    def __abs__(self) -> Any: return _call("abs", self)
+    def __lt__(self, other: Any) -> Any: return _call("less", self, other)
+    def __le__(self, other: Any) -> Any: return _call("less_equal", self, other)
+    def __gt__(self, other: Any) -> Any: return _call("greater", self, other)
+    def __ge__(self, other: Any) -> Any: return _call("greater_equal", self, other)
+    def __getitem__(self, index: Any) -> Any: return _call("slice", self, index)
+    # fmt: on
 
 
 def _call(op: str, *args: Any) -> Any:
@@ -182,7 +147,7 @@ def _as_constant(value: Any, dtype: DType | None) -> Array:
     """The array that a value which is no tensor stands for; TypeError when it would lose digits."""
     if dtype is not None and isinstance(value, bool | int | float | complex):
         if _ORDER[as_array(value).dtype.kind] > _ORDER[dtype.kind]:
-            message = "it would be rounded; cast the tensor with af.cast"
+            message = "it is of a wider kind; convert the tensor with af.cast, or the number"
             raise TypeError(message)
         return as_array(value, dtype)
     array = as_array(value)
@@ -224,6 +189,10 @@ def build(
     graph = current()
     tensors = as_tensors(*inputs)
     attributes = dict(attrs or {})
+    for key, value in attributes.items():
+        if not is_plain(value):
+            message = f"attributes are plain values and tuples of them, got {key}={value!r:.60} for {op!r}"
+            raise GraphError(message)
     line = graph.scope.defined_at or source_line()
     wanted = name or op
     try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from actorflow.arrays import Array
-from actorflow.errors import GraphError, Where
+from actorflow.errors import GraphError
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.spec import Spec
 
@@ -106,6 +106,11 @@ class Graph:
             raise GraphError(message, hint=f"near it are {', '.join(near[:8])}" if near else None)
         return self.nodes[found]
 
+    def find(self, name: str) -> Node | None:
+        """Returns the node of that name, None when there is none."""
+        found = self._by_name.get(name)
+        return None if found is None else self.nodes[found]
+
     def add(
         self,
         op: str,
@@ -136,9 +141,20 @@ class Graph:
             colocate=scope.colocate,
             defined_at=defined_at,
         )
+        self.restore(node)
+        return node
+
+    def restore(self, node: Node) -> None:
+        """Adds a complete node as it is, scopes aside: for graphs that are read or copied.
+
+        Raises:
+            GraphError: when its name is taken or its id is not the next one.
+        """
+        if node.id != len(self.nodes) or node.name in self._by_name:
+            message = f"nodes are added in order under fresh names, got {node.name!r} with id {node.id}"
+            raise GraphError(message, where=node.where)
         self.nodes.append(node)
         self._by_name[node.name] = node.id
-        return node
 
     def unique(self, name: str, *, exact: bool = False) -> str:
         """Returns `name` inside the scope, made unique among nodes; raises instead when `exact`."""
@@ -163,9 +179,9 @@ class Graph:
         """Raises GraphError when a variable or queue has that name."""
         taken = self.resources.get(name)
         if taken is not None:
-            message = f"resource names are unique, {name!r} is taken"
-            hint = "choose another name, or open a name scope"
-            raise GraphError(message, where=Where(defined_at=taken.defined_at), hint=hint)
+            line = taken.defined_at
+            message = f"resource names are unique, {name!r} is taken by the one defined at {line}"
+            raise GraphError(message, hint="choose another name, or open a name scope")
 
     def add_resource(self, resource: Resource) -> None:
         """Adds a variable or queue; raises GraphError when the name is taken."""

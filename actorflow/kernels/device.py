@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 from threadpoolctl import threadpool_limits
 
+from actorflow.arrays import ignore_float_errors
 from actorflow.clock import Clock
 from actorflow.errors import SessionClosed
 from actorflow.kernels.registry import Kernel
@@ -132,6 +133,7 @@ class Device:
     def _work(self) -> None:
         """The life of a worker thread."""
         now = self.now
+        ignore_float_errors()
         while (item := self._jobs.get()) is not None:
             job, done = item
             start = now()

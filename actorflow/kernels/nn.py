@@ -1,8 +1,7 @@
-"""Pooling, softmax and its losses, dropout: what networks need beside products and elementwise ops."""
+"""Softmax and its losses, and dropout: what networks need beside products and elementwise ops."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,92 +9,8 @@ import numpy as np
 from actorflow.arrays import Array
 from actorflow.errors import KernelError
 from actorflow.kernels import random
-from actorflow.kernels.conv import Windows, windows_of
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
-
-Pair = tuple[int, int]
-
-
-# Pooling: one pass over the images for every pixel of the window, windows that hang over an edge
-# taken only where they lie on the image.
-
-
-def _pool_cost(x: Array, *others: Array, size: Pair, strides: Pair, padding: str) -> float:
-    at = windows_of(x.shape, size, strides, padding)
-    return float(x.shape[0] * at.rows * at.columns * x.shape[3] * size[0] * size[1]) * (1 + 3 * len(others))
-
-
-def _maxima(x: Array, at: Windows) -> Array:
-    out = np.full((x.shape[0], at.rows, at.columns, x.shape[3]), -np.inf, x.dtype)
-    for i in range(at.size[0]):
-        for j in range(at.size[1]):
-            those, pixels = at.overlap(i, j)
-            np.maximum(out[those], x[pixels], out=out[those])
-    return out
-
-
-def _first_maxima(x: Array, at: Windows) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], Array]]:
-    """Yields (windows, their pixels, where that pixel is the first maximum of its window).
-
-    INVARIANT: every window whose maximum is not NaN is marked exactly once.
-    """
-    maxima = _maxima(x, at)
-    vacant = np.ones(maxima.shape, np.bool_)
-    for i in range(at.size[0]):
-        for j in range(at.size[1]):
-            those, pixels = at.overlap(i, j)
-            first = np.equal(x[pixels], maxima[those])
-            np.logical_and(first, vacant[those], out=first)
-            np.logical_xor(vacant[those], first, out=vacant[those])
-            yield those, pixels, first
-
-
-@kernel("max_pool", cost=_pool_cost)
-def max_pool(x: Array, *, size: Pair, strides: Pair, padding: str) -> Array:
-    """The largest element of every window, channel by channel; NaN where a window holds one.
-
-    Shapes:  x (n, h, w, c) -> (n, rows, columns, c); see `spec.windows`.
-    Dtypes:  floating.
-    Cost:    one comparison for every element of every window; allocates the result only.
-    Raises:  SpecError when an image turns out smaller than a window.
-    """
-    return _maxima(x, windows_of(x.shape, size, strides, padding))
-
-
-@kernel("max_pool_grad", cost=_pool_cost)
-def max_pool_grad(x: Array, dy: Array, *, size: Pair, strides: Pair, padding: str) -> Array:
-    """Hands the gradient of every window to its first maximum, counted along rows.
-
-    Shapes:  x (n, h, w, c), dy (n, rows, columns, c) -> that of x.
-    Dtypes:  floating, the same for both.
-    Cost:    four passes over every element of every window.
-    """
-    at = windows_of(x.shape, size, strides, padding)
-    out = np.zeros(x.shape, dy.dtype)
-    disjoint = strides[0] >= size[0] and strides[1] >= size[1]
-    for those, pixels, first in _first_maxima(x, at):
-        if disjoint:  # every pixel belongs to one window at most
-            np.copyto(out[pixels], dy[those], where=first)
-        else:
-            np.add(out[pixels], dy[those], out=out[pixels], where=first)
-    return out
-
-
-@kernel("max_pool_gather", cost=_pool_cost)
-def max_pool_gather(x: Array, values: Array, *, size: Pair, strides: Pair, padding: str) -> Array:
-    """Takes from `values` the element where `x` has the first maximum of each window.
-
-    Shapes:  x and values (n, h, w, c) -> (n, rows, columns, c); 0 where the maximum is NaN.
-    Dtypes:  floating, the same for both.
-    Cost:    four passes over every element of every window.
-    """
-    at = windows_of(x.shape, size, strides, padding)
-    out = np.zeros((x.shape[0], at.rows, at.columns, x.shape[3]), values.dtype)
-    for those, pixels, first in _first_maxima(x, at):
-        np.copyto(out[those], values[pixels], where=first)
-    return out
-
 
 # Softmax and its losses. Shifting by the maximum keeps exp in range and changes nothing else.
 

@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, source_line
+from actorflow.graph.builder import Tensor, as_tensor, source_line
 from actorflow.ops.broadcast import broadcast_to
 from actorflow.ops.random import random_normal, random_uniform
-from actorflow.ops.source import constant as constant_op
 from actorflow.spec import Spec, show, spec
 
 
@@ -55,7 +54,7 @@ def constant(value: float) -> Init:
         """Fills with the value; `seed` is not used."""
         wanted = _static(shape, dtype)
         sizes = _sizes(wanted)
-        return Initialiser(wanted, lambda: broadcast_to(constant_op(value, wanted.dtype), sizes))
+        return Initialiser(wanted, lambda: broadcast_to(as_tensor(value, dtype=wanted.dtype), sizes))
 
     return init
 

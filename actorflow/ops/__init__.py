@@ -5,6 +5,7 @@ from __future__ import annotations
 from actorflow.graph.autodiff import custom_gradient, gradients
 from actorflow.ops.array import concat, gather, one_hot, slice
 from actorflow.ops.broadcast import broadcast_like, broadcast_to, sum, sum_to
+from actorflow.ops.conv import conv2d
 from actorflow.ops.elementwise import (
     abs,
     add,
@@ -25,7 +26,6 @@ from actorflow.ops.elementwise import (
     subtract,
     tanh,
 )
-from actorflow.ops.identity import cast, check_numerics, identity, stop_gradient
 from actorflow.ops.linalg import matmul
 from actorflow.ops.logic import (
     equal,
@@ -39,7 +39,9 @@ from actorflow.ops.logic import (
     not_equal,
     where,
 )
-from actorflow.ops.nn import conv2d, dropout, log_softmax, max_pool, softmax, softmax_cross_entropy
+from actorflow.ops.nn import dropout, log_softmax, softmax, softmax_cross_entropy
+from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
+from actorflow.ops.pool import max_pool
 from actorflow.ops.queue import FIFOQueue
 from actorflow.ops.random import random_normal, random_uniform
 from actorflow.ops.reduce import argmax, count, max, mean, min

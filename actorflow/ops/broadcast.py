@@ -147,11 +147,14 @@ def _folded_axes(
     lead = len(large) - len(small)
     ones: list[int] = []
     for axis in range(lead, len(large)):
-        size = small[axis - lead]
-        if size == 1 != large[axis]:
+        size, given = small[axis - lead], large[axis]
+        if size == 1 != given:
             ones.append(axis)
-        elif size is None and large[axis] != 1 and not _alone(axis - len(large), others):
-            return None
+        elif size is None:
+            if given != 1 and not _alone(axis - len(large), others):
+                return None
+        elif given not in (size, None):
+            return None  # does not fit: the spec rule of sum_to says so
     return tuple(range(lead)), tuple(ones)
 
 

@@ -70,4 +70,5 @@ def matmul(
     ...     af.placeholder("float32", (None, 784), name="x") @ af.placeholder("float32", (784, 10), name="w")
     <Tensor matmul:0 (None, 10) float32>
     """
-    return build_one("matmul", [a, b], {"transpose_a": transpose_a, "transpose_b": transpose_b}, name=name)
+    attrs = {"transpose_a": bool(transpose_a), "transpose_b": bool(transpose_b)}
+    return build_one("matmul", [a, b], attrs, name=name)

@@ -14,13 +14,13 @@ from actorflow.graph.builder import Tensor, build, build_one, source_line
 from actorflow.graph.graph import QueueDef, current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
-from actorflow.ops.state import check_fits, resource_name, typed
+from actorflow.ops.resource import check_fits, resource_name, typed
 from actorflow.spec import Dim, Shape, Spec, merge, show, spec
 
 Components = Tensor | Sequence[Any] | Mapping[str, Any] | Any
 """One value for a queue of one component, a sequence of values, or values by name."""
 
-Element = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
+Element = Any
 """What a dequeue gives: a tensor for a queue of one component, a tuple, or a dict by names."""
 
 
@@ -59,12 +59,13 @@ class FIFOQueue:
     ) -> None:
         graph = current()
         line = source_line()
+        where = Where(defined_at=line)
         try:
             components = _components(dtypes, shapes)
             _check_queue(capacity, components, names)
         except SpecError as error:
-            raise error.at(Where(defined_at=line)) from None
-        wanted = resource_name(graph, name, "queue")
+            raise error.at(where) from None
+        wanted = resource_name(graph, name, "queue", where)
         self.definition = QueueDef(wanted, components, capacity, graph.scope.device, line)
         self.names = None if names is None else tuple(names)
         self.graph = graph

@@ -13,8 +13,8 @@ from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, SpecRule, op
 from actorflow.ops.broadcast import sum, unreduce
 from actorflow.ops.elementwise import divide, multiply
-from actorflow.ops.identity import cast
 from actorflow.ops.logic import equal
+from actorflow.ops.passing import cast
 from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, plain_axis, reduced, size_of
 from actorflow.spec import Spec, show
 
@@ -108,7 +108,7 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None =
 
 @op("min", spec=_reduction("min", Takes.REAL, of_some=True), gradient=_extreme_gradient)
 def min(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
-    """The smallest element over `axis`; else like `max`."""
+    """The smallest element over `axis`, whose gradient goes there; else like `max`."""
     return build_one("min", [x], _attrs(axis, keepdims), name=name)
 
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, Self
 
-from actorflow.arrays import DType, as_array, as_dtype, is_floating
+from actorflow.arrays import DType, as_dtype, is_floating
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one, name_scope, source_line
 from actorflow.graph.graph import Graph, VariableDef, current
 from actorflow.graph.node import Attr, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
+from actorflow.ops.resource import check_fits, resource_name, typed
 from actorflow.spec import Dim, Shape, Spec, check_shape, merge, spec
 
 
@@ -64,13 +65,13 @@ class Variable:
     ) -> None:
         graph = current()
         line = source_line()
-        wanted, where = resource_name(graph, name, "variable"), Where(defined_at=line)
-        graph.check_resource(wanted)
+        where = Where(defined_at=line)
+        wanted = resource_name(graph, name, "variable", where)
         found = _spec_and_initial(graph, wanted.removeprefix(graph.scope.name), initial, dtype, shape, where)
         self.definition = VariableDef(wanted, *found, trainable, graph.scope.device, line)
         self.graph = graph
         self._seen = NodeId(0)
-        self._latest: Tensor | None = None
+        self._reads: dict[frozenset[NodeId], Tensor] = {}  # since the last write, by control inputs
         graph.add_resource(self.definition)
 
     @classmethod
@@ -85,7 +86,7 @@ class Variable:
         variable.definition = definition
         variable.graph = graph
         variable._seen = NodeId(0)
-        variable._latest = None
+        variable._reads = {}
         return variable
 
     @property
@@ -116,17 +117,19 @@ class Variable:
         return self._use("read_variable", "read")
 
     def as_tensor(self) -> Tensor:
-        """The latest read, when no write to this variable and no control input came since; else a new one."""
+        """A read after the last write built so far, with the control inputs of the open scope.
+
+        One that is there is used again; but never one that waits for more, or for less.
+        """
         graph = self._check_graph()
         for node in graph.nodes[self._seen :]:
             if _writes(node.op, node.attrs, self.name):
-                self._latest = None
+                self._reads.clear()
             elif node.op == "read_variable" and node.attrs["resource"] == self.name:
-                self._latest = Tensor(graph, Port(node.id))
+                self._reads[frozenset(node.controls)] = Tensor(graph, Port(node.id))
         self._seen = NodeId(len(graph.nodes))
-        if self._latest is None or not set(graph.scope.controls) <= set(self._latest.node.controls):
-            return self.read()
-        return self._latest
+        found = self._reads.get(frozenset(graph.scope.controls))
+        return self.read() if found is None else found
 
     def reads(self) -> list[Tensor]:
         """Every read in the graph, in the order of the program."""
@@ -218,28 +221,6 @@ def trainable_variables(graph: Graph | None = None) -> list[Variable]:
     ]
 
 
-def typed(value: Any, dtype: DType, *, convert: bool = False) -> Tensor:
-    """Returns `value` as a tensor; numbers and lists of them take `dtype`, and arrays if `convert`.
-
-    Raises:
-        SpecError: when numbers would lose their fraction or their imaginary part.
-    """
-    if isinstance(value, Tensor) or hasattr(value, "as_tensor") or (hasattr(value, "dtype") and not convert):
-        return as_tensor(value)
-    try:
-        array = as_array(value)
-        if _KINDS.find(array.dtype.kind) > _KINDS.find(dtype.kind if not is_floating(dtype) else "f"):
-            message = f"no {dtype.name} tensor can hold {value!r:.60} without rounding"
-            raise SpecError(message, where=Where(defined_at=source_line()))
-        return as_tensor(as_array(array, dtype))
-    except (TypeError, ValueError, OverflowError) as error:
-        message = f"no {dtype.name} tensor can hold {value!r:.60}: {error}"
-        raise SpecError(message, where=Where(defined_at=source_line())) from None
-
-
-_KINDS = "buifc"  # a kind can hold those before it
-
-
 def _writes(op_name: str, attrs: Mapping[str, Attr], resource: str) -> bool:
     """Tells whether a node changes the variable `resource`."""
     if op_name == "apply_gradients":
@@ -248,18 +229,6 @@ def _writes(op_name: str, attrs: Mapping[str, Attr], resource: str) -> bool:
 
 
 _WRITES = frozenset({"assign", "assign_add", "assign_sub"})
-
-
-def resource_name(graph: Graph, name: str | None, default: str) -> str:
-    """Returns the full name; a default gets a number when it is taken."""
-    if name is not None:
-        return f"{graph.scope.name}{name}"
-    plain = found = f"{graph.scope.name}{default}"
-    n = 0
-    while found in graph.resources:
-        n += 1
-        found = f"{plain}_{n}"
-    return found
 
 
 def _spec_and_initial(
@@ -310,19 +279,6 @@ def _written_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
     (own,) = _own_spec(inputs, attrs)
     check_fits(inputs[0], own, f"a value of variable {attrs['resource']!r}")
     return (own,)
-
-
-def check_fits(given: Spec, wanted: Spec, what: str) -> None:
-    """Raises SpecError when nothing described by `given` can be one of `wanted`."""
-    try:
-        merge(given.shape, wanted.shape)
-    except SpecError:
-        fits = False
-    else:
-        fits = given.dtype == wanted.dtype
-    if not fits:
-        message = f"{what} must fit {wanted}, got {given}"
-        raise SpecError(message)
 
 
 def _scalar(dtype: str) -> Callable[[Sequence[Spec], Mapping[str, Attr]], Sequence[Spec]]:

@@ -89,7 +89,11 @@ def as_schedule(lr: Any) -> Schedule:
     if name not in _MAKERS:
         message = f"there is no schedule {name!r}; there are {', '.join(sorted(_MAKERS))}"
         raise ConfigError(message)
-    return _MAKERS[name](**config)
+    try:
+        return _MAKERS[name](**config)
+    except TypeError as error:
+        message = f"schedule {name!r} cannot be made from {config}: {error}"
+        raise ConfigError(message) from error
 
 
 def plain(lr: Schedule) -> Any:

@@ -8,8 +8,8 @@
 tuples with arrays at its leaves. Knows no graph: who owns the arrays, and when deltas are applied,
 is others' business.
 
-Laws (tests/optim/test_laws.py): no input is changed; deltas and every leaf of the state keep their
-shapes and dtypes; equal inputs give equal bits.
+Laws (tests/optim/test_laws.py): no input is changed; a delta has the shape and dtype of its
+parameter, and every leaf of the state keeps its own; equal inputs give equal bits.
 
 Source: the (init, update) pairs of optax.
 """

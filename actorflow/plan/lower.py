@@ -39,6 +39,9 @@ def lower(graph: Graph, fetches: Sequence[Port], feeds: Sequence[Port], devices:
     variables: set[str] = set()
     for port in feeds:
         node = graph.nodes[port.node]
+        if port in edges:
+            message = f"{node.name!r} is fed twice in one step"
+            raise FeedError(message, where=node.where, hint="feed it by its tensor or by its name")
         edges[port] = Edge(len(nodes))
         spec = node.outputs[port.index]
         nodes.append(PlanNode(node.name, "feed", Kind.FEED, (), outputs=(spec,), where=node.where))

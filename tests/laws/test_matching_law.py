@@ -60,8 +60,7 @@ def graphs(draw: st.DrawFn) -> tuple[Program, list[int], list[Any]]:
             inputs = draw(st.lists(data, min_size=1, max_size=3))
             live = [e for e in inputs if values[e.node][e.output] is not DEAD]
             if len(live) > 1:
-                inputs = [e for e in inputs if e not in live[1:]]
-                inputs = inputs if sum(e == live[0] for e in inputs) < 2 else [live[0]]
+                inputs = [live[0], *(e for e in inputs if values[e.node][e.output] is DEAD)]
             b.add(Kind.MERGE, *inputs, outputs=2, controls=controls)
         elif kind == "switch":
             b.add(Kind.SWITCH, draw(some), draw(data), outputs=2, controls=controls)

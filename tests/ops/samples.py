@@ -72,11 +72,17 @@ def sample(op: str, **options: Any) -> Callable[[Callable[[], st.SearchStrategy[
 
 # ----------------------------------------------------------------------------- arrays to draw
 
-dims = st.integers(1, 3)
+dims = st.sampled_from([2, 3, 1])
+
+# Named one by one, simplest first: drawn size by size, most of fifteen examples are () and (1,).
+SHAPES = [(), (3,), (2, 3), (1,), (0,), (2, 0), (3, 1), (1, 2), (2, 3, 2), (3, 1, 2), (1, 1, 3), (1, 1)]
 
 
-def shapes(min_rank: int = 0, max_rank: int = 3) -> st.SearchStrategy[tuple[int, ...]]:
-    return st.lists(dims, min_size=min_rank, max_size=max_rank).map(tuple)
+def shapes(
+    min_rank: int = 0, max_rank: int = 3, *, empty: bool = False
+) -> st.SearchStrategy[tuple[int, ...]]:
+    """Shapes of these ranks; `empty` allows those without elements."""
+    return st.sampled_from([s for s in SHAPES if min_rank <= len(s) <= max_rank and (empty or 0 not in s)])
 
 
 def values(draw: st.DrawFn, shape: tuple[int, ...], low: float = -2, high: float = 2) -> np.ndarray:
@@ -93,11 +99,13 @@ def values(draw: st.DrawFn, shape: tuple[int, ...], low: float = -2, high: float
 
 def broadcast_shapes(draw: st.DrawFn, n: int) -> list[tuple[int, ...]]:
     """n shapes that broadcast: each drops leading axes and turns others to 1."""
-    full = draw(shapes())
+    full = draw(st.sampled_from([(3,), (2, 3), (2, 3, 2), (), (2, 0)]))
     found = []
     for _ in range(n):
-        start = draw(st.integers(0, len(full)))
-        found.append(tuple(d if draw(st.booleans()) else 1 for d in full[start:]))
+        ones = draw(st.integers(0, 2 ** len(full) - 1))
+        kept = tuple(1 if ones >> i & 1 else d for i, d in enumerate(full))
+        start = draw(st.just(0) | st.integers(0, len(full)))
+        found.append(kept[start:])
     return found
 
 
@@ -112,7 +120,7 @@ def several(
 
 @st.composite
 def one(draw: st.DrawFn, low: float = -2, high: float = 2) -> Case:
-    return Case((values(draw, draw(shapes()), low, high),))
+    return Case((values(draw, draw(shapes(empty=True)), low, high),))
 
 
 @st.composite
@@ -121,10 +129,10 @@ def two(draw: st.DrawFn, low: float = -2, high: float = 2) -> Case:
 
 
 @st.composite
-def reducing(draw: st.DrawFn, *, keepdims: bool = True, tuples: bool = True) -> Case:
-    shape = draw(shapes())
+def reducing(draw: st.DrawFn, *, keepdims: bool = True, tuples: bool = True, empty: bool = False) -> Case:
+    shape = draw(shapes(empty=empty))
     axis: Any = None
-    if shape and draw(st.booleans()):
+    if draw(st.booleans()) and shape:
         one_axis = st.integers(-len(shape), len(shape) - 1)
         axis = draw(one_axis)
         if tuples and draw(st.booleans()):

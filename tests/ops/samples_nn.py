@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 from actorflow.spec import windows
 from tests.ops.samples import Case, dims, integers, sample, several, shapes, values
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FLOATS = ("float32", "float64", "float16", "bfloat16", "int32")
 
@@ -16,7 +18,10 @@ FLOATS = ("float32", "float64", "float16", "bfloat16", "int32")
 def slides(draw: st.DrawFn) -> tuple[tuple[int, int], dict[str, Any], tuple[int, ...], tuple[int, int]]:
     """A window, how it slides, the shape of images that it fits on, and how many windows they hold."""
     size = draw(st.tuples(dims, dims))
-    attrs = {"strides": draw(st.tuples(dims, dims)), "padding": draw(st.sampled_from(["SAME", "VALID"]))}
+    attrs: dict[str, Any] = {
+        "strides": draw(st.tuples(dims, dims)),
+        "padding": draw(st.sampled_from(["SAME", "VALID"])),
+    }
     least = (1, 1) if attrs["padding"] == "SAME" else size
     height, width = (draw(st.integers(low, low + 3)) for low in least)
     image = (draw(st.integers(1, 2)), height, width, draw(st.integers(1, 2)))

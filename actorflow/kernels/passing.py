@@ -1,4 +1,4 @@
-"""Kernels of `ops.identity`, which hand their input on."""
+"""Kernels of `ops.passing`, which hand their input on."""
 
 from __future__ import annotations
 

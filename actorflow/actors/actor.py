@@ -1,0 +1,65 @@
+"""What users subclass: state, and one handler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from actorflow.actors.cell import Cell
+    from actorflow.actors.ref import Ref
+    from actorflow.actors.system import ActorSystem
+    from actorflow.actors.wheel import Timer
+
+
+class Actor:
+    """Owner of some state, which it changes one message at a time.
+
+    Write `receive` as a plain method where it never waits: that is the fast kind. Write it as
+    `async def`, or return a coroutine for the messages that need one, where it does; while it is
+    suspended the actor takes no other message, unless it is `reentrant`.
+
+    **Receives** whatever it is told or asked; the return value answers an ask. Watched actors'
+    ends come as `messages.Terminated`, ahead of all data.
+    **Fails**: what its handler raises goes to the asker, and to the supervisor, which decides.
+    A restart builds a new object from the factory given to `spawn`; ref and mailbox stay.
+
+    Attributes:
+        reentrant: Whether it takes other messages while a handler is suspended.
+        ref: Its own address; set once it is spawned, not yet in `__init__`.
+        system: The system it lives in; likewise.
+    """
+
+    reentrant: ClassVar[bool] = False
+
+    ref: Ref
+    system: ActorSystem
+    _cell: Cell
+
+    def receive(self, message: Any) -> Any:
+        """Handles one message; plain or `async`."""
+        raise NotImplementedError
+
+    def on_start(self) -> Any:
+        """Runs before the first message of every incarnation; plain or `async`."""
+
+    def on_stop(self, reason: BaseException | None) -> Any:
+        """Runs after the last message, if `on_start` ended well; plain or `async`.
+
+        Args:
+            reason: What ends this incarnation; None when the actor was asked to stop.
+        """
+
+    def tell(self, ref: Ref, message: Any) -> None:
+        """Sends `message` without waiting; for handlers.
+
+        What finds no room stands in this actor's outbox, and the actor takes no data message
+        until that is flushed.
+
+        Raises:
+            MailboxFull: actors that tell each other in a ring make more messages than fit.
+        """
+        ref.put(message, self._cell)
+
+    def after(self, delay_s: float, message: Any) -> Timer:
+        """Tells this actor `message` in `delay_s` seconds, unless cancelled or stopped before."""
+        return self._cell.after(delay_s, message)

@@ -1,0 +1,165 @@
+"""A question on its way, and the books that prove that every question ends exactly once."""
+
+from __future__ import annotations
+
+from asyncio import Future
+from typing import TYPE_CHECKING, Any
+
+from actorflow.actors.wheel import Bucket, remove
+from actorflow.errors import DeadlinePassed, InternalError
+
+if TYPE_CHECKING:
+    from actorflow.actors.carrier import Handling
+    from actorflow.actors.cell import Cell
+
+
+class Accounts:
+    """Counts how asks end.
+
+    INVARIANT: `issued == replied + failed + timed_out + cancelled + open`, and at rest no ask is
+    open. Late answers, those to an ask that has ended, are dropped and counted.
+    """
+
+    __slots__ = ("cancelled", "failed", "issued", "late", "replied", "timed_out")
+
+    def __init__(self) -> None:
+        self.issued = self.replied = self.failed = self.timed_out = self.cancelled = self.late = 0
+
+    @property
+    def open(self) -> int:
+        """Asks that have not ended."""
+        return self.issued - self.replied - self.failed - self.timed_out - self.cancelled
+
+    def check(self) -> None:
+        """Raises InternalError unless every ask has ended exactly once."""
+        if self.open:
+            message = f"every ask must end exactly once, got {self}"
+            raise InternalError(message)
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.issued} issued = {self.replied} replied + {self.failed} failed + "
+            f"{self.timed_out} timed out + {self.cancelled} cancelled ({self.late} late)"
+        )
+
+
+class Ask:
+    """Asker → actor: a message whose handler's return value is the answer.
+
+    Ends exactly once, by whichever comes first: `done`, `failed`, `expire` or `cancel`. While it
+    waits for room it is its own entry in the line, and while it is open it is the edge asker →
+    target of the wait-for graph.
+    """
+
+    __slots__ = (
+        "accounts",
+        "bucket",
+        "ended",
+        "future",
+        "limit_s",
+        "message",
+        "nbytes",
+        "run",
+        "since",
+        "target",
+        "waiter",
+    )
+
+    asks = True
+
+    def __init__(
+        self,
+        message: Any,
+        nbytes: int,
+        future: Future[Any],
+        target: Cell,
+        waiter: Cell | Handling | None,
+        since: float,
+        limit_s: float,
+        accounts: Accounts,
+    ) -> None:
+        self.message = message
+        self.nbytes = nbytes
+        self.future = future
+        self.target = target
+        self.waiter = waiter
+        self.since = since
+        self.limit_s = limit_s
+        self.accounts = accounts
+        self.bucket: Bucket | None = None
+        self.ended = False
+        self.run: Handling | None = None  # which run of a re-entrant target handles it
+        accounts.issued += 1
+
+    @property
+    def void(self) -> bool:
+        """True once nobody wants an answer any more."""
+        return self.future.done()
+
+    @property
+    def awaited(self) -> Cell | Handling:
+        """Who must go on before it can be answered."""
+        return self.run or self.target
+
+    def enter(self) -> None:
+        """Enters the mailbox of its target."""
+        self.target.add(self, self.nbytes)
+
+    def done(self, value: Any) -> None:
+        """Answers with a value."""
+        future = self.future
+        if future.done():
+            self._late()
+            return
+        self.ended = True
+        bucket = self.bucket
+        if bucket is not None:
+            del bucket[self]
+            self.bucket = None
+        self.accounts.replied += 1
+        future.set_result(value)
+
+    def failed(self, error: BaseException) -> bool:
+        """Answers with an error; false when nobody hears it any more."""
+        if self.future.done():
+            self._late()
+            return False
+        self.ended = True
+        remove(self)
+        self.accounts.failed += 1
+        self.future.set_exception(error)
+        return True
+
+    def refuse(self) -> None:
+        """Its target died while it waited for room."""
+        self.failed(self.target.died(self.message))
+
+    def expire(self) -> None:
+        """The deadline has passed."""
+        if self.future.done():
+            return
+        self.ended = True
+        self.accounts.timed_out += 1
+        what = (
+            f"'{self.target.name}' did not answer {type(self.message).__name__} within {self.limit_s:g} s: "
+            f"{self.target.obstacle()}"
+        )
+        self.future.set_exception(DeadlinePassed(what))
+        self.target.withdraw(self)
+
+    def cancel(self) -> None:
+        """The asker waits no more; does nothing to an ask that has ended."""
+        if self.ended:
+            if self.future.done() and not self.future.cancelled():
+                self.future.exception()  # an answer that came in the same tick has been seen
+            return
+        self.ended = True
+        remove(self)
+        self.accounts.cancelled += 1
+        self.future.cancel()
+        self.target.withdraw(self)
+
+    def _late(self) -> None:
+        self.accounts.late += 1
+        if not self.ended:  # the asker was cancelled and has not run since
+            self.cancel()

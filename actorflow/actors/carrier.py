@@ -1,0 +1,213 @@
+"""The task of an actor whose handler may suspend: parked, until a handler does.
+
+Most `async` handlers end without suspending, and a task for each would cost more than all the
+rest. So the pump runs the first step itself, under the identity of the actor's own parked task;
+only a handler that suspends is handed over to that task. `asyncio.timeout`, `TaskGroup`,
+`wait_for` and `current_task` see the same task before and after.
+
+A first step that cancels `current_task()` cancels the wait of the parked task, not the handler;
+`_carry` passes that on, as asyncio would, at the first suspension.
+
+SOURCE: CPython's eager tasks (`asyncio.eager_task_factory`), which need 3.12 and a task for each
+message.
+"""
+
+from __future__ import annotations
+
+import types
+from asyncio import CancelledError, Future
+from asyncio.tasks import _enter_task, _leave_task
+from collections.abc import Coroutine, Generator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from actorflow.actors.cell import Cell
+
+Handling = tuple["Cell", int]
+"""An actor and the number of one of its handler runs."""
+
+HANDLING: ContextVar[Handling | None] = ContextVar("actorflow_handling", default=None)
+"""Whose handler runs here; a task that the handler made inherits it, and may outlive the handler."""
+
+_UNSTARTED: Any = object()
+
+
+class Carrier:
+    """Runs the handlers of one actor, one at a time, as one task.
+
+    INVARIANT: while no handler is suspended the task waits for `_park`, or has ended.
+    INVARIANT: `task.cancelling()` is 0 whenever a handler begins.
+    """
+
+    __slots__ = (
+        "_cell",
+        "_closing",
+        "_coroutine",
+        "_handling",
+        "_job",
+        "_loop",
+        "_park",
+        "_ready",
+        "_yielded",
+        "context",
+        "result",
+        "task",
+    )
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+        self._loop = cell.system.loop
+        self._park: Future[None] = self._loop.create_future()
+        self._coroutine: Coroutine[Any, Any, Any] | None = None
+        self._yielded: Any = None
+        self._job: Any = None
+        self._handling: Handling | None = None
+        self._closing = False
+        self._ready = False
+        self.result: Any = None
+        self.context = cell.system.context.copy()
+        self.task = self._loop.create_task(self._carry(), name=f"actor {cell.name}", context=self.context)
+        self.task.add_done_callback(self._buried)
+        cell.system.tasks.add(self.task)
+
+    @property
+    def alive(self) -> bool:
+        """False once its task has ended or is about to."""
+        return not (self._closing or self.task.done())
+
+    def begin(self, coroutine: Coroutine[Any, Any, Any], job: Any, handling: Handling) -> bool:
+        """Runs the first step of a handler here and now.
+
+        Returns:
+            True when the handler has ended, with its value in `result`; false when it is
+            suspended: the cell hears of its end through `finished`.
+
+        Raises:
+            Exception: whatever the handler raised in its first step.
+        """
+        if not self._ready:  # a task that has not run yet has no wait that a cancellation could reach
+            self.start(coroutine, job, handling)
+            return False
+        self._job = job
+        task = self.task
+        loop = self._loop
+        _enter_task(loop, task)
+        try:
+            yielded = self.context.run(_first_step, coroutine, handling)
+        except StopIteration as stop:
+            self.result = stop.value
+        else:
+            self._hand_over(coroutine, yielded, handling)
+            return False
+        finally:
+            _leave_task(loop, task)
+            if self._coroutine is None and task.cancelling():
+                self._forgive()
+        return True
+
+    def start(self, coroutine: Coroutine[Any, Any, Any], job: Any, handling: Handling) -> None:
+        """Hands a handler over before its first step; `finished` tells of its end."""
+        self._job = job
+        self._hand_over(coroutine, _UNSTARTED, handling)
+
+    def cancel(self) -> None:
+        """Cancels the handler that runs."""
+        self.task.cancel()
+
+    def close(self) -> None:
+        """Ends the task; no handler is suspended."""
+        self._closing = True
+        self._wake()
+
+    def _hand_over(self, coroutine: Coroutine[Any, Any, Any], yielded: Any, handling: Handling) -> None:
+        self._coroutine = coroutine
+        self._yielded = yielded
+        self._handling = handling
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self._park.done():
+            self._park.set_result(None)
+
+    def _forgive(self) -> None:
+        while self.task.uncancel():
+            pass
+
+    async def _carry(self) -> None:
+        self._ready = True
+        while True:
+            cancelled = False
+            try:
+                await self._park
+            except CancelledError:
+                cancelled = self.task.cancelling() > 0  # else what is left of a handler that has ended
+                if cancelled and self._coroutine is None:
+                    raise  # from outside, while parked: the next handler gets a new carrier
+            self._park = self._loop.create_future()
+            if self._coroutine is not None:
+                await self._carry_one(cancelled)
+            if self._closing:
+                return
+
+    async def _carry_one(self, cancelled: bool) -> None:
+        coroutine = self._coroutine
+        assert coroutine is not None
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            if self._yielded is not _UNSTARTED:
+                result = await _resume(coroutine, self._yielded, cancelled)
+            elif cancelled:
+                coroutine.close()
+                error = CancelledError()
+            else:
+                HANDLING.set(self._handling)
+                result = await coroutine
+        except (Exception, CancelledError) as raised:
+            error = raised
+        except BaseException as raised:
+            self._finish(None, raised)
+            raise
+        self._finish(result, error)
+
+    def _finish(self, result: Any, error: BaseException | None) -> None:
+        job, self._job = self._job, None
+        self._coroutine = self._yielded = self._handling = None
+        if self.task.cancelling():
+            self._forgive()
+        if isinstance(error, CancelledError):
+            self._closing = True  # whoever cancels all tasks of the loop waits for this one
+        self._cell.finished(self, job, result, error)
+
+    def _buried(self, _task: Any) -> None:
+        """The task ended; if that took a handler along, its actor must not wait for it."""
+        self._cell.system.buried(self.task)
+        if self._coroutine is not None:
+            self._coroutine.close()
+            self._finish(None, CancelledError())
+
+
+def _first_step(coroutine: Coroutine[Any, Any, Any], handling: Handling) -> Any:
+    HANDLING.set(handling)
+    return coroutine.send(None)
+
+
+@types.coroutine
+def _resume(coroutine: Coroutine[Any, Any, Any], yielded: Any, cancelled: bool) -> Generator[Any, Any, Any]:
+    """Carries on a coroutine that has already yielded `yielded`."""
+    try:
+        if cancelled and not (yielded is not None and yielded.cancel()):
+            yielded = coroutine.throw(CancelledError())
+        while True:
+            try:
+                value = yield yielded
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except BaseException as error:
+                yielded = coroutine.throw(error)
+            else:
+                yielded = coroutine.send(value)
+    except StopIteration as stop:
+        return stop.value

@@ -1,0 +1,118 @@
+"""The state of a running system as data and as text: who is where, and who waits for whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from actorflow.actors.ask import Ask
+from actorflow.actors.outbox import Parked
+
+if TYPE_CHECKING:
+    from actorflow.actors.cell import Cell
+    from actorflow.actors.system import ActorSystem
+
+OUTSIDE = "(outside)"
+"""Stands for a task that is no actor's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActorEntry:
+    """One actor. `state` is idle, ready, suspended, blocked (by its outbox) or a phase of its life."""
+
+    name: str
+    state: str
+    incarnation: int
+    messages: int
+    max_messages: int
+    peak_messages: int
+    nbytes: int
+    max_bytes: int
+    peak_bytes: int
+    waiting: int
+
+    def __str__(self) -> str:
+        line = f", {self.waiting} wait for room" if self.waiting else ""
+        life = f", incarnation {self.incarnation}" if self.incarnation > 1 else ""
+        return (
+            f"{self.name}: {self.state}, {self.messages}/{self.max_messages} messages "
+            f"(peak {self.peak_messages}), {self.nbytes}/{self.max_bytes} bytes (peak {self.peak_bytes}){line}{life}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WaitEntry:
+    """One edge of the wait-for graph. `kind` is "ask" or "room"; `message` is a type's name."""
+
+    waiter: str
+    awaited: str
+    kind: str
+    message: str
+    age_s: float
+
+    def __str__(self) -> str:
+        what = "an answer to" if self.kind == "ask" else "room for"
+        return f"{self.waiter} -> {self.awaited}: {what} {self.message}, for {self.age_s:.3g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """A system at one moment."""
+
+    system: str
+    actors: tuple[ActorEntry, ...]
+    waits: tuple[WaitEntry, ...]
+    asks: str
+    dead_letters: int
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.system}: {len(self.actors)} actors, {len(self.waits)} waits, {self.dead_letters} dead letters"
+        ]
+        lines += [f"  {actor}" for actor in self.actors]
+        lines += [f"  {wait}" for wait in self.waits]
+        return "\n".join([*lines, f"  asks: {self.asks}"])
+
+
+def take(system: ActorSystem) -> Dump:
+    """Returns the state of `system`; changes nothing."""
+    cells = tuple(system.actors.values())
+    now = system.clock.now()
+    asks = [_wait(edge, now) for edge in system.wheel.entries() if isinstance(edge, Ask) and not edge.void]
+    rooms = [
+        _wait(edge, now)
+        for cell in cells
+        for edge in tuple(cell.waiters)
+        if not isinstance(edge, Ask) and not edge.void
+    ]
+    return Dump(
+        system.name,
+        tuple(_actor(cell) for cell in cells),
+        tuple(sorted((*asks, *rooms), key=lambda wait: -wait.age_s)),
+        repr(system.accounts),
+        system.dead_letters.count,
+    )
+
+
+def _actor(cell: Cell) -> ActorEntry:
+    return ActorEntry(
+        cell.name,
+        cell.state(),
+        cell.incarnation,
+        len(cell.data),
+        cell.max_messages,
+        max(cell.peak, len(cell.data)),
+        cell.bytes,
+        cell.max_bytes,
+        cell.peak_bytes,
+        len(cell.waiters),
+    )
+
+
+def _wait(edge: Any, now: float) -> WaitEntry:
+    waiter = edge.sender if isinstance(edge, Parked) else edge.waiter
+    if type(waiter) is tuple:
+        waiter = waiter[0]
+    name = OUTSIDE if waiter is None else getattr(waiter, "name", type(waiter).__name__)
+    kind = "ask" if edge.asks else "room"
+    return WaitEntry(name, edge.target.name, kind, type(edge.message).__name__, now - edge.since)

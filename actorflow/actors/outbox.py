@@ -1,0 +1,128 @@
+"""Messages that wait for room in somebody else's mailbox, one class for each way of waiting.
+
+Each is an entry in the line of its target and, if its waiter is an actor, an edge of the wait-for
+graph.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from actorflow.actors.carrier import Handling
+    from actorflow.actors.cell import Cell
+    from actorflow.actors.ref import Sender
+
+
+class Parked:
+    """A message of a sender that cannot suspend. Accepted: it enters, or its target dies."""
+
+    __slots__ = ("message", "nbytes", "sender", "since", "target")
+
+    asks = False
+    void = False
+
+    def __init__(self, message: Any, nbytes: int, target: Cell, sender: Sender, since: float) -> None:
+        self.message = message
+        self.nbytes = nbytes
+        self.target = target
+        self.sender = sender
+        self.since = since
+
+    @property
+    def awaited(self) -> Cell:
+        """The actor in whose mailbox it waits for room."""
+        return self.target
+
+    def enter(self) -> None:
+        """Enters the mailbox of its target."""
+        self.target.add(self.message, self.nbytes)
+        self.sender.admitted()
+
+    def refuse(self) -> None:
+        """Its target died: it becomes a dead letter."""
+        self.target.undeliverable(self.message)
+        self.sender.admitted()
+
+
+class Outgoing(Parked):
+    """A message in the outbox of an actor, which takes no data until it has left."""
+
+    __slots__ = ("waiter",)
+
+    sender: Cell
+
+    def __init__(self, message: Any, nbytes: int, target: Cell, sender: Cell, since: float) -> None:
+        super().__init__(message, nbytes, target, sender, since)
+        self.waiter: Cell = sender
+        sender.outbox[self] = None
+        sender.attention = True
+
+    def enter(self) -> None:
+        """Enters the mailbox of its target."""
+        self.waiter.outbox.pop(self, None)
+        super().enter()
+
+    def refuse(self) -> None:
+        """Its target died: it becomes a dead letter."""
+        self.waiter.outbox.pop(self, None)
+        super().refuse()
+
+
+class Place:
+    """A task that awaits a tell.
+
+    Room is held for it and the message enters when the task runs again; so a cancellation, even
+    one in the same tick, finds a message that was never accepted.
+    """
+
+    __slots__ = ("future", "held", "message", "nbytes", "since", "target", "waiter")
+
+    asks = False
+
+    def __init__(
+        self,
+        message: Any,
+        nbytes: int,
+        target: Cell,
+        waiter: Cell | Handling | None,
+        future: Future[None],
+        since: float,
+    ) -> None:
+        self.message = message
+        self.nbytes = nbytes
+        self.target = target
+        self.waiter = waiter
+        self.future = future
+        self.since = since
+        self.held = False
+
+    @property
+    def void(self) -> bool:
+        """True once the wait was cancelled."""
+        return self.future.done()
+
+    @property
+    def awaited(self) -> Cell:
+        """The actor in whose mailbox it waits for room."""
+        return self.target
+
+    def enter(self) -> None:
+        """Room is held from now on."""
+        self.held = True
+        self.target.hold(self.nbytes)
+        self.future.set_result(None)
+
+    def refuse(self) -> None:
+        """Its target died: the task finds out when it runs."""
+        if not self.future.done():
+            self.future.set_result(None)
+
+    def leave(self) -> None:
+        """The wait was cancelled: gives the place to the next."""
+        if self.held:
+            self.held = False
+            self.target.release(self.nbytes)
+        else:
+            self.target.withdraw(self)

@@ -1,0 +1,248 @@
+"""Obeys the rules of `supervision` for one group of actors.
+
+A supervisor has no mailbox: it hears of a failure in the turn in which it happens, so nothing can
+come between a failure and its directive.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from actorflow.actors import supervision
+from actorflow.actors.supervision import Children, Escalate, Restart, Stop, Strategy
+from actorflow.errors import ActorError
+
+if TYPE_CHECKING:
+    from actorflow.actors.actor import Actor
+    from actorflow.actors.ref import Ref
+    from actorflow.actors.system import ActorSystem
+    from actorflow.actors.wheel import Timer
+
+log = logging.getLogger("actorflow.actors")
+
+
+class Child(Protocol):
+    """What a supervisor looks after: an actor, or another supervisor."""
+
+    name: str
+
+    @property
+    def started(self) -> bool:
+        """Whether its present incarnation has begun well."""
+        ...
+
+    def begin(self) -> None:
+        """Begins the next incarnation."""
+        ...
+
+    def end(self, reason: BaseException | None, *, restart: bool) -> None:
+        """Ends this incarnation; the parent hears `ended` if it is to restart, else `gone`."""
+        ...
+
+
+class Parent(Protocol):
+    """Whom a child tells of its life."""
+
+    def failed(self, child: Any, error: BaseException, cause: BaseException, *, told: bool) -> None:
+        """Hears of a failure and decides, before it returns.
+
+        Args:
+            child: Who failed.
+            error: The failure, placed.
+            cause: What was raised; rules go by its type.
+            told: Whether someone asked, and has been answered with the error.
+        """
+        ...
+
+    def ended(self, child: Any) -> None:
+        """Hears that a child that is to restart waits for `begin`."""
+        ...
+
+    def gone(self, child: Any, *, heard: bool) -> None:
+        """Hears that a child is dead; `heard` says whether anyone was told the reason."""
+        ...
+
+
+class _Round:
+    """Children that restart together: first all end, then the wait, then all begin."""
+
+    __slots__ = ("after_s", "names", "pending", "timer")
+
+    def __init__(self, names: tuple[str, ...], after_s: float) -> None:
+        self.names = dict.fromkeys(names)
+        self.pending = set(names)
+        self.after_s = after_s
+        self.timer: Timer | None = None
+
+    def drop(self, name: str) -> None:
+        self.names.pop(name, None)
+        self.pending.discard(name)
+        if not self.names and self.timer is not None:
+            self.timer.cancel()
+
+
+class Supervisor:
+    """A group of actors, treated by one strategy; itself a child of another, or of the system.
+
+    Made by `system.supervisor(strategy)` or `supervisor.supervisor(strategy)`.
+
+    INVARIANT: a child is in at most one round of restarts.
+    """
+
+    __slots__ = (
+        "_children",
+        "_ending",
+        "_pending",
+        "_restarting",
+        "_rounds",
+        "_state",
+        "name",
+        "parent",
+        "started",
+        "strategy",
+        "system",
+    )
+
+    def __init__(self, system: ActorSystem, parent: Parent, strategy: Strategy, name: str) -> None:
+        self.system = system
+        self.parent = parent
+        self.strategy = strategy
+        self.name = name
+        self._children: dict[str, Child] = {}
+        self._state = Children()
+        self._rounds: dict[str, _Round] = {}
+        self._ending = False
+        self._restarting = False
+        self._pending: set[str] = set()
+        self.started = True
+
+    def spawn(self, factory: Callable[..., Actor], *args: Any, name: str | None = None, **limits: int) -> Ref:
+        """Starts an actor in this group; see `ActorSystem.spawn`."""
+        return self.system.spawn_under(self, factory, args, name, **limits)
+
+    def supervisor(self, strategy: Strategy, *, name: str | None = None) -> Supervisor:
+        """Returns a new group below this one."""
+        return self.system.supervisor_under(self, strategy, name)
+
+    def stop(self) -> None:
+        """Stops the group and all in it."""
+        self.end(None, restart=False)
+
+    def join(self, child: Child) -> None:
+        """Takes a new child in; raises ActorError when the group has stopped."""
+        if self._ending and not self._restarting:
+            message = f"'{self.name}' takes no more actors: it was stopped"
+            raise ActorError(message)
+        self._children[child.name] = child
+        self._state = supervision.joined(self._state, child.name)
+
+    # -- what children tell ----------------------------------------------------------------------
+
+    def failed(self, child: Any, error: BaseException, cause: BaseException, *, told: bool) -> None:
+        """A child failed: does what the rules say."""
+        directive = self.strategy.directive(cause, told=told, started=child.started)
+        self._state, effect = supervision.failed(
+            self._state,
+            self.strategy,
+            child.name,
+            directive,
+            now=self.system.clock.now(),
+            chance=self.system.entropy.uniform(),
+        )
+        if isinstance(effect, Escalate):
+            log.error("'%s' failed; '%s' escalates", child.name, self.name, exc_info=error)
+            self.started = child.started
+            self.parent.failed(self, error, cause, told=False)
+            self.started = True
+        elif isinstance(effect, Restart):
+            log.warning(
+                "'%s' failed; restart in %.3g s: %s",
+                child.name,
+                effect.after_s,
+                ", ".join(effect.names),
+                exc_info=error,
+            )
+            self._restart(effect, error)
+        elif isinstance(effect, Stop):
+            log.error("'%s' failed; stop: %s", child.name, ", ".join(effect.names), exc_info=error)
+            for name in effect.names:
+                self._children[name].end(error, restart=False)
+        elif not told:
+            log.warning("'%s' failed and resumes", child.name, exc_info=error)
+
+    def ended(self, child: Any) -> None:
+        """A child waits for its next incarnation."""
+        turn = self._rounds.get(child.name)
+        if turn is not None:
+            turn.pending.discard(child.name)
+            self._begin_when_ready(turn)
+        self._report(child.name)
+
+    def gone(self, child: Any, *, heard: bool) -> None:
+        """A child is dead."""
+        self._children.pop(child.name, None)
+        self._state = supervision.left(self._state, child.name)
+        turn = self._rounds.pop(child.name, None)
+        if turn is not None:
+            turn.drop(child.name)
+            self._begin_when_ready(turn)
+        self._report(child.name)
+
+    # -- rounds ------------------------------------------------------------------------------------
+
+    def _restart(self, effect: Restart, reason: BaseException) -> None:
+        turn = _Round(effect.names, effect.after_s)
+        for name in effect.names:
+            former = self._rounds.pop(name, None)
+            if former is not None:
+                former.drop(name)
+            self._rounds[name] = turn
+        for name in reversed(effect.names):
+            self._children[name].end(reason, restart=True)
+
+    def _begin_when_ready(self, turn: _Round) -> None:
+        if turn.names and not turn.pending and turn.timer is None:
+            turn.timer = self.system.wheel.after(turn.after_s, lambda: self._begin(turn))
+
+    def _begin(self, turn: _Round) -> None:
+        for name in tuple(turn.names):
+            if self._rounds.get(name) is turn:
+                del self._rounds[name]
+                self._children[name].begin()
+
+    # -- the group as a child ----------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begins all children again, in the order in which they were started."""
+        self._restarting = self._ending = False
+        self._state = Children(self._state.names)
+        for child in tuple(self._children.values()):
+            child.begin()
+
+    def end(self, reason: BaseException | None, *, restart: bool) -> None:
+        """Ends all children, the last first."""
+        self._ending = True
+        self._restarting = restart
+        for turn in self._rounds.values():
+            if turn.timer is not None:
+                turn.timer.cancel()
+        self._rounds.clear()
+        self._pending = set(self._children)
+        for child in reversed(tuple(self._children.values())):
+            child.end(reason, restart=restart)
+        self._report("")
+
+    def _report(self, name: str) -> None:
+        """Tells the parent once the last child has ended."""
+        self._pending.discard(name)
+        if not self._ending or self._pending:
+            return
+        self._ending = False
+        if self._restarting:
+            self.parent.ended(self)
+        else:
+            self._ending = True
+            self._pending.add("")  # told once
+            self.parent.gone(self, heard=True)

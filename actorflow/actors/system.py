@@ -1,0 +1,332 @@
+"""The actors of one event loop, from `async with` to the last task."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from asyncio import AbstractEventLoop, CancelledError, Future, Task
+from collections.abc import Callable
+from contextvars import Context
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from actorflow.actors import dump
+from actorflow.actors.address import tick
+from actorflow.actors.ask import Accounts
+from actorflow.actors.cell import Cell
+from actorflow.actors.dispatch import Dispatch, Pick
+from actorflow.actors.letters import DeadLetters
+from actorflow.actors.mailbox import Sizes
+from actorflow.actors.supervisor import Child, Supervisor
+from actorflow.actors.wheel import Wheel
+from actorflow.clock import Clock, Entropy, SystemClock
+from actorflow.errors import ActorError
+
+if TYPE_CHECKING:
+    from actorflow.actors.actor import Actor
+    from actorflow.actors.ref import Ref
+    from actorflow.actors.supervision import Strategy
+    from actorflow.trace import Instrument
+
+log = logging.getLogger("actorflow.actors")
+
+INLINE_ASKS = 64
+"""Asks in a row that may run inline; then one goes through the loop, so that others get a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts since the system started; `open_asks` and `actors` are of now."""
+
+    actors: int
+    spawned: int
+    turns: int
+    issued: int
+    replied: int
+    failed: int
+    timed_out: int
+    cancelled: int
+    late: int
+    open_asks: int
+    dead_letters: int
+    unhandled_errors: int
+
+
+class _Nobody:
+    """The sender of timers: has nothing else to do than wait."""
+
+    __slots__ = ()
+
+    def admitted(self) -> None:
+        pass
+
+
+class ActorSystem:
+    """Runs actors; `async with` it.
+
+    Leaving stops all that is left, the last spawned first, and leaves no task and no open ask.
+    What was told and not handled by then becomes a dead letter.
+
+    An actor of the system itself that fails a tell stops. Unless someone watched it, its error
+    is raised on leaving, in an ExceptionGroup. A supervisor that gives up cancels the body at
+    once, as a failing task does in an `asyncio.TaskGroup`.
+
+    Args:
+        name: What reports call it.
+        clock: Gives the time of deadlines and timers.
+        entropy: Gives the jitter of restarts.
+        deadline_s: How long an ask waits that does not say.
+        pick: Chooses whose turn it is; with it no ask runs inline.
+        instrument: Told of every turn.
+        budget_s: How long the pump holds the event loop.
+    """
+
+    loop: AbstractEventLoop
+    dispatch: Dispatch
+    wheel: Wheel
+    context: Context
+
+    def __init__(
+        self,
+        *,
+        name: str = "actors",
+        clock: Clock | None = None,
+        entropy: Entropy | None = None,
+        deadline_s: float = 5.0,
+        pick: Pick | None = None,
+        instrument: Instrument | None = None,
+        budget_s: float = 0.001,
+    ) -> None:
+        self.name = name
+        self.clock: Clock = SystemClock() if clock is None else clock
+        self.entropy = Entropy() if entropy is None else entropy
+        self.deadline_s = deadline_s
+        self.accounts = Accounts()
+        self.actors: dict[str, Cell] = {}
+        self.dead_letters = DeadLetters()
+        self.inline_left = self.inline_limit = INLINE_ASKS if pick is None else 0
+        self.nobody = _Nobody()
+        self.sizes = Sizes()
+        self.tasks: set[Task[None]] = set()
+        self._pick = pick
+        self._instrument = instrument
+        self._budget_s = budget_s
+        self._body: Task[Any] | None = None
+        self._body_cancelled = False
+        self._children: dict[str, Child] = {}
+        self._interrupt: CancelledError | None = None
+        self._open = False
+        self._spawned = 0
+        self._stirred: Future[None] | None = None
+        self._unhandled: list[BaseException] = []
+
+    # -- spawning ------------------------------------------------------------------------------------
+
+    def spawn(
+        self,
+        factory: Callable[..., Actor],
+        *args: Any,
+        name: str | None = None,
+        max_messages: int = 1024,
+        max_bytes: int = 64 << 20,
+    ) -> Ref:
+        """Starts an actor and returns its address.
+
+        Args:
+            factory: Called with `args`, now and for every restart; an Actor subclass, as a rule.
+            *args: Its arguments.
+            name: Its name in this system; by default made from the factory's.
+            max_messages: Messages its mailbox may hold.
+            max_bytes: Bytes its mailbox may hold.
+        """
+        return self.spawn_under(self, factory, args, name, max_messages=max_messages, max_bytes=max_bytes)
+
+    def supervisor(self, strategy: Strategy, *, name: str | None = None) -> Supervisor:
+        """Returns a new group of actors that `strategy` looks after."""
+        return self.supervisor_under(self, strategy, name)
+
+    def spawn_under(
+        self,
+        parent: Any,
+        factory: Callable[..., Actor],
+        args: tuple[Any, ...],
+        name: str | None,
+        max_messages: int = 1024,
+        max_bytes: int = 64 << 20,
+    ) -> Cell:
+        """Starts an actor under `parent`, a supervisor or the system."""
+        name = self._new_name(name, getattr(factory, "__name__", "actor"))
+        cell = Cell(self, parent, name, factory, args, max_messages, max_bytes)
+        parent.join(cell)
+        self.actors[name] = cell
+        return cell
+
+    def supervisor_under(self, parent: Any, strategy: Strategy, name: str | None) -> Supervisor:
+        """Returns a new group under `parent`, a supervisor or the system."""
+        group = Supervisor(self, parent, strategy, self._new_name(name, "supervisor"))
+        parent.join(group)
+        return group
+
+    def join(self, child: Child) -> None:
+        """Takes a new child in."""
+        self._children[child.name] = child
+
+    def _new_name(self, name: str | None, kind: str) -> str:
+        if not self._open:
+            message = f"'{self.name}' starts actors only inside `async with`"
+            raise ActorError(message)
+        self._spawned += 1
+        if name is None:
+            name = f"{kind.strip('<>').lower()}-{self._spawned}"
+        if name in self.actors or name in self._children:
+            message = f"names of living actors must differ, got '{name}' twice"
+            raise ActorError(message)
+        return name
+
+    # -- stopping and watching ----------------------------------------------------------------------
+
+    async def stop(self, ref: Ref) -> None:
+        """Stops an actor and returns once it is dead, `on_stop` included."""
+        ref.stop()
+        if isinstance(ref, Cell):
+            await ref.stopped(hears=False)
+        else:
+            await ref.stopped()
+
+    def watch(self, ref: Ref, watcher: Ref) -> None:
+        """Sends `watcher` a `Terminated`, once, when `ref` is dead; at once if it is already."""
+        ref.watch(watcher)
+
+    # -- what children tell (the system is the parent of those that have none) -----------------------
+
+    def failed(self, child: Any, error: BaseException, cause: BaseException, *, told: bool) -> None:
+        """A child failed: whoever asked was told; else it stops, and a supervisor takes all along."""
+        if isinstance(child, Supervisor):
+            self._unhandled.append(error)
+            child.end(error, restart=False)
+            self._cancel_body()
+        elif not told or not child.started:
+            log.error("'%s' failed and stops", child.name, exc_info=error)
+            child.end(error, restart=False)
+
+    def ended(self, child: Any) -> None:
+        """Nothing restarts directly under the system."""
+        raise NotImplementedError
+
+    def gone(self, child: Any, *, heard: bool) -> None:
+        """A child is dead."""
+        del self._children[child.name]
+        if isinstance(child, Cell) and child.reason is not None and not heard:
+            self._unhandled.append(child.reason)
+        self._stir()
+
+    def forget(self, cell: Cell) -> None:
+        """An actor, whoever its parent, is dead: its name is free again."""
+        del self.actors[cell.name]
+
+    def buried(self, task: Task[None]) -> None:
+        """The task of an actor has ended."""
+        self.tasks.discard(task)
+        self._stir()
+
+    # -- looking in ---------------------------------------------------------------------------------
+
+    def stats(self) -> Stats:
+        """Returns the counts."""
+        asks = self.accounts
+        return Stats(
+            actors=len(self.actors),
+            spawned=self._spawned,
+            turns=self.dispatch.turns,
+            issued=asks.issued,
+            replied=asks.replied,
+            failed=asks.failed,
+            timed_out=asks.timed_out,
+            cancelled=asks.cancelled,
+            late=asks.late,
+            open_asks=asks.open,
+            dead_letters=self.dead_letters.count,
+            unhandled_errors=len(self._unhandled),
+        )
+
+    def dump(self) -> dump.Dump:
+        """Returns every actor and the wait-for graph; `str()` of it is a report."""
+        return dump.take(self)
+
+    def __repr__(self) -> str:
+        return f"<ActorSystem '{self.name}' with {len(self.actors)} actors>"
+
+    # -- life ----------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        if hasattr(self, "loop"):
+            message = f"'{self.name}' was entered before: make a new ActorSystem"
+            raise ActorError(message)
+        self.loop = asyncio.get_running_loop()
+        self.dispatch = Dispatch(
+            self.loop, self.clock, budget_s=self._budget_s, pick=self._pick, instrument=self._instrument
+        )
+        self.context = self.dispatch.context.copy()  # for inline asks: the pump may be in its own
+        self.wheel = Wheel(self.loop, self.clock)
+        self._body = asyncio.current_task()
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self._open = False
+        await self._end_all()
+        ours = self._body_cancelled and self._body is not None and self._body.uncancel() == 0
+        if ours and isinstance(error, CancelledError):
+            error = None
+        swallow = kind is not None and error is None
+        error = error or self._interrupt
+        self.accounts.check()
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            return False
+        if self._unhandled:
+            if error is not None and not isinstance(error, CancelledError):
+                self._unhandled.insert(0, error)
+            message = f"{len(self._unhandled)} unhandled errors in '{self.name}'"
+            try:
+                raise BaseExceptionGroup(message, self._unhandled) from None
+            finally:
+                self._body = None
+        self._body = None
+        if self._interrupt is not None and kind is None:
+            raise self._interrupt
+        return swallow
+
+    async def _end_all(self) -> None:
+        """Stops everything, the last spawned first; a cancellation waits until that is done."""
+        while self._children:
+            name, child = next(reversed(self._children.items()))
+            child.end(None, restart=False)
+            while name in self._children:
+                await self._wait()
+        while self.tasks:
+            await self._wait()
+        while self.dispatch.scheduled:
+            try:
+                await tick()
+            except CancelledError as error:
+                self._interrupt = error
+        self.wheel.close()
+
+    async def _wait(self) -> None:
+        self._stirred = self.loop.create_future()
+        try:
+            await self._stirred
+        except CancelledError as error:
+            self._interrupt = error
+
+    def _stir(self) -> None:
+        if self._stirred is not None and not self._stirred.done():
+            self._stirred.set_result(None)
+
+    def _cancel_body(self) -> None:
+        if self._open and self._body is not None and not self._body_cancelled:
+            self._body_cancelled = True
+            self._body.cancel()
