@@ -52,16 +52,7 @@ def main(given: Sequence[str] | None = None) -> int:
     where, rows = run(compete(chosen, size))
     if options.json is not None:
         options.json.write_text(json.dumps(report.as_json(chosen.name, where, rows), indent=2) + "\n")
-    versions = ", ".join(f"{name} {version}" for name, version in where["peers"].items() if version)
-    console.print(
-        f"{where['python']}, {where['loop']}, numpy {where['numpy']}; {where['cpus']} x {where['cpu']}"
-    )
-    console.print(
-        f"peers: {versions}; medians of {size.rounds} rounds taken in turns, ± half the quartile distance"
-    )
-    console.print(report.as_table(rows))
-    for note in report.notes(rows):
-        console.print(f"  {note}", style="dim", highlight=False, markup=False)
+    show(console, size, where, rows)
     return 0
 
 
@@ -73,6 +64,22 @@ async def compete(chosen: Benchmark, size: Size) -> tuple[machine.Machine, list[
             print(f"measuring {contest.metric} ...", file=sys.stderr)  # a live display would cost time
             rows += await measure(contest, size)
     return machine.describe(OPTIONAL), rows
+
+
+def show(console: Console, size: Size, where: machine.Machine, rows: Sequence[Row]) -> None:
+    """Prints where it ran, the table and its notes; a line that is too long runs over."""
+    table = report.as_table(rows)
+    console.width = max(console.width, report.natural_width(table, console))
+    versions = ", ".join(f"{name} {version}" for name, version in where["peers"].items() if version)
+    console.print(
+        f"{where['python']}, {where['loop']}, numpy {where['numpy']}; {where['cpus']} x {where['cpu']}"
+    )
+    console.print(
+        f"peers: {versions}; medians of {size.rounds} rounds taken in turns, ± half the quartile distance"
+    )
+    console.print(table)
+    for note in report.notes(rows):
+        console.print(f"  {note}", style="dim", highlight=False, markup=False)
 
 
 def _positive(text: str) -> int:

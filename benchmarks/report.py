@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from benchmarks.harness import Better, Row, Sample, Unit
 from benchmarks.machine import Machine
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _SIGNS = {Better.HIGH: "≥", Better.LOW: "≤"}
 _VERDICTS = {True: Text("met", "green"), False: Text("missed", "bold red"), None: Text("")}
@@ -60,6 +64,11 @@ def as_table(rows: Sequence[Row]) -> Table:
             _VERDICTS[row.ratio_met],
         )
     return table
+
+
+def natural_width(table: Table, console: Console) -> int:
+    """Returns the columns that the table needs so that no figure is cut off."""
+    return Measurement.get(console, console.options.update(max_width=1_000), table).maximum
 
 
 def notes(rows: Sequence[Row]) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks.harness import Contest, Peer, Row, Sample, Unit, absent
-from benchmarks.report import as_json, as_table, notes, quantity, times
+from benchmarks.report import as_json, as_table, natural_width, notes, quantity, times
 
 
 async def never(n: int) -> float:
@@ -61,8 +61,11 @@ def test_the_json_object_has_one_row_a_peer() -> None:
 
 def test_the_table_says_for_each_row_the_aims_and_whether_they_were_met() -> None:
     text = io.StringIO()
+    console = Console(file=text, width=40)
+    table = as_table(ROWS)
 
-    Console(file=text, width=200).print(as_table(ROWS))
+    console.width = natural_width(table, console)
+    console.print(table)
 
     _, tell, missing, ask = [line.split() for line in text.getvalue().splitlines()]
     assert " ".join(tell) == "tell 2.00 M/s ±0% ≥ 1.00 M/s met queue 1.00 M/s ±0% 2.00x ≥ 1.50x met"
