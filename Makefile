@@ -28,7 +28,7 @@ lint: .venv/dev.stamp
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy $(SOURCES)
-	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/lint-imports --no-logo --no-cache
 
 bench: .venv/bench.stamp
 	@set -e; for file in $(BENCHES); do echo "== $$file"; $(BIN)/python $$file $(ARGS); done

@@ -17,12 +17,13 @@ from actorflow.ops import *  # noqa: F403  the user verbs
 from actorflow.ops import __all__ as _verbs
 from actorflow.session import Session
 from actorflow.spec import Spec
+from actorflow.trainer import Program
 from actorflow.training import minimize
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Graph", "OptimizerActor", "Ref", "Session", "Spec",
+    "Actor", "ActorSystem", "ActorflowError", "Graph", "OptimizerActor", "Program", "Ref", "Session", "Spec",
     "Tensor", "Terminated", "UpdateContext", "colocate_with", "control_dependencies",
     "custom_gradient", "device", "errors", "from_data", "gradients", "init", "minimize",
     "name_scope", "optim", "run", "to_data",

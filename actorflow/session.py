@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from actorflow import arrays
+from actorflow.actors import dump as system_dump
 from actorflow.actors import wheel
-from actorflow.actors.partition import Partition, Surroundings, describe
+from actorflow.actors.partition import Partition, Surroundings
 from actorflow.actors.register import Source
 from actorflow.actors.resources import Resources
 from actorflow.actors.step import Step
@@ -59,6 +60,37 @@ class Stats:
     offloaded: int
 
 
+@dataclass(frozen=True, slots=True)
+class StepEntry:
+    """A step that runs: fetches to come, age, and what it waits for, one sentence each."""
+
+    id: int
+    fetches_left: int
+    age_s: float
+    waits: tuple[str, ...]
+
+    def __str__(self) -> str:
+        waits = "; ".join(self.waits) or "nothing but its turn"
+        return (
+            f"step {self.id}: {self.fetches_left} fetches to come, for {self.age_s:.3g} s; waits for {waits}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """A session at one moment."""
+
+    steps: tuple[StepEntry, ...]
+    max_steps: int
+    waiting_for_admission: int
+    system: system_dump.Dump
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.steps)}/{self.max_steps} steps, {self.waiting_for_admission} wait for admission"]
+        lines += [f"  {step}" for step in self.steps]
+        return "\n".join([*lines, str(self.system)])
+
+
 @dataclass(slots=True)
 class _Plan:
     """A program installed for one set of fetches and feeds."""
@@ -68,7 +100,6 @@ class _Plan:
     fetches: int
     tokens: int
     uninitialised: frozenset[str]
-    describe: Callable[[Step], str]
 
 
 class Session:
@@ -108,7 +139,7 @@ class Session:
         self._initialised: set[str] = set()
         self._initialising: dict[str, asyncio.Future[None]] = {}
         self._step_ids = itertools.count(1)
-        self._live: dict[Step, None] = {}
+        self._live: dict[Step, _Plan] = {}
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._peak = self._steps = self._failed = self._messages = 0
 
@@ -244,16 +275,22 @@ class Session:
         if len(self._live) >= self.max_steps:
             await self._admission()
         deadline_s = self.deadline_s if deadline_s is None else deadline_s
-        step = Step(StepId(next(self._step_ids)), plan.fetches, self._loop.create_future(), deadline_s)
+        step = Step(
+            StepId(next(self._step_ids)),
+            plan.fetches,
+            self._loop.create_future(),
+            deadline_s,
+            self._system.clock.now(),
+        )
         return await self._finish(step, plan, fed)
 
     async def _finish(self, step: Step, plan: _Plan, fed: Sequence[Any]) -> list[Any]:
         live = self._live
-        live[step] = None
+        live[step] = plan
         if len(live) > self._peak:
             self._peak = len(live)
         if step.deadline_s is not None:
-            step.describe = plan.describe
+            step.waits = plan.partition.waits
             self._system.wheel.add(self._system.clock.now() + step.deadline_s, step)
         try:
             plan.partition.start(step, fed)
@@ -315,7 +352,6 @@ class Session:
             fetches=len(ports),
             tokens=program.tokens,
             uninitialised=program.variables if self._initialise else frozenset(),
-            describe=describe(partition),
         )
         return plan
 
@@ -342,12 +378,24 @@ class Session:
             plan = self._plan((resource.initial,), ())
             if plan.uninitialised:
                 await self._initialise_variables(plan)
-            step = Step(StepId(0), 1, self._loop.create_future(), self.deadline_s)
+            step = Step(StepId(0), 1, self._loop.create_future(), self.deadline_s, self._system.clock.now())
             (value,) = await self._finish(step, plan, ())
             await self._resources.find(name).ask(Initialise(arrays.as_array(value)))
         self._initialised.add(name)
 
     # -- looking inside ----------------------------------------------------------------------------
+
+    def dump(self) -> Dump:
+        """Returns the steps that run and what they wait for, and the actors of the system.
+
+        `str()` of it is a report; the fields are data.
+        """
+        now = self._system.clock.now()
+        steps = tuple(
+            StepEntry(step.id, step.left, now - step.since, tuple(plan.partition.waits(step)))
+            for step, plan in self._live.items()
+        )
+        return Dump(steps, self.max_steps, len(self._waiting), self._system.dump())
 
     def stats(self) -> Stats:
         """Returns what the session has done."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def digits() -> tuple[Any, Any, Any, Any]:
     """Returns train images, test images, train labels and test labels; images are (n, 8, 8, 1)."""
     images, labels = load_digits(return_X_y=True)
     images = (images / 16.0).astype("float32").reshape(-1, 8, 8, 1)
-    parts = train_test_split(images, labels.astype("int32"), test_size=0.2, stratify=labels, random_state=0)
+    parts = train_test_split(images, labels.astype("int64"), test_size=0.2, stratify=labels, random_state=0)
     return tuple(parts)
 
 
@@ -34,10 +35,10 @@ class Network:
     """Two 3×3 convolutions, a max pool, and two dense layers with dropout between them."""
 
     def __init__(self) -> None:
-        self.conv1 = self._layer("conv1", (3, 3, 1, 16))
-        self.conv2 = self._layer("conv2", (3, 3, 16, 32))
-        self.dense1 = self._layer("dense1", (4 * 4 * 32, 64))
-        self.dense2 = self._layer("dense2", (64, 10))
+        self.conv1 = self._layer("conv1", (3, 3, 1, 32))
+        self.conv2 = self._layer("conv2", (3, 3, 32, 32))
+        self.dense1 = self._layer("dense1", (4 * 4 * 32, 128))
+        self.dense2 = self._layer("dense2", (128, 10))
 
     def __call__(self, images: Any, *, training: bool) -> Any:
         """Returns logits (n, 10) for images (n, 8, 8, 1); the weights are shared by all calls."""
@@ -48,7 +49,7 @@ class Network:
         h = af.max_pool(h, size=2, strides=2)
         w, b = self.dense1
         h = af.relu(af.reshape(h, (-1, 4 * 4 * 32)) @ w + b)
-        h = af.dropout(h, 0.3, training=training)
+        h = af.dropout(h, 0.5, training=training)
         w, b = self.dense2
         return h @ w + b
 
@@ -63,12 +64,13 @@ def build(seed: int) -> af.Program:
 
     with af.Graph(seed=seed) as graph:
         images = af.placeholder("float32", (None, 8, 8, 1), name="images")
-        labels = af.placeholder("int32", (None,), name="labels")
+        labels = af.placeholder("int64", (None,), name="labels")
         network = Network()
-        with af.name_scope("train"):
+        with af.name_scope("model"):
             logits = network(images, training=True)
             loss = af.mean(af.softmax_cross_entropy(logits, labels))
-            update = af.minimize(loss, af.optim.adam(1e-3))
+        rate = af.optim.schedules.cosine(2e-3, updates=EPOCHS * ceil(len(train_images) / BATCH))
+        update = af.minimize(loss, af.optim.adam(rate))
         with af.name_scope("test"):
             right = af.equal(af.argmax(network(images, training=False), axis=-1), labels)
             accuracy = af.mean(af.cast(right, "float32"))

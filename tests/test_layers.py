@@ -96,4 +96,4 @@ def test_no_module_is_a_junk_drawer() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_a_file_is_one_idea(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 450
+    assert len(path.read_text().splitlines()) <= 550

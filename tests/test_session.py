@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -136,13 +137,17 @@ def test_random_ops_draw_anew_in_every_step_and_alike_in_every_session() -> None
     [
         (
             lambda x: {x: np.zeros((2, 4), "float32")},
-            "feed 'x' must fit (None, 3) float32, got (2, 4) float32\n"
-            "  try:   reshape it, or declare the placeholder with that spec",
+            (
+                "feed 'x' must fit (None, 3) float32, got (2, 4) float32\n"
+                "  try:   reshape it, or declare the placeholder with that spec"
+            ),
         ),
         (
             lambda x: {x: np.zeros((2, 3), "float64")},
-            "feed 'x' must fit (None, 3) float32, got (2, 3) float64\n"
-            "  try:   convert it with .astype('float32'), or declare the placeholder with that spec",
+            (
+                "feed 'x' must fit (None, 3) float32, got (2, 3) float64\n"
+                "  try:   convert it with .astype('float32'), or declare the placeholder with that spec"
+            ),
         ),
         (
             lambda x: {"z": np.zeros((2, 3), "float32")},
@@ -155,15 +160,19 @@ def test_random_ops_draw_anew_in_every_step_and_alike_in_every_session() -> None
         ),
         (
             lambda x: {x: np.zeros((1, 3), "float32"), "x": np.zeros((1, 3), "float32")},
-            "'x' is fed twice in one step\n"
-            "  where: node x, op placeholder, defined at FILE:LINE\n"
-            "  try:   feed it by its tensor or by its name",
+            (
+                "'x' is fed twice in one step\n"
+                "  where: node x, op placeholder, defined at FILE:LINE\n"
+                "  try:   feed it by its tensor or by its name"
+            ),
         ),
         (
             lambda x: {},
-            "placeholder 'x' must be fed, (None, 3) float32\n"
-            "  where: node x, op placeholder, defined at FILE:LINE\n"
-            "  try:   add 'x' to the feeds of this step",
+            (
+                "placeholder 'x' must be fed, (None, 3) float32\n"
+                "  where: node x, op placeholder, defined at FILE:LINE\n"
+                "  try:   add 'x' to the feeds of this step"
+            ),
         ),
     ],
 )
@@ -304,9 +313,11 @@ def test_a_step_that_misses_its_deadline_says_what_it_waits_for() -> None:
 
     error, stats = run(graph, body)
 
-    assert error.what.startswith("step 1 did not end within its deadline of 0.05 s; ")
-    assert "waits for 'session" in error.what
-    assert "/queue/q'" in error.what
+    assert re.fullmatch(
+        "step 1 did not end within its deadline of 0.05 s; "
+        "it waits for 'session[0-9]+/queue/q' to answer q/dequeue",
+        error.what,
+    )
     assert stats.failed == 1
 
 
@@ -335,6 +346,32 @@ def test_closing_a_session_aborts_the_steps_that_run() -> None:
     assert isinstance(error, errors.StepAborted)
     assert error.what == "step 1 was aborted: the session was closed"
     assert isinstance(error.__cause__, errors.SessionClosed)
+
+
+def test_a_dump_says_what_every_step_waits_for() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "float32", (), name="q")
+        item = queue.dequeue() + 1.0
+
+    async def body(session: af.Session) -> Any:
+        task = asyncio.create_task(session.run(item))
+        await asyncio.sleep(0.01)
+        dump = session.dump()
+        task.cancel()
+        await asyncio.wait([task])
+        return dump, session.dump()
+
+    during, after = run(graph, body)
+
+    assert [(s.id, s.fetches_left, len(s.waits)) for s in during.steps] == [(1, 1, 1)]
+    lines = str(during).splitlines()
+    assert lines[0] == "1/64 steps, 0 wait for admission"
+    assert re.fullmatch(
+        "  step 1: 1 fetches to come, for [0-9.e-]+ s; waits for 'session[0-9]+/queue/q' to answer q/dequeue",
+        lines[1],
+    )
+    assert any("/queue/q: idle, 0/1024 messages" in line for line in lines)
+    assert after.steps == ()
 
 
 # -- cancelling ----------------------------------------------------------------------------------------

@@ -52,7 +52,6 @@ class Ask:
     """
 
     __slots__ = (
-        "accounts",
         "bucket",
         "ended",
         "future",
@@ -76,7 +75,6 @@ class Ask:
         waiter: Cell | Handling | None,
         since: float,
         limit_s: float,
-        accounts: Accounts,
     ) -> None:
         self.message = message
         self.nbytes = nbytes
@@ -85,11 +83,9 @@ class Ask:
         self.waiter = waiter
         self.since = since
         self.limit_s = limit_s
-        self.accounts = accounts
         self.bucket: Bucket | None = None
         self.ended = False
         self.run: Handling | None = None  # which run of a re-entrant target handles it
-        accounts.issued += 1
 
     @property
     def void(self) -> bool:
@@ -116,7 +112,7 @@ class Ask:
         if bucket is not None:
             del bucket[self]
             self.bucket = None
-        self.accounts.replied += 1
+        self.target.system.accounts.replied += 1
         future.set_result(value)
 
     def failed(self, error: BaseException) -> bool:
@@ -126,7 +122,7 @@ class Ask:
             return False
         self.ended = True
         remove(self)
-        self.accounts.failed += 1
+        self.target.system.accounts.failed += 1
         self.future.set_exception(error)
         return True
 
@@ -139,7 +135,7 @@ class Ask:
         if self.future.done():
             return
         self.ended = True
-        self.accounts.timed_out += 1
+        self.target.system.accounts.timed_out += 1
         what = (
             f"'{self.target.name}' did not answer {type(self.message).__name__} within {self.limit_s:g} s: "
             f"{self.target.obstacle()}"
@@ -155,11 +151,11 @@ class Ask:
             return
         self.ended = True
         remove(self)
-        self.accounts.cancelled += 1
+        self.target.system.accounts.cancelled += 1
         self.future.cancel()
         self.target.withdraw(self)
 
     def _late(self) -> None:
-        self.accounts.late += 1
+        self.target.system.accounts.late += 1
         if not self.ended:  # the asker was cancelled and has not run since
             self.cancel()

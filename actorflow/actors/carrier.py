@@ -199,6 +199,8 @@ def _resume(coroutine: Coroutine[Any, Any, Any], yielded: Any, cancelled: bool) 
     try:
         if cancelled and not (yielded is not None and yielded.cancel()):
             yielded = coroutine.throw(CancelledError())
+        elif yielded is None:  # a bare yield: the hand-over was the turn of the loop that it asked for
+            yielded = coroutine.send(None)
         while True:
             try:
                 value = yield yielded

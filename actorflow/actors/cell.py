@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from asyncio import CancelledError, Future
+from asyncio.tasks import _enter_task, _leave_task
 from collections.abc import Callable, Coroutine, Iterable
 from enum import Enum, auto
 from types import CoroutineType
@@ -221,16 +222,36 @@ class Cell(Address):
         self._suspended(carrier, job, self._number)
         return self._roomy()
 
-    def launch(self, coroutine: Coroutine[Any, Any, Any], job: Any) -> None:
-        """Runs an async handler wholly in the actor's own task, for a caller inside another task."""
-        carrier = self._carriers.pop() if self._carriers else Carrier(self)
-        self._number += 1
-        carrier.start(coroutine, job, (self, self._number))
-        self._suspended(carrier, job, self._number)
+    def drive_inline(self, coroutine: Coroutine[Any, Any, Any], question: Ask) -> None:
+        """Runs an async handler for an ask that found nobody ahead, inside the task of the asker.
+
+        An asker that is an actor gets no first step inline: chains of them would nest without end.
+        """
+        if question.waiter is not None:
+            carrier = self._carriers.pop() if self._carriers else Carrier(self)
+            self._number += 1
+            carrier.start(coroutine, question, (self, self._number))
+            self._suspended(carrier, question, self._number)
+        else:
+            asker = asyncio.current_task()
+            if asker is not None:
+                _leave_task(self.system.loop, asker)
+            try:
+                self._drive(coroutine, question)
+            except (Exception, CancelledError) as error:
+                self._failed(question, error)
+            except BaseException as error:
+                self.crash(error, question)
+                raise
+            finally:
+                if asker is not None:
+                    _enter_task(self.system.loop, asker)
+        if not self.busy or self._roomy():
+            self.rest()
 
     def _suspended(self, carrier: Carrier, job: Any, number: int) -> None:
         self.busy[carrier] = None
-        self.suspended_at = self.system.clock.now()
+        self.suspended_at = self.system.now()
         if self.phase is Phase.ENDING and job is not Hook.STOP:
             carrier.cancel()
         if not self._roomy():
@@ -350,7 +371,6 @@ class Cell(Address):
         self._behaviour = behaviour
         self.receive = behaviour.receive
         self.reentrant = behaviour.reentrant
-        self.inline = not asyncio.iscoroutinefunction(behaviour.receive)
         self.incarnation += 1
         self.phase = Phase.NEW
         self._started = False
@@ -507,7 +527,7 @@ class Cell(Address):
     def obstacle(self) -> str:
         """Says why a message to this actor is not handled now."""
         if self.busy:
-            age_s = self.system.clock.now() - self.suspended_at
+            age_s = self.system.now() - self.suspended_at
             why = f"its handler has been suspended for {age_s:.3g} s"
         elif self.outbox:
             why = f"its outbox waits for room at '{next(iter(self.outbox)).target.name}'"

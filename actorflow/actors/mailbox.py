@@ -183,7 +183,7 @@ class Mailbox:
         """Lets `entry` in over the limit, past whoever stands before it, to open a ring."""
         del self.waiters[entry]
         entry.enter()
-        self._remark()
+        self.admit()
 
     def hold(self, nbytes: int) -> None:
         """Keeps a place for a message that enters by `fill`, or never, by `release`."""
@@ -223,8 +223,10 @@ class Mailbox:
 
     def _remark(self) -> None:
         depth = len(self.data)
-        self.peak = max(self.peak, depth)
-        self.peak_bytes = max(self.peak_bytes, self.bytes)
+        if depth > self.peak:
+            self.peak = depth
+        if self.bytes > self.peak_bytes:
+            self.peak_bytes = self.bytes
         if self.waiters or self.closed:
             self.mark = 0
         else:

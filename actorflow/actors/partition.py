@@ -13,7 +13,7 @@ from zlib import crc32
 
 from actorflow.actors.calls import Body, Completion, body_of
 from actorflow.actors.dispatch import Dispatch
-from actorflow.actors.live import Layout, Live
+from actorflow.actors.live import Layout, Live, lives
 from actorflow.actors.node import NodeActor, compile_fire
 from actorflow.actors.ref import Ref, Sender
 from actorflow.actors.register import Source
@@ -90,14 +90,19 @@ class Partition:
         """Ends the step of `live` with `error`."""
         live.step.abort(error)
 
-    def waiting(self, live: Live) -> list[str]:
-        """Returns the nodes that have some of their inputs and wait for others, as text."""
-        found = []
-        template = self._root.first
-        for node in self.nodes:
-            left = live.counts[node.i]
-            if node.layout is self._root and 0 < left < template[node.i]:
-                found.append(f"{node.address} ({left} of {template[node.i]} inputs to come)")
+    def waits(self, step: Step) -> list[str]:
+        """Returns what a step waits for, one phrase each; empty when it only waits for its turn."""
+        if step.live is None:
+            return []
+        found = [f"{ref.name!r} to answer {reply}" for reply, ref in (step.calls or {}).items()]
+        found += [f"{address} on a thread" for address in step.running]
+        for live in lives(step.live):
+            layout = self._root if live.frame is None else live.frame.layout
+            template = layout.later if live.iteration else layout.first
+            for node in self.nodes:
+                left = live.counts[node.i] if node.layout is layout else 0
+                if 0 < left < template[node.i]:
+                    found.append(f"{left} of {template[node.i]} inputs of {node.address}")
         return found
 
     # -- installing --------------------------------------------------------------------------------
@@ -245,8 +250,10 @@ def _measured(
 
         def done(result: Any, error: BaseException | None, seconds: float) -> None:
             estimate.learn(units, seconds)
+            live.step.running.remove(node.address)
             node.owner.dispatch.push(KernelDone(node, result, error), live)
 
+        live.step.running.append(node.address)
         device.submit(lambda: function(*args), done)
 
     return run
@@ -295,16 +302,3 @@ def _counter(live: Live) -> tuple[int, int, int, int]:
     tag = live.tag
     frame = crc32(repr(tag.frame).encode()) if tag.frame else 0
     return (tag.step, tag.iteration, frame, 0)
-
-
-def describe(partition: Partition) -> Callable[[Step], str]:
-    """Returns how a step of this partition says what it still waits for."""
-
-    def text(step: Step) -> str:
-        if step.live is None:
-            return "it has not started"
-        waiting = partition.waiting(step.live)
-        calls = [f"{reply} waits for {ref.name!r}" for reply, ref in (step.calls or {}).items()]
-        return "; ".join([*calls, *waiting[:5]]) or "a kernel is still running"
-
-    return text

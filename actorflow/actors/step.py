@@ -34,22 +34,39 @@ class Step:
         left: Fetches that have not arrived.
         calls: Calls that wait in a queue, with its address: an abort takes them back.
         bucket: Where the wheel keeps the deadline.
+        since: When it started.
+        running: Nodes whose kernels are on a device's threads.
+        waits: Says what the step waits for, for reports.
     """
 
-    __slots__ = ("bucket", "calls", "deadline_s", "describe", "future", "id", "left", "live", "values")
+    __slots__ = (
+        "bucket",
+        "calls",
+        "deadline_s",
+        "future",
+        "id",
+        "left",
+        "live",
+        "running",
+        "since",
+        "values",
+        "waits",
+    )
 
     def __init__(
-        self, step: StepId, fetches: int, future: Future[list[Any]], deadline_s: float | None
+        self, step: StepId, fetches: int, future: Future[list[Any]], deadline_s: float | None, since: float
     ) -> None:
         self.id = step
         self.left = fetches
         self.values: list[Any] = [None] * fetches
         self.future = future
         self.deadline_s = deadline_s
+        self.since = since
         self.bucket: Any = None
         self.live: Live | None = None
         self.calls: dict[Reply, Ref] | None = None
-        self.describe: Callable[[Step], str] | None = None
+        self.waits: Callable[[Step], list[str]] | None = None
+        self.running: list[str] = []
 
     def __repr__(self) -> str:
         state = "ended" if self.future.done() else f"{self.left} of {len(self.values)} fetches to come"
@@ -96,7 +113,9 @@ class Step:
 
     def expire(self) -> None:
         """Ends the step because its deadline passed, saying what it still waited for."""
-        waiting = f"; {self.describe(self)}" if self.describe is not None else ""
-        message = f"step {self.id} did not end within its deadline of {self.deadline_s:g} s{waiting}"
+        waits = "; ".join(self.waits(self)[:4]) if self.waits is not None else ""
+        message = f"step {self.id} did not end within its deadline of {self.deadline_s:g} s"
+        if waits:
+            message = f"{message}; it waits for {waits}"
         hint = "raise deadline_s, or look at session.dump() while it hangs"
         self.abort(DeadlinePassed(message, where=Where(step=self.id), hint=hint))

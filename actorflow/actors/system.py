@@ -82,6 +82,7 @@ class ActorSystem:
         budget_s: How long the pump holds the event loop.
     """
 
+    create_future: Callable[[], Future[Any]]
     loop: AbstractEventLoop
     dispatch: Dispatch
     wheel: Wheel
@@ -100,6 +101,7 @@ class ActorSystem:
     ) -> None:
         self.name = name
         self.clock: Clock = SystemClock() if clock is None else clock
+        self.now = self.clock.now
         self.entropy = Entropy() if entropy is None else entropy
         self.deadline_s = deadline_s
         self.accounts = Accounts()
@@ -269,6 +271,7 @@ class ActorSystem:
         )
         self.context = self.dispatch.context.copy()  # for inline asks: the pump may be in its own
         self.wheel = Wheel(self.loop, self.clock)
+        self.create_future = self.loop.create_future
         self._body = asyncio.current_task()
         self._open = True
         return self

@@ -62,7 +62,7 @@ def describe(graph: Graph) -> Iterator[str]:
         states = ("state", "spec", "device", "defined at")
         yield from columns([states, *map(_resource, graph.resources.values())])
     yield ""
-    nodes = ("node", "op", "spec", "device", "inputs", "defined at")
+    nodes = ("node", "op", "spec", "device", "defined at", "inputs")
     yield from columns([nodes, *(_node(graph, n) for n in graph.nodes)])
 
 
@@ -88,4 +88,4 @@ def _node(graph: Graph, node: Node) -> tuple[str, ...]:
     inputs = [graph.node(p.node).name + (f":{p.index}" if p.index else "") for p in node.inputs]
     controls = [f"^{graph.node(c).name}" for c in node.controls]
     specs = ", ".join(map(str, node.outputs)) or "-"
-    return node.name, node.op, specs, node.device or "-", ", ".join(inputs + controls) or "-", node.defined_at
+    return node.name, node.op, specs, node.device or "-", node.defined_at, ", ".join(inputs + controls) or "-"

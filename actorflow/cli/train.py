@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
     ended: dict[int, EpochDone] = {}
     plain = args.no_progress or not console.is_terminal
     for seed in range(args.seed, args.seed + args.seeds):
-        program = file.program(seed)
         display: Display = Log(console, seed) if plain else Live(console, seed)
         try:
+            program = file.program(seed)
             with display:
                 ended[seed] = loop.run(_train(program, display, args.epochs, args.steps))
         except KeyboardInterrupt:

@@ -153,12 +153,11 @@ def run_program(
                 node.fire = node.fire_any
     running = []
     for k in range(steps):
-        step = Step(StepId(k), len(program.fetches), loop.create_future(), None)
+        step = Step(StepId(k), len(program.fetches), loop.create_future(), None, 0.0)
         partition.start(step, feeds)
         running.append(step)
     loop.run()
     assert not dispatch.ring, "the ring must be empty when nothing more can happen"
     for step in running:
-        assert step.live is not None
-        assert step.future.done(), f"a step hangs: {partition.waiting(step.live)}"
+        assert step.future.done(), f"a step hangs: {partition.waits(step)}"
     return [s.future.exception() or s.future.result() for s in running]

@@ -22,6 +22,7 @@ class Recorder(NodeActor):
     """A node that keeps its firings instead of sending them on."""
 
     __slots__ = ("fired",)
+    fired: list[Firing]
 
     def finish(self, live: Live, values: Sequence[Any]) -> None:
         self.fired.append(Firing(None if values[0] is DEAD else tuple(values)))

@@ -49,10 +49,10 @@ def test_the_table_names_every_node_with_its_spec_inputs_and_line() -> None:
         "mean      () float32, not trainable          /cpu:0  model.py:4",
         "examples  queue of [(2,) int32], at most 10  -       model.py:5",
         "",
-        "node          op           spec               device  inputs            defined at",
-        "x             placeholder  (None, 3) float32  -       -                 model.py:7",
-        "conv1/matmul  matmul       (None, 3) float32  /gpu:0  x, x              model.py:7",
-        "conv1/out     relu         (None, 3) float32  -       conv1/matmul, ^x  model.py:7",
+        "node          op           spec               device  defined at  inputs",
+        "x             placeholder  (None, 3) float32  -       model.py:7  -",
+        "conv1/matmul  matmul       (None, 3) float32  /gpu:0  model.py:7  x, x",
+        "conv1/out     relu         (None, 3) float32  -       model.py:7  conv1/matmul, ^x",
     ]
 
 

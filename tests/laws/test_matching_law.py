@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, MutableSequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +13,7 @@ from actorflow.errors import FetchError, InternalError
 from actorflow.messages import DEAD
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
 from tests.actors.programs import Builder, run_program
+from tests.strategies import shuffled
 
 Values = list[tuple[Any, ...]]
 
@@ -71,27 +70,10 @@ def graphs(draw: st.DrawFn) -> tuple[Program, list[int], list[Any]]:
                 Kind.KERNEL, *draw(st.lists(some, min_size=1, max_size=3)), op="test_add", controls=controls
             )
     want = reference(b.nodes, dict(zip(feeds, fed, strict=True)))
-    live_ports = [
-        Edge(i, k)
-        for i, out in enumerate(want)
-        for k, v in enumerate(out)
-        if v is not DEAD and b.nodes[i].kind
-    ]
+    live_ports = [Edge(i, k) for i, out in enumerate(want) for k, v in enumerate(out) if v is not DEAD]
     chosen = draw(st.lists(st.sampled_from(live_ports), min_size=1, max_size=4))
     fetches = [b.add(Kind.FETCH, edge) for edge in chosen]
     return b.program(feeds, fetches), fed, [want[e.node][e.output] for e in chosen]
-
-
-def shuffled(seed: int) -> Callable[[MutableSequence[Any]], Any]:
-    rng = random.Random(seed)
-
-    def pick(ring: MutableSequence[Any]) -> Any:
-        i = rng.randrange(len(ring))
-        entry = ring[i]
-        del ring[i]
-        return entry
-
-    return pick
 
 
 @settings(max_examples=300, deadline=None)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actorflow.actors.wheel import Timer, Wheel, remove
+from tests.virtual_loop import VirtualLoop, pause, run
+
+delays = st.lists(st.tuples(st.floats(0, 3), st.booleans()), max_size=30)
+
+
+@given(delays=delays)
+def test_timers_fire_once_never_early_and_at_most_a_tick_late_unless_removed(
+    delays: list[tuple[float, bool]],
+):
+    async def main() -> list[tuple[float, float]]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        wheel = Wheel(loop, loop)
+        fired: list[tuple[float, float]] = []
+        timers = [
+            (wheel.after(delay, lambda delay=delay: fired.append((delay, loop.time()))), keep)
+            for delay, keep in delays
+        ]
+        for timer, keep in timers:
+            if not keep:
+                timer.cancel()
+        assert len(wheel) == sum(keep for _, keep in delays)
+        await pause(4)
+        assert len(wheel) == 0
+        return fired
+
+    fired = run(main())
+
+    assert sorted(delay for delay, _ in fired) == sorted(delay for delay, keep in delays if keep)
+    for delay, at in fired:
+        assert delay <= at + 1e-9
+        assert at <= delay + 0.01 + 1e-9
+
+
+def test_an_entry_that_another_one_removes_in_the_same_bucket_does_not_fire():
+    async def main() -> list[str]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        wheel = Wheel(loop, loop)
+        fired: list[str] = []
+        second = Timer(lambda: fired.append("second"))
+        wheel.after(0.001, lambda: (fired.append("first"), remove(second)))
+        wheel.add(0.002, second)
+        await pause(1)
+        return fired
+
+    assert run(main()) == ["first"]
+
+
+def test_an_idle_wheel_sets_no_loop_timer():
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        wheel = Wheel(loop, loop)
+        for _ in range(3):
+            wheel.after(2.0, lambda: None).cancel()
+        wheel.after(0.5, lambda: None)
+        await pause(1)
+        assert wheel._handle is None
+        wheel.close()
+
+    run(main())
