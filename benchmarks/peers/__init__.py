@@ -39,8 +39,12 @@ class Actors(Protocol):
         """Asks the plain one `n` times in a row; it is idle every time."""
         ...
 
+    async def ask_queued(self, n: int) -> float:
+        """The same; every question goes through its mailbox, as it must to a busy one."""
+        ...
+
     async def ask_async(self, n: int) -> float:
-        """Asks the async one `n` times in a row; nobody can answer that on the spot."""
+        """Asks the async one `n` times in a row."""
         ...
 
     async def ask_together(self, n: int) -> float:

@@ -72,6 +72,10 @@ class QueueActors:
         """See `Actors`."""
         return await time_asks(self._plain.ask, n)
 
+    async def ask_queued(self, n: int) -> float:
+        """See `Actors`."""
+        return await self.ask(n)
+
     async def ask_async(self, n: int) -> float:
         """See `Actors`."""
         return await time_asks(self._async.ask, n)

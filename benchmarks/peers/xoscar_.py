@@ -74,6 +74,10 @@ class XoscarActors:
         seconds: float = await self._driver.ask(n)
         return seconds
 
+    async def ask_queued(self, n: int) -> float:
+        """See `Actors`."""
+        return await self.ask(n)
+
     async def ask_async(self, n: int) -> float:
         """See `Actors`."""
         seconds: float = await self._driver.ask_async(n)

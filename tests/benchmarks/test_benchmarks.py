@@ -12,7 +12,15 @@ from benchmarks.registry import UnknownBenchmark
 
 ONCE = Size(rounds=1, warm_up=0, share=1e-3)
 METRICS = {
-    "dispatch": ["firings_chain", "firings_100x100", "tell", "ask_idle_us", "ask_queued_us", "ask_100_us"],
+    "dispatch": [
+        "firings_chain",
+        "firings_100x100",
+        "tell",
+        "ask_idle_us",
+        "ask_queued_us",
+        "ask_async_us",
+        "ask_100_us",
+    ],
     "session": ["run_us", "run_concurrent_us", "null_ops_chain", "null_ops_100x100"],
 }
 

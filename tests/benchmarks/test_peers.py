@@ -15,6 +15,7 @@ async def play(opening: AbstractAsyncContextManager[Actors]) -> list[float]:
         return [
             await actors.tell(200),
             await actors.ask(100),
+            await actors.ask_queued(100),
             await actors.ask_async(100),
             await actors.ask_together(2 * ASKERS),
         ]
