@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from actorflow import arrays
-from actorflow.actors import dump as system_dump
 from actorflow.actors import wheel
 from actorflow.actors.partition import Partition, Surroundings
 from actorflow.actors.register import Source
@@ -20,75 +18,20 @@ from actorflow.actors.resources import Resources
 from actorflow.actors.step import Step
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import Initialise
-from actorflow.errors import FeedError, SessionClosed, StepAborted, Where
+from actorflow.errors import DeadlinePassed, FeedError, SessionClosed, StepAborted, Where
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph, VariableDef
 from actorflow.graph.node import Port
 from actorflow.kernels.device import Device
 from actorflow.lookup import feed_port, fetch_port, fitting
 from actorflow.plan.lower import lower
+from actorflow.report import Dump, Stats, StepEntry
 from actorflow.spec import Spec
 from actorflow.structure import flatten
 from actorflow.tag import StepId
 
 _SESSIONS = itertools.count(1)
 _OPEN = "async with af.Session(graph) as session: ..."
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """What a session has done since it was opened.
-
-    Attributes:
-        steps: Steps that ended well.
-        failed: Steps that ended otherwise.
-        firings: Turns of actors: firings of nodes, and turns of variables, queues and optimizers.
-        messages: Tokens along the edges of the steps that ended well.
-        live: Steps that run now.
-        peak_live: The most that ran at once.
-        plans: Programs in the cache.
-        offloaded: Kernels that ran on a device's threads.
-    """
-
-    steps: int
-    failed: int
-    firings: int
-    messages: int
-    live: int
-    peak_live: int
-    plans: int
-    offloaded: int
-
-
-@dataclass(frozen=True, slots=True)
-class StepEntry:
-    """A step that runs: fetches to come, age, and what it waits for, one sentence each."""
-
-    id: int
-    fetches_left: int
-    age_s: float
-    waits: tuple[str, ...]
-
-    def __str__(self) -> str:
-        waits = "; ".join(self.waits) or "nothing but its turn"
-        return (
-            f"step {self.id}: {self.fetches_left} fetches to come, for {self.age_s:.3g} s; waits for {waits}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Dump:
-    """A session at one moment."""
-
-    steps: tuple[StepEntry, ...]
-    max_steps: int
-    waiting_for_admission: int
-    system: system_dump.Dump
-
-    def __str__(self) -> str:
-        lines = [f"{len(self.steps)}/{self.max_steps} steps, {self.waiting_for_admission} wait for admission"]
-        lines += [f"  {step}" for step in self.steps]
-        return "\n".join([*lines, str(self.system)])
 
 
 @dataclass(slots=True)
@@ -133,14 +76,14 @@ class Session:
         self._own_system = system is None
         self._system = ActorSystem(name="session") if system is None else system
         self._threads = (os.cpu_count() or 1) if threads is None else threads
-        self._initialise = initialise
+        self._initialises = initialise
         self._open = False
         self._plans: dict[Any, _Plan] = {}
         self._initialised: set[str] = set()
         self._initialising: dict[str, asyncio.Future[None]] = {}
         self._step_ids = itertools.count(1)
         self._live: dict[Step, _Plan] = {}
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: dict[Step, tuple[_Plan, Sequence[Any]]] = {}
         self._peak = self._steps = self._failed = self._messages = 0
 
     def __repr__(self) -> str:
@@ -185,15 +128,12 @@ class Session:
             return
         self._open = False
         cause = SessionClosed("the session was closed")
-        for step in tuple(self._live):
+        for step in (*self._live, *self._waiting):
             aborted = StepAborted(
                 f"step {step.id} was aborted: the session was closed", where=Where(step=step.id)
             )
             aborted.__cause__ = cause
             step.abort(aborted)
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_exception(cause)
         await self._resources.stop()
         await self._device.close()
 
@@ -262,38 +202,33 @@ class Session:
 
     async def _step(self, plan: _Plan, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
         """Runs one step of an installed plan."""
-        if not self._open:
-            raise SessionClosed("the session is not open", hint=_OPEN)
+        self._check_open()
         fed = [
             value
             if type(value) is arrays.NDArray and spec.fits(value.shape, value.dtype)
             else fitting(name, spec, value)
             for (name, spec), value in zip(plan.feeds, values, strict=True)
         ]
-        if plan.uninitialised:
-            await self._initialise_variables(plan)
-        if len(self._live) >= self.max_steps:
-            await self._admission()
         deadline_s = self.deadline_s if deadline_s is None else deadline_s
-        step = Step(
-            StepId(next(self._step_ids)),
-            plan.fetches,
-            self._loop.create_future(),
-            deadline_s,
-            self._system.clock.now(),
-        )
-        return await self._finish(step, plan, fed)
+        if plan.uninitialised:
+            await self._initialise(plan, deadline_s)
+            self._check_open()
+        return await self._run_step(plan, fed, StepId(next(self._step_ids)), deadline_s)
 
-    async def _finish(self, step: Step, plan: _Plan, fed: Sequence[Any]) -> list[Any]:
-        live = self._live
-        live[step] = plan
-        if len(live) > self._peak:
-            self._peak = len(live)
-        if step.deadline_s is not None:
+    async def _run_step(
+        self, plan: _Plan, fed: Sequence[Any], step_id: StepId, deadline_s: float | None
+    ) -> list[Any]:
+        """Runs a step to its end, after those that were there before it when too many run."""
+        now = self._system.clock.now()
+        step = Step(step_id, plan.fetches, self._loop.create_future(), deadline_s, now)
+        if deadline_s is not None:
             step.waits = plan.partition.waits
-            self._system.wheel.add(self._system.clock.now() + step.deadline_s, step)
+            self._system.wheel.add(now + deadline_s, step)
         try:
-            plan.partition.start(step, fed)
+            if len(self._live) < self.max_steps:
+                self._begin(step, plan, fed)
+            else:
+                self._waiting[step] = (plan, fed)
             values = await step.future
         except BaseException as error:
             self._failed += 1
@@ -301,38 +236,29 @@ class Session:
                 step.cancel()
             raise
         finally:
-            del live[step]
             if step.bucket is not None:
                 wheel.remove(step)
-            if self._waiting:
+            if self._live.pop(step, None) is None:
+                self._waiting.pop(step, None)
+            elif self._waiting:
                 self._let_in()
         self._steps += 1
         self._messages += plan.tokens
         return values
 
-    # -- admission ---------------------------------------------------------------------------------
-
-    async def _admission(self) -> None:
-        """Waits until fewer than `max_steps` run, first come first served."""
-        while len(self._live) >= self.max_steps:
-            waiter: asyncio.Future[None] = self._loop.create_future()
-            self._waiting.append(waiter)
-            try:
-                await waiter
-            except asyncio.CancelledError:
-                if waiter.done() and not waiter.cancelled():
-                    self._let_in()
-                raise
-            finally:
-                if waiter in self._waiting:
-                    self._waiting.remove(waiter)
+    def _begin(self, step: Step, plan: _Plan, fed: Sequence[Any]) -> None:
+        self._live[step] = plan
+        if len(self._live) > self._peak:
+            self._peak = len(self._live)
+        plan.partition.start(step, fed)
 
     def _let_in(self) -> None:
-        while self._waiting:
-            waiter = self._waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
+        """Begins waiting steps while there is room, first come first served."""
+        while self._waiting and len(self._live) < self.max_steps:
+            step, (plan, fed) = next(iter(self._waiting.items()))
+            del self._waiting[step]
+            if not step.future.done():
+                self._begin(step, plan, fed)
 
     # -- plans and state ---------------------------------------------------------------------------
 
@@ -341,8 +267,7 @@ class Session:
         plan = self._plans.get((ports, keys))
         if plan is not None:
             return plan
-        if not self._open:
-            raise SessionClosed("the session is not open", hint=_OPEN)
+        self._check_open()
         program = lower(self.graph, ports, keys, (self._device.name,))
         partition = Partition(program, self._around)
         nodes = self.graph.nodes
@@ -351,37 +276,50 @@ class Session:
             feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in keys),
             fetches=len(ports),
             tokens=program.tokens,
-            uninitialised=program.variables if self._initialise else frozenset(),
+            uninitialised=program.variables if self._initialises else frozenset(),
         )
         return plan
 
+    async def _initialise(self, plan: _Plan, deadline_s: float | None) -> None:
+        """Gives the plan's variables their initial values, within the deadline of the step."""
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self._initialise_variables(plan)
+        except TimeoutError:
+            names = ", ".join(repr(n) for n in sorted(plan.uninitialised - self._initialised))
+            message = f"a step did not begin within its deadline of {deadline_s:g} s; it waits for {names} to be initialised"
+            raise DeadlinePassed(message, hint="raise deadline_s for the first step") from None
+
     async def _initialise_variables(self, plan: _Plan) -> None:
-        """Gives the plan's variables their initial values; at most once for each, whoever asks."""
-        for name in sorted(plan.uninitialised - self._initialised):
-            running = self._initialising.get(name)
-            if running is not None:
-                await asyncio.shield(running)
-                continue
-            future = self._initialising[name] = self._loop.create_future()
-            try:
-                await self._initialise_one(name)
-            finally:
-                del self._initialising[name]
-                future.set_result(None)
+        """Initialises each variable once, whoever asks first; whoever fails leaves it to the next."""
+        for name in sorted(plan.uninitialised):
+            while name not in self._initialised:
+                running = self._initialising.get(name)
+                if running is not None:
+                    await asyncio.shield(running)
+                    continue
+                future = self._initialising[name] = self._loop.create_future()
+                try:
+                    await self._initialise_one(name)
+                finally:
+                    del self._initialising[name]
+                    future.set_result(None)
         plan.uninitialised = frozenset()
 
     async def _initialise_one(self, name: str) -> None:
         resource = self.graph.resources[name]
-        if name in self._initialised or not isinstance(resource, VariableDef):
-            return
-        if resource.initial is not None:
+        if isinstance(resource, VariableDef) and resource.initial is not None:
             plan = self._plan((resource.initial,), ())
             if plan.uninitialised:
                 await self._initialise_variables(plan)
-            step = Step(StepId(0), 1, self._loop.create_future(), self.deadline_s, self._system.clock.now())
-            (value,) = await self._finish(step, plan, ())
+            self._check_open()
+            (value,) = await self._run_step(plan, (), StepId(0), self.deadline_s)
             await self._resources.find(name).ask(Initialise(arrays.as_array(value)))
         self._initialised.add(name)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise SessionClosed("the session is not open", hint=_OPEN)
 
     # -- looking inside ----------------------------------------------------------------------------
 

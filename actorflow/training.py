@@ -62,7 +62,8 @@ def minimize(
 
 def _check_optimizer(optimizer: Any) -> None:
     if isinstance(optimizer, OptimizerActor):
-        message = f"an optimizer actor is made anew for every session, got an instance of {type(optimizer).__name__}"
+        kind = type(optimizer).__name__
+        message = f"an optimizer actor is made anew for every session, got an instance of {kind}"
         raise GraphError(message, hint="pass its class, or lambda: MyOptimizer(...)")
     if not callable(optimizer) and not isinstance(optimizer, Transform):
         message = f"an optimizer is a Transform or makes an OptimizerActor, got {optimizer!r}"

@@ -68,7 +68,7 @@ BODIES = {
             tasks += [asyncio.create_task(session.run([loss, train], {x: big})) for _ in range(5)]
             await asyncio.sleep(0)
         for result in await asyncio.gather(*tasks, return_exceptions=True):
-            assert isinstance(result, (af.errors.StepAborted, list)), result
+            assert isinstance(result, (af.errors.StepAborted, af.errors.SessionClosed, list)), result
     """,
     "a cancelled main": """
         async def inner():
@@ -113,4 +113,5 @@ def test_leaving_a_session_leaves_nothing_behind_after(name: str) -> None:
         check=False,
     )
 
-    assert (done.stdout, done.stderr, done.returncode) == ("clean\n", "", 0)
+    assert done.stderr == ""
+    assert (done.stdout, done.returncode) == ("clean\n", 0)

@@ -374,6 +374,45 @@ def test_a_dump_says_what_every_step_waits_for() -> None:
     assert after.steps == ()
 
 
+def test_a_deadline_holds_while_a_step_waits_for_admission() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "float32", (), name="q")
+        item = queue.dequeue()
+        one = af.constant(1.0) + 1.0
+
+    async def body(session: af.Session) -> Any:
+        blocked = asyncio.create_task(session.run(item))
+        await asyncio.sleep(0)
+        with pytest.raises(errors.DeadlinePassed, match="step 2 did not end within its deadline of 0.03 s"):
+            await session.run(one, deadline_s=0.03)
+        blocked.cancel()
+        await asyncio.wait([blocked])
+        return await session.run(one, deadline_s=1)
+
+    assert run(graph, body, max_steps=1) == 2
+
+
+def test_who_initialises_a_variable_may_be_cancelled_and_another_step_goes_on() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "float32", (), name="q")
+        x = af.placeholder("float32", (), name="x")
+        put = queue.enqueue(x)
+        w = af.Variable(queue.dequeue(), name="w")
+        y = w + 1.0
+
+    async def body(session: af.Session) -> Any:
+        first, second = (asyncio.create_task(session.run(y)) for _ in range(2))
+        await asyncio.sleep(0.01)
+        with pytest.raises(errors.DeadlinePassed, match="it waits for 'w' to be initialised"):
+            await session.run(y, deadline_s=0.02)
+        first.cancel()
+        await asyncio.sleep(0.01)
+        await session.run(put, {x: 4.0})
+        return await second
+
+    assert run(graph, body) == 5
+
+
 # -- cancelling ----------------------------------------------------------------------------------------
 
 

@@ -94,11 +94,11 @@ class Step:
 
     def abort(self, error: BaseException) -> None:
         """Ends the step with `error`: every tag of it becomes a tombstone, every call is taken back."""
-        assert self.live is not None
-        if self.live.error is not None:
-            return
-        for live in lives(self.live):
-            live.error = error
+        if self.live is not None:  # else it still waits for admission
+            if self.live.error is not None:
+                return
+            for live in lives(self.live):
+                live.error = error
         calls, self.calls = self.calls, None
         for reply, ref in (calls or {}).items():
             ref.signal(CancelCall(reply))
