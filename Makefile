@@ -34,7 +34,8 @@ bench: .venv/bench.stamp
 	@set -e; for file in $(BENCHES); do echo "== $$file"; $(BIN)/python $$file $(ARGS); done
 	@test -n '$(BENCHES)' || echo 'there are no benchmarks yet'
 
-# Every round draws a new seed and prints it: make test ARGS='--hypothesis-seed=N' repeats one.
+# Every round draws a new seed and prints it: make test ARGS='--hypothesis-seed=N' repeats one. The round
+# that has begun when the time is up is finished.
 soak: .venv/dev.stamp
 	@set -e; end=$$(( $$(date +%s) + 60 * $(MINUTES) )); \
 	while [ $$(date +%s) -lt $$end ]; do \
@@ -50,7 +51,7 @@ $(BIN)/python:
 WANTED = $(BIN)/python -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"])'
 
 .venv/%.stamp: pyproject.toml | $(BIN)/python
-	@if $(WANTED) | cmp -s - $@; then touch $@; else \
+	@if [ -f $@ ] && $(WANTED) | cmp -s - $@; then touch $@; else \
 		echo 'installing actorflow[$*] in .venv ...' && \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]' && \
 		$(WANTED) > $@; \

@@ -287,7 +287,10 @@ class Session:
                 await self._initialise_variables(plan)
         except TimeoutError:
             names = ", ".join(repr(n) for n in sorted(plan.uninitialised - self._initialised))
-            message = f"a step did not begin within its deadline of {deadline_s:g} s; it waits for {names} to be initialised"
+            message = (
+                f"a step did not begin within its deadline of {deadline_s:g} s; "
+                f"it waits for {names} to be initialised"
+            )
             raise DeadlinePassed(message, hint="raise deadline_s for the first step") from None
 
     async def _initialise_variables(self, plan: _Plan) -> None:

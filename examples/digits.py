@@ -58,8 +58,8 @@ class Network:
         return weights, af.Variable(af.init.zeros(shape[-1:]), name=f"{name}/b")
 
 
-def build(seed: int) -> af.Program:
-    """Returns the program that `actorflow train` runs."""
+def build(seed: int, optimizer: Any = None) -> af.Program:
+    """Returns the program that `actorflow train` runs; `optimizer` is Adam with a falling rate by default."""
     train_images, test_images, train_labels, test_labels = digits()
 
     with af.Graph(seed=seed) as graph:
@@ -70,7 +70,7 @@ def build(seed: int) -> af.Program:
             logits = network(images, training=True)
             loss = af.mean(af.softmax_cross_entropy(logits, labels))
         rate = af.optim.schedules.cosine(2e-3, updates=EPOCHS * ceil(len(train_images) / BATCH))
-        update = af.minimize(loss, af.optim.adam(rate))
+        update = af.minimize(loss, optimizer or af.optim.adam(rate))
         with af.name_scope("test"):
             right = af.equal(af.argmax(network(images, training=False), axis=-1), labels)
             accuracy = af.mean(af.cast(right, "float32"))

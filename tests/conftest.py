@@ -2,7 +2,7 @@
 
 pytest                                 default: 100 examples a law, a fresh seed
 pytest --hypothesis-profile=ci         the same examples every time
-pytest --hypothesis-profile=soak       5,000 examples a law, a fresh seed
+pytest --hypothesis-profile=soak       1,000 examples a law, a fresh seed
 pytest --hypothesis-seed=N             what a run that printed seed N did
 """
 
@@ -20,7 +20,7 @@ settings.register_profile("ci", parent=settings.get_profile("default"), derandom
 settings.register_profile(
     "soak",
     parent=settings.get_profile("default"),
-    max_examples=5_000,
+    max_examples=1_000,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("default")

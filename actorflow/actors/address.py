@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import types
+from abc import abstractmethod
 from asyncio import CancelledError
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from actorflow.errors import ActorDied, AskCycle, MailboxFull
 from actorflow.messages import Request
 
 if TYPE_CHECKING:
-    from actorflow.actors.cell import Cell
+    from actorflow.actors.carrier import Handling
     from actorflow.actors.system import ActorSystem
 
 
@@ -33,6 +34,7 @@ class Address(Mailbox, Ref):
         "name",
         "outbox",
         "queued",
+        "reason",
         "receive",
         "sizes",
         "system",
@@ -44,6 +46,7 @@ class Address(Mailbox, Ref):
         super().__init__(max_messages, max_bytes)
         self.system = system
         self.name = name
+        self.reason: BaseException | None = None
         self.sizes = system.sizes
         self.entry = (self, turn)
         self.idle = False
@@ -51,6 +54,28 @@ class Address(Mailbox, Ref):
         self.attention = True
         self.outbox: dict[Outgoing, None] = {}
         self.awaits: dict[Ask | Place, None] = {}
+
+    # -- what the inside of the actor adds --------------------------------------------------------
+
+    @abstractmethod
+    def drive_inline(self, coroutine: Coroutine[Any, Any, Any], question: Ask) -> None:
+        """Runs an async handler for an ask that found nobody ahead."""
+
+    @abstractmethod
+    def answer_raised(self, question: Ask, error: BaseException) -> None:
+        """Hears that the handler of an ask that ran inline raised."""
+
+    @abstractmethod
+    def crash(self, error: BaseException, job: Any = None) -> None:
+        """Hears that a handler raised what ends the program."""
+
+    @abstractmethod
+    def blockers(self) -> Iterable[Any]:
+        """Returns the waits that must end before this actor takes another message, oldest first."""
+
+    @abstractmethod
+    def obstacle(self) -> str:
+        """Says why a message to this actor is not handled now."""
 
     # -- work for the pump ----------------------------------------------------------------------
 
@@ -156,9 +181,9 @@ class Address(Mailbox, Ref):
     def _park(self, message: Any, nbytes: int, sender: Sender) -> bool:
         now = self.system.now()
         if not isinstance(sender, Address):
-            self.wait(Parked(message, nbytes, self.cell, sender, now))
+            self.wait(Parked(message, nbytes, self, sender, now))
             return False
-        outgoing = Outgoing(message, nbytes, self.cell, sender.cell, now)
+        outgoing = Outgoing(message, nbytes, self, sender, now)
         self.wait(outgoing)
         try:
             self._open_rings(outgoing)
@@ -178,8 +203,8 @@ class Address(Mailbox, Ref):
             return
         system = self.system
         waiter = _waiter()
-        place = Place(message, nbytes, self.cell, waiter, system.create_future(), system.now())
-        awaits = _awaits(waiter)
+        place = Place(message, nbytes, self, waiter, system.create_future(), system.now())
+        awaits = {} if waiter is None else _actor(waiter).awaits
         awaits[place] = None
         self.wait(place)
         try:
@@ -191,15 +216,20 @@ class Address(Mailbox, Ref):
             raise
         finally:
             awaits.pop(place, None)
+        self._take_place(place)
+
+    def _take_place(self, place: Place) -> None:
         if self.closed:
-            self.undeliverable(message)
-        elif place.held:
-            self.fill(message, nbytes)
+            self.undeliverable(place.message)
+        else:
+            self.fill(place.message, place.nbytes)
             self._wake()
 
     # -- ask -----------------------------------------------------------------------------------
 
-    async def ask(self, message: Any, deadline_s: float | None = None) -> Any:
+    async def ask(  # noqa: C901, PLR0915  hot: every call taken out costs the inline path
+        self, message: Any, deadline_s: float | None = None
+    ) -> Any:
         """Sends `message` and returns the answer of its handler; see `Ref.ask`."""
         system = self.system
         if deadline_s is None:
@@ -217,10 +247,10 @@ class Address(Mailbox, Ref):
                 result = system.context.run(self.receive, message)
             except (Exception, CancelledError) as error:
                 question = self._question(message, deadline_s, None)
-                self.cell.answer_raised(question, error)
+                self.answer_raised(question, error)
                 return question.future.result()
             except BaseException as error:
-                self.cell.crash(error)
+                self.crash(error)
                 raise
             if type(result) is not CoroutineType:
                 if self.data or self.attention:
@@ -236,10 +266,10 @@ class Address(Mailbox, Ref):
             system.inline_left = system.inline_limit
         question = self._question(message, deadline_s, waiter)
         if waiter is not None:
-            _awaits(waiter)[question] = None
+            _actor(waiter).awaits[question] = None
         try:
             if coroutine is not None:
-                self.cell.drive_inline(coroutine, question)
+                self.drive_inline(coroutine, question)
             elif waiter is None and not question.nbytes and len(self.data) < self.mark:
                 self.data.append(question)
                 if self.idle:
@@ -252,7 +282,7 @@ class Address(Mailbox, Ref):
             raise
         finally:
             if waiter is not None:
-                _awaits(waiter).pop(question, None)
+                _actor(waiter).awaits.pop(question, None)
 
     def _question(self, message: Any, limit_s: float, waiter: Any) -> Ask:
         system = self.system
@@ -289,7 +319,7 @@ class Address(Mailbox, Ref):
                 if relieved is edge:
                     return
                 continue
-            path = " -> ".join(_name(step.waiter) for step in (*closed, closed[0]))
+            path = " -> ".join(_actor(step.waiter).name for step in (*closed, closed[0]))
             if decision.asks:
                 what = f"actors may not wait for each other in a ring, got {path}"
                 raise AskCycle(what, hint="tell instead of ask, or set reentrant = True on one of them")
@@ -303,7 +333,7 @@ class Address(Mailbox, Ref):
 
     def died(self, message: Any) -> ActorDied:
         """Returns what the asker of `message` hears."""
-        reason = self.cell.reason
+        reason = self.reason
         kind = type(message).__name__
         if reason is None:
             return ActorDied(f"'{self.name}' was stopped before it answered {kind}")
@@ -323,11 +353,6 @@ class Address(Mailbox, Ref):
         else:
             self.system.dead_letters.add(self.name, message)
 
-    @property
-    def cell(self) -> Cell:
-        """This same object, as the side that takes turns."""
-        raise NotImplementedError
-
     def __repr__(self) -> str:
         return f"<Ref '{self.name}' {Mailbox.__repr__(self)}>"
 
@@ -341,7 +366,7 @@ def tick() -> Generator[None, None, None]:
     yield
 
 
-def _waiter() -> Any:
+def _waiter() -> Address | Handling | None:
     """Returns the actor, or the run of a re-entrant one, in whose handler this code runs."""
     handling = HANDLING.get()
     if handling is None or not handling[0].handles(handling[1]):
@@ -349,25 +374,17 @@ def _waiter() -> Any:
     return handling if handling[0].reentrant else handling[0]
 
 
-def _awaits(waiter: Any) -> dict[Any, None]:
-    if waiter is None:
-        return {}
-    cell: Cell = waiter[0] if type(waiter) is tuple else waiter
-    return cell.awaits
+def _actor(node: Any) -> Address:
+    """Returns the actor of a node of the wait-for graph: an actor, or one run of a re-entrant one."""
+    actor: Address = node[0] if type(node) is tuple else node
+    return actor
 
 
 def _blockers(node: Any) -> Iterable[Any]:
     if type(node) is tuple:
-        return [edge for edge in node[0].awaits if edge.waiter == node and not edge.void]
-    waits_of: Iterable[Any] = node.blockers()
-    return waits_of
+        return [edge for edge in _actor(node).awaits if edge.waiter == node and not edge.void]
+    return _actor(node).blockers()
 
 
 def _overdraft(node: Any) -> int:
-    overdraft: int = node.overdraft
-    return overdraft
-
-
-def _name(node: Any) -> str:
-    name: str = node[0].name if type(node) is tuple else node.name
-    return name
+    return _actor(node).overdraft

@@ -9,8 +9,8 @@ from actorflow.actors.wheel import Bucket, remove
 from actorflow.errors import DeadlinePassed, InternalError
 
 if TYPE_CHECKING:
+    from actorflow.actors.address import Address
     from actorflow.actors.carrier import Handling
-    from actorflow.actors.cell import Cell
 
 
 class Accounts:
@@ -71,8 +71,8 @@ class Ask:
         message: Any,
         nbytes: int,
         future: Future[Any],
-        target: Cell,
-        waiter: Cell | Handling | None,
+        target: Address,
+        waiter: Address | Handling | None,
         since: float,
         limit_s: float,
     ) -> None:
@@ -93,7 +93,7 @@ class Ask:
         return self.future.done()
 
     @property
-    def awaited(self) -> Cell | Handling:
+    def awaited(self) -> Address | Handling:
         """Who must go on before it can be answered."""
         return self.run or self.target
 

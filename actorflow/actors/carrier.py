@@ -22,9 +22,9 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from actorflow.actors.cell import Cell
+    from actorflow.actors.turns import Turns
 
-Handling = tuple["Cell", int]
+Handling = tuple["Turns", int]
 """An actor and the number of one of its handler runs."""
 
 HANDLING: ContextVar[Handling | None] = ContextVar("actorflow_handling", default=None)
@@ -55,7 +55,7 @@ class Carrier:
         "task",
     )
 
-    def __init__(self, cell: Cell) -> None:
+    def __init__(self, cell: Turns) -> None:
         self._cell = cell
         self._loop = cell.system.loop
         self._park: Future[None] = self._loop.create_future()
@@ -73,8 +73,8 @@ class Carrier:
 
     @property
     def alive(self) -> bool:
-        """False once its task has ended or is about to."""
-        return not (self._closing or self.task.done())
+        """False once its task has ended or, cancelled while parked, is about to."""
+        return not (self._closing or self.task.done() or self.task.cancelling())
 
     def begin(self, coroutine: Coroutine[Any, Any, Any], job: Any, handling: Handling) -> bool:
         """Runs the first step of a handler here and now.

@@ -18,10 +18,11 @@ from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable, MutableSequence
 from contextvars import Context, copy_context
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from actorflow.clock import Clock
-from actorflow.trace import Instrument
+if TYPE_CHECKING:
+    from actorflow.clock import Clock
+    from actorflow.trace import Instrument
 
 _BATCH = 16  # entries between two looks at the clock; a look costs about 60 ns
 
@@ -71,7 +72,18 @@ class Dispatch:
     Turns run in `context`, a copy of the one in which the ring was made.
     """
 
-    __slots__ = ("_loop", "_now", "budget_s", "context", "instrument", "pick", "pumping", "ring", "scheduled", "turns")
+    __slots__ = (
+        "_loop",
+        "_now",
+        "budget_s",
+        "context",
+        "instrument",
+        "pick",
+        "pumping",
+        "ring",
+        "scheduled",
+        "turns",
+    )
 
     def __init__(
         self,
@@ -127,7 +139,7 @@ class Dispatch:
                             actor.fire(turn)
                         if not ring:
                             break
-                except Exception as error:  # noqa: BLE001  the actor's own fail decides
+                except Exception as error:
                     actor.fail(turn, error)
                 self.turns += taken + 1
                 if now() >= end:
@@ -149,7 +161,7 @@ class Dispatch:
                     self.instrument.firing(actor, turn)
                 try:
                     actor.fire(turn)
-                except Exception as error:  # noqa: BLE001  the actor's own fail decides
+                except Exception as error:
                     if self.instrument is not None:
                         self.instrument.failed(actor, turn, error)
                     actor.fail(turn, error)

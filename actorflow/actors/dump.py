@@ -35,8 +35,9 @@ class ActorEntry:
         line = f", {self.waiting} wait for room" if self.waiting else ""
         life = f", incarnation {self.incarnation}" if self.incarnation > 1 else ""
         return (
-            f"{self.name}: {self.state}, {self.messages}/{self.max_messages} messages "
-            f"(peak {self.peak_messages}), {self.nbytes}/{self.max_bytes} bytes (peak {self.peak_bytes}){line}{life}"
+            f"{self.name}: {self.state}, "
+            f"{self.messages}/{self.max_messages} messages (peak {self.peak_messages}), "
+            f"{self.nbytes}/{self.max_bytes} bytes (peak {self.peak_bytes}){line}{life}"
         )
 
 
@@ -66,9 +67,8 @@ class Dump:
     dead_letters: int
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.system}: {len(self.actors)} actors, {len(self.waits)} waits, {self.dead_letters} dead letters"
-        ]
+        counts = f"{len(self.actors)} actors, {len(self.waits)} waits, {self.dead_letters} dead letters"
+        lines = [f"{self.system}: {counts}"]
         lines += [f"  {actor}" for actor in self.actors]
         lines += [f"  {wait}" for wait in self.waits]
         return "\n".join([*lines, f"  asks: {self.asks}"])

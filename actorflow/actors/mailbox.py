@@ -210,9 +210,10 @@ class Mailbox:
 
     def __repr__(self) -> str:
         waiting = f", {len(self.waiters)} wait for room" if self.waiters else ""
+        signals = f", {len(self.control)} signals" if self.control else ""
         return (
             f"{len(self.data)}/{self.max_messages} messages (peak {self.peak}), "
-            f"{self.bytes}/{self.max_bytes} bytes (peak {self.peak_bytes}){waiting}"
+            f"{self.bytes}/{self.max_bytes} bytes (peak {self.peak_bytes}){signals}{waiting}"
         )
 
     def _room(self, nbytes: int) -> bool:

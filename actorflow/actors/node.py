@@ -7,9 +7,9 @@ Sends: one token along each outgoing edge for each firing; requests to variables
     optimizers.
 Promise: fires once for a tag; never suspends; a failure aborts the step and no other.
 
-`fire` is a closure made once when the plan is installed. The most common shape, a cheap kernel with
-one output at the root frame, is compiled into a function of a dozen bytecode lines; everything else
-goes through `NodeActor.finish`, which says the same in general. A law keeps them equal.
+`fire` and `emit` are made once when the plan is installed. Here they are in their general form, for
+every kind of node, any frame and any number of outputs; `actors.firing` compiles the common shapes
+into closures that do the same 4-5 times faster. A law keeps them equal.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from actorflow.messages import DEAD
 from actorflow.plan.program import Kind, PlanNode
 
 Fire = Callable[[Live], None]
+Emit = Callable[[Live, Any], None]
 Target = tuple["NodeActor", int]
 """A node and the port of it at which an edge ends."""
 
@@ -47,10 +48,11 @@ class NodeActor:
         slot: Offset of its inputs there.
         targets: For each output, where its edges end.
         control_targets: The nodes that wait for this one without data.
+        run: What a live firing does with its inputs; ends in `emit`, now or later.
     """
 
     __slots__ = (
-        "controls", "control_targets", "fire", "i", "layout", "merge", "n_in", "owner", "plan", "run",
+        "controls", "control_targets", "emit", "fire", "i", "layout", "merge", "n_in", "owner", "plan", "run",
         "slot", "targets", "to_layout",
     )  # fmt: skip
 
@@ -68,6 +70,7 @@ class NodeActor:
         self.to_layout: Layout | None = None
         self.run: Callable[[Live, Sequence[Any]], None] = _unset
         self.fire: Fire = self.fire_any
+        self.emit: Emit = self.emit_any
 
     @property
     def address(self) -> str:
@@ -100,10 +103,14 @@ class NodeActor:
         """Takes the result of a firing that did not end at once; drops it when the tag has ended."""
         if live.error is not None:
             return
-        self.finish(live, value if len(self.targets) > 1 else (value,))
+        self.emit(live, value)
         dispatch = self.owner.dispatch
         if dispatch.ring and not dispatch.scheduled:
             dispatch.schedule()
+
+    def emit_any(self, live: Live, result: Any) -> None:
+        """Sends the result of a firing: one value, or a sequence of as many as there are outputs."""
+        self.finish(live, (result,) if len(self.targets) == 1 else result)
 
     def finish(self, live: Live, values: Sequence[Any]) -> None:
         """Sends the outputs of a firing, each to the tag where its edges lead."""
@@ -262,104 +269,3 @@ def _iteration_ended(live: Live) -> None:
 
 def _unset(live: Live, args: Sequence[Any]) -> None:
     raise InternalError("a node fired before its plan was installed")
-
-
-def compile_fire(node: NodeActor, function: Callable[..., Any] | None) -> Fire:
-    """Returns the fastest closure that does what `node.fire_any` does.
-
-    Args:
-        node: With its offsets and targets set.
-        function: What a firing computes when it may run inline and has one output; None for all
-            other nodes.
-    """
-    targets = node.targets[0] if len(node.targets) == 1 else []
-    plain = (
-        function is not None
-        and len(node.targets) == 1
-        and not node.merge
-        and not node.controls
-        and not node.control_targets
-        and not node.layout.path
-        and not any(t.merge for t, _ in targets)
-        and node.plan.kind in (Kind.KERNEL, Kind.FEED, Kind.LOOP_COND)
-    )
-    if not plain or function is None or node.n_in not in (1, 2):
-        return node.fire_any
-    out = [(t, t.i, t.slot + port, t.layout.first[t.i] == 1) for t, port in targets]
-    put = node.owner.dispatch.ring.append
-    if node.n_in == 1:
-        return _fire_one(function, node.slot, out, put)
-    if len(out) == 1:
-        return _fire_two_to_one(function, node.slot, out[0], put)
-    return _fire_two(function, node.slot, out, put)
-
-
-_Out = tuple[NodeActor, int, int, bool]
-_Put = Callable[[tuple[NodeActor, Live]], None]
-
-
-def _fire_one(function: Callable[..., Any], s: int, out: list[_Out], put: _Put) -> Fire:
-    dead = DEAD
-
-    def fire(live: Live) -> None:
-        slots = live.slots
-        value = slots[s]
-        slots[s] = None
-        if value is not dead:
-            value = function(value)
-        counts = live.counts
-        for target, ti, ts, alone in out:
-            slots[ts] = value
-            if alone:
-                put((target, live))
-            else:
-                counts[ti] = left = counts[ti] - 1
-                if not left:
-                    put((target, live))
-
-    return fire
-
-
-def _fire_two(function: Callable[..., Any], s: int, out: list[_Out], put: _Put) -> Fire:
-    dead = DEAD
-    s1 = s + 1
-
-    def fire(live: Live) -> None:
-        slots = live.slots
-        a = slots[s]
-        b = slots[s1]
-        slots[s] = slots[s1] = None
-        value = dead if a is dead or b is dead else function(a, b)
-        counts = live.counts
-        for target, ti, ts, alone in out:
-            slots[ts] = value
-            if alone:
-                put((target, live))
-            else:
-                counts[ti] = left = counts[ti] - 1
-                if not left:
-                    put((target, live))
-
-    return fire
-
-
-def _fire_two_to_one(function: Callable[..., Any], s: int, out: _Out, put: _Put) -> Fire:
-    dead = DEAD
-    s1 = s + 1
-    target, ti, ts, alone = out
-
-    def fire(live: Live) -> None:
-        slots = live.slots
-        a = slots[s]
-        b = slots[s1]
-        slots[s] = slots[s1] = None
-        slots[ts] = dead if a is dead or b is dead else function(a, b)
-        if alone:
-            put((target, live))
-        else:
-            counts = live.counts
-            counts[ti] = left = counts[ti] - 1
-            if not left:
-                put((target, live))
-
-    return fire

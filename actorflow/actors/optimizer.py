@@ -7,7 +7,7 @@ needs more: to talk to other actors, to look at a clock, to keep state that is n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
 from actorflow.actors.variable import Commit, Discard, Read, Stage
 from actorflow.arrays import Array
-from actorflow.errors import InternalError, StateError
+from actorflow.errors import ActorflowError, InternalError, StateError
 from actorflow.messages import Call
 from actorflow.optim import Transform
 from actorflow.spec import show
@@ -27,9 +27,9 @@ Tree = Any
 """Arrays in nested dicts, tuples and lists: the state of an optimizer."""
 
 Compute = Callable[..., Awaitable[Any]]
-"""(function, *arguments) -> its result; on the device's threads when the arrays are large."""
+"""(function, *arguments) -> its result; on the device's threads when the variables are large."""
 
-_OFFLOAD_BYTES = 256 * 1024  # about 100 µs for the dozen passes of Adam
+_OFFLOAD_BYTES = 64 * 1024  # of parameters; about 100 µs for the dozen passes of Adam
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,7 @@ class OptimizerActor(Actor):
         self._submit: Callable[..., None] | None = None
         self._source = Source("")
         self._group = 0
+        self._nbytes = 0
 
     @property
     def state(self) -> Tree:
@@ -122,6 +123,7 @@ class OptimizerActor(Actor):
         grads = dict(zip(self._names, message.body.gradients, strict=True))
         read = {name: await ref.ask(Read()) for name, ref in self._variables.items()}
         params = {name: value for name, (value, _) in read.items()}
+        self._nbytes = sum(map(arrays.nbytes, params.values()))
         state = self.init(params) if self._state is None else self._state
         ctx = UpdateContext(params, state, self.count, self._compute)
         deltas, new_state = await self.on_gradients(grads, ctx)
@@ -144,18 +146,19 @@ class OptimizerActor(Actor):
         message.reply.done(arrays.integer(self.count))
 
     async def _stage(self, stages: Mapping[str, Stage]) -> BaseException | None:
-        """Stages every member; returns the first refusal once all have answered."""
+        """Stages every member, one after the other; returns the first refusal."""
         group = staging.init(frozenset(stages))
-        asks = [self._variables[name].ask(stage) for name, stage in stages.items()]
-        for name, answer in zip(stages, await asyncio.gather(*asks, return_exceptions=True), strict=True):
-            if isinstance(answer, BaseException):
-                group = staging.refused(group, name, answer)
+        for name, stage in stages.items():
+            try:
+                await self._variables[name].ask(stage)
+            except ActorflowError as error:
+                group = staging.refused(group, name, error)
             else:
                 group = staging.staged(group, name)
         return None if group.verdict is staging.Verdict.COMMIT else group.refusal
 
     async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
-        if self._submit is None or _size(args) < _OFFLOAD_BYTES:
+        if self._submit is None or self._nbytes < _OFFLOAD_BYTES:
             return function(*args)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -194,11 +197,3 @@ class OptimizerActor(Actor):
 
 def _propose(params: Mapping[str, Array], deltas: Mapping[str, Array]) -> dict[str, Array]:
     return {name: arrays.plus(param, deltas[name]) for name, param in params.items()}
-
-
-def _size(tree: Tree) -> int:
-    if isinstance(tree, Mapping):
-        return sum(_size(v) for v in tree.values())
-    if isinstance(tree, Sequence) and not isinstance(tree, str):
-        return sum(_size(v) for v in tree)
-    return arrays.nbytes(tree)

@@ -10,8 +10,8 @@ from asyncio import Future
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from actorflow.actors.address import Address
     from actorflow.actors.carrier import Handling
-    from actorflow.actors.cell import Cell
     from actorflow.actors.ref import Sender
 
 
@@ -23,7 +23,7 @@ class Parked:
     asks = False
     void = False
 
-    def __init__(self, message: Any, nbytes: int, target: Cell, sender: Sender, since: float) -> None:
+    def __init__(self, message: Any, nbytes: int, target: Address, sender: Sender, since: float) -> None:
         self.message = message
         self.nbytes = nbytes
         self.target = target
@@ -31,7 +31,7 @@ class Parked:
         self.since = since
 
     @property
-    def awaited(self) -> Cell:
+    def awaited(self) -> Address:
         """The actor in whose mailbox it waits for room."""
         return self.target
 
@@ -51,11 +51,9 @@ class Outgoing(Parked):
 
     __slots__ = ("waiter",)
 
-    sender: Cell
-
-    def __init__(self, message: Any, nbytes: int, target: Cell, sender: Cell, since: float) -> None:
+    def __init__(self, message: Any, nbytes: int, target: Address, sender: Address, since: float) -> None:
         super().__init__(message, nbytes, target, sender, since)
-        self.waiter: Cell = sender
+        self.waiter: Address = sender
         sender.outbox[self] = None
         sender.attention = True
 
@@ -85,8 +83,8 @@ class Place:
         self,
         message: Any,
         nbytes: int,
-        target: Cell,
-        waiter: Cell | Handling | None,
+        target: Address,
+        waiter: Address | Handling | None,
         future: Future[None],
         since: float,
     ) -> None:
@@ -104,7 +102,7 @@ class Place:
         return self.future.done()
 
     @property
-    def awaited(self) -> Cell:
+    def awaited(self) -> Address:
         """The actor in whose mailbox it waits for room."""
         return self.target
 

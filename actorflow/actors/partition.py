@@ -13,8 +13,9 @@ from zlib import crc32
 
 from actorflow.actors.calls import Body, Completion, body_of
 from actorflow.actors.dispatch import Dispatch
+from actorflow.actors.firing import compile_node
 from actorflow.actors.live import Layout, Live, lives
-from actorflow.actors.node import NodeActor, compile_fire
+from actorflow.actors.node import NodeActor
 from actorflow.actors.ref import Ref, Sender
 from actorflow.actors.register import Source
 from actorflow.actors.step import Step
@@ -63,8 +64,7 @@ class Partition:
         self._connect()
         self._number()
         for node in self.nodes:
-            function = self._equip(node)
-            node.fire = compile_fire(node, function)
+            compile_node(node, self._equip(node))
         for k, i in enumerate(program.fetches):
             self.nodes[i].fire = _fetch(self.nodes[i], k)
         self._feeds = [self.nodes[i] for i in program.feeds]
@@ -166,14 +166,12 @@ class Partition:
             case Kind.REQUEST:
                 node.run = self._request(node)
             case Kind.SWITCH:
-                node.run = lambda live, args: node.finish(
-                    live, (DEAD, args[0]) if args[1] else (args[0], DEAD)
-                )
+                node.run = lambda live, args: node.emit(live, (DEAD, args[0]) if args[1] else (args[0], DEAD))
             case Kind.FEED | Kind.LOOP_COND:
-                node.run = lambda live, args: node.finish(live, (args[0],))
+                node.run = lambda live, args: node.emit(live, args[0])
                 return _pass
             case _:
-                node.run = lambda live, args: node.finish(live, (args[0],))
+                node.run = lambda live, args: node.emit(live, args[0])
         return None
 
     def _kernel(self, node: NodeActor) -> Callable[..., Any] | None:
@@ -184,11 +182,8 @@ class Partition:
         except PlacementError as error:
             raise error.at(plan.where) from None
         function = kernel.bind(plan.attrs)
-        several = len(node.targets) != 1
         if plan.kind is Kind.RANDOM:
-            node.run = lambda live, args: node.finish(
-                live, _values(function(*args, counter=_counter(live)), several)
-            )
+            node.run = lambda live, args: node.emit(live, function(*args, counter=_counter(live)))
             return None
         shapes = [
             s.outputs[e.output].shape
@@ -198,9 +193,9 @@ class Partition:
         ]
         static = all(shape is not None and None not in shape for shape in shapes)
         if static and device.surely_inline(self._static_cost(kernel, plan)):
-            node.run = lambda live, args: node.finish(live, _values(function(*args), several))
-            return None if several else function
-        node.run = _measured(node, device, function, Estimate(kernel, dict(plan.attrs)), several)
+            node.run = lambda live, args: node.emit(live, function(*args))
+            return function
+        node.run = _measured(node, device, function, Estimate(kernel, dict(plan.attrs)))
         return None
 
     def _static_cost(self, kernel: registry.Kernel, plan: PlanNode) -> float:
@@ -232,9 +227,7 @@ class Partition:
         return run
 
 
-def _measured(
-    node: NodeActor, device: Device, function: Callable[..., Any], estimate: Estimate, several: bool
-) -> Run:
+def _measured(node: NodeActor, device: Device, function: Callable[..., Any], estimate: Estimate) -> Run:
     """Returns how a kernel runs whose duration is not known: inline while short, else on a thread."""
     now = device.now
     limit = device.inline_limit_s
@@ -245,7 +238,7 @@ def _measured(
             start = now()
             value = function(*args)
             estimate.learn(units, now() - start)
-            node.finish(live, _values(value, several))
+            node.emit(live, value)
             return
 
         def done(result: Any, error: BaseException | None, seconds: float) -> None:
@@ -287,10 +280,6 @@ def _fetch(node: NodeActor, k: int) -> Callable[[Live], None]:
         live.step.arrive(k, live.slots[slot], plan)
 
     return fire
-
-
-def _values(value: Any, several: bool) -> Sequence[Any]:
-    return value if several else (value,)
 
 
 def _pass(value: Any) -> Any:

@@ -146,7 +146,8 @@ class QueueActor(Actor):
 
     def _stacked(self, elements: Sequence[Element]) -> Element:
         if not elements:
-            return tuple(arrays.empty((0, *(n or 0 for n in spec.shape or ())), spec.dtype) for spec in self.components)
+            shapes = [(0, *(n or 0 for n in spec.shape or ())) for spec in self.components]
+            return tuple(arrays.empty(s, c.dtype) for s, c in zip(shapes, self.components, strict=True))
         return tuple(arrays.stack(component) for component in zip(*elements, strict=True))
 
     @staticmethod

@@ -94,6 +94,7 @@ class Supervisor:
     __slots__ = (
         "_children",
         "_ending",
+        "_over",
         "_pending",
         "_restarting",
         "_rounds",
@@ -114,6 +115,7 @@ class Supervisor:
         self._state = Children()
         self._rounds: dict[str, _Round] = {}
         self._ending = False
+        self._over = False
         self._restarting = False
         self._pending: set[str] = set()
         self.started = True
@@ -132,7 +134,7 @@ class Supervisor:
 
     def join(self, child: Child) -> None:
         """Takes a new child in; raises ActorError when the group has stopped."""
-        if self._ending and not self._restarting:
+        if self._over or (self._ending and not self._restarting):
             message = f"'{self.name}' takes no more actors: it was stopped"
             raise ActorError(message)
         self._children[child.name] = child
@@ -223,6 +225,8 @@ class Supervisor:
 
     def end(self, reason: BaseException | None, *, restart: bool) -> None:
         """Ends all children, the last first."""
+        if self._over:
+            return
         self._ending = True
         self._restarting = restart
         for turn in self._rounds.values():
@@ -235,7 +239,7 @@ class Supervisor:
         self._report("")
 
     def _report(self, name: str) -> None:
-        """Tells the parent once the last child has ended."""
+        """Tells the parent, once, when the last child has ended."""
         self._pending.discard(name)
         if not self._ending or self._pending:
             return
@@ -243,6 +247,5 @@ class Supervisor:
         if self._restarting:
             self.parent.ended(self)
         else:
-            self._ending = True
-            self._pending.add("")  # told once
+            self._over = True
             self.parent.gone(self, heard=True)

@@ -219,7 +219,7 @@ class ActorSystem:
     def gone(self, child: Any, *, heard: bool) -> None:
         """A child is dead."""
         del self._children[child.name]
-        if isinstance(child, Cell) and child.reason is not None and not heard:
+        if isinstance(child, Cell) and isinstance(child.reason, Exception) and not heard:
             self._unhandled.append(child.reason)
         self._stir()
 

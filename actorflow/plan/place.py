@@ -16,14 +16,17 @@ from actorflow.graph.node import Node
 def place(graph: Graph, node: Node, devices: Sequence[str]) -> str:
     """Returns the name of the device for `node`.
 
-    A colocated node goes where its target goes; a device scope names a device in full (`/cpu:0`)
+    A node that asks a variable or a queue goes where that lives. A colocated node goes where its target goes; a device scope names a device in full (`/cpu:0`)
     or by its end (`cpu:0`); no scope means the first device.
 
     Raises:
         PlacementError: for an unknown device; lists those that exist.
     """
     wanted = node.device
-    if node.colocate is not None:
+    owner = graph.resources.get(node.attrs.get("resource", ""))
+    if owner is not None:
+        wanted = owner.device
+    elif node.colocate is not None:
         resource = graph.resources.get(node.colocate)
         wanted = resource.device if resource is not None else place(graph, graph.node(node.colocate), devices)
     if not wanted:

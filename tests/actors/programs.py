@@ -150,7 +150,7 @@ def run_program(
     if general:
         for node in partition.nodes:
             if node.plan.kind is not Kind.FETCH:
-                node.fire = node.fire_any
+                node.fire, node.emit = node.fire_any, node.emit_any
     running = []
     for k in range(steps):
         step = Step(StepId(k), len(program.fetches), loop.create_future(), None, 0.0)

@@ -112,7 +112,7 @@ AskMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30
 TestAskMachine = AskMachine.TestCase
 
 
-def test_open_asks_are_an_internal_error_with_the_books_in_it():
+def test_open_asks_are_an_internal_error_with_the_books_in_it() -> None:
     books = Accounts()
     books.issued, books.replied, books.late = 3, 2, 1
 
@@ -125,7 +125,7 @@ def test_open_asks_are_an_internal_error_with_the_books_in_it():
     )
 
 
-def test_cancelling_an_ask_takes_it_out_of_the_line():
+def test_cancelling_an_ask_takes_it_out_of_the_line() -> None:
     machine = AskMachine()
     machine.issue()
 

@@ -4,15 +4,15 @@ import asyncio
 import logging
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.actors.actor import Actor
+from actorflow.actors.cell import Cell
 from actorflow.actors.ref import DONE
-from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
     ActorDied,
     ActorError,
@@ -24,6 +24,9 @@ from actorflow.errors import (
 from actorflow.messages import Request, Terminated
 from tests.actors.playing import Recorder, Scripted, play
 from tests.virtual_loop import pause
+
+if TYPE_CHECKING:
+    from actorflow.actors.system import ActorSystem
 
 
 class Answer:
@@ -61,7 +64,7 @@ class Gated(Actor):
 # -- tell -----------------------------------------------------------------------------------------
 
 
-def test_messages_of_one_sender_are_handled_in_the_order_told():
+def test_messages_of_one_sender_are_handled_in_the_order_told() -> None:
     seen: list[int] = []
 
     async def body(system: ActorSystem) -> None:
@@ -75,9 +78,10 @@ def test_messages_of_one_sender_are_handled_in_the_order_told():
     assert seen == [*range(50), "end"]
 
 
-def test_a_tell_with_room_allocates_nothing_and_one_without_waits():
+def test_a_tell_with_room_allocates_nothing_and_one_without_waits() -> None:
     async def body(system: ActorSystem) -> None:
-        gate, seen = asyncio.Event(), []
+        gate = asyncio.Event()
+        seen: list[Any] = []
         ref = system.spawn(Gated, gate, seen, max_messages=2)
         assert ref.tell("handled") is DONE or True
         await pause(0)
@@ -95,11 +99,12 @@ def test_a_tell_with_room_allocates_nothing_and_one_without_waits():
     play(body)
 
 
-def test_never_more_queued_than_the_limit_however_many_senders_push():
+def test_never_more_queued_than_the_limit_however_many_senders_push() -> None:
     """Ray counts pending calls per caller and raises; here the mailbox counts, and senders wait."""
 
     async def body(system: ActorSystem) -> None:
-        gate, seen = asyncio.Event(), []
+        gate = asyncio.Event()
+        seen: list[Any] = []
         ref = system.spawn(Gated, gate, seen, name="slow", max_messages=8)
 
         async def send(sender: int) -> None:
@@ -123,11 +128,12 @@ def test_never_more_queued_than_the_limit_however_many_senders_push():
     play(body)
 
 
-def test_bytes_are_bounded_as_well():
+def test_bytes_are_bounded_as_well() -> None:
     chunk = bytes(64 << 10)
 
     async def body(system: ActorSystem) -> None:
-        gate, seen = asyncio.Event(), []
+        gate = asyncio.Event()
+        seen: list[Any] = []
         ref = system.spawn(Gated, gate, seen, max_bytes=4 * len(chunk))
 
         async def source() -> None:
@@ -151,9 +157,11 @@ def test_bytes_are_bounded_as_well():
     senders=st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=1, max_size=4),
     pauses=st.lists(st.sampled_from([0.0, 0.0, 0.5, 1.0]), min_size=30, max_size=30),
 )
-def test_a_cancelled_wait_was_never_accepted_and_no_other_is_lost_or_doubled(capacity, senders, pauses):
+def test_a_cancelled_wait_was_never_accepted_and_no_other_is_lost_or_doubled(
+    capacity: int, senders: list[list[bool]], pauses: list[float]
+) -> None:
     """Cancellation at every await point: before, during, and in the tick of the admission."""
-    seen: list[tuple[int, int]] = []
+    seen: list[Any] = []
     accepted: list[tuple[int, int]] = []
     waits = iter(pauses * 10)
 
@@ -194,7 +202,7 @@ async def _awaiting(awaitable: Any) -> Any:
     return await awaitable
 
 
-def test_a_wait_cancelled_in_the_tick_of_its_admission_leaves_its_place_to_the_next():
+def test_a_wait_cancelled_in_the_tick_of_its_admission_leaves_its_place_to_the_next() -> None:
     seen: list[Any] = []
 
     async def body(system: ActorSystem) -> None:
@@ -207,7 +215,7 @@ def test_a_wait_cancelled_in_the_tick_of_its_admission_leaves_its_place_to_the_n
         second = asyncio.ensure_future(_awaiting(ref.tell("second")))
         await pause(1)
         gate.set()
-        while not ref.held:
+        while not isinstance(ref, Cell) or not ref.held:
             await pause(0)
         first.cancel()  # room is held for it, and it has not run
         await second
@@ -220,7 +228,7 @@ def test_a_wait_cancelled_in_the_tick_of_its_admission_leaves_its_place_to_the_n
     assert seen == ["handled", "queued", "second", "end"]
 
 
-def test_put_parks_what_finds_no_room_and_tells_the_sender_when_it_left_the_line():
+def test_put_parks_what_finds_no_room_and_tells_the_sender_when_it_left_the_line() -> None:
     class Node:
         name = "node"
         freed = 0
@@ -229,7 +237,8 @@ def test_put_parks_what_finds_no_room_and_tells_the_sender_when_it_left_the_line
             self.freed += 1
 
     async def body(system: ActorSystem) -> None:
-        gate, seen = asyncio.Event(), []
+        gate = asyncio.Event()
+        seen: list[Any] = []
         ref = system.spawn(Gated, gate, seen, max_messages=2)
         node = Node()
         assert ref.put(0, node)
@@ -253,7 +262,7 @@ def test_put_parks_what_finds_no_room_and_tells_the_sender_when_it_left_the_line
 # -- ask ------------------------------------------------------------------------------------------
 
 
-def test_an_inline_ask_and_a_queued_one_give_the_same():
+def test_an_inline_ask_and_a_queued_one_give_the_same() -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Recorder, [])
         await ref.ask("start")
@@ -264,7 +273,7 @@ def test_an_inline_ask_and_a_queued_one_give_the_same():
     play(body)
 
 
-def test_asks_in_a_loop_let_others_run():
+def test_asks_in_a_loop_let_others_run() -> None:
     async def body(system: ActorSystem) -> None:
         ticks = 0
 
@@ -284,7 +293,7 @@ def test_asks_in_a_loop_let_others_run():
     play(body)
 
 
-def test_with_a_chooser_no_ask_runs_inline():
+def test_with_a_chooser_no_ask_runs_inline() -> None:
     order: list[str] = []
 
     async def body(system: ActorSystem) -> None:
@@ -298,7 +307,7 @@ def test_with_a_chooser_no_ask_runs_inline():
     assert order == ["loop", "answer"]
 
 
-def test_two_to_fifty_tasks_that_await_one_ask_all_get_its_answer():
+def test_two_to_fifty_tasks_that_await_one_ask_all_get_its_answer() -> None:
     async def body(system: ActorSystem) -> None:
         gate = asyncio.Event()
         ref = system.spawn(Gated, gate, [])
@@ -311,7 +320,7 @@ def test_two_to_fifty_tasks_that_await_one_ask_all_get_its_answer():
     play(body)
 
 
-def test_a_thousand_asks_sent_before_any_is_read_do_not_deadlock():
+def test_a_thousand_asks_sent_before_any_is_read_do_not_deadlock() -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Recorder, [], max_messages=8)
         answers = await asyncio.gather(*(ref.ask(number) for number in range(1000)))
@@ -321,9 +330,10 @@ def test_a_thousand_asks_sent_before_any_is_read_do_not_deadlock():
     play(body)
 
 
-def test_an_ask_of_a_full_mailbox_waits_for_room_within_its_deadline():
+def test_an_ask_of_a_full_mailbox_waits_for_room_within_its_deadline() -> None:
     async def body(system: ActorSystem) -> None:
-        gate, seen = asyncio.Event(), []
+        gate = asyncio.Event()
+        seen: list[Any] = []
         ref = system.spawn(Gated, gate, seen, name="slow", max_messages=1)
         await ref.tell("handled")
         await pause(0)
@@ -341,13 +351,13 @@ def test_an_ask_of_a_full_mailbox_waits_for_room_within_its_deadline():
     assert play(body).stats().timed_out == 1
 
 
-def test_the_deadline_passes_at_most_a_tick_late_and_the_late_answer_is_dropped_and_counted():
+def test_the_deadline_passes_at_most_a_tick_late_and_the_late_answer_is_dropped_and_counted() -> None:
     async def body(system: ActorSystem) -> None:
         loop = asyncio.get_running_loop()
         gate = asyncio.Event()
         ref = system.spawn(Gated, gate, [], name="slow")
         start = loop.time()
-        with pytest.raises(DeadlinePassed, match="did not answer int within 0.2 s"):
+        with pytest.raises(DeadlinePassed, match=r"did not answer int within 0.2 s"):
             await ref.ask(1, 0.2)
         assert 0.2 <= loop.time() - start <= 0.211
         gate.set()
@@ -357,17 +367,17 @@ def test_the_deadline_passes_at_most_a_tick_late_and_the_late_answer_is_dropped_
     play(body)
 
 
-def test_an_ask_without_a_deadline_takes_the_systems():
+def test_an_ask_without_a_deadline_takes_the_systems() -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Gated, asyncio.Event(), [], name="slow")
-        with pytest.raises(DeadlinePassed, match="within 0.7 s"):
+        with pytest.raises(DeadlinePassed, match=r"within 0.7 s"):
             await ref.ask(1)
 
     play(body, deadline_s=0.7)
 
 
 @pytest.mark.parametrize("deadline_s", [0, -1, float("inf"), float("nan")])
-def test_a_deadline_that_is_none_is_refused(deadline_s: float):
+def test_a_deadline_that_is_none_is_refused(deadline_s: float) -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Recorder, [])
         with pytest.raises(ValueError, match="deadline_s must be above 0"):
@@ -376,7 +386,7 @@ def test_a_deadline_that_is_none_is_refused(deadline_s: float):
     play(body)
 
 
-def test_cancelled_asks_are_not_handled_and_are_counted():
+def test_cancelled_asks_are_not_handled_and_are_counted() -> None:
     seen: list[Any] = []
 
     async def body(system: ActorSystem) -> None:
@@ -414,7 +424,7 @@ async def _raises_after_a_wait(_actor: Actor, message: Any) -> Any:
 
 @pytest.mark.parametrize("script", [_raises_before, _raises_in_first_step, _raises_after_a_wait])
 @pytest.mark.parametrize("inline", [True, False])
-def test_what_a_handler_raises_reaches_its_asker_with_its_traceback(script: Any, inline: bool):
+def test_what_a_handler_raises_reaches_its_asker_with_its_traceback(script: Any, inline: bool) -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Scripted, script, name="parser")
         await pause(0)
@@ -438,7 +448,7 @@ def test_what_a_handler_raises_reaches_its_asker_with_its_traceback(script: Any,
     play(body)
 
 
-def test_an_error_of_ours_passes_as_itself_and_gets_a_place():
+def test_an_error_of_ours_passes_as_itself_and_gets_a_place() -> None:
     def script(_actor: Actor, message: Any) -> Any:
         where = Where(node="w") if message == "placed" else None
         raise StateError("no value yet", where=where, hint="assign one")
@@ -454,7 +464,9 @@ def test_an_error_of_ours_passes_as_itself_and_gets_a_place():
     play(body)
 
 
-def test_a_tell_that_raises_stops_the_actor_logs_once_and_is_raised_on_leaving(caplog):
+def test_a_tell_that_raises_stops_the_actor_logs_once_and_is_raised_on_leaving(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Scripted, _raises_before, name="parser")
         await ref.tell("answer")
@@ -478,7 +490,7 @@ def test_a_tell_that_raises_stops_the_actor_logs_once_and_is_raised_on_leaving(c
     assert [record.getMessage() for record in errors] == ["'parser' failed and stops"]
 
 
-def test_an_error_that_a_watcher_was_told_of_is_not_raised_again():
+def test_an_error_that_a_watcher_was_told_of_is_not_raised_again() -> None:
     seen: list[Any] = []
 
     async def body(system: ActorSystem) -> None:
@@ -494,7 +506,7 @@ def test_an_error_that_a_watcher_was_told_of_is_not_raised_again():
     assert isinstance(seen[0].reason.__cause__, ValueError)
 
 
-def test_an_error_whose_asker_has_gone_is_a_failure_nobody_was_told_of():
+def test_an_error_whose_asker_has_gone_is_a_failure_nobody_was_told_of() -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Scripted, _raises_after_a_wait, name="parser")
         with pytest.raises(DeadlinePassed):
@@ -504,7 +516,7 @@ def test_an_error_whose_asker_has_gone_is_a_failure_nobody_was_told_of():
     play(body)
 
 
-def test_a_request_is_answered_by_its_handler_and_failed_by_an_error_or_a_death():
+def test_a_request_is_answered_by_its_handler_and_failed_by_an_error_or_a_death() -> None:
     async def body(system: ActorSystem) -> None:
         def script(_actor: Actor, message: Any) -> Any:
             if message.key == "bad":
@@ -531,7 +543,7 @@ def test_a_request_is_answered_by_its_handler_and_failed_by_an_error_or_a_death(
     assert play(body).dead_letters.count == 0
 
 
-def test_a_cancellation_that_nobody_asked_for_is_a_failure_of_the_handler():
+def test_a_cancellation_that_nobody_asked_for_is_a_failure_of_the_handler() -> None:
     async def script(_actor: Actor, _message: Any) -> Any:
         other = asyncio.ensure_future(pause(10))
         other.cancel()
@@ -552,7 +564,7 @@ def test_a_cancellation_that_nobody_asked_for_is_a_failure_of_the_handler():
 # -- stop and watch -----------------------------------------------------------------------------------
 
 
-def test_stop_returns_after_on_stop_and_fails_what_was_queued():
+def test_stop_returns_after_on_stop_and_fails_what_was_queued() -> None:
     events: list[str] = []
 
     class Careful(Gated):
@@ -575,7 +587,7 @@ def test_stop_returns_after_on_stop_and_fails_what_was_queued():
     assert events == ["on_stop None", "stopped"]
 
 
-def test_stop_cancels_a_suspended_handler_and_waits_for_its_clean_up():
+def test_stop_cancels_a_suspended_handler_and_waits_for_its_clean_up() -> None:
     events: list[str] = []
 
     async def script(_actor: Actor, _message: Any) -> None:
@@ -597,7 +609,9 @@ def test_stop_cancels_a_suspended_handler_and_waits_for_its_clean_up():
     assert events == ["cleaned up", "stopped"]
 
 
-def test_a_handler_that_swallows_its_cancellation_is_cancelled_again_with_a_warning(caplog):
+def test_a_handler_that_swallows_its_cancellation_is_cancelled_again_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def script(_actor: Actor, _message: Any) -> None:
         try:
             await pause(1000)
@@ -618,7 +632,7 @@ def test_a_handler_that_swallows_its_cancellation_is_cancelled_again_with_a_warn
     )
 
 
-def test_an_actor_may_await_its_own_stop():
+def test_an_actor_may_await_its_own_stop() -> None:
     """Pykka deadlocks here; the handler is cancelled instead."""
 
     async def script(actor: Actor, _message: Any) -> None:
@@ -633,7 +647,7 @@ def test_an_actor_may_await_its_own_stop():
     play(body)
 
 
-def test_stopping_in_the_tick_in_which_an_ask_completes_always_stops():
+def test_stopping_in_the_tick_in_which_an_ask_completes_always_stops() -> None:
     async def body(system: ActorSystem) -> None:
         for tick in range(6):
             gate = asyncio.Event()
@@ -650,7 +664,7 @@ def test_stopping_in_the_tick_in_which_an_ask_completes_always_stops():
     play(body)
 
 
-def test_watching_fires_once_and_at_once_if_already_dead():
+def test_watching_fires_once_and_at_once_if_already_dead() -> None:
     seen: list[Any] = []
 
     async def body(system: ActorSystem) -> None:
@@ -668,7 +682,7 @@ def test_watching_fires_once_and_at_once_if_already_dead():
     play(body)
 
 
-def test_signals_come_before_all_data_and_never_wait():
+def test_signals_come_before_all_data_and_never_wait() -> None:
     seen: list[Any] = []
 
     async def body(system: ActorSystem) -> None:
@@ -687,7 +701,7 @@ def test_signals_come_before_all_data_and_never_wait():
     assert seen == ["handled", 0, 1, 2, 3, 4, "queued", "end"]
 
 
-def test_telling_the_dead_makes_dead_letters_and_lets_others_run():
+def test_telling_the_dead_makes_dead_letters_and_lets_others_run() -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Recorder, [], name="dead")
         await system.stop(ref)
@@ -704,7 +718,7 @@ def test_telling_the_dead_makes_dead_letters_and_lets_others_run():
     assert play(body).dead_letters.count == 2
 
 
-def test_timers_of_an_actor_end_with_it():
+def test_timers_of_an_actor_end_with_it() -> None:
     seen: list[Any] = []
 
     class Clocked(Recorder):
@@ -728,7 +742,7 @@ def test_timers_of_an_actor_end_with_it():
 # -- life -----------------------------------------------------------------------------------------------
 
 
-def test_on_start_comes_before_the_first_message_even_if_it_suspends():
+def test_on_start_comes_before_the_first_message_even_if_it_suspends() -> None:
     events: list[Any] = []
 
     class Slow(Recorder):
@@ -745,7 +759,7 @@ def test_on_start_comes_before_the_first_message_even_if_it_suspends():
     assert events == ["started", "message"]
 
 
-def test_an_actor_whose_on_start_raises_stops_without_on_stop():
+def test_an_actor_whose_on_start_raises_stops_without_on_stop() -> None:
     class Broken(Recorder):
         def on_start(self) -> None:
             raise OSError("no disk")
@@ -762,7 +776,7 @@ def test_an_actor_whose_on_start_raises_stops_without_on_stop():
     play(body)
 
 
-def test_an_error_in_on_stop_is_the_reason_and_is_raised_on_leaving():
+def test_an_error_in_on_stop_is_the_reason_and_is_raised_on_leaving() -> None:
     class Broken(Recorder):
         def on_stop(self, reason: BaseException | None) -> None:
             raise OSError("disk full")
@@ -776,7 +790,7 @@ def test_an_error_in_on_stop_is_the_reason_and_is_raised_on_leaving():
     assert caught.group_contains(HandlerError, match="on_stop of 'broken' raised OSError: disk full")
 
 
-def test_names_of_the_living_differ_and_come_free_again():
+def test_names_of_the_living_differ_and_come_free_again() -> None:
     async def body(system: ActorSystem) -> None:
         first = system.spawn(Recorder, [], name="one")
         with pytest.raises(ActorError, match="names of living actors must differ, got 'one' twice"):
@@ -788,17 +802,17 @@ def test_names_of_the_living_differ_and_come_free_again():
     play(body)
 
 
-def test_a_factory_that_makes_no_actor_is_refused_at_spawn():
+def test_a_factory_that_makes_no_actor_is_refused_at_spawn() -> None:
     async def body(system: ActorSystem) -> None:
         with pytest.raises(TypeError, match="the factory of 'list-1' must return an Actor, got list"):
-            system.spawn(list)
+            system.spawn(list)  # type: ignore[arg-type]
         with pytest.raises(ZeroDivisionError):
-            system.spawn(lambda: 1 / 0)
+            system.spawn(lambda: 1 / 0)  # type: ignore[arg-type,return-value]
 
     play(body)
 
 
-def test_a_plain_handler_may_return_a_coroutine_for_the_messages_that_wait():
+def test_a_plain_handler_may_return_a_coroutine_for_the_messages_that_wait() -> None:
     def script(_actor: Actor, message: Any) -> Any:
         return pause(1, "waited") if message == "wait" else "at once"
 
@@ -807,12 +821,12 @@ def test_a_plain_handler_may_return_a_coroutine_for_the_messages_that_wait():
         await pause(0)
         assert await ref.ask("go") == "at once"
         assert await ref.ask("wait") == "waited"
-        assert await asyncio.gather(ref.ask("wait"), ref.ask("go")) == ["waited", "at once"]
+        assert list(await asyncio.gather(ref.ask("wait"), ref.ask("go"))) == ["waited", "at once"]
 
     play(body)
 
 
-def test_a_suspended_actor_takes_no_other_message_unless_it_is_reentrant():
+def test_a_suspended_actor_takes_no_other_message_unless_it_is_reentrant() -> None:
     async def script(_actor: Actor, message: Any) -> Any:
         events.append(f"begin {message}")
         await pause(1)
@@ -836,7 +850,7 @@ def test_a_suspended_actor_takes_no_other_message_unless_it_is_reentrant():
     play(body)
 
 
-def test_a_reentrant_actor_suspends_at_most_as_many_handlers_as_its_mailbox_holds():
+def test_a_reentrant_actor_suspends_at_most_as_many_handlers_as_its_mailbox_holds() -> None:
     running = peak = 0
 
     async def script(_actor: Actor, _message: Any) -> None:

@@ -152,7 +152,7 @@ MailboxMachine.TestCase.settings = settings(max_examples=150, stateful_step_coun
 TestMailboxMachine = MailboxMachine.TestCase
 
 
-def test_message_larger_than_the_limit_enters_an_empty_mailbox_alone():
+def test_message_larger_than_the_limit_enters_an_empty_mailbox_alone() -> None:
     box = Mailbox(max_messages=8, max_bytes=100)
     box.add("small", 0)
 
@@ -164,7 +164,7 @@ def test_message_larger_than_the_limit_enters_an_empty_mailbox_alone():
     assert box.fits(0)
 
 
-def test_repr_shows_limit_depth_and_peak():
+def test_repr_shows_limit_depth_and_peak() -> None:
     box = Mailbox(max_messages=8, max_bytes=100)
     box.add("a", 40)
     box.add("b", 0)
@@ -174,12 +174,12 @@ def test_repr_shows_limit_depth_and_peak():
 
 
 @pytest.mark.parametrize(("messages", "nbytes"), [(0, 1), (1, 0), (-1, 5)])
-def test_mailbox_without_room_for_one_message_is_refused(messages: int, nbytes: int):
+def test_mailbox_without_room_for_one_message_is_refused(messages: int, nbytes: int) -> None:
     with pytest.raises(ValueError, match="room for one message"):
         Mailbox(messages, nbytes)
 
 
-def test_sizes_look_one_level_into_tuples_lists_and_dicts():
+def test_sizes_look_one_level_into_tuples_lists_and_dicts() -> None:
     class Blob:
         nbytes = 70
 

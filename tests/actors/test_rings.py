@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -11,17 +12,21 @@ from hypothesis import strategies as st
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.mailbox import LEAST_OVERDRAFT
-from actorflow.actors.ref import Ref
-from actorflow.actors.system import ActorSystem
 from actorflow.errors import AskCycle, DeadlinePassed, HandlerError, MailboxFull
 from tests.actors.playing import Scripted, play
 from tests.virtual_loop import pause
+
+if TYPE_CHECKING:
+    from actorflow.actors.ref import Ref
+    from actorflow.actors.system import ActorSystem
 
 
 class Hopper(Actor):
     """Passes a message on until its hops are used up; plain, or awaiting its tells."""
 
-    def __init__(self, peers: list[Ref], route: list[int], suspends: bool, done: list[int]) -> None:
+    def __init__(
+        self, peers: list[Ref], route: list[int], suspends: bool, done: Callable[[int], None]
+    ) -> None:
         self.peers = peers
         self.route = route
         self.suspends = suspends
@@ -31,7 +36,7 @@ class Hopper(Actor):
     def receive(self, message: tuple[int, int]) -> Any:
         serial, hops = message
         if hops == 0:
-            self.done.append(serial)
+            self.done(serial)
             return None
         self.turn += 1
         target = self.peers[self.route[self.turn % len(self.route)] % len(self.peers)]
@@ -59,18 +64,26 @@ class Hopper(Actor):
 @example(
     routes=[([1, 2, 3], False), ([0], False), ([0], False), ([0], True)], capacity=1, outside=40, hops=30
 )
-def test_actors_that_tell_each_other_never_deadlock_on_their_bounds(routes, capacity, outside, hops):
+def test_actors_that_tell_each_other_never_deadlock_on_their_bounds(
+    routes: list[tuple[list[int], bool]], capacity: int, outside: int, hops: int
+) -> None:
     done: list[int] = []
 
     async def body(system: ActorSystem) -> None:
+        finished = asyncio.Event()
+
+        def finish(serial: int) -> None:
+            done.append(serial)
+            if len(done) == outside:
+                finished.set()
+
         peers: list[Ref] = []
         for route, suspends in routes:
-            peers.append(system.spawn(Hopper, peers, route, suspends, done, max_messages=capacity))
+            peers.append(system.spawn(Hopper, peers, route, suspends, finish, max_messages=capacity))
         async with asyncio.TaskGroup() as senders:
             for serial in range(outside):
                 senders.create_task(_tell(peers[serial % len(peers)], (serial, hops)))
-        while len(done) < outside:
-            await pause(0)
+        await finished.wait()  # the virtual loop fails when nothing more can happen
         for entry in system.dump().actors:
             assert entry.peak_messages <= capacity + LEAST_OVERDRAFT
 
@@ -83,7 +96,7 @@ async def _tell(ref: Ref, message: Any) -> None:
     await ref.tell(message)
 
 
-def test_a_ring_that_makes_more_than_fits_fails_and_names_itself():
+def test_a_ring_that_makes_more_than_fits_fails_and_names_itself() -> None:
     async def body(system: ActorSystem) -> None:
         peers: dict[str, Ref] = {}
 
@@ -112,7 +125,7 @@ def test_a_ring_that_makes_more_than_fits_fails_and_names_itself():
     )
 
 
-def test_two_blocked_actors_are_dumped_with_who_waits_for_whom():
+def test_two_blocked_actors_are_dumped_with_who_waits_for_whom() -> None:
     async def body(system: ActorSystem) -> None:
         gate = asyncio.Event()
 
@@ -168,7 +181,7 @@ def spawn_chain(system: ActorSystem, path: str, **kinds: Any) -> dict[str, Ref]:
 @pytest.mark.parametrize(
     ("path", "named"), [("aa", "a -> a"), ("aba", "a -> b -> a"), ("abca", "a -> b -> c -> a")]
 )
-def test_asks_in_a_ring_are_refused_at_once_with_their_path(path: str, named: str):
+def test_asks_in_a_ring_are_refused_at_once_with_their_path(path: str, named: str) -> None:
     async def body(system: ActorSystem) -> None:
         peers = spawn_chain(system, path)
         start = asyncio.get_running_loop().time()
@@ -185,7 +198,7 @@ def test_asks_in_a_ring_are_refused_at_once_with_their_path(path: str, named: st
     play(body)
 
 
-def test_crossing_asks_are_found_too():
+def test_crossing_asks_are_found_too() -> None:
     """A chain that travels with the message misses these: neither ask caused the other."""
 
     async def body(system: ActorSystem) -> None:
@@ -201,7 +214,7 @@ def test_crossing_asks_are_found_too():
     play(body)
 
 
-def test_asks_gathered_in_one_handler_are_all_followed():
+def test_asks_gathered_in_one_handler_are_all_followed() -> None:
     async def body(system: ActorSystem) -> None:
         peers: dict[str, Ref] = {}
 
@@ -227,7 +240,7 @@ class Reentrant(Scripted):
     reentrant = True
 
 
-def test_a_reentrant_actor_on_the_ring_takes_the_ask():
+def test_a_reentrant_actor_on_the_ring_takes_the_ask() -> None:
     async def body(system: ActorSystem) -> None:
         peers: dict[str, Ref] = {}
 
@@ -244,7 +257,7 @@ def test_a_reentrant_actor_on_the_ring_takes_the_ask():
     play(body)
 
 
-def test_a_ring_through_a_reentrant_actor_that_cannot_end_is_still_found():
+def test_a_ring_through_a_reentrant_actor_that_cannot_end_is_still_found() -> None:
     """The re-entrant actor takes the ask; but that run of its handler asks the one who asked."""
 
     async def body(system: ActorSystem) -> None:
@@ -264,7 +277,7 @@ def test_a_ring_through_a_reentrant_actor_that_cannot_end_is_still_found():
     play(body)
 
 
-def test_a_task_that_outlives_its_handler_does_not_hold_its_actor_up():
+def test_a_task_that_outlives_its_handler_does_not_hold_its_actor_up() -> None:
     async def body(system: ActorSystem) -> None:
         peers: dict[str, Ref] = {}
         tasks: list[asyncio.Task[Any]] = []
@@ -286,7 +299,7 @@ def test_a_task_that_outlives_its_handler_does_not_hold_its_actor_up():
     play(body)
 
 
-def test_an_ask_that_was_answered_in_the_same_tick_is_no_wait():
+def test_an_ask_that_was_answered_in_the_same_tick_is_no_wait() -> None:
     async def body(system: ActorSystem) -> None:
         peers: dict[str, Ref] = {}
 
@@ -309,7 +322,7 @@ def test_an_ask_that_was_answered_in_the_same_tick_is_no_wait():
     play(body)
 
 
-def test_an_ask_and_a_wait_for_room_in_a_ring_are_opened_by_the_room():
+def test_an_ask_and_a_wait_for_room_in_a_ring_are_opened_by_the_room() -> None:
     async def body(system: ActorSystem) -> None:
         peers: dict[str, Ref] = {}
 
@@ -328,7 +341,7 @@ def test_an_ask_and_a_wait_for_room_in_a_ring_are_opened_by_the_room():
     play(body)
 
 
-def test_an_amplifying_wait_for_room_raises_where_it_is_awaited():
+def test_an_amplifying_wait_for_room_raises_where_it_is_awaited() -> None:
     async def body(system: ActorSystem) -> None:
         peers: dict[str, Ref] = {}
 
@@ -351,7 +364,7 @@ def test_an_amplifying_wait_for_room_raises_where_it_is_awaited():
     play(body)
 
 
-def test_a_slow_answer_is_no_ring():
+def test_a_slow_answer_is_no_ring() -> None:
     async def body(system: ActorSystem) -> None:
         async def slow(_actor: Actor, _message: Any) -> None:
             await pause(50)
@@ -362,7 +375,7 @@ def test_a_slow_answer_is_no_ring():
             return await target.ask(1, 0.5)
 
         ref = system.spawn(Scripted, asks, name="asker")
-        with pytest.raises(DeadlinePassed, match="'slow' did not answer int within 0.5 s"):
+        with pytest.raises(DeadlinePassed, match=r"'slow' did not answer int within 0.5 s"):
             await ref.ask(1)
         with pytest.raises((DeadlinePassed, HandlerError)):
             await ref.ask(2)

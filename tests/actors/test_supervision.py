@@ -34,9 +34,12 @@ def children() -> Children:
 
 
 @given(kind=kinds, failures=failures, max_restarts=st.integers(0, 4), window_s=st.floats(0.5, 5))
-def test_no_window_ever_holds_more_restarts_than_allowed(kind, failures, max_restarts, window_s):
+def test_no_window_ever_holds_more_restarts_than_allowed(
+    kind: Kind, failures: list[tuple[str, Directive, float, float]], max_restarts: int, window_s: float
+) -> None:
     strategy = Strategy(kind, max_restarts=max_restarts, window_s=window_s)
-    state, now, restarts = children(), 0.0, []
+    state, now = children(), 0.0
+    restarts: list[float] = []
     for name, directive, pause, chance in failures:
         now += pause
         state, effect = supervision.failed(state, strategy, name, directive, now=now, chance=chance)
@@ -47,9 +50,12 @@ def test_no_window_ever_holds_more_restarts_than_allowed(kind, failures, max_res
 
 
 @given(failures=failures, max_restarts=st.integers(0, 3))
-def test_a_restart_is_refused_only_when_the_window_is_full(failures, max_restarts):
+def test_a_restart_is_refused_only_when_the_window_is_full(
+    failures: list[tuple[str, Directive, float, float]], max_restarts: int
+) -> None:
     strategy = Strategy(max_restarts=max_restarts, window_s=2.0)
-    state, now, restarts = children(), 0.0, []
+    state, now = children(), 0.0
+    restarts: list[float] = []
     for name, directive, pause, chance in failures:
         now += pause
         full = sum(at > now - 2.0 for at in restarts) >= max_restarts
@@ -62,7 +68,9 @@ def test_a_restart_is_refused_only_when_the_window_is_full(failures, max_restart
 
 
 @given(kind=kinds, name=st.sampled_from(NAMES), directive=directives, chance=chances)
-def test_the_kind_says_whom_a_failure_concerns(kind, name, directive, chance):
+def test_the_kind_says_whom_a_failure_concerns(
+    kind: Kind, name: str, directive: Directive, chance: float
+) -> None:
     _, effect = supervision.failed(children(), Strategy(kind), name, directive, now=0.0, chance=chance)
 
     concerned = {
@@ -90,7 +98,7 @@ def test_the_kind_says_whom_a_failure_concerns(kind, name, directive, chance):
     nth=st.integers(1, 2000),
     chance=chances,
 )
-def test_backoff_grows_to_its_limit_and_jitters_around_it(backoff: Backoff, nth: int, chance: float):
+def test_backoff_grows_to_its_limit_and_jitters_around_it(backoff: Backoff, nth: int, chance: float) -> None:
     calm = replace(backoff, jitter=0.0)
 
     wait_s = calm.delay_s(nth, chance)
@@ -101,7 +109,7 @@ def test_backoff_grows_to_its_limit_and_jitters_around_it(backoff: Backoff, nth:
     assert backoff.delay_s(nth, chance) <= (1 + backoff.jitter) * wait_s * (1 + 1e-9)
 
 
-def test_the_nearest_class_in_on_wins_and_an_ask_resumes_unless_named():
+def test_the_nearest_class_in_on_wins_and_an_ask_resumes_unless_named() -> None:
     strategy = Strategy(
         on={LookupError: Directive.STOP, KeyError: Directive.ESCALATE}, otherwise=Directive.RESTART
     )
@@ -112,14 +120,14 @@ def test_the_nearest_class_in_on_wins_and_an_ask_resumes_unless_named():
     assert strategy.directive(ValueError(), told=False, started=True) is Directive.RESTART
 
 
-def test_what_never_started_cannot_resume():
+def test_what_never_started_cannot_resume() -> None:
     strategy = Strategy(otherwise=Directive.RESUME)
 
     assert strategy.directive(ValueError(), told=False, started=False) is Directive.STOP
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_those_that_left_are_not_concerned(name: str):
+def test_those_that_left_are_not_concerned(name: str) -> None:
     state = supervision.left(children(), name)
 
     _, effect = supervision.failed(

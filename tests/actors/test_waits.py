@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +23,7 @@ edges = st.builds(Edge, nodes, nodes, st.booleans(), st.integers(0, 10**6))
 graphs = st.lists(edges, max_size=16)
 
 
-def blockers_of(graph: list[Edge]):
+def blockers_of(graph: list[Edge]) -> Callable[[Hashable], list[Edge]]:
     return lambda node: [edge for edge in graph if edge.waiter == node]
 
 
@@ -34,7 +36,7 @@ def reaches(graph: list[Edge], start: int, goal: int) -> bool:
 
 
 @given(graph=graphs, new=edges)
-def test_a_ring_is_found_exactly_when_the_awaited_waits_for_the_waiter(graph: list[Edge], new: Edge):
+def test_a_ring_is_found_exactly_when_the_awaited_waits_for_the_waiter(graph: list[Edge], new: Edge) -> None:
     found = waits.ring(new, blockers_of(graph))
 
     assert (found is not None) == reaches(graph, new.awaited, new.waiter)
@@ -43,7 +45,7 @@ def test_a_ring_is_found_exactly_when_the_awaited_waits_for_the_waiter(graph: li
 @given(graph=graphs, new=edges)
 def test_what_is_found_is_a_ring_of_distinct_waiters_that_starts_with_the_new_wait(
     graph: list[Edge], new: Edge
-):
+) -> None:
     found = waits.ring(new, blockers_of(graph))
 
     if found is not None:
@@ -56,12 +58,15 @@ def test_what_is_found_is_a_ring_of_distinct_waiters_that_starts_with_the_new_wa
 @given(graph=graphs, new=edges, overdrafts=st.lists(st.integers(-1, 3), min_size=7, max_size=7))
 def test_verdict_lends_room_where_least_is_lent_and_never_beyond_the_overdraft(
     graph: list[Edge], new: Edge, overdrafts: list[int]
-):
+) -> None:
+    def overdraft(node: Any) -> int:
+        return int(overdrafts[node])
+
     found = waits.ring(new, blockers_of(graph))
     if found is None:
         return
 
-    decision = waits.verdict(found, overdrafts.__getitem__)
+    decision = waits.verdict(found, overdraft)
 
     rooms = [edge for edge in found if not edge.asks]
     left = [overdrafts[edge.awaited] for edge in rooms]
@@ -76,7 +81,7 @@ def test_verdict_lends_room_where_least_is_lent_and_never_beyond_the_overdraft(
 
 
 @given(graph=graphs)
-def test_opening_every_ring_as_it_closes_leaves_none(graph: list[Edge]):
+def test_opening_every_ring_as_it_closes_leaves_none(graph: list[Edge]) -> None:
     """Progress: whoever obeys the verdicts never has a ring of waits, whatever comes."""
     standing: list[Edge] = []
     for new in graph:

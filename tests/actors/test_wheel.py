@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,16 +15,17 @@ delays = st.lists(st.tuples(st.floats(0, 3), st.booleans()), max_size=30)
 @given(delays=delays)
 def test_timers_fire_once_never_early_and_at_most_a_tick_late_unless_removed(
     delays: list[tuple[float, bool]],
-):
+) -> None:
     async def main() -> list[tuple[float, float]]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         wheel = Wheel(loop, loop)
         fired: list[tuple[float, float]] = []
-        timers = [
-            (wheel.after(delay, lambda delay=delay: fired.append((delay, loop.time()))), keep)
-            for delay, keep in delays
-        ]
+
+        def note(delay: float) -> None:
+            fired.append((delay, loop.time()))
+
+        timers = [(wheel.after(delay, partial(note, delay)), keep) for delay, keep in delays]
         for timer, keep in timers:
             if not keep:
                 timer.cancel()
@@ -40,14 +42,19 @@ def test_timers_fire_once_never_early_and_at_most_a_tick_late_unless_removed(
         assert at <= delay + 0.01 + 1e-9
 
 
-def test_an_entry_that_another_one_removes_in_the_same_bucket_does_not_fire():
+def test_an_entry_that_another_one_removes_in_the_same_bucket_does_not_fire() -> None:
     async def main() -> list[str]:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
         wheel = Wheel(loop, loop)
         fired: list[str] = []
         second = Timer(lambda: fired.append("second"))
-        wheel.after(0.001, lambda: (fired.append("first"), remove(second)))
+
+        def first() -> None:
+            fired.append("first")
+            remove(second)
+
+        wheel.after(0.001, first)
         wheel.add(0.002, second)
         await pause(1)
         return fired
@@ -55,7 +62,7 @@ def test_an_entry_that_another_one_removes_in_the_same_bucket_does_not_fire():
     assert run(main()) == ["first"]
 
 
-def test_an_idle_wheel_sets_no_loop_timer():
+def test_an_idle_wheel_sets_no_loop_timer() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
