@@ -58,12 +58,13 @@ def main(given: Sequence[str] | None = None) -> int:
 
 async def compete(chosen: Benchmark, size: Size) -> tuple[machine.Machine, list[Row]]:
     """Measures every contest of a benchmark, one after the other."""
+    company = machine.Company()
     rows: list[Row] = []
     async with aclosing(chosen.contests(size)) as contests:
         async for contest in contests:
             print(f"measuring {contest.metric} ...", file=sys.stderr)  # a live display would cost time
             rows += await measure(contest, size)
-    return machine.describe(OPTIONAL), rows
+    return machine.describe(OPTIONAL, company), rows
 
 
 def show(console: Console, size: Size, where: machine.Machine, rows: Sequence[Row]) -> None:
@@ -72,7 +73,8 @@ def show(console: Console, size: Size, where: machine.Machine, rows: Sequence[Ro
     console.width = max(console.width, report.natural_width(table, console))
     versions = ", ".join(f"{name} {version}" for name, version in where["peers"].items() if version)
     console.print(
-        f"{where['python']}, {where['loop']}, numpy {where['numpy']}; {where['cpus']} x {where['cpu']}"
+        f"{where['python']}, {where['loop']}, numpy {where['numpy']}; {where['cpus']} x {where['cpu']}, "
+        f"of which others used {where['cores_of_others']}"
     )
     console.print(
         f"peers: {versions}; medians of {size.rounds} rounds taken in turns, ± half the quartile distance"

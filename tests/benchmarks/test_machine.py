@@ -13,7 +13,7 @@ from benchmarks import machine
 
 
 async def described() -> machine.Machine:
-    return machine.describe(["numpy", "no-such-library"])
+    return machine.describe(["numpy", "no-such-library"], machine.Company())
 
 
 def test_the_machine_is_plain_data_that_names_no_host_and_no_path() -> None:
@@ -33,6 +33,23 @@ def test_the_machine_names_loop_and_versions() -> None:
     assert found["python"].endswith(platform.python_version())
     assert found["cpus"] >= 1
     assert found["peers"] == {"numpy": found["numpy"], "no-such-library": None}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cores"),
+    [
+        ((0.0, 100.0, 5.0), (2.0, 104.0, 6.0), 1.5),
+        ((0.0, 100.0, 5.0), (2.0, 102.0, 7.01), 0.0),
+        (None, None, None),
+    ],
+)
+def test_company_is_what_is_busy_beside_this_process(
+    before: Any, after: Any, cores: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clocks = iter([before, after])
+    monkeypatch.setattr(machine, "_clocks", lambda: next(clocks))
+
+    assert machine.Company().cores() == cores
 
 
 @pytest.mark.parametrize("name", machine.SLOWING)
