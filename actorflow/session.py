@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 from actorflow import arrays
 from actorflow.actors import wheel
@@ -30,7 +31,8 @@ from actorflow.spec import Spec
 from actorflow.structure import flatten
 from actorflow.tag import StepId
 
-_SESSIONS = itertools.count(1)
+# Sessions are numbered in their system, so that a run repeated in one process has the same names.
+_SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
 _OPEN = "async with af.Session(graph) as session: ..."
 
 
@@ -101,7 +103,7 @@ class Session:
         system = self._system
         self._device = Device("/cpu:0", self._loop, system.clock, threads=self._threads)
         system.dispatch.context.run(arrays.ignore_float_errors)
-        source = Source(f"session{next(_SESSIONS)}")
+        source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
         submit = None if self._device.inline_only else self._device.submit
         self._resources = Resources(self.graph, system, source, submit)
         self._around = Surroundings(
