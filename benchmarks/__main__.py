@@ -39,7 +39,7 @@ def main(given: Sequence[str] | None = None) -> int:
     console = Console()
     if options.list:
         for found in registry.table().values():
-            console.print(f"{found.name:12} {found.about}", highlight=False)
+            console.print(f"{found.name:12} {found.about}", highlight=False, soft_wrap=True)
         return 0
     try:
         chosen = registry.find(options.name)
