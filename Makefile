@@ -8,7 +8,6 @@ MINUTES ?= 5
 ARGS    ?=
 BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks)
-BENCHES := $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint bench soak
@@ -31,8 +30,9 @@ lint: .venv/dev.stamp
 	@$(BIN)/lint-imports --no-logo --no-cache
 
 bench: .venv/bench.stamp
-	@set -e; for file in $(BENCHES); do echo "== $$file"; $(BIN)/python $$file $(ARGS); done
-	@test -n '$(BENCHES)' || echo 'there are no benchmarks yet'
+	@set -e; for name in $$($(BIN)/python -m benchmarks --list | cut -d ' ' -f 1); do \
+		echo "== $$name"; $(BIN)/python -m benchmarks $$name $(ARGS); \
+	done
 
 # Every round draws a new seed and prints it: make test ARGS='--hypothesis-seed=N' repeats one. The round
 # that has begun when the time is up is finished.

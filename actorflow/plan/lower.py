@@ -1,4 +1,4 @@
-"""From a graph, fetches and feeds to a program: prune, order, place, and number densely."""
+"""From a graph, fetches and feeds to a program: prune, order, lay out, place, and number densely."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from actorflow.graph import opdef
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
 from actorflow.graph.opdef import Effect
+from actorflow.plan.level import by_level
 from actorflow.plan.order import program_order, touched
 from actorflow.plan.place import place
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
@@ -46,7 +47,7 @@ def lower(graph: Graph, fetches: Sequence[Port], feeds: Sequence[Port], devices:
         spec = node.outputs[port.index]
         nodes.append(PlanNode(node.name, "feed", Kind.FEED, (), outputs=(spec,), where=node.where))
     fed = frozenset(feeds)
-    for i in needed:
+    for i in by_level(graph, needed, order):
         node = graph.nodes[i]
         effect = opdef.lookup(node.op).effect
         variables.update(touched(node))
