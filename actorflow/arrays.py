@@ -6,6 +6,7 @@ kernels, that knows numpy, so that actors never compute by accident.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -13,6 +14,9 @@ import numpy as np
 
 Array = Any
 """A numpy or cupy array, or a numpy scalar (what 0-d arithmetic returns)."""
+
+NDArray = np.ndarray
+"""What `type(value) is NDArray` tests: a plain numpy array, not a subclass."""
 
 DType = np.dtype[Any]
 
@@ -60,6 +64,20 @@ def as_array(value: Any, dtype: DType | None = None) -> Array:
     return np.asarray(value, dtype)
 
 
+def converted(value: Any, dtype: DType) -> Array:
+    """Returns a Python value (numbers, nested lists) as an array of `dtype`, if nothing is lost.
+
+    Raises:
+        TypeError: when its kind would change (a float for an integer tensor).
+        ValueError, OverflowError: when numpy cannot make an array of it, or a number is too large.
+    """
+    found = np.asarray(value)
+    if found.size and not np.can_cast(found.dtype, dtype, "same_kind"):
+        message = f"{found.dtype.name} values do not fit {dtype.name}"
+        raise TypeError(message)
+    return np.asarray(value, dtype)
+
+
 def frozen_copy(value: Any) -> Array:
     """Returns a private, read-only copy of `value`, in C order."""
     copy = np.array(value, order="C")
@@ -75,8 +93,46 @@ def frozen(value: Array) -> Array:
 
 
 def plus(value: Array, delta: Array) -> Array:
-    """Returns the read-only sum, in the dtype of `value`; allocates it."""
-    return frozen(np.add(value, delta, dtype=value.dtype, casting="same_kind"))
+    """Returns the sum as a new array of the dtype of `value`, writeable."""
+    return np.asarray(np.add(value, delta, dtype=value.dtype, casting="same_kind"))
+
+
+def plus_into(value: Array, delta: Array, out: Array) -> None:
+    """Writes the sum into `out`, which has shape and dtype of `value`; allocates nothing."""
+    np.add(value, delta, out=out, casting="same_kind")
+
+
+def minus(value: Array, delta: Array) -> Array:
+    """Returns the difference as a new array of the dtype of `value`, writeable."""
+    return np.asarray(np.subtract(value, delta, dtype=value.dtype, casting="same_kind"))
+
+
+def stack(rows: Sequence[Array]) -> Array:
+    """Returns the arrays stacked along a new first axis; all have one shape and dtype."""
+    return np.stack(rows)
+
+
+def empty(shape: tuple[int, ...], dtype: DType) -> Array:
+    """Returns an array of `shape` with no meaning yet."""
+    return np.empty(shape, dtype)
+
+
+def integer(value: int) -> Array:
+    """Returns a 0-d int64 array: how counts and versions leave the actors."""
+    return np.int64(value)
+
+
+def truth(value: bool) -> Array:
+    """Returns a 0-d bool array."""
+    return np.bool_(value)
+
+
+def ignore_float_errors() -> None:
+    """Makes numpy compute infinities and NaN in silence, in the current context or thread.
+
+    A graph says with `check_numerics` where they must not be; a warning would name no node.
+    """
+    np.seterr(all="ignore")
 
 
 def nbytes(value: Any) -> int:

@@ -24,6 +24,11 @@ class Where:
     actor: str | None = None
     defined_at: str | None = None
 
+    def within(self, wider: Where) -> Where:
+        """Returns this place with what it leaves open taken from `wider`."""
+        mine = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Where(**{name: getattr(wider, name) if at is None else at for name, at in mine.items()})
+
     def __str__(self) -> str:
         """Names only the coordinates that are known, widest last."""
         return ", ".join(
@@ -58,14 +63,15 @@ class ActorflowError(Exception):
         return "\n".join(lines)
 
     def at(self, where: Where) -> Self:
-        """Returns the same error placed at `where`, unless it already has a place.
+        """Returns the same error placed at `where`; coordinates that it already has stay.
 
-        Inner code raises without a place; the first caller that knows the node adds it. The
-        cause and the notes travel with it.
+        Inner code raises without a place; every caller that knows more adds it. The cause and the
+        notes travel with it.
         """
-        if self.where is not None:
+        merged = where if self.where is None else self.where.within(where)
+        if merged == self.where:
             return self
-        placed = type(self)(self.what, where=where, hint=self.hint)
+        placed = type(self)(self.what, where=merged, hint=self.hint)
         placed.__cause__ = self.__cause__
         for note in getattr(self, "__notes__", ()):
             placed.add_note(note)
@@ -82,6 +88,10 @@ def _rebuild(kind: type[ActorflowError], what: str, where: Where | None, hint: s
 
 class SpecError(ActorflowError):
     """Shapes or dtypes that do not fit together; found while the graph is built."""
+
+
+class ConfigError(ActorflowError, ValueError):
+    """A setting that cannot mean anything, such as a negative learning rate."""
 
 
 class GraphError(ActorflowError):
@@ -130,6 +140,10 @@ class OutOfRange(StateError):
 
 class StepAborted(ActorflowError):
     """A step ended for a reason outside it; the reason is the cause."""
+
+
+class ProgramError(ActorflowError):
+    """A program file, or a file named beside it, that cannot be found, read, understood or written."""
 
 
 class SessionClosed(ActorflowError):

@@ -6,17 +6,16 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-try:
-    import uvloop
-except ImportError:  # Windows has none
-    uvloop = None  # type: ignore[assignment]
-
 T = TypeVar("T")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     """Returns uvloop's loop where it is installed, asyncio's own elsewhere."""
-    return uvloop.new_event_loop if uvloop is not None else asyncio.new_event_loop
+    try:
+        import uvloop
+    except ImportError:  # Windows has none
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
 
 
 def run(main: Coroutine[Any, Any, T], *, debug: bool | None = None) -> T:

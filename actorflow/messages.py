@@ -59,6 +59,13 @@ class Call(Request):
 
 
 @dataclass(frozen=True, slots=True)
+class CancelCall:
+    """Step → actor, control lane: the step behind `reply` has ended; forget what waits for it."""
+
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
 class Terminated:
     """System → watcher, control lane, never lost: the watched actor has stopped.
 

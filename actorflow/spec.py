@@ -118,3 +118,30 @@ def axis_of(axis: int, rank: int) -> int:
         message = f"axis must lie in [{-rank}, {rank}), got {axis}"
         raise SpecError(message)
     return axis % rank
+
+
+def windows(size: Dim, window: int, stride: int, padding: str) -> Dim:
+    """Returns how many windows fit along an axis of `size`, None when the size is unknown.
+
+    "VALID" counts the windows that lie inside: `(size - window) // stride + 1`. "SAME" counts
+    one for every `stride` elements, `ceil(size / stride)`, hanging over the edges as `margins` says.
+
+    Raises:
+        SpecError: when no window lies inside.
+    """
+    if size is None:
+        return None
+    if padding == "SAME":
+        return -(-size // stride)
+    if size < window:
+        message = f"a window must fit into its axis, got a window of {window} on a size of {size}"
+        raise SpecError(message, hint='padding="SAME" lets windows hang over the edges')
+    return (size - window) // stride + 1
+
+
+def margins(size: int, window: int, stride: int, padding: str) -> tuple[int, int]:
+    """Returns how far the windows hang over the axis before and after; the odd one comes after."""
+    if padding == "VALID":
+        return 0, 0
+    over = max((-(-size // stride) - 1) * stride + window - size, 0)
+    return over // 2, over - over // 2

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from actorflow.arrays import DType, as_array, as_dtype, frozen_copy
+from actorflow.arrays import Array, DType, as_array, as_dtype, frozen_copy
 from actorflow.errors import ActorflowError, GraphError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.graph import Graph, current
-from actorflow.graph.node import Attr, Node, NodeId, Port
+from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.spec import Shape, Spec
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
@@ -28,7 +28,7 @@ class Tensor:
 
     __slots__ = ("graph", "port")
 
-    __array_priority__ = 1000  # so that ndarray + Tensor asks Tensor
+    __array_ufunc__ = None  # so that ndarray + Tensor asks Tensor, and np.exp(tensor) is an error
 
     def __init__(self, graph: Graph, port: Port) -> None:
         self.graph = graph
@@ -69,15 +69,14 @@ class Tensor:
         return isinstance(other, Tensor) and self.graph is other.graph and self.port == other.port
 
     def __bool__(self) -> bool:
-        raise GraphError(
-            f"a tensor has no truth value while the graph is built: {self!r}",
-            where=self.node.where,
-            hint="fetch it first, or use af.where",
-        )
+        message = f"a tensor has no truth value while the graph is built: {self!r}"
+        raise GraphError(message, where=self.node.where, hint="fetch it first, or use af.where")
 
     def __iter__(self) -> Iterator[Any]:
-        raise GraphError(f"a tensor cannot be iterated while the graph is built: {self!r}", where=self.node.where)
+        message = f"a tensor cannot be iterated while the graph is built: {self!r}"
+        raise GraphError(message, where=self.node.where)
 
+    # fmt: off
     def __add__(self, other: Any) -> Any: return _call("add", self, other)
     def __radd__(self, other: Any) -> Any: return _call("add", other, self)
     def __sub__(self, other: Any) -> Any: return _call("subtract", self, other)
@@ -97,21 +96,23 @@ class Tensor:
     def __gt__(self, other: Any) -> Any: return _call("greater", self, other)
     def __ge__(self, other: Any) -> Any: return _call("greater_equal", self, other)
     def __getitem__(self, index: Any) -> Any: return _call("slice", self, index)
+    # fmt: on
 
 
 def _call(op: str, *args: Any) -> Any:
     return opdef.lookup(op).constructor(*args)
 
 
-def as_tensor(value: Any, *, dtype: DType | None = None) -> Tensor:
+def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant") -> Tensor:
     """Returns `value` as a tensor of the current graph.
 
     Tensors pass through; objects with an `as_tensor()` method (variables) are asked; everything
-    else becomes a constant. A Python number takes `dtype` when one is given.
+    else becomes a constant. A Python number takes `dtype` when one is given; else, and in lists,
+    Python floats are float32 and integers int32 where they fit.
 
     Raises:
         GraphError: for a tensor of another graph.
-        SpecError: for a value that no tensor can hold.
+        SpecError: for a value that no tensor of that dtype can hold.
     """
     if isinstance(value, Tensor):
         if value.graph is not current():
@@ -122,27 +123,44 @@ def as_tensor(value: Any, *, dtype: DType | None = None) -> Tensor:
         tensor = value.as_tensor()
         assert isinstance(tensor, Tensor)
         return tensor
-    try:
-        array = as_array(value, dtype if isinstance(value, bool | int | float | complex) else None)
-        if dtype is None and array.dtype.kind == "f" and not hasattr(value, "dtype"):
-            array = array.astype("float32")  # what Python floats mean to a framework
-        elif dtype is None and array.dtype.kind == "i" and not hasattr(value, "dtype"):
-            array = array.astype("int32") if abs(array).max(initial=0) < 2**31 else array
-        as_dtype(array.dtype)
-    except (TypeError, ValueError) as error:
-        message = f"no tensor can hold {type(value).__name__} {value!r:.60}: {error}"
-        raise SpecError(message, where=Where(defined_at=source_line())) from None
     graph = current()
-    index = graph.add_constant(frozen_copy(array))
+    line = graph.scope.defined_at or source_line()
+    try:
+        array = frozen_copy(_as_constant(value, dtype))
+        found = as_dtype(array.dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = "tensor" if dtype is None else f"{dtype.name} tensor"
+        message = f"no {kind} can hold {type(value).__name__} {value!r:.60}: {error}"
+        raise SpecError(message, where=Where(defined_at=line)) from None
     node = graph.add(
         "constant",
-        name="constant",
+        name=name,
         inputs=(),
-        attrs={"constant": index},
-        outputs=(Spec(array.shape, array.dtype),),
-        defined_at=source_line(),
+        attrs={"constant": graph.add_constant(array), "dtype": found.name, "shape": array.shape},
+        outputs=(Spec(array.shape, found),),
+        defined_at=line,
     )
     return Tensor(graph, Port(node.id))
+
+
+def _as_constant(value: Any, dtype: DType | None) -> Array:
+    """The array that a value which is no tensor stands for; TypeError when it would lose digits."""
+    if dtype is not None and isinstance(value, bool | int | float | complex):
+        if _ORDER[as_array(value).dtype.kind] > _ORDER[dtype.kind]:
+            message = "it is of a wider kind; convert the tensor with af.cast, or the number"
+            raise TypeError(message)
+        return as_array(value, dtype)
+    array = as_array(value)
+    if hasattr(value, "dtype"):
+        return array
+    if array.dtype.kind == "f":
+        return array.astype("float32")  # what Python floats mean to a framework
+    if array.dtype.kind == "i" and array.min(initial=0) >= -(2**31) and array.max(initial=0) < 2**31:
+        return array.astype("int32")
+    return array
+
+
+_ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}  # a kind holds those before it; V: bfloat16
 
 
 def as_tensors(*values: Any) -> tuple[Tensor, ...]:
@@ -150,7 +168,7 @@ def as_tensors(*values: Any) -> tuple[Tensor, ...]:
     typed = [v for v in values if not isinstance(v, bool | int | float | complex)]
     first = as_tensor(typed[0]) if typed else None
     dtype = None if first is None else first.dtype
-    return tuple(first if typed and v is typed[0] and first is not None else as_tensor(v, dtype=dtype) for v in values)
+    return tuple(first if first is not None and v is typed[0] else as_tensor(v, dtype=dtype) for v in values)
 
 
 def build(
@@ -171,15 +189,17 @@ def build(
     graph = current()
     tensors = as_tensors(*inputs)
     attributes = dict(attrs or {})
-    line = source_line()
+    for key, value in attributes.items():
+        if not is_plain(value):
+            message = f"attributes are plain values and tuples of them, got {key}={value!r:.60} for {op!r}"
+            raise GraphError(message)
+    line = graph.scope.defined_at or source_line()
     wanted = name or op
     try:
         outputs = tuple(opdef.lookup(op).spec([t.spec for t in tensors], attributes))
     except ActorflowError as error:
-        for i, tensor in enumerate(tensors):
-            error.add_note(f"  input {i}: {tensor.name} {tensor.spec}, defined at {tensor.node.defined_at}")
-        placed = error.at(Where(node=f"{graph.scope.name}{wanted}", op=op, defined_at=line))
-        raise placed from error.__cause__
+        where = Where(node=f"{graph.scope.name}{wanted}", op=op, defined_at=line)
+        raise _placed(error, where, tensors) from None
     node = graph.add(
         op,
         name=wanted,
@@ -193,7 +213,15 @@ def build(
     return tuple(Tensor(graph, Port(node.id, i)) for i in range(len(outputs)))
 
 
-def build_one(op: str, inputs: Sequence[Any], attrs: Mapping[str, Attr] | None = None, *, name: str | None = None) -> Tensor:
+def _placed(error: ActorflowError, where: Where, inputs: Sequence[Tensor]) -> ActorflowError:
+    """The error of a spec rule with the node's place, and a line for each input and its place."""
+    lines = [f"  input {i}: {t.name} {t.spec}, defined at {t.node.defined_at}" for i, t in enumerate(inputs)]
+    return type(error)("\n".join([error.what, *lines]), where=error.where or where, hint=error.hint)
+
+
+def build_one(
+    op: str, inputs: Sequence[Any], attrs: Mapping[str, Attr] | None = None, *, name: str | None = None
+) -> Tensor:
     """Adds one node of an op with a single output and returns that tensor; see `build`."""
     (tensor,) = build(op, inputs, attrs, name=name)
     return tensor
@@ -215,6 +243,25 @@ def name_scope(name: str) -> Iterator[str]:
     prefix = f"{graph.scope.name}{name}/"
     with graph.scoped(replace(graph.scope, name=prefix)):
         yield prefix
+
+
+@contextmanager
+def on_behalf_of(node: Node, prefix: str) -> Iterator[None]:
+    """Makes the nodes built inside belong to `node`: its source line, its place, its name.
+
+    They are named `prefix/<name of node>/…` inside the current name scope, so that an error in a
+    node that the user never wrote points at the line that caused it.
+    """
+    graph = current()
+    scope = replace(
+        graph.scope,
+        name=f"{graph.scope.name}{prefix}/{node.name}/",
+        device=node.device or graph.scope.device,
+        colocate=node.colocate or graph.scope.colocate,
+        defined_at=node.defined_at,
+    )
+    with graph.scoped(scope):
+        yield
 
 
 @contextmanager

@@ -48,12 +48,17 @@ Resource = VariableDef | QueueDef
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What the `with` blocks around a constructor say about the nodes that it makes."""
+    """What the `with` blocks around a constructor say about the nodes that it makes.
+
+    Attributes:
+        defined_at: The source line that the nodes claim; None for the caller's.
+    """
 
     name: str = ""
     device: str = ""
     colocate: str | None = None
     controls: tuple[NodeId, ...] = ()
+    defined_at: str | None = None
 
 
 _current: ContextVar[Graph | None] = ContextVar("actorflow_graph", default=None)
@@ -101,6 +106,11 @@ class Graph:
             raise GraphError(message, hint=f"near it are {', '.join(near[:8])}" if near else None)
         return self.nodes[found]
 
+    def find(self, name: str) -> Node | None:
+        """Returns the node of that name, None when there is none."""
+        found = self._by_name.get(name)
+        return None if found is None else self.nodes[found]
+
     def add(
         self,
         op: str,
@@ -115,9 +125,8 @@ class Graph:
     ) -> Node:
         """Adds a node under the current scope and returns it.
 
-        Args:
-            name: Wanted name inside the name scope; `_1`, `_2`, … is appended when it is taken.
-            exact_name: Raise GraphError instead of appending.
+        `name` is the wanted name inside the name scope; when it is taken, `_1`, `_2`, … is
+        appended, or GraphError raised if it must be the `exact_name`.
         """
         scope = self.scope
         node = Node(
@@ -132,9 +141,20 @@ class Graph:
             colocate=scope.colocate,
             defined_at=defined_at,
         )
+        self.restore(node)
+        return node
+
+    def restore(self, node: Node) -> None:
+        """Adds a complete node as it is, scopes aside: for graphs that are read or copied.
+
+        Raises:
+            GraphError: when its name is taken or its id is not the next one.
+        """
+        if node.id != len(self.nodes) or node.name in self._by_name:
+            message = f"nodes are added in order under fresh names, got {node.name!r} with id {node.id}"
+            raise GraphError(message, where=node.where)
         self.nodes.append(node)
         self._by_name[node.name] = node.id
-        return node
 
     def unique(self, name: str, *, exact: bool = False) -> str:
         """Returns `name` inside the scope, made unique among nodes; raises instead when `exact`."""
@@ -155,12 +175,17 @@ class Graph:
         self.constants.append(value)
         return len(self.constants) - 1
 
+    def check_resource(self, name: str) -> None:
+        """Raises GraphError when a variable or queue has that name."""
+        taken = self.resources.get(name)
+        if taken is not None:
+            line = taken.defined_at
+            message = f"resource names are unique, {name!r} is taken by the one defined at {line}"
+            raise GraphError(message, hint="choose another name, or open a name scope")
+
     def add_resource(self, resource: Resource) -> None:
         """Adds a variable or queue; raises GraphError when the name is taken."""
-        taken = self.resources.get(resource.name)
-        if taken is not None:
-            message = f"resource names are unique, {resource.name!r} is taken by the one defined at {taken.defined_at}"
-            raise GraphError(message, hint="choose another name, or open a name scope")
+        self.check_resource(resource.name)
         self.resources[resource.name] = resource
 
     def add_object(self, key: str, value: Any) -> str:

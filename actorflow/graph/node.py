@@ -15,11 +15,18 @@ Attr = Any
 """An attribute: None, bool, int, float, str, or a tuple of attributes; nothing else."""
 
 
+def is_plain(value: Any) -> bool:
+    """Tells whether `value` may be an attribute, so that a graph can be written down."""
+    if type(value) is tuple:
+        return all(is_plain(v) for v in value)
+    return value is None or type(value) in (bool, int, float, str)
+
+
 class Port(NamedTuple):
     """Output `index` of node `node`: where an edge begins."""
 
     node: NodeId
-    index: int = 0
+    index: int = 0  # type: ignore[assignment]  # hides tuple.index, which no one misses
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,35 @@
+"""Kernels: arrays in, arrays out. Importing the package fills the table of `kernels.registry`."""
+
+from __future__ import annotations
+
+from actorflow.kernels import (
+    array,
+    broadcast,
+    conv,
+    elementwise,
+    linalg,
+    logic,
+    nn,
+    passing,
+    pool,
+    random,
+    reduce,
+    shape,
+    source,
+)
+
+__all__ = [
+    "array",
+    "broadcast",
+    "conv",
+    "elementwise",
+    "linalg",
+    "logic",
+    "nn",
+    "passing",
+    "pool",
+    "random",
+    "reduce",
+    "shape",
+    "source",
+]

@@ -1,0 +1,58 @@
+# Each target sets up what it needs in .venv, once; after that everything works offline.
+#   make demo                     train the digits example over three seeds
+#   make test ARGS='-k queue'     the tests, two at a time
+#   make soak MINUTES=30          the laws, on fresh examples until the time is up
+
+PYTHON  ?= python3
+MINUTES ?= 5
+ARGS    ?=
+BIN     := .venv/bin
+SOURCES := $(wildcard actorflow tests examples benchmarks)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench soak
+
+help:
+	@echo 'make setup | demo | test | lint | bench | soak MINUTES=n'
+
+setup: .venv/dev.stamp
+
+demo: .venv/examples.stamp
+	@$(BIN)/actorflow train examples/digits.py --seeds 3 $(ARGS)
+
+test: .venv/dev.stamp
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+lint: .venv/dev.stamp
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy $(SOURCES)
+	@$(BIN)/lint-imports --no-logo --no-cache
+
+bench: .venv/bench.stamp
+	@set -e; for name in $$($(BIN)/python -m benchmarks --list | cut -d ' ' -f 1); do \
+		echo "== $$name"; $(BIN)/python -m benchmarks $$name $(ARGS); \
+	done
+
+# Every round draws a new seed and prints it: make test ARGS='--hypothesis-seed=N' repeats one. The round
+# that has begun when the time is up is finished.
+soak: .venv/dev.stamp
+	@set -e; end=$$(( $$(date +%s) + 60 * $(MINUTES) )); \
+	while [ $$(date +%s) -lt $$end ]; do \
+		$(BIN)/python -m pytest -n 2 -m hypothesis --hypothesis-profile=soak $(ARGS); \
+	done
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("actorflow needs Python 3.11 or newer, but $(PYTHON) is %d.%d\n  try: make $(MAKECMDGOALS) PYTHON=python3.12" % v[:2])'
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo 'no virtual environment: on Debian and Ubuntu, apt install python3-venv'; exit 1; }
+
+# One stamp an extra. It holds the dependencies that were installed, so that a newer pyproject.toml
+# with the same ones costs nothing and asks no registry.
+WANTED = $(BIN)/python -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"])'
+
+.venv/%.stamp: pyproject.toml | $(BIN)/python
+	@if [ -f $@ ] && $(WANTED) | cmp -s - $@; then touch $@; else \
+		echo 'installing actorflow[$*] in .venv ...' && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]' && \
+		$(WANTED) > $@; \
+	fi

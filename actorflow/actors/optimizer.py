@@ -1,0 +1,199 @@
+"""The optimizer actor: owns an optimizer's state and turns gradients into one commit group.
+
+Write a pure rule as an `optim.Transform` when you can. Subclass `OptimizerActor` when the rule
+needs more: to talk to other actors, to look at a clock, to keep state that is not an array.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from actorflow import arrays
+from actorflow.actors import staging
+from actorflow.actors.actor import Actor
+from actorflow.actors.ref import Ref
+from actorflow.actors.register import Source
+from actorflow.actors.variable import Commit, Discard, Read, Stage
+from actorflow.arrays import Array
+from actorflow.errors import ActorflowError, InternalError, StateError
+from actorflow.messages import Call
+from actorflow.optim import Transform
+from actorflow.spec import show
+
+Tree = Any
+"""Arrays in nested dicts, tuples and lists: the state of an optimizer."""
+
+Compute = Callable[..., Awaitable[Any]]
+"""(function, *arguments) -> its result; on the device's threads when the variables are large."""
+
+_OFFLOAD_BYTES = 64 * 1024  # of parameters; about 100 µs for the dozen passes of Adam
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyGradients:
+    """Node → optimizer: one gradient for each variable, in order; answered with the update count."""
+
+    gradients: tuple[Array, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateContext:
+    """What an update may look at.
+
+    Attributes:
+        params: Snapshots of the variables, by name.
+        state: The committed state; do not change it, return a new one.
+        count: How many updates have been committed before.
+        compute: `await ctx.compute(function, *args)` runs array work where it may take long.
+    """
+
+    params: Mapping[str, Array]
+    state: Tree
+    count: int
+    compute: Compute
+
+
+class OptimizerActor(Actor):
+    """Owns the state of one `minimize` and applies its updates one after the other.
+
+    Receives: ApplyGradients, as the body of a node's call.
+    Sends: Read and Stage (asked), Commit or Discard (control lane), to the variables.
+    Promise: an update is one commit group. All of `on_gradients`, every await in it and every check
+        come before the commit; then all variables and the state change, or none does.
+    Fails: an exception in `on_gradients` aborts the step that brought the gradients, and nothing
+        else; the actor goes on with the state that it had.
+
+    Override `init` and `on_gradients`; with a Transform given, the defaults obey it.
+    """
+
+    def __init__(self, transform: Transform | None = None) -> None:
+        self.transform = transform
+        self.count = 0
+        self._state: Tree = None
+        self._names: tuple[str, ...] = ()
+        self._variables: Mapping[str, Ref] = {}
+        self._submit: Callable[..., None] | None = None
+        self._source = Source("")
+        self._group = 0
+        self._nbytes = 0
+
+    @property
+    def state(self) -> Tree:
+        """The committed state, None before the first update."""
+        return self._state
+
+    def init(self, params: Mapping[str, Array]) -> Tree:
+        """Returns the state before the first update."""
+        return self._rule().init(dict(params))
+
+    async def on_gradients(
+        self, grads: Mapping[str, Array], ctx: UpdateContext
+    ) -> tuple[Mapping[str, Array], Tree]:
+        """Returns what is to be added to each variable, and the state afterwards.
+
+        Args:
+            grads: d loss / d variable by name, shapes and dtypes of the variables.
+            ctx: Params, state and count; see UpdateContext.
+        """
+        update: tuple[Mapping[str, Array], Tree] = await ctx.compute(
+            self._rule().update, dict(grads), ctx.state, dict(ctx.params)
+        )
+        return update
+
+    def bind(
+        self, variables: Mapping[str, Ref], source: Source, submit: Callable[..., None] | None
+    ) -> OptimizerActor:
+        """Tells the actor which variables it trains and where to compute; called by the session."""
+        self._names = tuple(variables)
+        self._variables = variables
+        self._source = source
+        self._submit = submit
+        return self
+
+    async def receive(self, message: Any) -> None:
+        """Turns one set of gradients into one commit group."""
+        if type(message) is not Call or type(message.body) is not ApplyGradients:
+            what = f"an optimizer takes gradients, got {type(message).__name__}"
+            raise InternalError(what)
+        if message.reply.error is not None:
+            return
+        grads = dict(zip(self._names, message.body.gradients, strict=True))
+        read = {name: await ref.ask(Read()) for name, ref in self._variables.items()}
+        params = {name: value for name, (value, _) in read.items()}
+        self._nbytes = sum(map(arrays.nbytes, params.values()))
+        state = self.init(params) if self._state is None else self._state
+        ctx = UpdateContext(params, state, self.count, self._compute)
+        deltas, new_state = await self.on_gradients(grads, ctx)
+        self._check(deltas, params)
+        proposed = await self._compute(_propose, params, deltas)
+        self._group += 1
+        group = (self._source, self._group)
+        stages = {n: Stage(group, deltas[n], proposed[n], read[n][1]) for n in self._names}
+        refusal = await self._stage(stages)
+        if refusal is None:
+            refusal = message.reply.error
+        if refusal is not None:
+            for ref in self._variables.values():
+                ref.signal(Discard(group))
+            raise refusal
+        for ref in self._variables.values():  # ORDER: no await from here on; the commit cannot fail
+            ref.signal(Commit(group))
+        self._state = new_state
+        self.count += 1
+        message.reply.done(arrays.integer(self.count))
+
+    async def _stage(self, stages: Mapping[str, Stage]) -> BaseException | None:
+        """Stages every member, one after the other; returns the first refusal."""
+        group = staging.init(frozenset(stages))
+        for name, stage in stages.items():
+            try:
+                await self._variables[name].ask(stage)
+            except ActorflowError as error:
+                group = staging.refused(group, name, error)
+            else:
+                group = staging.staged(group, name)
+        return None if group.verdict is staging.Verdict.COMMIT else group.refusal
+
+    async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
+        if self._submit is None or self._nbytes < _OFFLOAD_BYTES:
+            return function(*args)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def done(result: Any, error: BaseException | None, seconds: float) -> None:
+            if future.done():
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self._submit(lambda: function(*args), done)
+        return await future
+
+    def _rule(self) -> Transform:
+        if self.transform is None:
+            message = f"{type(self).__name__} has no Transform and does not override init and on_gradients"
+            raise StateError(message, hint="pass one to super().__init__, for example af.optim.sgd(0.1)")
+        return self.transform
+
+    def _check(self, deltas: Mapping[str, Array], params: Mapping[str, Array]) -> None:
+        """Raises StateError naming the first delta that does not fit its variable."""
+        who = type(self).__name__ if self.transform is None else self.transform.name
+        if set(deltas) != set(params):
+            message = f"{who} must return one delta for each of {sorted(params)}, got {sorted(deltas)}"
+            raise StateError(message)
+        for name, param in params.items():
+            delta = deltas[name]
+            if getattr(delta, "shape", None) != param.shape or delta.dtype != param.dtype:
+                got = f"{show(delta.shape)} {delta.dtype.name}" if hasattr(delta, "dtype") else repr(delta)
+                message = (
+                    f"{who}'s delta for {name!r} must be {show(param.shape)} {param.dtype.name}, got {got}"
+                )
+                raise StateError(message, hint="deltas are added to the variable: keep its shape and dtype")
+
+
+def _propose(params: Mapping[str, Array], deltas: Mapping[str, Array]) -> dict[str, Array]:
+    return {name: arrays.plus(param, deltas[name]) for name, param in params.items()}

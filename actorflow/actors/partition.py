@@ -1,0 +1,293 @@
+"""The partition actor: a program made into node actors, and the steps that run through them.
+
+It is made once for a program and used by every step of it, many at a time. Installing gives every
+node its offsets, its kernel and its closure; a step costs one `Live` and one token a feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+from actorflow.actors.calls import Body, Completion, body_of
+from actorflow.actors.dispatch import Dispatch
+from actorflow.actors.firing import compile_node
+from actorflow.actors.live import Layout, Live, lives
+from actorflow.actors.node import NodeActor
+from actorflow.actors.ref import Ref, Sender
+from actorflow.actors.register import Source
+from actorflow.actors.step import Step
+from actorflow.errors import InternalError, PlacementError
+from actorflow.kernels import registry
+from actorflow.kernels.device import Device, Estimate, Shaped
+from actorflow.messages import DEAD, Call
+from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
+
+Run = Callable[[Live, Sequence[Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a partition is installed into.
+
+    Attributes:
+        devices: By name.
+        find: Gives the actor of a variable, queue or optimizer, by name.
+        sender: Who a node's calls come from; it does not mind when they stand in the line, since a
+            node has at most one for a live tag.
+        source: Who writes, with `sequence` its growing numbers.
+    """
+
+    dispatch: Dispatch
+    devices: Mapping[str, Device]
+    find: Callable[[str], Ref]
+    sender: Sender
+    source: Source
+    sequence: Iterator[int]
+
+
+class Partition:
+    """A program installed in this process.
+
+    Attributes:
+        nodes: Its actors, by index of the program.
+    """
+
+    def __init__(self, program: Program, around: Surroundings) -> None:
+        self.program = program
+        self.dispatch = around.dispatch
+        self.layouts: dict[tuple[str, ...], Layout] = {}
+        self.nodes = [NodeActor(plan, self._layout(plan.frame), self) for plan in program.nodes]
+        self._around = around
+        self._connect()
+        self._number()
+        for node in self.nodes:
+            compile_node(node, self._equip(node))
+        for k, i in enumerate(program.fetches):
+            self.nodes[i].fire = _fetch(self.nodes[i], k)
+        self._feeds = [self.nodes[i] for i in program.feeds]
+        self._root = self._layout(())
+
+    def __repr__(self) -> str:
+        return f"<Partition of {len(self.nodes)} node actors>"
+
+    def start(self, step: Step, feeds: Sequence[Any]) -> None:
+        """Starts a step: every feed node gets its value, every source enters the ring."""
+        layout = self._root
+        live = step.live = Live(step, layout.first, layout.slots)
+        ring = self.dispatch.ring
+        for node in layout.sources:
+            ring.append((node, live))
+        for node, value in zip(self._feeds, feeds, strict=True):
+            live.slots[node.slot] = value
+            ring.append((node, live))
+        if not self.dispatch.scheduled and ring:
+            self.dispatch.schedule()
+
+    def abort(self, live: Live, error: BaseException) -> None:
+        """Ends the step of `live` with `error`."""
+        live.step.abort(error)
+
+    def waits(self, step: Step) -> list[str]:
+        """Returns what a step waits for, one phrase each; empty when it only waits for its turn."""
+        if step.live is None:
+            return []
+        found = [f"{ref.name!r} to answer {reply}" for reply, ref in (step.calls or {}).items()]
+        found += [f"{address} on a thread" for address in step.running]
+        for live in lives(step.live):
+            layout = self._root if live.frame is None else live.frame.layout
+            template = layout.later if live.iteration else layout.first
+            for node in self.nodes:
+                left = live.counts[node.i] if node.layout is layout else 0
+                if 0 < left < template[node.i]:
+                    found.append(f"{left} of {template[node.i]} inputs of {node.address}")
+        return found
+
+    # -- installing --------------------------------------------------------------------------------
+
+    def _layout(self, path: tuple[str, ...]) -> Layout:
+        if path not in self.layouts:
+            parallel = self.program.parallel_iterations.get(path, 1)
+            self.layouts[path] = Layout(path, parallel_iterations=parallel)
+        return self.layouts[path]
+
+    def _connect(self) -> None:
+        """Gives every node the targets of its outputs."""
+        for node, plan in zip(self.nodes, self.program.nodes, strict=True):
+            for port, source in enumerate(plan.inputs):
+                if isinstance(source, Edge):
+                    self.nodes[source.node].targets[source.output].append((node, port))
+            for i in plan.controls:
+                self.nodes[i].control_targets.append(node)
+            if plan.kind is Kind.ENTER:
+                node.to_layout = self._layout((*plan.frame, plan.attrs["frame"]))
+
+    def _number(self) -> None:
+        """Gives every node its place in the flat state of its frame."""
+        kinds = [plan.kind for plan in self.program.nodes]
+        for node, plan in zip(self.nodes, self.program.nodes, strict=True):
+            layout = node.layout
+            node.i = len(layout.first)
+            node.slot = len(layout.slots)
+            layout.fires += 1
+            if plan.kind is Kind.FEED:
+                node.n_in = 1
+                layout.first.append(1)
+                layout.later.append(1)
+                layout.slots.append(None)
+                continue
+            if plan.kind is Kind.EXIT:
+                layout.exits.append(node)
+            edges = [source for source in plan.inputs if isinstance(source, Edge)]
+            back = [e for e in edges if kinds[e.node] is Kind.NEXT_ITERATION]
+            if node.merge:
+                layout.first.extend((len(edges) - len(back), node.controls))
+                layout.later.extend((len(back), node.controls))
+                layout.slots.extend((None, None))
+                if not edges or len(edges) < len(plan.inputs):
+                    raise InternalError("a merge takes one edge or more, and no constants", where=plan.where)
+                continue
+            if back:
+                raise InternalError("a next_iteration leads to a merge", where=plan.where)
+            layout.first.append(len(edges) + node.controls)
+            layout.later.append(len(edges) + node.controls)
+            layout.slots.extend(s.value if isinstance(s, Constant) else None for s in plan.inputs)
+            if not edges and not node.controls:
+                layout.sources.append(node)
+
+    def _equip(self, node: NodeActor) -> Callable[..., Any] | None:
+        """Gives a node what it does with a firing; returns the function if that may be compiled in."""
+        plan = node.plan
+        match plan.kind:
+            case Kind.KERNEL | Kind.RANDOM:
+                return self._kernel(node)
+            case Kind.REQUEST:
+                node.run = self._request(node)
+            case Kind.SWITCH:
+                node.run = lambda live, args: node.emit(live, (DEAD, args[0]) if args[1] else (args[0], DEAD))
+            case Kind.FEED | Kind.LOOP_COND:
+                node.run = lambda live, args: node.emit(live, args[0])
+                return _pass
+            case _:
+                node.run = lambda live, args: node.emit(live, args[0])
+        return None
+
+    def _kernel(self, node: NodeActor) -> Callable[..., Any] | None:
+        plan = node.plan
+        device = self._around.devices.get(plan.device) or next(iter(self._around.devices.values()))
+        try:
+            kernel = registry.find(plan.op, device.library)
+        except PlacementError as error:
+            raise error.at(plan.where) from None
+        function = kernel.bind(plan.attrs)
+        if plan.kind is Kind.RANDOM:
+            node.run = lambda live, args: node.emit(live, function(*args, counter=_counter(live)))
+            return None
+        shapes = [
+            s.outputs[e.output].shape
+            for e in plan.inputs
+            if isinstance(e, Edge)
+            for s in [self.nodes[e.node].plan]
+        ]
+        static = all(shape is not None and None not in shape for shape in shapes)
+        if static and device.surely_inline(self._static_cost(kernel, plan)):
+            node.run = lambda live, args: node.emit(live, function(*args))
+            return function
+        node.run = _measured(node, device, function, Estimate(kernel, dict(plan.attrs)))
+        return None
+
+    def _static_cost(self, kernel: registry.Kernel, plan: PlanNode) -> float:
+        """Returns the cost of a kernel whose input shapes are all known."""
+        args = []
+        for source in plan.inputs:
+            if isinstance(source, Edge):
+                shape = self.nodes[source.node].plan.outputs[source.output].shape
+                args.append(Shaped(tuple(n or 0 for n in shape or ())))
+            else:
+                args.append(source.value)
+        return kernel.cost(*args, **plan.attrs)
+
+    def _request(self, node: NodeActor) -> Run:
+        plan = node.plan
+        assert plan.resource is not None
+        ref = self._around.find(plan.resource)
+        sender = self._around.sender
+        body: Body = body_of(plan, self._around.source, self._around.sequence)
+        may_wait = plan.op.startswith("queue_")
+
+        def run(live: Live, args: Sequence[Any]) -> None:
+            reply = Completion(node, live)
+            call = Call(reply, body(args))
+            if may_wait:
+                live.step.wait_in(ref, reply)
+            ref.put(call, sender)
+
+        return run
+
+
+def _measured(node: NodeActor, device: Device, function: Callable[..., Any], estimate: Estimate) -> Run:
+    """Returns how a kernel runs whose duration is not known: inline while short, else on a thread."""
+    now = device.now
+    limit = device.inline_limit_s
+
+    def run(live: Live, args: Sequence[Any]) -> None:
+        units = estimate.cost(args)
+        if units * estimate.rate <= limit or device.inline_only:
+            start = now()
+            value = function(*args)
+            estimate.learn(units, now() - start)
+            node.emit(live, value)
+            return
+
+        def done(result: Any, error: BaseException | None, seconds: float) -> None:
+            estimate.learn(units, seconds)
+            live.step.running.remove(node.address)
+            node.owner.dispatch.push(KernelDone(node, result, error), live)
+
+        live.step.running.append(node.address)
+        device.submit(lambda: function(*args), done)
+
+    return run
+
+
+class KernelDone:
+    """Device thread → node, through the ring: the result of a kernel, or its error."""
+
+    __slots__ = ("error", "node", "result")
+
+    def __init__(self, node: NodeActor, result: Any, error: BaseException | None) -> None:
+        self.node = node
+        self.result = result
+        self.error = error
+
+    def fire(self, live: Live) -> None:
+        """Goes on with the firing."""
+        if self.error is not None:
+            raise self.error
+        self.node.complete(live, self.result)
+
+    def fail(self, live: Live, error: BaseException) -> None:
+        """Aborts the step of the firing."""
+        self.node.fail(live, error)
+
+
+def _fetch(node: NodeActor, k: int) -> Callable[[Live], None]:
+    slot, plan = node.slot, node.plan
+
+    def fire(live: Live) -> None:
+        live.step.arrive(k, live.slots[slot], plan)
+
+    return fire
+
+
+def _pass(value: Any) -> Any:
+    return value
+
+
+def _counter(live: Live) -> tuple[int, int, int, int]:
+    """Returns four integers that differ for every tag of a session; the last is the kernel's own."""
+    tag = live.tag
+    frame = crc32(repr(tag.frame).encode()) if tag.frame else 0
+    return (tag.step, tag.iteration, frame, 0)

@@ -1,0 +1,160 @@
+"""The queue actor: one bounded FIFO queue of tuples, and the messages that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from actorflow import arrays
+from actorflow.actors.actor import Actor
+from actorflow.actors.fifo import Answer, Element, Fifo
+from actorflow.arrays import Array
+from actorflow.errors import ActorflowError, InternalError, SpecError
+from actorflow.messages import Call, CancelCall, Reply
+from actorflow.spec import Spec, show
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """Node → queue: one element; answered with True once it is in."""
+
+    components: tuple[Array, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EnqueueMany:
+    """Node → queue: one element for each row; answered with True once all are in."""
+
+    components: tuple[Array, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dequeue:
+    """Node → queue: one element; answered with its components."""
+
+
+@dataclass(frozen=True, slots=True)
+class DequeueMany:
+    """Node → queue: `count` elements, stacked; `up_to` accepts fewer once the queue is closed."""
+
+    count: int
+    up_to: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Node → queue: the number of elements inside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Node → queue: no more enqueues; with `cancel_pending` those waiting fail."""
+
+    cancel_pending: bool = False
+
+
+class QueueActor(Actor):
+    """Owns the elements of one queue and everyone who waits for it.
+
+    Receives: Enqueue, EnqueueMany, Dequeue, DequeueMany, Size, Close as bodies of calls; CancelCall
+        on the control lane.
+    Promise: exactly once and in order (`actors.fifo`); a waiting call holds no room in the mailbox.
+    Fails: a refused element changes nothing and is answered with its error; when the actor stops,
+        everyone who waits is answered by the system.
+    """
+
+    def __init__(self, name: str, components: Sequence[Spec], capacity: int | None) -> None:
+        self.fifo = Fifo(name, capacity)
+        self.components = tuple(components)
+        self._batches: set[Reply] = set()  # who is to get stacked elements
+
+    def receive(self, message: Any) -> Any:
+        """Obeys the rule and passes on its answers."""
+        if type(message) is CancelCall:
+            who: Any = message.reply
+            self._batches.discard(who)
+            self._answer(self.fifo.cancel(who))
+            return
+        if type(message) is not Call:
+            what = f"a queue takes calls, got {type(message).__name__}"
+            raise InternalError(what)
+        if message.reply.error is not None:
+            return
+        try:
+            self._answer(self._ask(message.body, message.reply))
+        except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
+            message.reply.failed(error)
+
+    def on_stop(self, reason: BaseException | None) -> None:
+        """Fails whoever waits: nobody will put in or take out any more."""
+        self._answer(self.fifo.close(None, cancel_pending=True))
+
+    def _ask(self, body: Any, who: Any) -> list[Answer]:
+        fifo = self.fifo
+        match body:
+            case Enqueue(components):
+                self._check(components, batched=False)
+                return fifo.enqueue(who, [components])
+            case EnqueueMany(components):
+                self._check(components, batched=True)
+                return fifo.enqueue(who, _rows(components))
+            case Dequeue():
+                return fifo.dequeue(who)
+            case DequeueMany(count, up_to):
+                self._batches.add(who)
+                return fifo.dequeue(who, count, up_to=up_to)
+            case Size():
+                who.done(arrays.integer(len(fifo.elements)))
+                return []
+            case Close(cancel_pending):
+                return fifo.close(who, cancel_pending=cancel_pending)
+        message = f"a queue takes no {type(body).__name__}"
+        raise InternalError(message)
+
+    def _check(self, components: Sequence[Array], *, batched: bool) -> None:
+        rows = components[0].shape[0] if batched else 0
+        for k, (value, spec) in enumerate(zip(components, self.components, strict=True)):
+            shape = value.shape[1:] if batched else value.shape
+            if not spec.fits(shape, value.dtype):
+                message = (
+                    f"component {k} of queue {self.fifo.name!r} must be {spec}, "
+                    f"got {show(shape)} {value.dtype.name}"
+                )
+                raise SpecError(message)
+            if batched and value.shape[0] != rows:
+                message = (
+                    f"components of one batch must have equal first sizes, got {rows} and {value.shape[0]}"
+                )
+                raise SpecError(message)
+
+    def _answer(self, answers: Sequence[Answer]) -> None:
+        for answer in answers:
+            who: Any = answer.who
+            batch = who in self._batches
+            self._batches.discard(who)
+            if who is None or who.error is not None:
+                continue
+            if answer.error is not None:
+                who.failed(answer.error)
+            elif batch:
+                who.done(self._value(self._stacked(answer.elements)))
+            elif answer.elements:
+                who.done(self._value(answer.elements[0]))
+            else:
+                who.done(arrays.truth(True))
+
+    def _stacked(self, elements: Sequence[Element]) -> Element:
+        if not elements:
+            shapes = [(0, *(n or 0 for n in spec.shape or ())) for spec in self.components]
+            return tuple(arrays.empty(s, c.dtype) for s, c in zip(shapes, self.components, strict=True))
+        return tuple(arrays.stack(component) for component in zip(*elements, strict=True))
+
+    @staticmethod
+    def _value(components: Element) -> Any:
+        """One component leaves as it is, several as a tuple: the outputs of the node."""
+        return components[0] if len(components) == 1 else components
+
+
+def _rows(components: Sequence[Array]) -> list[Element]:
+    return [tuple(c[i] for c in components) for i in range(components[0].shape[0])]

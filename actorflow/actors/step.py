@@ -1,0 +1,121 @@
+"""The step actor: one run of a program, from Start to its fetched values.
+
+Owns: the values that have arrived, the deadline, and the calls that wait elsewhere for this step.
+Receives: one token for each fetch.
+Promise: ends exactly once, with all values, with the first error, at the deadline, or by
+    cancellation; whatever comes later finds a tombstone and is dropped.
+"""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections.abc import Callable
+from typing import Any
+
+from actorflow.actors.live import Live, lives
+from actorflow.actors.ref import Ref
+from actorflow.errors import ActorflowError, DeadlinePassed, FetchError, StepAborted, Where
+from actorflow.messages import DEAD, CancelCall, Reply
+from actorflow.plan.program import PlanNode
+from actorflow.tag import StepId
+
+
+class Ended(ActorflowError):
+    """The tombstone of a step that ended well; nobody raises it."""
+
+
+_ENDED = Ended("the step has ended")
+
+
+class Step:
+    """One step.
+
+    Attributes:
+        left: Fetches that have not arrived.
+        calls: Calls that wait in a queue, with its address: an abort takes them back.
+        bucket: Where the wheel keeps the deadline.
+        since: When it started.
+        running: Nodes whose kernels are on a device's threads.
+        waits: Says what the step waits for, for reports.
+    """
+
+    __slots__ = (
+        "bucket",
+        "calls",
+        "deadline_s",
+        "future",
+        "id",
+        "left",
+        "live",
+        "running",
+        "since",
+        "values",
+        "waits",
+    )
+
+    def __init__(
+        self, step: StepId, fetches: int, future: Future[list[Any]], deadline_s: float | None, since: float
+    ) -> None:
+        self.id = step
+        self.left = fetches
+        self.values: list[Any] = [None] * fetches
+        self.future = future
+        self.deadline_s = deadline_s
+        self.since = since
+        self.bucket: Any = None
+        self.live: Live | None = None
+        self.calls: dict[Reply, Ref] | None = None
+        self.waits: Callable[[Step], list[str]] | None = None
+        self.running: list[str] = []
+
+    def __repr__(self) -> str:
+        state = "ended" if self.future.done() else f"{self.left} of {len(self.values)} fetches to come"
+        return f"<Step {self.id}, {state}>"
+
+    def arrive(self, k: int, value: Any, node: PlanNode) -> None:
+        """Takes the value of fetch `k`; the last one ends the step."""
+        if value is DEAD:
+            message = f"fetch {node.name!r} was not computed: its branch was not taken in this step"
+            self.abort(FetchError(message, where=Where(node=node.name, step=self.id)))
+            return
+        self.values[k] = value
+        self.left -= 1
+        if not self.left:
+            assert self.live is not None
+            self.live.error = _ENDED
+            if not self.future.done():
+                self.future.set_result(self.values)
+
+    def wait_in(self, ref: Ref, reply: Reply) -> None:
+        """Notes that a call of this step may wait for long at `ref`; the reply takes itself off."""
+        if self.calls is None:
+            self.calls = {}
+        self.calls[reply] = ref
+
+    def abort(self, error: BaseException) -> None:
+        """Ends the step with `error`: every tag of it becomes a tombstone, every call is taken back."""
+        if self.live is not None:  # else it still waits for admission
+            if self.live.error is not None:
+                return
+            for live in lives(self.live):
+                live.error = error
+        calls, self.calls = self.calls, None
+        for reply, ref in (calls or {}).items():
+            ref.signal(CancelCall(reply))
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def cancel(self) -> None:
+        """Ends the step because whoever ran it was cancelled."""
+        if not self.future.done():
+            self.future.cancel()
+        self.abort(StepAborted(f"step {self.id} was cancelled by its caller"))
+
+    def expire(self) -> None:
+        """Ends the step because its deadline passed, saying what it still waited for."""
+        waits = "; ".join(self.waits(self)[:4]) if self.waits is not None else ""
+        message = f"step {self.id} did not end within its deadline of {self.deadline_s:g} s"
+        if waits:
+            message = f"{message}; it waits for {waits}"
+        hint = "raise deadline_s, or look at session.dump() while it hangs"
+        self.abort(DeadlinePassed(message, where=Where(step=self.id), hint=hint))

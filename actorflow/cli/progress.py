@@ -1,0 +1,143 @@
+"""How a training run looks: a live bar on a terminal, plain lines elsewhere, a table at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Group
+from rich.live import Live as Screen
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from actorflow.cli.table import columns
+from actorflow.clock import SystemClock
+from actorflow.trainer import EpochDone, Progress, StepDone
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_QUIET_S = 10.0  # plain lines: say something at least this often
+
+
+class Display:
+    """Remembers where a run is, and shows it while its `with` block lasts."""
+
+    def __init__(self, console: Console, seed: int) -> None:
+        self._console = console
+        self._seed = seed
+        self._last: Progress | None = None
+        self._scores: Mapping[str, float] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        return
+
+    def show(self, event: StepDone | EpochDone) -> None:
+        """Takes the next event of the run."""
+        self._last = event
+        if isinstance(event, EpochDone):
+            self._scores = event.scores
+
+    def at(self) -> str:
+        """Says where the run is."""
+        if self._last is None:
+            return f"seed {self._seed}, before the first step"
+        return "  ".join([f"seed {self._seed}", *self._facts(self._last)])
+
+    def end(self, last: EpochDone) -> None:
+        """Says that the run is over; called after the block."""
+        scores = "  ".join(_numbers(last.scores))
+        self._console.print(f"seed {self._seed}  done: {last.step:,} steps in {last.train_s:.1f} s  {scores}")
+
+    def _facts(self, event: Progress) -> Iterator[str]:
+        yield f"epoch {event.epoch}"
+        yield f"step {event.step:,}" + ("" if event.total is None else f"/{event.total:,}")
+        yield f"loss {event.loss:.4f}"
+        yield from _numbers(event.metrics)
+        yield from _numbers(self._scores)
+        yield f"{event.steps_per_s:,.0f} steps/s"
+        yield f"{event.messages_per_s:,.0f} messages/s"
+
+
+class Log(Display):
+    """One line an epoch, and one every 10 s within a long one."""
+
+    def __init__(self, console: Console, seed: int) -> None:
+        super().__init__(console, seed)
+        self._now = SystemClock.now
+        self._spoke = self._now()
+
+    def show(self, event: StepDone | EpochDone) -> None:
+        """Takes the next event of the run; prints it when it is time to."""
+        super().show(event)
+        if isinstance(event, EpochDone) or self._now() - self._spoke >= _QUIET_S:
+            self._spoke = self._now()
+            self._console.print(self.at())
+
+
+class Live(Display):
+    """A bar and a line of figures that stay while the run lasts, and one line when it is over."""
+
+    def __init__(self, console: Console, seed: int) -> None:
+        super().__init__(console, seed)
+        self._bar = Bar(
+            TextColumn(f"seed {seed}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("eta"),
+            TimeRemainingColumn(),
+        )
+        self._task = self._bar.add_task("", total=None)
+        self._line = Text("starting", no_wrap=True, overflow="ellipsis")
+        self._live = Screen(
+            Group(self._bar, self._line), console=console, transient=True, refresh_per_second=5
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._live.stop()
+
+    def show(self, event: StepDone | EpochDone) -> None:
+        """Takes the next event of the run; the screen has it at its next refresh."""
+        super().show(event)
+        self._bar.update(self._task, completed=event.step, total=event.total)
+        text = "  ".join(self._facts(event))
+        # Four columns stay free: the terminal echoes ^C there, and must not begin a new line with it.
+        self._line.plain = text[: self._console.width - 4]
+
+
+def summary(console: Console, ended: Mapping[int, EpochDone]) -> None:
+    """Prints one row a seed that ran to its end and the worst of each score over them."""
+    if not ended:
+        return
+    scores = list(next(iter(ended.values())).scores)
+    rows = [["seed", *scores, "loss", "steps", "steps/s", "messages/s", "training s"]]
+    for seed, last in ended.items():
+        row = [
+            str(seed),
+            *(f"{last.scores[name]:.4f}" for name in scores),
+            f"{last.loss:.4f}",
+            f"{last.step:,}",
+        ]
+        row += [f"{last.steps_per_s:,.1f}", f"{last.messages_per_s:,.0f}", f"{last.train_s:.1f}"]
+        rows.append(row)
+    console.print()
+    for line in columns(rows, right=True):
+        console.print(line)
+    for name in scores:
+        values = [last.scores[name] for last in ended.values()]
+        console.print(
+            f"min {name} over {len(values)} seed{'s' if len(values) > 1 else ''}: {min(values):.4f}"
+        )
+    console.print(f"max training time: {max(last.train_s for last in ended.values()):.1f} s a seed")
+
+
+def _numbers(named: Mapping[str, float]) -> Iterator[str]:
+    return (f"{name} {value:.4f}" for name, value in named.items())

@@ -1,0 +1,70 @@
+"""`actorflow train FILE`: trains a program once a seed, shows how it goes, sums it up."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from actorflow import loop
+from actorflow.cli.arguments import natural, positive
+from actorflow.cli.program import ProgramFile
+from actorflow.cli.progress import Display, Live, Log, summary
+from actorflow.session import Session
+from actorflow.trainer import EpochDone, Program, train
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def add_to(commands: Commands) -> None:
+    """Adds the command and its arguments."""
+    about = "Trains a program file, once for each seed."
+    parser = commands.add_parser("train", help="train a program file", description=about)
+    add = parser.add_argument
+    add("file", type=Path, metavar="FILE", help="a Python file that defines build(seed)")
+    add("--seed", type=natural, default=0, metavar="N", help="the first seed (default 0)")
+    add("--seeds", type=positive, default=1, metavar="K", help="train K times, with seeds N, N+1, ...")
+    add("--epochs", type=positive, metavar="N", help="stop after N epochs, not the program's number")
+    add("--steps", type=positive, metavar="N", help="stop after N steps")
+    add("--no-progress", action="store_true", help="plain lines instead of a live bar")
+    parser.set_defaults(command=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Trains every seed in turn; returns 0, or 130 when Ctrl-C stopped it."""
+    file = ProgramFile(args.file)
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    ended: dict[int, EpochDone] = {}
+    plain = args.no_progress or not console.is_terminal
+    for seed in range(args.seed, args.seed + args.seeds):
+        display: Display = Log(console, seed) if plain else Live(console, seed)
+        try:
+            program = file.program(seed)
+            with display:
+                ended[seed] = loop.run(_train(program, display, args.epochs, args.steps))
+        except KeyboardInterrupt:
+            console.print(f"stopped by Ctrl-C at {display.at()}")
+            summary(console, ended)
+            return 130
+        display.end(ended[seed])
+    summary(console, ended)
+    return 0
+
+
+async def _train(program: Program, display: Display, epochs: int | None, steps: int | None) -> EpochDone:
+    """Trains in a session of its own and returns the last event."""
+    last: EpochDone | None = None
+    async with (
+        Session(program.graph) as session,
+        aclosing(train(program, session, epochs=epochs, steps=steps)) as events,
+    ):
+        async for event in events:
+            display.show(event)
+            if isinstance(event, EpochDone):
+                last = event
+    assert last is not None  # train ends with one
+    return last

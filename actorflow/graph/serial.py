@@ -1,0 +1,265 @@
+"""Graphs as plain data and back: what crosses the wire, what lies in a file.
+
+`to_data` gives dicts, lists, strings and numbers, and the constants beside them as arrays, so
+that a codec sends those without copying. Python objects that the graph holds travel by key: the
+receiver runs the same program and hands its own in. `from_data` believes nothing it is given:
+every node is checked against the table of ops before the graph is returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from actorflow.arrays import Array, as_array, frozen_copy
+from actorflow.errors import ActorflowError, GraphError, SpecError
+from actorflow.graph import opdef
+from actorflow.graph.graph import Graph, QueueDef, Resource, VariableDef
+from actorflow.graph.node import Attr, Node, NodeId, Port
+from actorflow.graph.opdef import Effect
+from actorflow.spec import Spec, spec
+
+FORMAT = 1
+_MAX_DEPTH = 16
+
+Data = dict[str, Any]
+
+# ------------------------------------------------------------------------------------ writing
+
+
+def to_data(graph: Graph) -> tuple[Data, list[Array]]:
+    """Returns the graph as plain data, and its constants.
+
+    A law: `from_data(*to_data(graph), graph.objects)` equals the graph. The data holds None,
+    bool, int, float, str, and lists and string-keyed dicts of them, nothing else.
+    """
+    data: Data = {
+        "format": FORMAT,
+        "seed": graph.seed,
+        "nodes": [_node_data(node) for node in graph.nodes],
+        "resources": [_resource_data(r) for r in graph.resources.values()],
+        "objects": list(graph.objects),
+    }
+    return data, list(graph.constants)
+
+
+def _node_data(node: Node) -> Data:
+    return {
+        "name": node.name,
+        "op": node.op,
+        "inputs": [list(port) for port in node.inputs],
+        "controls": list(node.controls),
+        "attrs": {key: _attr_data(value) for key, value in node.attrs.items()},
+        "outputs": [_spec_data(s) for s in node.outputs],
+        "device": node.device,
+        "colocate": node.colocate,
+        "defined_at": node.defined_at,
+    }
+
+
+def _attr_data(value: Attr) -> Any:
+    return [_attr_data(v) for v in value] if isinstance(value, tuple) else value
+
+
+def _spec_data(of: Spec) -> list[Any]:
+    return [None if of.shape is None else list(of.shape), of.dtype.name]
+
+
+def _resource_data(resource: Resource) -> Data:
+    shared = {"name": resource.name, "device": resource.device, "defined_at": resource.defined_at}
+    if isinstance(resource, VariableDef):
+        initial = None if resource.initial is None else list(resource.initial)
+        own = {"spec": _spec_data(resource.spec), "initial": initial, "trainable": resource.trainable}
+        return {"kind": "variable", **shared, **own}
+    components = [_spec_data(s) for s in resource.components]
+    return {"kind": "queue", **shared, "components": components, "capacity": resource.capacity}
+
+
+# ------------------------------------------------------------------------------------ reading
+
+
+def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | None = None) -> Graph:
+    """Returns the graph that `to_data` described.
+
+    Args:
+        data: The plain data; tuples may have become lists.
+        arrays: The constants; copied.
+        objects: The Python objects by the keys that the graph knows them by; others are ignored.
+
+    Raises:
+        GraphError: when the data is malformed: a missing or mistyped field, an unknown op, an
+            edge that ends nowhere or would close a cycle, a dtype or attribute that cannot be,
+            outputs that the op's spec rule does not give, an object that is not handed in.
+    """
+    top = _Record(data, "the graph")
+    if (version := top.field("format", int)) != FORMAT:
+        message = f"graphs are read in format {FORMAT}, got {version}"
+        raise GraphError(message, hint="write and read it with the same release of actorflow")
+    graph = Graph(seed=top.field("seed", int))
+    for array in arrays:
+        graph.add_constant(frozen_copy(as_array(array)))
+    for entry in top.listed("nodes"):
+        _read_node(graph, _Record(entry, f"node {len(graph.nodes)}"))
+    for entry in top.listed("resources"):
+        graph.add_resource(_read_resource(graph, _Record(entry, f"resource {len(graph.resources)}")))
+    for key in top.listed("objects"):
+        if not isinstance(key, str) or key not in (objects or {}):
+            message = f"the graph needs the object {key!r}, which was not handed in"
+            raise GraphError(message, hint="build or import the program that made the graph")
+        graph.objects[key] = (objects or {})[key]
+    for node in graph.nodes:
+        _check_references(graph, node)
+    return graph
+
+
+class _Record:
+    """A dict that is read field by field; each read names the record when the field is wrong."""
+
+    def __init__(self, data: Any, what: str) -> None:
+        if not isinstance(data, dict):
+            message = f"{what} must be a dict, got {type(data).__name__}"
+            raise GraphError(message)
+        self.data = data
+        self.what = what
+
+    def wrong(self, key: str, why: str) -> GraphError:
+        """The error to raise about field `key`."""
+        return GraphError(f"field {key!r} of {self.what} {why}")
+
+    def field(self, key: str, *kinds: type) -> Any:
+        """The field, which is of one of `kinds` exactly."""
+        value = self.data.get(key)
+        if type(value) not in kinds:
+            said = " or ".join("None" if kind is _NONE else kind.__name__ for kind in kinds)
+            raise self.wrong(key, f"must be {said}, got {value!r:.60}")
+        return value
+
+    def listed(self, key: str) -> Sequence[Any]:
+        """The field, which is a list; a tuple will do."""
+        found: Sequence[Any] = self.field(key, list, tuple)
+        return found
+
+
+_NONE = type(None)
+
+
+def _read_node(graph: Graph, record: _Record) -> None:
+    node_id = NodeId(len(graph.nodes))
+    attrs = record.field("attrs", dict)
+    node = Node(
+        id=node_id,
+        name=record.field("name", str),
+        op=record.field("op", str),
+        inputs=tuple(_read_port(graph, p, record, "inputs") for p in record.listed("inputs")),
+        controls=tuple(_read_id(graph, c, record, "controls") for c in record.listed("controls")),
+        attrs={_read_key(k, record): _read_attr(v, record) for k, v in attrs.items()},
+        outputs=tuple(_read_spec(s, record, "outputs") for s in record.listed("outputs")),
+        device=record.field("device", str),
+        colocate=record.field("colocate", str, _NONE),
+        defined_at=record.field("defined_at", str),
+    )
+    _check_outputs(graph, node)
+    graph.restore(node)
+
+
+def _check_outputs(graph: Graph, node: Node) -> None:
+    definition = opdef.lookup(node.op)
+    inputs = [graph.nodes[p.node].outputs[p.index] for p in node.inputs]
+    try:
+        outputs = tuple(definition.spec(inputs, node.attrs))
+    except ActorflowError as error:
+        raise GraphError(error.what, where=node.where) from error
+    except Exception as error:  # a rule may trip over attributes that its constructor never makes
+        message = f"op {node.op!r} cannot have the attributes {dict(node.attrs)!r:.200}"
+        raise GraphError(message, where=node.where) from error
+    if outputs != node.outputs:
+        said, given = ([str(s) for s in specs] for specs in (outputs, node.outputs))
+        message = f"{node.op!r} gives {said} here, got {given}"
+        raise GraphError(message, where=node.where)
+
+
+def _check_references(graph: Graph, node: Node) -> None:
+    """Checks what a node names outside the edges: constant, resources, object."""
+    effect = opdef.lookup(node.op).effect
+    if effect is Effect.CONSTANT:
+        index = node.attrs.get("constant")
+        if type(index) is not int or not 0 <= index < len(graph.constants):
+            message = f"there are {len(graph.constants)} constants, got the index {index!r}"
+            raise GraphError(message, where=node.where)
+        array = graph.constants[index]
+        if not node.outputs[0].fits(array.shape, array.dtype):
+            message = f"the constant must fit {node.outputs[0]}, got {Spec(array.shape, array.dtype)}"
+            raise GraphError(message, where=node.where)
+    if "object" in node.attrs and node.attrs["object"] not in graph.objects:
+        message = f"the graph has no object {node.attrs['object']!r}"
+        raise GraphError(message, where=node.where)
+    names = [node.attrs["resource"]] if "resource" in node.attrs else node.attrs.get("resources", ())
+    for name in names:
+        if name not in graph.resources:
+            message = f"the graph has no resource {name!r}"
+            raise GraphError(message, where=node.where)
+
+
+def _read_port(graph: Graph, value: Any, record: _Record, key: str) -> Port:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise record.wrong(key, f"must hold pairs (node, index), got {value!r:.60}")
+    node_id, index = _read_id(graph, value[0], record, key), value[1]
+    node = graph.nodes[node_id]
+    if type(index) is not int or not 0 <= index < len(node.outputs):
+        why = f"names output {index!r:.60} of {node.name!r}, which has {len(node.outputs)}"
+        raise record.wrong(key, why)
+    return Port(node_id, index)
+
+
+def _read_id(graph: Graph, value: Any, record: _Record, key: str) -> NodeId:
+    if type(value) is not int or not 0 <= value < len(graph.nodes):
+        why = f"must name nodes that come before it, else there is a cycle; got {value!r:.60}"
+        raise record.wrong(key, why)
+    return NodeId(value)
+
+
+def _read_key(value: Any, record: _Record) -> str:
+    if not isinstance(value, str):
+        raise record.wrong("attrs", f"must have strings as keys, got {value!r:.60}")
+    return value
+
+
+def _read_attr(value: Any, record: _Record, depth: int = 0) -> Attr:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if not isinstance(value, list | tuple) or depth == _MAX_DEPTH:
+        why = f"must hold plain values nested less than {_MAX_DEPTH} deep, got {value!r:.60}"
+        raise record.wrong("attrs", why)
+    return tuple(_read_attr(v, record, depth + 1) for v in value)
+
+
+def _read_spec(value: Any, record: _Record, key: str) -> Spec:
+    if not isinstance(value, list | tuple) or len(value) != 2 or not isinstance(value[1], str):
+        raise record.wrong(key, f"must hold pairs (shape, dtype), got {value!r:.60}")
+    shape, dtype = value
+    if shape is not None and not isinstance(shape, list | tuple):
+        raise record.wrong(key, f"must have lists as shapes, got {shape!r:.60}")
+    try:
+        return spec(dtype, shape)
+    except SpecError as error:
+        raise record.wrong(key, f"is no spec: {error.what}") from None
+
+
+def _read_resource(graph: Graph, record: _Record) -> Resource:
+    kind, name = record.field("kind", str), record.field("name", str)
+    device, defined_at = record.field("device", str), record.field("defined_at", str)
+    if kind == "variable":
+        initial = record.data.get("initial")
+        return VariableDef(
+            name=name,
+            spec=_read_spec(record.data.get("spec"), record, "spec"),
+            initial=None if initial is None else _read_port(graph, initial, record, "initial"),
+            trainable=record.field("trainable", bool),
+            device=device,
+            defined_at=defined_at,
+        )
+    if kind == "queue":
+        components = tuple(_read_spec(s, record, "components") for s in record.listed("components"))
+        capacity = record.field("capacity", int, _NONE)
+        return QueueDef(name, components, capacity, device, defined_at)
+    raise record.wrong("kind", f"must be variable or queue, got {kind!r:.60}")

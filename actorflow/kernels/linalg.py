@@ -1,0 +1,32 @@
+"""Kernels of `ops.linalg`: matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from actorflow.arrays import Array
+from actorflow.kernels.registry import kernel
+
+
+def _flops(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> float:
+    lead = max(a.size // max(a.shape[-1] * a.shape[-2], 1), b.size // max(b.shape[-1] * b.shape[-2], 1))
+    m, k = a.shape[-1 if transpose_a else -2], a.shape[-2 if transpose_a else -1]
+    n = b.shape[-2 if transpose_b else -1]
+    return float(2 * lead * m * k * n)
+
+
+@kernel("matmul", cost=_flops)
+def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
+    """The matrix product over the last two axes; leading axes broadcast.
+
+    Shapes:  a (..., m, k), b (..., k, n) -> (..., m, n), before the swaps that the flags ask for
+    Dtypes:  numbers, kept; bfloat16 is computed in float32 and rounded once
+    Cost:    2·m·k·n flops for each leading index; swapped inputs are views, BLAS reads them as
+             they are
+    """
+    left: Any = np.swapaxes(a, -1, -2) if transpose_a else a
+    right: Any = np.swapaxes(b, -1, -2) if transpose_b else b
+    product = np.matmul(left, right)
+    return product if product.dtype == a.dtype else product.astype(a.dtype)

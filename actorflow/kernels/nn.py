@@ -1,0 +1,119 @@
+"""Softmax and its losses, and dropout: what networks need beside products and elementwise ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from actorflow.arrays import Array
+from actorflow.errors import KernelError
+from actorflow.kernels import random
+from actorflow.kernels.precision import in_float32
+from actorflow.kernels.registry import kernel
+
+# Softmax and its losses. Shifting by the maximum keeps exp in range and changes nothing else.
+
+
+def _softmax_cost(x: Array, *others: Array, **_: Any) -> float:
+    """An exponential costs about as much as ten elements moved."""
+    return 14.0 * float(x.size)
+
+
+def _shifted(x: Array, axis: int) -> Array:
+    return np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True))
+
+
+@kernel("softmax", cost=_softmax_cost)
+@in_float32
+def softmax(x: Array, *, axis: int) -> Array:
+    """`exp(x) / sum(exp(x))` along `axis`, without overflow.
+
+    Shapes:  that of x, which has at least one element along `axis`.
+    Dtypes:  floating.
+    Cost:    five passes; allocates the result and sums along the axis.
+    """
+    out = _shifted(x, axis)
+    np.exp(out, out=out)
+    np.divide(out, np.add.reduce(out, axis=axis, keepdims=True), out=out)
+    return out
+
+
+@kernel("log_softmax", cost=_softmax_cost)
+@in_float32
+def log_softmax(x: Array, *, axis: int) -> Array:
+    """`x - log(sum(exp(x)))` along `axis`, without overflow or cancellation.
+
+    Shapes:  that of x, which has at least one element along `axis`.
+    Dtypes:  floating.
+    Cost:    five passes; allocates the result, the exponentials and sums along the axis.
+    """
+    out = _shifted(x, axis)
+    total = np.add.reduce(np.exp(out), axis=axis, keepdims=True)
+    np.subtract(out, np.log(total), out=out)
+    return out
+
+
+def _rows(logits: Array, labels: Array) -> tuple[Array, tuple[Array, Array]]:
+    """Returns the logits as a matrix and the index of each label in it; refuses labels out of range."""
+    classes = logits.shape[-1]
+    flat = labels.reshape(-1)
+    wrong = (flat < 0) | (flat >= classes)
+    if wrong.any():
+        message = f"labels must lie in [0, {classes}), the number of classes, got {flat[wrong][0]}"
+        raise KernelError(message)
+    return logits.reshape(-1, classes), (np.arange(flat.size), flat)
+
+
+@kernel("softmax_cross_entropy", cost=_softmax_cost)
+@in_float32
+def softmax_cross_entropy(logits: Array, labels: Array) -> Array:
+    """`log(sum(exp(logits))) - logits[label]` for every example.
+
+    Shapes:  logits (..., classes), labels (...) -> (...).
+    Dtypes:  logits floating, labels integer; the result has that of logits.
+    Cost:    four passes over the logits.
+    Raises:  KernelError for a label outside [0, classes).
+    """
+    matrix, at_label = _rows(logits, labels)
+    shifted = _shifted(matrix, 1)
+    picked = shifted[at_label]
+    np.exp(shifted, out=shifted)
+    return np.subtract(np.log(np.add.reduce(shifted, axis=1)), picked).reshape(labels.shape)
+
+
+@kernel("softmax_cross_entropy_grad", cost=_softmax_cost)
+@in_float32
+def softmax_cross_entropy_grad(logits: Array, labels: Array, dy: Array) -> Array:
+    """`(softmax(logits) - onehot(labels)) * dy`: the gradient of the loss for the logits.
+
+    Shapes:  logits (..., classes), labels (...), dy (...) -> that of logits.
+    Dtypes:  logits and dy floating and the same, labels integer.
+    Cost:    six passes over the logits.
+    Raises:  KernelError for a label outside [0, classes).
+    """
+    matrix, at_label = _rows(logits, labels)
+    out = softmax(matrix, axis=1)
+    out[at_label] -= 1
+    np.multiply(out, dy.reshape(-1, 1), out=out)
+    return out.reshape(logits.shape)
+
+
+def _dropout_cost(x: Array, **_: Any) -> float:
+    return 12.0 * float(x.size)
+
+
+@kernel("dropout", cost=_dropout_cost)
+def dropout(x: Array, *, rate: float, seed: int, counter: random.Counter) -> tuple[Array, Array]:
+    """Drops each element with probability `rate` and scales the others by `1 / (1 - rate)`.
+
+    Element i is kept when the i-th float32 number of `kernels.random` (rule 2) is not below `rate`.
+
+    Shapes:  that of x, twice: the values, and the factors that they were multiplied by.
+    Dtypes:  floating.
+    Cost:    one draw and three passes.
+    """
+    drawn = random.uniform(x.size, np.dtype(np.float32), seed, counter).reshape(x.shape)
+    factors = np.empty_like(x)
+    np.multiply(np.greater_equal(drawn, np.float32(rate)), x.dtype.type(1.0 / (1.0 - rate)), out=factors)
+    return np.multiply(x, factors), factors

@@ -1,0 +1,49 @@
+"""Kernels of `ops.passing`, which hand their input on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from actorflow.arrays import Array, as_dtype
+from actorflow.errors import NumericError
+from actorflow.kernels.registry import kernel
+
+
+def _free(*arrays: Array, **attrs: Any) -> float:
+    return 1.0
+
+
+@kernel("identity", cost=_free)
+@kernel("stop_gradient", cost=_free)
+def identity(x: Array) -> Array:
+    """`x` itself, not a copy."""
+    return x
+
+
+@kernel("custom_gradient", cost=_free)
+def custom_gradient(*arrays: Array, object: str, outputs: int) -> tuple[Array, ...] | Array:
+    """The first `outputs` arrays themselves; the others are there for the gradient alone."""
+    return arrays[:outputs] if outputs > 1 else arrays[0]
+
+
+@kernel("check_numerics")
+def check_numerics(x: Array, *, message: str) -> Array:
+    """`x` itself; one pass over it.
+
+    Raises:
+        NumericError: when an element is NaN or infinite, with their numbers.
+    """
+    if np.isfinite(x).all():
+        return x
+    nan, inf = int(np.isnan(x).sum()), int(np.isinf(x).sum())
+    prefix = f"{message}: " if message else ""
+    what = f"{prefix}values must be finite, got {nan} NaN and {inf} infinite of {np.size(x)}"
+    raise NumericError(what)
+
+
+@kernel("cast")
+def cast(x: Array, *, dtype: str) -> Array:
+    """`x` in `dtype`, without a copy where it has it; floats round towards zero to integers."""
+    return x.astype(as_dtype(dtype), copy=False)

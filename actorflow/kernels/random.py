@@ -1,0 +1,124 @@
+"""Random numbers as a pure function of (seed, counter): Philox4x64-10, without hidden state.
+
+A random kernel is handed `seed`, an attribute of its node, and `counter`, four integers
+(c0, c1, c2, c3) that differ for every firing. The mapping is fixed, so that replays repeat and
+another library can draw the same numbers:
+
+1. Key: (seed, c3). Counter at the start: (0, c0, c1, c2), the lowest word first. All are taken
+   modulo 2**64. Distinct (seed, counter) therefore draw from disjoint blocks. numpy's Philox adds
+   one to the low word before each block, so the first block of four words is that of low word 1.
+2. Uniform numbers in [0, 1). float64: each 64-bit word `w` gives `(w >> 11) * 2**-53`. float32:
+   each word gives two numbers, its low half first, `(h >> 8) * 2**-24`.
+3. `random_uniform` gives `low + (high - low) * u`, kept below `high`.
+4. `random_normal` of n elements draws 2m uniform numbers, m = ceil(n / 2), and applies Box-Muller:
+   `r = sqrt(-2 log(1 - u[:m]))`, `a = 2 pi u[m:]`; the elements are `r cos(a)`, then `r sin(a)`.
+   Equal bits on one machine; across libraries equal up to the last digits of log, sin and cos.
+   (float32, one million: 5 ms against 19 ms for numpy's ziggurat, whose rejections also make the
+   position of a word in the stream unknown.)
+5. float16 and bfloat16 are drawn as float32 and rounded; rounding may give `high` itself.
+
+Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+
+from actorflow.arrays import Array, DType, as_dtype
+from actorflow.kernels.registry import kernel
+
+Counter = tuple[int, int, int, int]
+
+_WORD = (1 << 64) - 1
+
+
+class _PerThread(threading.local):
+    """A generator of this thread, set anew for every draw; making one costs 17 µs, setting 3 µs."""
+
+    def __init__(self) -> None:
+        self.philox = np.random.Philox(key=0)
+        self.generator = np.random.Generator(self.philox)
+        self.state: Any = self.philox.state  # a copy: its words are ours to write
+        self.state["buffer_pos"] = 4  # the buffer of four words is used up
+        self.state["has_uint32"] = 0
+
+
+_thread = _PerThread()
+
+
+def generator(seed: int, counter: Counter) -> np.random.Generator:
+    """Returns this thread's generator, standing where `seed` and `counter` say.
+
+    Use it up before the next call in the same thread: that one moves the same generator.
+    """
+    c0, c1, c2, c3 = counter
+    state = _thread.state
+    state["state"]["key"][:] = (seed & _WORD, c3 & _WORD)
+    state["state"]["counter"][:] = (0, c0 & _WORD, c1 & _WORD, c2 & _WORD)
+    _thread.philox.state = state
+    return _thread.generator
+
+
+def uniform(n: int, dtype: DType, seed: int, counter: Counter) -> Array:
+    """Returns `n` numbers in [0, 1), float64 when `dtype` is, float32 otherwise; rule 2."""
+    return generator(seed, counter).random(n, dtype=np.float64 if dtype == np.float64 else np.float32)
+
+
+def _draw_cost(*, shape: tuple[int, ...], **_: Any) -> float:
+    """A draw costs about as much as twenty elements moved."""
+    return 20.0 * math.prod(shape)
+
+
+@kernel("random_uniform", cost=_draw_cost)
+def random_uniform(
+    *, shape: tuple[int, ...], low: float, high: float, dtype: str, seed: int, counter: Counter
+) -> Array:
+    """Independent numbers, uniform in [low, high).
+
+    Shapes:  `shape`.
+    Dtypes:  floating, `dtype`.
+    Cost:    one draw an element.
+    """
+    wanted = as_dtype(dtype)
+    out = uniform(math.prod(shape), wanted, seed, counter)
+    if (low, high) != (0.0, 1.0):
+        np.multiply(out, high - low, out=out)
+        np.add(out, low, out=out)
+        if high > low:  # rounding must not give `high` itself
+            bounds = out.dtype.type(high), out.dtype.type(low)
+            np.minimum(out, np.nextafter(*bounds), out=out)
+    return out.reshape(shape).astype(wanted, copy=False)
+
+
+@kernel("random_normal", cost=_draw_cost)
+def random_normal(
+    *, shape: tuple[int, ...], mean: float, stddev: float, dtype: str, seed: int, counter: Counter
+) -> Array:
+    """Independent numbers, normal with the given mean and standard deviation.
+
+    Shapes:  `shape`.
+    Dtypes:  floating, `dtype`. float32 reaches 5.77 standard deviations, float64 8.57.
+    Cost:    one draw, half a log and half a sine or cosine an element.
+    """
+    wanted = as_dtype(dtype)
+    n = math.prod(shape)
+    half = (n + 1) // 2
+    drawn = uniform(2 * half, wanted, seed, counter)
+    radius, angle = drawn[:half], drawn[half:]
+    np.subtract(1, radius, out=radius)  # (0, 1]: the logarithm stays finite
+    np.log(radius, out=radius)
+    np.multiply(radius, -2, out=radius)
+    np.sqrt(radius, out=radius)
+    np.multiply(angle, 2 * math.pi, out=angle)
+    out = np.empty_like(drawn)
+    np.multiply(radius, np.cos(angle), out=out[:half])
+    np.multiply(radius, np.sin(angle), out=out[half:])
+    if stddev != 1.0:
+        np.multiply(out, stddev, out=out)
+    if mean != 0.0:
+        np.add(out, mean, out=out)
+    return out[:n].reshape(shape).astype(wanted, copy=False)

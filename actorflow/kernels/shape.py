@@ -1,0 +1,45 @@
+"""Kernels of `ops.shape`: views under another shape; a copy only where no view can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from actorflow.arrays import Array
+from actorflow.kernels.registry import kernel
+
+
+def view_cost(*arrays: Array, **attrs: Any) -> float:
+    """What making a view costs, whatever its size."""
+    return 1.0
+
+
+@kernel("reshape", cost=view_cost)
+def reshape(x: Array, *, shape: tuple[int, ...]) -> Array:
+    """The elements of `x` in row-major order under `shape`, in which one size may be -1."""
+    return x.reshape(shape)
+
+
+@kernel("reshape_like", cost=view_cost)
+def reshape_like(x: Array, like: Array) -> Array:
+    """The elements of `x` under the shape of `like`."""
+    return x.reshape(like.shape)
+
+
+@kernel("transpose", cost=view_cost)
+def transpose(x: Array, *, perm: tuple[int, ...] | None) -> Array:
+    """The axes of `x` in the order `perm`, reversed when it is None."""
+    return x.transpose(perm)
+
+
+@kernel("expand_dims", cost=view_cost)
+def expand_dims(x: Array, *, axis: int | tuple[int, ...]) -> Array:
+    """`x` with axes of size 1 at `axis` of the result."""
+    return np.expand_dims(x, axis)
+
+
+@kernel("squeeze", cost=view_cost)
+def squeeze(x: Array, *, axis: int | tuple[int, ...] | None) -> Array:
+    """`x` without the axes `axis`, which have size 1; without all such when it is None."""
+    return np.squeeze(x, axis)

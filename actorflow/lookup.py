@@ -1,0 +1,103 @@
+"""What the user's fetches and feeds mean in a graph, and whether a fed value fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actorflow import arrays
+from actorflow.errors import FeedError, FetchError
+from actorflow.graph.builder import Tensor
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import Node, Port
+from actorflow.spec import Spec, show
+
+
+def fetch_port(graph: Graph, fetch: Any) -> Port:
+    """Returns the port that a fetch means: a tensor, a variable (its read), or a name.
+
+    Raises:
+        FetchError: when it is none of these, belongs to another graph, or does not exist.
+    """
+    if isinstance(fetch, Tensor):
+        if fetch.graph is graph:
+            return fetch.port
+        message = f"fetch {fetch.name!r} belongs to another graph than this session's"
+        raise FetchError(message, where=fetch.node.where, hint="open a session on its graph")
+    if isinstance(fetch, str):
+        node, index = _named(graph, fetch)
+        if node is None:
+            message = f"fetch {fetch!r} names no tensor of the graph"
+            raise FetchError(message, hint=_near(graph, fetch))
+        if index is None:
+            message = f"node {node.name!r} has {len(node.outputs)} outputs, got fetch {fetch!r}"
+            raise FetchError(message, where=node.where)
+        return Port(node.id, index)
+    if hasattr(fetch, "as_tensor"):
+        if fetch.graph is not graph:
+            message = f"fetch {fetch.name!r} belongs to another graph than this session's"
+            raise FetchError(message, hint="open a session on its graph")
+        with graph:
+            return fetch_port(graph, fetch.as_tensor())
+    message = f"a fetch is a tensor, a variable, a name, or a structure of them, got {type(fetch).__name__}"
+    raise FetchError(message)
+
+
+def feed_port(graph: Graph, key: Any) -> Port:
+    """Returns the port that the key of a feed means: a tensor, or the name of one.
+
+    Raises:
+        FeedError: when it is neither, belongs to another graph, or does not exist.
+    """
+    if isinstance(key, Tensor):
+        if key.graph is graph:
+            return key.port
+        message = f"feed {key.name!r} belongs to another graph than this session's"
+        raise FeedError(message, where=key.node.where, hint="open a session on its graph")
+    if not isinstance(key, str):
+        message = f"the key of a feed is a tensor or its name, got {type(key).__name__}"
+        raise FeedError(message)
+    node, index = _named(graph, key)
+    if node is None or index is None:
+        names = [n.name for n in graph.nodes if n.op == "placeholder"]
+        hint = (
+            f"the placeholders are {', '.join(map(repr, names))}" if names else "the graph has no placeholder"
+        )
+        message = f"feed {key!r} names no tensor of the graph"
+        raise FeedError(message, hint=hint)
+    return Port(node.id, index)
+
+
+def fitting(name: str, spec: Spec, value: Any) -> arrays.Array:
+    """Returns a fed value as an array of that spec; arrays are never converted or copied.
+
+    Raises:
+        FeedError: when shape or dtype do not fit, or a Python value would lose something.
+    """
+    if hasattr(value, "dtype"):
+        array = arrays.as_array(value)
+    else:
+        try:
+            array = arrays.converted(value, spec.dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            message = f"feed {name!r} must fit {spec}, got {type(value).__name__}: {error}"
+            raise FeedError(message) from None
+    if spec.fits(array.shape, array.dtype):
+        return array
+    message = f"feed {name!r} must fit {spec}, got {show(array.shape)} {array.dtype.name}"
+    convert = f"convert it with .astype({spec.dtype.name!r})" if array.dtype != spec.dtype else "reshape it"
+    raise FeedError(message, hint=f"{convert}, or declare the placeholder with that spec")
+
+
+def _named(graph: Graph, name: str) -> tuple[Node | None, int | None]:
+    """Returns the node and output that `node` or `node:output` names; None for what does not exist."""
+    plain, _, output = name.rpartition(":") if ":" in name else (name, "", "0")
+    node = graph.find(plain)
+    if node is None or not output.isdecimal() or int(output) >= len(node.outputs):
+        return node, None
+    return node, int(output)
+
+
+def _near(graph: Graph, name: str) -> str | None:
+    last = name.split(":")[0].split("/")[-1][:3]
+    near = [n.name for n in graph.nodes if n.name.split("/")[-1].startswith(last)]
+    return f"near it are {', '.join(near[:8])}" if near else None

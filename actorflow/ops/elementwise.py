@@ -1,0 +1,258 @@
+"""Arithmetic and functions of numbers, one element at a time; inputs broadcast as in numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from actorflow.graph.autodiff import Use
+from actorflow.graph.builder import Tensor, build_one
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.ops.broadcast import unbroadcast
+from actorflow.ops.logic import equal, greater, greater_equal, less_equal, where
+from actorflow.ops.rules import Takes, alike, binary, unary
+from actorflow.ops.source import ones_like, zeros_like
+
+Grads = Sequence[Tensor | None]
+
+
+def _unbroadcast(use: Use, to_a: Tensor, to_b: Tensor) -> Grads:
+    a, b = use.inputs
+    return (unbroadcast(to_a, a, b), unbroadcast(to_b, b, a))
+
+
+# ------------------------------------------------------------------------------- two inputs
+
+
+def _add_gradient(use: Use, grad: Tensor) -> Grads:
+    return _unbroadcast(use, grad, grad)
+
+
+@op("add", spec=binary("add", Takes.NUMBER), gradient=_add_gradient)
+def add(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The sum a + b, elementwise.
+
+    Shapes:   a and b broadcast
+    Dtypes:   numbers, the same; Python numbers take that of the other input
+    Gradient: g to both, summed over what was broadcast.
+    Raises:   SpecError when shapes do not broadcast or dtypes differ.
+
+    >>> with af.Graph():
+    ...     af.placeholder("float32", (None, 3), name="x") + 1
+    <Tensor add:0 (None, 3) float32>
+    """
+    return build_one("add", [a, b], name=name)
+
+
+def _subtract_gradient(use: Use, grad: Tensor) -> Grads:
+    return _unbroadcast(use, grad, negative(grad))
+
+
+@op("subtract", spec=binary("subtract", Takes.NUMBER), gradient=_subtract_gradient)
+def subtract(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The difference a - b; gradients g and -g. Else like `add`."""
+    return build_one("subtract", [a, b], name=name)
+
+
+def _multiply_gradient(use: Use, grad: Tensor) -> Grads:
+    a, b = use.inputs
+    return _unbroadcast(use, multiply(grad, b), multiply(grad, a))
+
+
+@op("multiply", spec=binary("multiply", Takes.NUMBER), gradient=_multiply_gradient)
+def multiply(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The product a·b, elementwise; gradients g·b and g·a. Else like `add`."""
+    return build_one("multiply", [a, b], name=name)
+
+
+def _divide_gradient(use: Use, grad: Tensor) -> Grads:
+    b, (quotient,) = use.inputs[1], use.outputs
+    to_a = divide(grad, b)
+    return _unbroadcast(use, to_a, negative(multiply(to_a, quotient)))
+
+
+@op("divide", spec=binary("divide", Takes.INEXACT), gradient=_divide_gradient)
+def divide(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The quotient a/b of floating or complex numbers; gradients g/b and -g·(a/b)/b.
+
+    Integers are refused, since their quotient has another dtype: cast them. Else like `add`.
+    """
+    return build_one("divide", [a, b], name=name)
+
+
+def _pow_gradient(use: Use, grad: Tensor) -> Grads:
+    (a, b), (power,) = use.inputs, use.outputs
+    to_a = to_b = None
+    if use.needs[0]:
+        # ORDER: b = 0 is handled apart, for 0 ** (0 - 1) is infinite and 0·inf is NaN.
+        slope = multiply(b, pow(a, where(equal(b, 0), ones_like(b), subtract(b, 1))))
+        to_a = unbroadcast(multiply(grad, slope), a, b)
+    if use.needs[1]:
+        positive = greater(a, 0)
+        safe = log(where(positive, a, ones_like(a)))
+        to_b = unbroadcast(multiply(grad, multiply(power, safe)), b, a)
+    return (to_a, to_b)
+
+
+@op("pow", spec=binary("pow", Takes.REAL), gradient=_pow_gradient)
+def pow(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The power a^b, elementwise.
+
+    Shapes:   a and b broadcast
+    Dtypes:   integers or floats, the same; an integer to a negative power fails in the step
+    Gradient: g·b·a^(b-1), and g·a^b·log a, which counts as 0 where a ≤ 0.
+    Raises:   SpecError when shapes do not broadcast or dtypes differ.
+    """
+    return build_one("pow", [a, b], name=name)
+
+
+def _maximum_gradient(use: Use, grad: Tensor) -> Grads:
+    a, b = use.inputs
+    return _chosen(use, greater_equal(a, b), grad)
+
+
+def _minimum_gradient(use: Use, grad: Tensor) -> Grads:
+    a, b = use.inputs
+    return _chosen(use, less_equal(a, b), grad)
+
+
+def _chosen(use: Use, first: Tensor, grad: Tensor) -> Grads:
+    zeros = zeros_like(grad)
+    return _unbroadcast(use, where(first, grad, zeros), where(first, zeros, grad))
+
+
+@op("maximum", spec=binary("maximum", Takes.REAL), gradient=_maximum_gradient)
+def maximum(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The larger of a and b; its gradient goes there, to a on ties. Else like `add`."""
+    return build_one("maximum", [a, b], name=name)
+
+
+@op("minimum", spec=binary("minimum", Takes.REAL), gradient=_minimum_gradient)
+def minimum(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The smaller of a and b; its gradient goes there, to a on ties. Else like `add`."""
+    return build_one("minimum", [a, b], name=name)
+
+
+# -------------------------------------------------------------------------------- one input
+
+
+def _negative_gradient(use: Use, grad: Tensor) -> Grads:
+    return (negative(grad),)
+
+
+@op("negative", spec=unary("negative", Takes.NUMBER), gradient=_negative_gradient)
+def negative(x: Any, *, name: str | None = None) -> Tensor:
+    """The number -x, elementwise, of any number dtype; gradient -g."""
+    return build_one("negative", [x], name=name)
+
+
+def _abs_gradient(use: Use, grad: Tensor) -> Grads:
+    return (multiply(grad, sign(use.inputs[0])),)
+
+
+@op("abs", spec=unary("abs", Takes.REAL), gradient=_abs_gradient)
+def abs(x: Any, *, name: str | None = None) -> Tensor:
+    """The size |x| of real numbers, elementwise; gradient g·sign x."""
+    return build_one("abs", [x], name=name)
+
+
+def _exp_gradient(use: Use, grad: Tensor) -> Grads:
+    return (multiply(grad, use.outputs[0]),)
+
+
+@op("exp", spec=unary("exp", Takes.INEXACT), gradient=_exp_gradient)
+def exp(x: Any, *, name: str | None = None) -> Tensor:
+    """The exponential e^x of floats, elementwise; gradient g·e^x."""
+    return build_one("exp", [x], name=name)
+
+
+def _log_gradient(use: Use, grad: Tensor) -> Grads:
+    return (divide(grad, use.inputs[0]),)
+
+
+@op("log", spec=unary("log", Takes.INEXACT), gradient=_log_gradient)
+def log(x: Any, *, name: str | None = None) -> Tensor:
+    """The natural logarithm of floats, -inf of 0 and NaN of negative numbers; gradient g/x."""
+    return build_one("log", [x], name=name)
+
+
+def _sqrt_gradient(use: Use, grad: Tensor) -> Grads:
+    return (divide(multiply(grad, 0.5), use.outputs[0]),)
+
+
+@op("sqrt", spec=unary("sqrt", Takes.INEXACT), gradient=_sqrt_gradient)
+def sqrt(x: Any, *, name: str | None = None) -> Tensor:
+    """The square root of floats, NaN of negative numbers; gradient g/(2√x), infinite at 0."""
+    return build_one("sqrt", [x], name=name)
+
+
+def _square_gradient(use: Use, grad: Tensor) -> Grads:
+    return (multiply(grad, multiply(use.inputs[0], 2)),)
+
+
+@op("square", spec=unary("square", Takes.NUMBER), gradient=_square_gradient)
+def square(x: Any, *, name: str | None = None) -> Tensor:
+    """The square x·x, elementwise, of any number dtype; gradient 2·g·x."""
+    return build_one("square", [x], name=name)
+
+
+@op("sign", spec=unary("sign", Takes.REAL), gradient=NOT_DIFFERENTIABLE)
+def sign(x: Any, *, name: str | None = None) -> Tensor:
+    """-1, 0 or 1 by the sign of real numbers; no gradient flows, it is 0 almost everywhere."""
+    return build_one("sign", [x], name=name)
+
+
+@op("floor", spec=unary("floor", Takes.FLOATING))
+def floor(x: Any, *, name: str | None = None) -> Tensor:
+    """The largest whole number that is not above x, in the dtype of x.
+
+    Gradient: none, and asking for one is an error: rounding in a loss is most often a mistake.
+              Use `stop_gradient`, or `custom_gradient` for a straight-through estimate.
+    """
+    return build_one("floor", [x], name=name)
+
+
+def _tanh_gradient(use: Use, grad: Tensor) -> Grads:
+    return (multiply(grad, subtract(1, square(use.outputs[0]))),)
+
+
+@op("tanh", spec=unary("tanh", Takes.INEXACT), gradient=_tanh_gradient)
+def tanh(x: Any, *, name: str | None = None) -> Tensor:
+    """The hyperbolic tangent of floats, elementwise; gradient g·(1 - tanh² x)."""
+    return build_one("tanh", [x], name=name)
+
+
+def _sigmoid_gradient(use: Use, grad: Tensor) -> Grads:
+    (y,) = use.outputs
+    return (multiply(grad, multiply(y, subtract(1, y))),)
+
+
+@op("sigmoid", spec=unary("sigmoid", Takes.FLOATING), gradient=_sigmoid_gradient)
+def sigmoid(x: Any, *, name: str | None = None) -> Tensor:
+    """The logistic function 1/(1 + e^-x) of floats, exact for large |x|; gradient g·y·(1 - y)."""
+    return build_one("sigmoid", [x], name=name)
+
+
+def _relu_gradient(use: Use, grad: Tensor) -> Grads:
+    return (relu_grad(grad, use.outputs[0]),)
+
+
+@op("relu", spec=unary("relu", Takes.REAL), gradient=_relu_gradient)
+def relu(x: Any, *, name: str | None = None) -> Tensor:
+    """The larger of x and 0, elementwise; gradient g where x > 0, else 0."""
+    return build_one("relu", [x], name=name)
+
+
+def _relu_grad_gradient(use: Use, grad: Tensor) -> Grads:
+    return (relu_grad(grad, use.inputs[1]), None)
+
+
+@op("relu_grad", spec=alike("relu_grad", Takes.REAL), gradient=_relu_grad_gradient)
+def relu_grad(grad: Any, y: Any, *, name: str | None = None) -> Tensor:
+    """`grad` where y > 0, else 0: the gradient of `relu`, whose output is `y`.
+
+    Shapes:   grad and y the same, kept
+    Dtypes:   real, the same
+    Gradient: to grad the same again; none to y.
+    """
+    return build_one("relu_grad", [grad, y], name=name)

@@ -1,0 +1,183 @@
+"""Softmax and its losses, and dropout: what networks need beside products and elementwise ops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from actorflow.errors import SpecError, Where
+from actorflow.graph.autodiff import Use
+from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
+from actorflow.graph.node import Attr
+from actorflow.graph.opdef import Effect, op
+from actorflow.ops.broadcast import sum
+from actorflow.ops.elementwise import exp, subtract
+from actorflow.ops.random import node_seed
+from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.ops.shape import expand_dims
+from actorflow.ops.source import ones_like
+from actorflow.spec import Shape, Spec, axis_of, merge, show
+
+
+def _softmax_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    (x,) = inputs
+    check_dtypes("softmax", Takes.FLOATING, x)
+    if x.shape is not None and x.shape[axis_of(attrs["axis"], len(x.shape))] == 0:
+        message = f"softmax needs an element along axis {attrs['axis']}, got {show(x.shape)}"
+        raise SpecError(message)
+    return (x,)
+
+
+def _softmax_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
+    (y,) = use.outputs
+    return (_through_softmax(y, dy, use.attrs["axis"]),)
+
+
+def _through_softmax(y: Tensor, dy: Tensor, axis: int) -> Tensor:
+    """The gradient for x of `sum(dy * y)`, y = softmax(x)."""
+    along: Tensor = y * dy
+    return subtract(along, y * sum(along, axis, keepdims=True))
+
+
+@op("softmax", spec=_softmax_spec, gradient=_softmax_gradient)
+def softmax(x: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
+    """`exp(x) / sum(exp(x))` along `axis`; does not overflow.
+
+    Shapes:   any, kept
+    Dtypes:   floating
+    Gradient: `y * (dy - sum(y * dy, axis))`
+    Raises:   SpecError when there is no such axis or it has no element.
+
+    >>> with af.Graph():
+    ...     af.softmax([[1.0, 2.0, 3.0]])
+    <Tensor softmax:0 (1, 3) float32>
+    """
+    return build_one("softmax", [x], {"axis": axis}, name=name)
+
+
+def _log_softmax_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
+    (y,) = use.outputs
+    return (dy - exp(y) * sum(dy, use.attrs["axis"], keepdims=True),)
+
+
+@op("log_softmax", spec=_softmax_spec, gradient=_log_softmax_gradient)
+def log_softmax(x: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
+    """`log(softmax(x))` along `axis`, exact where softmax itself would round to 0.
+
+    Shapes:   any, kept
+    Dtypes:   floating
+    Gradient: `dy - softmax(x) * sum(dy, axis)`
+    Raises:   SpecError when there is no such axis or it has no element.
+    """
+    return build_one("log_softmax", [x], {"axis": axis}, name=name)
+
+
+def _classes(logits: Spec, labels: Spec) -> Shape:
+    """Returns the shape of the examples; raises SpecError when logits and labels do not fit."""
+    check_dtypes("softmax_cross_entropy", Takes.FLOATING, logits)
+    if not Takes.INTEGER.accepts(labels.dtype):
+        message = f"labels must be integers, the number of the class, got {labels}"
+        raise SpecError(message, hint="for probabilities use -af.sum(labels * af.log_softmax(logits), -1)")
+    if logits.shape is None:
+        return labels.shape
+    if not logits.shape or logits.shape[-1] == 0:
+        message = f"logits need a last axis with an element for every class, got {logits}"
+        raise SpecError(message)
+    try:
+        return merge(logits.shape[:-1], labels.shape)
+    except SpecError:
+        message = f"there must be one label for each row of logits, got logits {logits} and labels {labels}"
+        raise SpecError(message, hint="labels are class numbers, not one-hot rows") from None
+
+
+def _cross_entropy_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    logits, labels = inputs
+    return (Spec(_classes(logits, labels), logits.dtype),)
+
+
+def _cross_entropy_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
+    logits, labels = use.inputs
+    return softmax_cross_entropy_grad(logits, labels, dy), None
+
+
+@op("softmax_cross_entropy", spec=_cross_entropy_spec, gradient=_cross_entropy_gradient)
+def softmax_cross_entropy(logits: Any, labels: Any, *, name: str | None = None) -> Tensor:
+    """The loss of each example: `log(sum(exp(logits))) - logits[label]`; does not overflow.
+
+    Shapes:   logits (..., classes), labels (...) -> (...)
+    Dtypes:   logits floating, labels integer -> that of logits
+    Gradient: `(softmax(logits) - onehot(labels)) * dy`; none to the labels.
+    Raises:   SpecError when they do not fit; KernelError in the step for a label outside
+              [0, classes).
+
+    >>> with af.Graph():
+    ...     logits = af.placeholder("float32", (None, 10), name="logits")
+    ...     af.softmax_cross_entropy(logits, af.placeholder("int32", (None,), name="labels"))
+    <Tensor softmax_cross_entropy:0 (None,) float32>
+    """
+    return build_one("softmax_cross_entropy", [logits, labels], name=name)
+
+
+def _cross_entropy_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    logits, labels, dy = inputs
+    check_dtypes("softmax_cross_entropy_grad", Takes.FLOATING, logits, dy)
+    merge(_classes(logits, labels), dy.shape)
+    return (logits,)
+
+
+def _cross_entropy_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    logits, labels, dy = use.inputs
+    to_logits = _through_softmax(softmax(logits), grad, -1) * expand_dims(dy, -1)
+    to_dy = sum(grad * softmax_cross_entropy_grad(logits, labels, ones_like(dy)), -1)
+    return to_logits, None, to_dy
+
+
+@op("softmax_cross_entropy_grad", spec=_cross_entropy_grad_spec, gradient=_cross_entropy_grad_gradient)
+def softmax_cross_entropy_grad(logits: Any, labels: Any, dy: Any, *, name: str | None = None) -> Tensor:
+    """`(softmax(logits) - onehot(labels)) * dy`: the gradient of the loss for the logits.
+
+    Shapes:   logits (..., classes), labels (...), dy (...) -> that of logits
+    Dtypes:   logits and dy floating and the same, labels integer
+    Gradient: through softmax to the logits, `sum(g * (softmax - onehot))` to dy.
+    Raises:   as softmax_cross_entropy does.
+    """
+    return build_one("softmax_cross_entropy_grad", [logits, labels, dy], name=name)
+
+
+def _dropout_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    (x,) = inputs
+    check_dtypes("dropout", Takes.FLOATING, x)
+    return x, x
+
+
+def _dropout_gradient(use: Use, dy: Tensor | None, to_factors: Tensor | None) -> Sequence[Tensor | None]:
+    _, factors = use.outputs
+    return (None if dy is None else dy * factors,)
+
+
+@op("dropout", spec=_dropout_spec, gradient=_dropout_gradient, effect=Effect.RANDOM)
+def dropout(
+    x: Any, rate: float, *, training: bool = True, seed: int | None = None, name: str | None = None
+) -> Tensor:
+    """Sets each element to 0 with probability `rate` and scales the others by `1 / (1 - rate)`.
+
+    The node has a second output, the factor of each element, through which the gradient flows.
+    Without `training`, and for rate 0, the result is `x` itself.
+
+    Shapes:   any, kept
+    Dtypes:   floating
+    Gradient: `dy * factors`
+    Raises:   SpecError unless 0 <= rate < 1.
+
+    >>> with af.Graph(seed=1):
+    ...     af.dropout(af.placeholder("float32", (None, 64), name="x"), 0.5)
+    <Tensor dropout:0 (None, 64) float32>
+    """
+    if not 0 <= rate < 1:
+        message = f"a dropout rate lies in [0, 1), got {rate!r}"
+        hint = "it is the part that is dropped, not the part that is kept"
+        raise SpecError(message, where=Where(defined_at=source_line()), hint=hint)
+    values = as_tensor(x)
+    if not training or rate == 0:
+        return values
+    return build("dropout", [values], {"rate": float(rate), "seed": node_seed(seed)}, name=name)[0]

@@ -1,0 +1,79 @@
+"""Ops that hand their input on: as it is, cut off from gradients, checked, or in another dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from actorflow.arrays import as_dtype, is_differentiable
+from actorflow.errors import SpecError
+from actorflow.graph.autodiff import Use
+from actorflow.graph.builder import Tensor, as_tensor, build_one
+from actorflow.graph.node import Attr
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.ops.rules import Takes, unary
+from actorflow.spec import Spec, spec
+
+
+def _pass_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    return (grad,)
+
+
+@op("identity", spec=unary("identity"), gradient=_pass_gradient)
+def identity(x: Any, *, name: str | None = None) -> Tensor:
+    """The same value under another name; its gradient passes unchanged."""
+    return build_one("identity", [x], name=name)
+
+
+@op("stop_gradient", spec=unary("stop_gradient"), gradient=NOT_DIFFERENTIABLE)
+def stop_gradient(x: Any, *, name: str | None = None) -> Tensor:
+    """The same value, through which no gradient flows: to `gradients` it is a constant."""
+    return build_one("stop_gradient", [x], name=name)
+
+
+@op("check_numerics", spec=unary("check_numerics", Takes.INEXACT), gradient=_pass_gradient)
+def check_numerics(x: Any, message: str = "", *, name: str | None = None) -> Tensor:
+    """The same value, checked in every step.
+
+    Shapes:   any, kept
+    Dtypes:   floating or complex
+    Gradient: passes unchanged and unchecked.
+    Raises:   SpecError for other dtypes; in the step NumericError, beginning with `message`, when
+              an element is NaN or infinite.
+    """
+    return build_one("check_numerics", [x], {"message": message}, name=name)
+
+
+def _cast_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    (x,) = inputs
+    to = spec(attrs["dtype"], x.shape)
+    if x.dtype.kind == "c" and to.dtype.kind != "c":
+        message = f"cast cannot drop the imaginary part, got {x} to {to.dtype.name}"
+        raise SpecError(message)
+    return (to,)
+
+
+def _cast_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    dtype = use.inputs[0].dtype
+    return (cast(grad, dtype) if is_differentiable(dtype) else None,)
+
+
+@op("cast", spec=_cast_spec, gradient=_cast_gradient)
+def cast(x: Any, dtype: Any, *, name: str | None = None) -> Tensor:
+    """The same numbers in another dtype; `x` itself when it has that dtype.
+
+    Shapes:   any, kept
+    Dtypes:   any to any, but complex only to complex; floats round towards zero to integers
+    Gradient: cast back; none between integers and floats.
+    Raises:   SpecError for an unknown dtype.
+
+    >>> with af.Graph():
+    ...     af.cast([0, 1], "float32")
+    <Tensor cast:0 (2,) float32>
+    """
+    x = as_tensor(x)
+    try:
+        wanted = as_dtype(dtype)
+    except TypeError as error:
+        raise SpecError(str(error)) from None
+    return x if x.dtype == wanted else build_one("cast", [x], {"dtype": wanted.name}, name=name)

@@ -1,0 +1,118 @@
+"""Random tensors: the same graph seed, op seed and firing give the same numbers; see `kernels.random`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from actorflow.arrays import is_floating
+from actorflow.errors import SpecError
+from actorflow.graph.builder import Tensor, build_one
+from actorflow.graph.graph import current
+from actorflow.graph.node import Attr
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
+from actorflow.spec import Spec, show, spec
+
+_WORD = (1 << 64) - 1
+
+
+def node_seed(seed: int | None) -> int:
+    """Returns the seed of the node that is built next: 63 bits, mixed from two numbers.
+
+    They are the graph's seed and the op's own; without one, the position of the node in the
+    graph, so that ops without a seed draw independently and rebuilding the graph repeats them.
+    """
+    graph = current()
+    own, kind = (len(graph), 0) if seed is None else (seed, 1)
+    mixed = 0
+    for word in (graph.seed, kind, own):
+        mixed = _scramble((mixed + word) & _WORD)
+    return mixed >> 1
+
+
+def _scramble(word: int) -> int:
+    """One round of SplitMix64; source: Steele, Lea, Flood, OOPSLA 2014."""
+    word = (word + 0x9E3779B97F4A7C15) & _WORD
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & _WORD
+    return word ^ (word >> 31)
+
+
+def _drawn_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    drawn = spec(attrs["dtype"], attrs["shape"])
+    if not is_floating(drawn.dtype):
+        message = f"random numbers are floating, got dtype {drawn.dtype.name}"
+        raise SpecError(message)
+    if not drawn.is_static:
+        message = f"random numbers need a known shape, got {show(drawn.shape)}"
+        raise SpecError(message)
+    return (drawn,)
+
+
+def _attrs(shape: Iterable[int], dtype: Any, seed: int | None) -> dict[str, Attr]:
+    wanted = spec(dtype, shape)
+    return {"shape": wanted.shape, "dtype": wanted.dtype.name, "seed": node_seed(seed)}
+
+
+def _normal_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    if not attrs["stddev"] >= 0:
+        message = f"a standard deviation cannot be negative, got {attrs['stddev']}"
+        raise SpecError(message)
+    return _drawn_spec(inputs, attrs)
+
+
+@op("random_normal", spec=_normal_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+def random_normal(
+    shape: Iterable[int],
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    dtype: Any = "float32",
+    seed: int | None = None,
+    *,
+    name: str | None = None,
+) -> Tensor:
+    """Independent normal numbers, other ones in every step and iteration.
+
+    Shapes:   `shape`, all sizes known
+    Dtypes:   floating
+    Gradient: none; for one with respect to mean or deviation, scale the result yourself.
+    Raises:   SpecError for another dtype, an unknown size or a negative deviation.
+
+    >>> with af.Graph(seed=1):
+    ...     af.random_normal((2, 3))
+    <Tensor random_normal:0 (2, 3) float32>
+    """
+    attrs = {"mean": float(mean), "stddev": float(stddev), **_attrs(shape, dtype, seed)}
+    return build_one("random_normal", [], attrs, name=name)
+
+
+def _uniform_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    if not attrs["low"] <= attrs["high"]:
+        message = f"a range begins at its low end, got low {attrs['low']} and high {attrs['high']}"
+        raise SpecError(message)
+    return _drawn_spec(inputs, attrs)
+
+
+@op("random_uniform", spec=_uniform_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+def random_uniform(
+    shape: Iterable[int],
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: Any = "float32",
+    seed: int | None = None,
+    *,
+    name: str | None = None,
+) -> Tensor:
+    """Independent numbers, uniform in [low, high), other ones in every step and iteration.
+
+    Shapes:   `shape`, all sizes known
+    Dtypes:   floating; in float16 and bfloat16 rounding may give `high` itself
+    Gradient: none
+    Raises:   SpecError for another dtype, an unknown size, or `low` above `high`.
+
+    >>> with af.Graph(seed=1):
+    ...     af.random_uniform((2, 3), -1.0, 1.0)
+    <Tensor random_uniform:0 (2, 3) float32>
+    """
+    attrs = {"low": float(low), "high": float(high), **_attrs(shape, dtype, seed)}
+    return build_one("random_uniform", [], attrs, name=name)

@@ -1,0 +1,72 @@
+"""Where values come from: placeholders, constants, and the likes of another tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from actorflow.arrays import as_array, as_dtype
+from actorflow.errors import SpecError
+from actorflow.graph.builder import Tensor, as_tensor, build, build_one
+from actorflow.graph.node import Attr
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
+from actorflow.ops.rules import unary
+from actorflow.spec import Dim, Spec, spec
+
+
+def _spec_from_attrs(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    return (spec(attrs["dtype"], attrs["shape"]),)
+
+
+@op("placeholder", spec=_spec_from_attrs, gradient=NOT_DIFFERENTIABLE, effect=Effect.FEED)
+def placeholder(dtype: Any, shape: Iterable[Dim] | None = (), name: str | None = None) -> Tensor:
+    """A value that is fed with each step.
+
+    Shapes:   `shape`; None in it for sizes that differ from feed to feed, None for any rank
+    Dtypes:   any
+    Gradient: none flows further; a placeholder may be an `x` of `gradients`.
+    Raises:   SpecError for a dtype or shape that no tensor has; GraphError when `name` is taken:
+              the name is what feeds and errors call it.
+
+    >>> with af.Graph():
+    ...     af.placeholder("float32", (None, 784), name="x")
+    <Tensor x:0 (None, 784) float32>
+    """
+    wanted = spec(dtype, shape)
+    attrs = {"dtype": wanted.dtype.name, "shape": wanted.shape}
+    (tensor,) = build("placeholder", (), attrs, name=name, exact_name=name is not None)
+    return tensor
+
+
+@op("constant", spec=_spec_from_attrs, gradient=NOT_DIFFERENTIABLE, effect=Effect.CONSTANT)
+def constant(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
+    """A value that is part of the graph; copied, so later changes of `value` do not show.
+
+    Shapes:   that of `value`
+    Dtypes:   `dtype`, else that of `value`; Python floats are float32, integers int32
+    Gradient: none flows further; a constant may be an `x` of `gradients`.
+    Raises:   SpecError when no tensor can hold it.
+
+    >>> with af.Graph():
+    ...     af.constant([1.0, 2.0])
+    <Tensor constant:0 (2,) float32>
+    """
+    if dtype is not None:
+        try:
+            value = as_array(value, as_dtype(dtype))
+        except (TypeError, ValueError, OverflowError) as error:
+            message = f"no tensor of dtype {dtype} can hold {value!r:.60}: {error}"
+            raise SpecError(message) from None
+    return as_tensor(value, name=name or "constant")
+
+
+@op("zeros_like", spec=unary("zeros_like"), gradient=NOT_DIFFERENTIABLE)
+def zeros_like(x: Any, *, name: str | None = None) -> Tensor:
+    """Zeros with the shape and dtype of `x`; no gradient flows to it."""
+    return build_one("zeros_like", [x], name=name)
+
+
+@op("ones_like", spec=unary("ones_like"), gradient=NOT_DIFFERENTIABLE)
+def ones_like(x: Any, *, name: str | None = None) -> Tensor:
+    """Ones with the shape and dtype of `x`; no gradient flows to it."""
+    return build_one("ones_like", [x], name=name)

@@ -1,0 +1,374 @@
+"""Variables: reads, versions, assigns, and the update that trains many of them at once.
+
+Nodes name the variable in `attrs["resource"]`; no edge carries a handle. These ops have no
+kernels: the actor that owns the variable answers them. Within one step, reads and writes of one
+variable happen in the order in which the program built them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, Self
+
+from actorflow.arrays import DType, as_dtype, is_floating
+from actorflow.errors import GraphError, SpecError, Where
+from actorflow.graph.autodiff import Use
+from actorflow.graph.builder import Tensor, as_tensor, build_one, name_scope, source_line
+from actorflow.graph.graph import Graph, VariableDef, current
+from actorflow.graph.node import Attr, NodeId, Port
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
+from actorflow.ops.resource import check_fits, resource_name, typed
+from actorflow.spec import Dim, Shape, Spec, check_shape, merge, spec
+
+
+class Builder(Protocol):
+    """What makes a first value out of ops, for example an initialiser of `af.init`."""
+
+    def build(self) -> Tensor:
+        """Builds the value in the current graph."""
+        ...
+
+
+Initial = Builder | Callable[[], Tensor] | Tensor | Any
+"""A builder, a function that builds a tensor, a tensor, an array or a number."""
+
+
+class Variable:
+    """A tensor that keeps its value between steps. Used like a tensor, it is read.
+
+    Creating one adds a `VariableDef` to the graph and builds the first value under the name scope
+    `<name>/initial`; the value is computed when a session initialises its variables.
+
+    Shapes:   that of `initial`, or `shape`, which may leave open sizes that assigns may change
+    Dtypes:   any; `dtype`, or that of `initial`
+    Raises:   SpecError when initial, shape and dtype do not fit, or nothing says what they are;
+              GraphError when an explicit `name` is taken. A name that is left out is `variable`,
+              `variable_1`, …
+
+    >>> with af.Graph():
+    ...     w = af.Variable(af.init.he((64, 10)), name="w")
+    ...     print(w, w.read())
+    <Variable w (64, 10) float32> <Tensor w/read:0 (64, 10) float32>
+    """
+
+    __array_ufunc__ = None  # so that ndarray + Variable asks Variable
+
+    def __init__(
+        self,
+        initial: Initial = None,
+        *,
+        name: str | None = None,
+        dtype: Any = None,
+        shape: Iterable[Dim] | None = None,
+        trainable: bool = True,
+    ) -> None:
+        graph = current()
+        line = source_line()
+        where = Where(defined_at=line)
+        wanted = resource_name(graph, name, "variable", where)
+        found = _spec_and_initial(graph, wanted.removeprefix(graph.scope.name), initial, dtype, shape, where)
+        self.definition = VariableDef(wanted, *found, trainable, graph.scope.device, line)
+        self.graph = graph
+        self._seen = NodeId(0)
+        self._reads: dict[frozenset[NodeId], Tensor] = {}  # since the last write, by control inputs
+        graph.add_resource(self.definition)
+
+    @classmethod
+    def existing(cls, graph: Graph, name: str) -> Self:
+        """Returns the variable of that full name in `graph`; raises GraphError when there is none."""
+        definition = graph.resources.get(name)
+        if not isinstance(definition, VariableDef):
+            known = ", ".join(n for n, r in graph.resources.items() if isinstance(r, VariableDef))
+            message = f"the graph has no variable {name!r}"
+            raise GraphError(message, hint=f"it has {known}" if known else None)
+        variable = cls.__new__(cls)
+        variable.definition = definition
+        variable.graph = graph
+        variable._seen = NodeId(0)
+        variable._reads = {}
+        return variable
+
+    @property
+    def name(self) -> str:
+        """The name of the resource, name scopes included."""
+        return self.definition.name
+
+    @property
+    def spec(self) -> Spec:
+        """What every value of the variable fits."""
+        return self.definition.spec
+
+    @property
+    def shape(self) -> Shape:
+        """The shape, None for sizes that assigns may change."""
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype."""
+        return self.spec.dtype
+
+    def __repr__(self) -> str:
+        return f"<Variable {self.name} {self.spec}>"
+
+    def read(self) -> Tensor:
+        """A snapshot of the value after all writes built so far, and before those built later."""
+        return self._use("read_variable", "read")
+
+    def as_tensor(self) -> Tensor:
+        """A read after the last write built so far, with the control inputs of the open scope.
+
+        One that is there is used again; but never one that waits for more, or for less.
+        """
+        graph = self._check_graph()
+        for node in graph.nodes[self._seen :]:
+            if _writes(node.op, node.attrs, self.name):
+                self._reads.clear()
+            elif node.op == "read_variable" and node.attrs["resource"] == self.name:
+                self._reads[frozenset(node.controls)] = Tensor(graph, Port(node.id))
+        self._seen = NodeId(len(graph.nodes))
+        found = self._reads.get(frozenset(graph.scope.controls))
+        return self.read() if found is None else found
+
+    def reads(self) -> list[Tensor]:
+        """Every read in the graph, in the order of the program."""
+        return [
+            Tensor(self.graph, Port(node.id))
+            for node in self.graph.nodes
+            if node.op == "read_variable" and node.attrs["resource"] == self.name
+        ]
+
+    def version(self) -> Tensor:
+        """How many writes the variable has seen, an int64 scalar."""
+        return self._use("variable_version", "version")
+
+    def is_initialised(self) -> Tensor:
+        """Whether the variable has a value, a bool scalar."""
+        return self._use("is_initialised", "is_initialised")
+
+    def assign(self, value: Any) -> Tensor:
+        """Replaces the value; gives a snapshot of the new one."""
+        return self._write("assign", value)
+
+    def assign_add(self, delta: Any) -> Tensor:
+        """Adds `delta`, which has the variable's shape; gives a snapshot of the new value."""
+        return self._write("assign_add", delta)
+
+    def assign_sub(self, delta: Any) -> Tensor:
+        """Subtracts `delta`, which has the variable's shape; gives a snapshot of the new value."""
+        return self._write("assign_sub", delta)
+
+    def _use(self, op_name: str, verb: str) -> Tensor:
+        return build_one(op_name, [], self._attrs(), name=f"{self._local}/{verb}")
+
+    def _write(self, op_name: str, value: Any) -> Tensor:
+        attrs = self._attrs()
+        return build_one(op_name, [typed(value, self.dtype)], attrs, name=f"{self._local}/{op_name}")
+
+    def _attrs(self) -> dict[str, Attr]:
+        self._check_graph()
+        return {"resource": self.name, "shape": self.shape, "dtype": self.dtype.name}
+
+    @property
+    def _local(self) -> str:
+        """The name as the open name scope sees it: its nodes are named after it."""
+        return self.name.removeprefix(self.graph.scope.name)
+
+    def _check_graph(self) -> Graph:
+        if self.graph is not current():
+            message = f"{self!r} belongs to another graph"
+            hint = "build both inside one `with Graph()`"
+            raise GraphError(message, where=Where(defined_at=self.definition.defined_at), hint=hint)
+        return self.graph
+
+    def __bool__(self) -> bool:
+        return bool(self.as_tensor())
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.as_tensor())
+
+    # fmt: off
+    def __add__(self, other: Any) -> Any: return self.as_tensor() + other
+    def __radd__(self, other: Any) -> Any: return other + self.as_tensor()
+    def __sub__(self, other: Any) -> Any: return self.as_tensor() - other
+    def __rsub__(self, other: Any) -> Any: return other - self.as_tensor()
+    def __mul__(self, other: Any) -> Any: return self.as_tensor() * other
+    def __rmul__(self, other: Any) -> Any: return other * self.as_tensor()
+    def __truediv__(self, other: Any) -> Any: return self.as_tensor() / other
+    def __rtruediv__(self, other: Any) -> Any: return other / self.as_tensor()
+    def __pow__(self, other: Any) -> Any: return self.as_tensor() ** other
+    def __rpow__(self, other: Any) -> Any: return other ** self.as_tensor()
+    def __matmul__(self, other: Any) -> Any: return self.as_tensor() @ other
+    def __rmatmul__(self, other: Any) -> Any: return other @ self.as_tensor()
+    def __neg__(self) -> Any: return -self.as_tensor()
+    def __abs__(self) -> Any: return abs(self.as_tensor())
+    def __lt__(self, other: Any) -> Any: return self.as_tensor() < other
+    def __le__(self, other: Any) -> Any: return self.as_tensor() <= other
+    def __gt__(self, other: Any) -> Any: return self.as_tensor() > other
+    def __ge__(self, other: Any) -> Any: return self.as_tensor() >= other
+    def __getitem__(self, index: Any) -> Any: return self.as_tensor()[index]
+    # fmt: on
+
+
+def trainable_variables(graph: Graph | None = None) -> list[Variable]:
+    """Returns the trainable floating variables of `graph`, or of the current one, in order."""
+    graph = current() if graph is None else graph
+    return [
+        Variable.existing(graph, name)
+        for name, resource in graph.resources.items()
+        if isinstance(resource, VariableDef) and resource.trainable and is_floating(resource.spec.dtype)
+    ]
+
+
+def _writes(op_name: str, attrs: Mapping[str, Attr], resource: str) -> bool:
+    """Tells whether a node changes the variable `resource`."""
+    if op_name == "apply_gradients":
+        return resource in attrs["resources"]
+    return op_name in _WRITES and attrs["resource"] == resource
+
+
+_WRITES = frozenset({"assign", "assign_add", "assign_sub"})
+
+
+def _spec_and_initial(
+    graph: Graph, local: str, initial: Initial, dtype: Any, shape: Iterable[Dim] | None, where: Where
+) -> tuple[Spec, Port | None]:
+    """Returns what a variable holds and where its first value comes from."""
+    try:
+        wanted = None if dtype is None else as_dtype(dtype)
+        sizes = check_shape(shape)
+    except TypeError as error:
+        raise SpecError(str(error), where=where) from None
+    except SpecError as error:
+        raise error.at(where) from None
+    if initial is None:
+        if wanted is None or shape is None:
+            message = "a variable without an initial value needs dtype and shape"
+            raise SpecError(message, where=where)
+        return Spec(sizes, wanted), None
+    value = _build_initial(graph, local, initial, wanted)
+    if wanted is not None and value.dtype != wanted:
+        message = f"variable {local!r} of dtype {wanted.name} cannot begin as {value.spec}"
+        raise SpecError(message, where=where, hint="convert it with af.cast")
+    if sizes is not None:
+        try:
+            merge(sizes, value.shape)
+        except SpecError:
+            message = f"variable {local!r} of shape {sizes} cannot begin as {value.spec}"
+            raise SpecError(message, where=where) from None
+    return Spec(value.shape if sizes is None else sizes, value.dtype), value.port
+
+
+def _build_initial(graph: Graph, local: str, initial: Initial, dtype: DType | None) -> Tensor:
+    """Builds the first value outside control dependencies: it is computed in a step of its own."""
+    with graph.scoped(replace(graph.scope, controls=(), colocate=None)), name_scope(f"{local}/initial"):
+        if hasattr(initial, "build"):
+            initial = initial.build()
+        elif callable(initial):
+            initial = initial()
+        return as_tensor(initial) if dtype is None else typed(initial, dtype, convert=True)
+
+
+def _own_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    """The spec that the variable's values fit."""
+    return (spec(attrs["dtype"], attrs["shape"]),)
+
+
+def _written_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    (own,) = _own_spec(inputs, attrs)
+    check_fits(inputs[0], own, f"a value of variable {attrs['resource']!r}")
+    return (own,)
+
+
+def _scalar(dtype: str) -> Callable[[Sequence[Spec], Mapping[str, Attr]], Sequence[Spec]]:
+    found = (spec(dtype),)
+    return lambda inputs, attrs: found
+
+
+def _leaf(use: Use, *grads: Tensor | None) -> Sequence[Tensor | None]:
+    """A read has no inputs: gradients end there, and `Variable.reads` finds them."""
+    return ()
+
+
+@op("read_variable", spec=_own_spec, gradient=_leaf, effect=Effect.READ)
+def read_variable(variable: Variable) -> Tensor:
+    """`Variable.read`: an immutable snapshot; UninitialisedError in the step when there is no value."""
+    return variable.read()
+
+
+@op("variable_version", spec=_scalar("int64"), gradient=NOT_DIFFERENTIABLE, effect=Effect.READ)
+def variable_version(variable: Variable) -> Tensor:
+    """`Variable.version`: how many writes the variable has seen."""
+    return variable.version()
+
+
+@op("is_initialised", spec=_scalar("bool"), gradient=NOT_DIFFERENTIABLE, effect=Effect.READ)
+def is_initialised(variable: Variable) -> Tensor:
+    """`Variable.is_initialised`: whether the variable has a value."""
+    return variable.is_initialised()
+
+
+# No gradient rules: the value after a write depends on the value before it, which is no input, so
+# a rule for the input alone would give half a gradient. Differentiate what was assigned instead.
+
+
+@op("assign", spec=_written_spec, effect=Effect.WRITE)
+def assign(variable: Variable, value: Any) -> Tensor:
+    """`Variable.assign`: replaces the value.
+
+    Shapes:   value that of the variable -> the same, the new value
+    Dtypes:   that of the variable
+    Raises:   SpecError when the value can never fit; in the step when that was unknown.
+    """
+    return variable.assign(value)
+
+
+@op("assign_add", spec=_written_spec, effect=Effect.WRITE)
+def assign_add(variable: Variable, delta: Any) -> Tensor:
+    """`Variable.assign_add`: adds `delta`; specs as in `assign`."""
+    return variable.assign_add(delta)
+
+
+@op("assign_sub", spec=_written_spec, effect=Effect.WRITE)
+def assign_sub(variable: Variable, delta: Any) -> Tensor:
+    """`Variable.assign_sub`: subtracts `delta`; specs as in `assign`."""
+    return variable.assign_sub(delta)
+
+
+@op("apply_gradients", spec=_scalar("int64"), gradient=NOT_DIFFERENTIABLE, effect=Effect.COMMIT)
+def apply_gradients(
+    grads: Sequence[Any], variables: Sequence[Variable], optimizer: str, *, name: str | None = None
+) -> Tensor:
+    """Updates all variables at once: every delta is applied, or none.
+
+    Args:
+        grads: One gradient for each variable, of its spec.
+        variables: The variables to update, each once, floating, of the current graph.
+        optimizer: Key of an `optim.Transform` in the graph's `objects`.
+        name: Name of the node.
+
+    Shapes:   gradients those of the variables -> (): the number of updates applied so far
+    Dtypes:   gradients those of the variables -> int64
+    Raises:   SpecError when a gradient does not fit; GraphError for no variable, one that comes
+              twice or belongs to another graph, or an unknown optimizer.
+    """
+    graph, where = current(), Where(defined_at=source_line())
+    names = tuple(v.name for v in variables)
+    if not names or len(set(names)) < len(names) or len(grads) != len(names):
+        message = f"an update takes distinct variables and a gradient each, got {len(grads)} for {names}"
+        raise GraphError(message, where=where)
+    if optimizer not in graph.objects:
+        message = f"the graph has no optimizer under the key {optimizer!r}"
+        raise GraphError(message, where=where, hint="add it with graph.add_object")
+    tensors = [typed(g, v.dtype) for g, v in zip(grads, variables, strict=True)]
+    for tensor, variable in zip(tensors, variables, strict=True):
+        if variable.graph is not graph or not is_floating(variable.dtype):
+            message = f"an update takes floating variables of the current graph, got {variable!r}"
+            raise GraphError(message, where=where)
+        try:
+            check_fits(tensor.spec, variable.spec, f"the gradient of variable {variable.name!r}")
+        except SpecError as error:
+            raise error.at(where) from None
+    attrs = {"resources": names, "optimizer": optimizer}
+    return build_one("apply_gradients", tensors, attrs, name=name)

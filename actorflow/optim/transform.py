@@ -1,0 +1,106 @@
+"""An optimizer as a pair of pure functions over arrays, and the table that names it.
+
+    state = transform.init(params)
+    deltas, state = transform.update(grads, state, params)
+    params = {name: params[name] + deltas[name] for name in params}
+
+`params`, `grads` and `deltas` are dicts from name to array; the state is a tree of dicts and
+tuples with arrays at its leaves. Knows no graph: who owns the arrays, and when deltas are applied,
+is others' business.
+
+Laws (tests/optim/test_laws.py): no input is changed; a delta has the shape and dtype of its
+parameter, and every leaf of the state keeps its own; equal inputs give equal bits.
+
+Source: the (init, update) pairs of optax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from actorflow.arrays import Array
+from actorflow.errors import ConfigError
+
+Arrays = Mapping[str, Array]
+"""Arrays by the name of their variable."""
+
+State = Any
+"""A tree: a dict by strings, a tuple, or an array."""
+
+Config = Mapping[str, Any]
+"""Plain data: None, bool, int, float, str, and tuples and dicts of those."""
+
+Init = Callable[[Arrays], State]
+Update = Callable[[Arrays, State, Arrays], tuple[dict[str, Array], State]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transform:
+    """A rule that turns gradients into deltas: what to add to the parameters.
+
+    Attributes:
+        name: What `from_config` calls it, so that other processes can make the same one.
+        config: Its settings, plain data. Two transforms are equal when name and config are.
+        init: params -> state before the first update.
+        update: (grads, state, params) -> (deltas, state after). Changes none of its inputs. The
+            names in `grads` are those of the params that were given to `init`.
+    """
+
+    name: str = "custom"
+    config: Config = field(default_factory=lambda: MappingProxyType({}))
+    init: Init = field(compare=False, repr=False)
+    update: Update = field(compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+Rule = TypeVar("Rule", bound=Callable[..., Transform])
+
+_RULES: dict[str, Callable[..., Transform]] = {}
+
+
+def rule(name: str) -> Callable[[Rule], Rule]:
+    """Registers a function that makes transforms, so that `from_config` finds it under `name`.
+
+    The function takes the entries of a transform's config as keyword arguments.
+
+    Raises:
+        ConfigError: when another function has that name.
+    """
+
+    def register(make: Rule) -> Rule:
+        if name in _RULES:
+            message = f"names of optimizers are unique, {name!r} is taken by {_RULES[name]!r}"
+            raise ConfigError(message)
+        _RULES[name] = make
+        return make
+
+    return register
+
+
+def from_config(name: str, config: Config) -> Transform:
+    """Returns the transform that has this name and config.
+
+    Raises:
+        ConfigError: when no rule has that name (lists those there are), or refuses the config.
+    """
+    make = _RULES.get(name)
+    if make is None:
+        message = f"there is no optimizer {name!r}; there are {', '.join(sorted(_RULES))}"
+        raise ConfigError(message, hint="register its function with @optim.rule, and import its module")
+    try:
+        return make(**config)
+    except TypeError as error:
+        message = f"optimizer {name!r} cannot be made from {dict(config)}: {error}"
+        raise ConfigError(message) from error
+
+
+def check(name: str, value: Any, within: bool, rule_text: str) -> None:
+    """Raises ConfigError, saying that setting `name` must be `rule_text`, unless `within`."""
+    if not within:
+        message = f"{name} must be {rule_text}, got {value!r}"
+        raise ConfigError(message)

@@ -1,0 +1,102 @@
+"""From a graph, fetches and feeds to a program: prune, order, lay out, place, and number densely."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from actorflow.errors import FeedError
+from actorflow.graph import opdef
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import Node, NodeId, Port
+from actorflow.graph.opdef import Effect
+from actorflow.plan.level import by_level
+from actorflow.plan.order import program_order, touched
+from actorflow.plan.place import place
+from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
+from actorflow.plan.prune import prune
+
+_KINDS = {
+    Effect.PURE: Kind.KERNEL,
+    Effect.RANDOM: Kind.RANDOM,
+    Effect.READ: Kind.REQUEST,
+    Effect.WRITE: Kind.REQUEST,
+    Effect.COMMIT: Kind.REQUEST,
+    Effect.QUEUE: Kind.REQUEST,
+}
+
+
+def lower(graph: Graph, fetches: Sequence[Port], feeds: Sequence[Port], devices: Sequence[str]) -> Program:
+    """Returns the program that computes `fetches` when `feeds` are given.
+
+    Raises:
+        FeedError: when a placeholder is needed and not fed; names it.
+        PlacementError: when a node names a device that does not exist.
+    """
+    needed = prune(graph, fetches, feeds)
+    order = program_order(graph, needed)
+    nodes: list[PlanNode] = []
+    edges: dict[Port, Edge | Constant] = {}
+    index: dict[NodeId, int] = {}
+    variables: set[str] = set()
+    for port in feeds:
+        node = graph.nodes[port.node]
+        if port in edges:
+            message = f"{node.name!r} is fed twice in one step"
+            raise FeedError(message, where=node.where, hint="feed it by its tensor or by its name")
+        edges[port] = Edge(len(nodes))
+        spec = node.outputs[port.index]
+        nodes.append(PlanNode(node.name, "feed", Kind.FEED, (), outputs=(spec,), where=node.where))
+    fed = frozenset(feeds)
+    for i in by_level(graph, needed, order):
+        node = graph.nodes[i]
+        effect = opdef.lookup(node.op).effect
+        variables.update(touched(node))
+        if effect is Effect.FEED:
+            if Port(i) in fed:
+                continue
+            message = f"placeholder {node.name!r} must be fed, {node.outputs[0]}"
+            raise FeedError(message, where=node.where, hint=f"add {node.name!r} to the feeds of this step")
+        if effect is Effect.CONSTANT:
+            edges.setdefault(Port(i), Constant(graph.constants[node.attrs["constant"]]))
+            continue
+        for k in range(len(node.outputs)):
+            edges.setdefault(Port(i, k), Edge(len(nodes), k))
+        controls = tuple(dict.fromkeys(index[c] for c in (*node.controls, *order.get(i, ())) if c in index))
+        index[i] = len(nodes)
+        nodes.append(
+            PlanNode(
+                name=node.name,
+                op=node.op,
+                kind=_KINDS[effect],
+                inputs=tuple(edges[port] for port in node.inputs),
+                controls=controls,
+                attrs=node.attrs,
+                outputs=node.outputs,
+                device=place(graph, node, devices),
+                resource=_resource(node, effect),
+                where=node.where,
+            )
+        )
+    first = len(nodes)
+    for port in fetches:
+        node = graph.nodes[port.node]
+        spec = node.outputs[port.index]
+        nodes.append(
+            PlanNode(node.name, "fetch", Kind.FETCH, (edges[port],), outputs=(spec,), where=node.where)
+        )
+    return Program(
+        nodes=tuple(nodes),
+        feeds=tuple(range(len(feeds))),
+        fetches=tuple(range(first, len(nodes))),
+        variables=frozenset(variables),
+    )
+
+
+def _resource(node: Node, effect: Effect) -> str | None:
+    if effect is Effect.COMMIT:
+        optimizer: str = node.attrs["optimizer"]
+        return optimizer
+    if effect in (Effect.READ, Effect.WRITE, Effect.QUEUE):
+        resource: str = node.attrs["resource"]
+        return resource
+    return None

@@ -1,0 +1,54 @@
+"""Program order: reads and writes of one variable happen in the order in which they were built.
+
+Users add no control edges for that. Within one step every write waits for the reads and the write
+built before it, and every read for the last write before it; reads do not wait for reads. Node ids
+grow in program order, so the added edges can never close a cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from actorflow.graph import opdef
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import Node, NodeId
+from actorflow.graph.opdef import Effect
+
+_WRITES = frozenset({Effect.WRITE, Effect.COMMIT})
+
+
+def touched(node: Node) -> tuple[str, ...]:
+    """Returns the names of the variables that the node reads, writes or trains."""
+    effect = opdef.lookup(node.op).effect
+    if effect is Effect.COMMIT:
+        return tuple(node.attrs["resources"])
+    if effect in (Effect.READ, Effect.WRITE):
+        return (node.attrs["resource"],)
+    return ()
+
+
+def program_order(graph: Graph, needed: Iterable[NodeId]) -> dict[NodeId, tuple[NodeId, ...]]:
+    """Returns the extra control inputs of each node among `needed` (ascending ids)."""
+    last_write: dict[str, NodeId] = {}
+    reads: dict[str, list[NodeId]] = {}
+    extra: dict[NodeId, tuple[NodeId, ...]] = {}
+    for i in needed:
+        node = graph.nodes[i]
+        names = touched(node)
+        if not names:
+            continue
+        writes = opdef.lookup(node.op).effect in _WRITES
+        before: list[NodeId] = []
+        for name in names:
+            if name in last_write:
+                before.append(last_write[name])
+            if writes:
+                before.extend(reads.pop(name, ()))
+                last_write[name] = i
+            else:
+                reads.setdefault(name, []).append(i)
+        direct = {port.node for port in node.inputs} | set(node.controls)
+        found = tuple(sorted(set(before) - direct))
+        if found:
+            extra[i] = found
+    return extra

@@ -1,0 +1,94 @@
+"""What one process runs for one set of fetches and feeds: dense, flat, and ready to become actors.
+
+A program is data: nodes by index, each input an edge from a node's output or a constant. Loops and
+branches are already in their tagged-token form (`Kind.SWITCH`, `MERGE`, `ENTER`, …): a node's
+`frame` says where its inputs meet, the kind says where its output goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from actorflow.arrays import Array
+from actorflow.errors import Where
+from actorflow.graph.node import Attr
+from actorflow.spec import Spec
+
+
+class Kind(Enum):
+    """How a node of a program is run, and which tag its output carries."""
+
+    FEED = "feed"  # passes on a value that comes with Start
+    FETCH = "fetch"  # hands its input to the step
+    KERNEL = "kernel"  # calls a kernel
+    RANDOM = "random"  # calls a kernel with a counter
+    REQUEST = "request"  # asks the actor of a resource, and goes on when the answer comes
+    SWITCH = "switch"  # (data, predicate) -> (data if false, data if true); the other is dead
+    MERGE = "merge"  # -> (the one live input, its index)
+    ENTER = "enter"  # into iteration 0 of the child frame attrs["frame"]
+    EXIT = "exit"  # to the tag that entered this frame
+    NEXT_ITERATION = "next_iteration"  # to the next iteration of this frame
+    LOOP_COND = "loop_cond"  # passes on the predicate that decides about another turn
+
+
+class Edge(NamedTuple):
+    """Output `output` of node `node`."""
+
+    node: int
+    output: int = 0
+
+
+class Constant(NamedTuple):
+    """A value bound to an input port when the plan is made; no token travels for it."""
+
+    value: Array
+
+
+@dataclass(frozen=True, slots=True)
+class PlanNode:
+    """A node of a program.
+
+    Attributes:
+        inputs: One entry an input port.
+        controls: Indices of nodes that must have fired before, for the same tag.
+        frame: Name path of the frame in which the inputs meet, `()` at the root; an Enter belongs
+            to the frame that it leaves.
+        resource: Name of the variable, queue or optimizer that a REQUEST asks.
+    """
+
+    name: str
+    op: str
+    kind: Kind
+    inputs: tuple[Edge | Constant, ...]
+    controls: tuple[int, ...] = ()
+    attrs: Mapping[str, Attr] = field(default_factory=dict)
+    outputs: tuple[Spec, ...] = ()
+    device: str = ""
+    frame: tuple[str, ...] = ()
+    resource: str | None = None
+    where: Where = field(default_factory=Where)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Nodes in any order; `feeds` and `fetches` are indices of FEED and FETCH nodes, in order.
+
+    Attributes:
+        variables: Names of the variables that the program reads, writes or trains.
+        parallel_iterations: For each frame, how many of its iterations may be live at once.
+    """
+
+    nodes: tuple[PlanNode, ...]
+    feeds: tuple[int, ...] = ()
+    fetches: tuple[int, ...] = ()
+    variables: frozenset[str] = frozenset()
+    parallel_iterations: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens that travel in one step when no loop turns: one an edge, one a feed."""
+        edges = sum(1 for n in self.nodes for i in n.inputs if isinstance(i, Edge))
+        return edges + sum(len(n.controls) for n in self.nodes) + len(self.feeds)

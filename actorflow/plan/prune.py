@@ -1,0 +1,32 @@
+"""Which nodes a step needs: everything the fetches depend on, up to what is fed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from actorflow.graph import opdef
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import NodeId, Port
+from actorflow.graph.opdef import Effect
+
+
+def prune(graph: Graph, fetches: Iterable[Port], feeds: Iterable[Port]) -> tuple[NodeId, ...]:
+    """Returns the needed nodes in order of their ids, which is a topological order.
+
+    The search goes backwards over data and control edges and stops at fed ports: a node whose
+    needed outputs are all fed is not needed. A control edge needs the whole node. A constant waits
+    for nothing: its value is there when the plan is made, so its control edges say nothing.
+    """
+    fed = frozenset(feeds)
+    needed: set[NodeId] = set()
+    stack: list[NodeId] = [port.node for port in fetches if port not in fed]
+    while stack:
+        i = stack.pop()
+        if i in needed:
+            continue
+        needed.add(i)
+        node = graph.nodes[i]
+        stack.extend(port.node for port in node.inputs if port not in fed)
+        if opdef.lookup(node.op).effect is not Effect.CONSTANT:
+            stack.extend(node.controls)
+    return tuple(sorted(needed))

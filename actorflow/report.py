@@ -1,0 +1,63 @@
+"""What a session says about itself: what it has done, and what it is waiting for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from actorflow.actors import dump
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a session has done since it was opened.
+
+    Attributes:
+        steps: Steps that ended well.
+        failed: Steps that ended otherwise.
+        firings: Turns of actors: firings of nodes, and turns of variables, queues and optimizers.
+        messages: Tokens along the edges of the steps that ended well.
+        live: Steps that run now.
+        peak_live: The most that ran at once.
+        plans: Programs in the cache.
+        offloaded: Kernels that ran on a device's threads.
+    """
+
+    steps: int
+    failed: int
+    firings: int
+    messages: int
+    live: int
+    peak_live: int
+    plans: int
+    offloaded: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepEntry:
+    """A step that runs: fetches to come, age, and what it waits for, one sentence each."""
+
+    id: int
+    fetches_left: int
+    age_s: float
+    waits: tuple[str, ...]
+
+    def __str__(self) -> str:
+        waits = "; ".join(self.waits) or "nothing but its turn"
+        return (
+            f"step {self.id}: {self.fetches_left} fetches to come, for {self.age_s:.3g} s; waits for {waits}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """A session at one moment."""
+
+    steps: tuple[StepEntry, ...]
+    max_steps: int
+    waiting_for_admission: int
+    system: dump.Dump
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.steps)}/{self.max_steps} steps, {self.waiting_for_admission} wait for admission"]
+        lines += [f"  {step}" for step in self.steps]
+        return "\n".join([*lines, str(self.system)])

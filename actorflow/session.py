@@ -1,0 +1,357 @@
+"""The session: runs steps of a graph, many at a time, and owns the state that they share."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+from weakref import WeakKeyDictionary
+
+from actorflow import arrays
+from actorflow.actors import wheel
+from actorflow.actors.partition import Partition, Surroundings
+from actorflow.actors.register import Source
+from actorflow.actors.resources import Resources
+from actorflow.actors.step import Step
+from actorflow.actors.system import ActorSystem
+from actorflow.actors.variable import Initialise
+from actorflow.errors import DeadlinePassed, FeedError, SessionClosed, StepAborted, Where
+from actorflow.graph.builder import Tensor
+from actorflow.graph.graph import Graph, VariableDef
+from actorflow.graph.node import Port
+from actorflow.kernels.device import Device
+from actorflow.lookup import feed_port, fetch_port, fitting
+from actorflow.plan.lower import lower
+from actorflow.report import Dump, Stats, StepEntry
+from actorflow.spec import Spec
+from actorflow.structure import flatten
+from actorflow.tag import StepId
+
+# Sessions are numbered in their system, so that a run repeated in one process has the same names.
+_SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
+_OPEN = "async with af.Session(graph) as session: ..."
+
+
+@dataclass(slots=True)
+class _Plan:
+    """A program installed for one set of fetches and feeds."""
+
+    partition: Partition
+    feeds: tuple[tuple[str, Spec], ...]
+    fetches: int
+    tokens: int
+    uninitialised: frozenset[str]
+
+
+class Session:
+    """Runs steps of one graph in this process.
+
+    Use as `async with Session(graph) as session`. Variables live as long as the session; those with
+    an initial value get it before the first step that touches them.
+
+    Args:
+        graph: The graph; it may grow while the session is open.
+        system: The actor system to live in; by default the session makes and closes its own.
+        deadline_s: The longest that a step may take unless it says otherwise; None is no limit.
+        max_steps: How many steps may run at once; further ones wait for their turn.
+        max_messages: What the mailbox of a variable, queue or optimizer holds; who comes later waits.
+        threads: Worker threads for slow kernels; by default one for each processor.
+        initialise: Whether variables get their initial values by themselves.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        system: ActorSystem | None = None,
+        deadline_s: float | None = None,
+        max_steps: int = 64,
+        max_messages: int = 1024,
+        threads: int | None = None,
+        initialise: bool = True,
+    ) -> None:
+        self.graph = graph
+        self.deadline_s = deadline_s
+        self.max_steps = max_steps
+        self._max_messages = max_messages
+        self._own_system = system is None
+        self._system = ActorSystem(name="session") if system is None else system
+        self._threads = (os.cpu_count() or 1) if threads is None else threads
+        self._initialises = initialise
+        self._open = False
+        self._plans: dict[Any, _Plan] = {}
+        self._initialised: set[str] = set()
+        self._initialising: dict[str, asyncio.Future[None]] = {}
+        self._step_ids = itertools.count(1)
+        self._live: dict[Step, _Plan] = {}
+        self._waiting: dict[Step, tuple[_Plan, Sequence[Any]]] = {}
+        self._peak = self._steps = self._failed = self._messages = 0
+
+    def __repr__(self) -> str:
+        state = (
+            f"{len(self._live)}/{self.max_steps} steps live (peak {self._peak})" if self._open else "closed"
+        )
+        return f"<Session of {self.graph!r}, {state}>"
+
+    # -- life --------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        if self._own_system:
+            await self._system.__aenter__()
+        self._loop = asyncio.get_running_loop()
+        system = self._system
+        self._device = Device("/cpu:0", self._loop, system.clock, threads=self._threads)
+        system.dispatch.context.run(arrays.ignore_float_errors)
+        source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
+        submit = None if self._device.inline_only else self._device.submit
+        self._resources = Resources(self.graph, system, source, submit, self._max_messages)
+        self._around = Surroundings(
+            dispatch=system.dispatch,
+            devices={self._device.name: self._device},
+            find=self._resources.find,
+            sender=system.nobody,
+            source=source,
+            sequence=itertools.count(1),
+        )
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+        if self._own_system:
+            await self._system.__aexit__(kind, error, trace)
+
+    async def close(self) -> None:
+        """Aborts the steps that run, stops the actors and threads; closing twice is harmless."""
+        if not self._open:
+            return
+        self._open = False
+        cause = SessionClosed("the session was closed")
+        for step in (*self._live, *self._waiting):
+            aborted = StepAborted(
+                f"step {step.id} was aborted: the session was closed", where=Where(step=step.id)
+            )
+            aborted.__cause__ = cause
+            step.abort(aborted)
+        await self._resources.stop()
+        await self._device.close()
+
+    # -- running -----------------------------------------------------------------------------------
+
+    async def run(
+        self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
+    ) -> Any:
+        """Runs one step and returns the fetched values in the structure of `fetches`.
+
+        Args:
+            fetches: A tensor or variable, its name, or tuples, lists and dicts of them.
+            feeds: Values by tensor, or by the name of a placeholder. An array of the right dtype is
+                not copied: leave it alone until the step has ended.
+            deadline_s: The longest that the step may take; by default the session's.
+
+        Returns:
+            Arrays. Those that variables hold are read-only.
+
+        Raises:
+            FeedError, FetchError: when they do not fit the graph; nothing ran.
+            ActorflowError: the first error of the step, placed at its node. Everything else of the
+                step was dropped; no training update of it was applied, or all of its group were.
+            DeadlinePassed: after `deadline_s`.
+        """
+        if isinstance(fetches, Tensor):
+            values = await self._run((fetch_port(self.graph, fetches),), feeds or {}, deadline_s)
+            return values[0]
+        leaves, build = flatten(fetches)
+        values = await self._run(
+            tuple(fetch_port(self.graph, leaf) for leaf in leaves), feeds or {}, deadline_s
+        )
+        return build(values)
+
+    def make_callable(
+        self, fetches: Any, feeds: Sequence[Any] = (), *, deadline_s: float | None = None
+    ) -> Callable[..., Awaitable[Any]]:
+        """Returns `async call(*values)` that runs a step with the values fed in the order of `feeds`.
+
+        Fetches and feeds are looked up once, here.
+        """
+        leaves, build = flatten(fetches)
+        ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
+        keys = tuple(feed_port(self.graph, key) for key in feeds)
+        plan = self._plan(ports, keys)
+
+        async def call(*values: Any) -> Any:
+            if len(values) != len(keys):
+                message = f"this callable takes {len(keys)} values, got {len(values)}"
+                raise FeedError(message)
+            return build(await self._step(plan, values, deadline_s))
+
+        return call
+
+    async def _run(
+        self, ports: tuple[Port, ...], feeds: Mapping[Any, Any], deadline_s: float | None
+    ) -> list[Any]:
+        keys = tuple(
+            key.port if type(key) is Tensor and key.graph is self.graph else feed_port(self.graph, key)
+            for key in feeds
+        )
+        plan = self._plans.get((ports, keys))
+        if plan is None:
+            plan = self._plan(ports, keys)
+        return await self._step(plan, tuple(feeds.values()), deadline_s)
+
+    async def _step(self, plan: _Plan, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
+        """Runs one step of an installed plan."""
+        self._check_open()
+        fed = [
+            value
+            if type(value) is arrays.NDArray and spec.fits(value.shape, value.dtype)
+            else fitting(name, spec, value)
+            for (name, spec), value in zip(plan.feeds, values, strict=True)
+        ]
+        deadline_s = self.deadline_s if deadline_s is None else deadline_s
+        if plan.uninitialised:
+            await self._initialise(plan, deadline_s)
+            self._check_open()
+        return await self._run_step(plan, fed, StepId(next(self._step_ids)), deadline_s)
+
+    async def _run_step(
+        self, plan: _Plan, fed: Sequence[Any], step_id: StepId, deadline_s: float | None
+    ) -> list[Any]:
+        """Runs a step to its end, after those that were there before it when too many run."""
+        now = self._system.clock.now()
+        step = Step(step_id, plan.fetches, self._loop.create_future(), deadline_s, now)
+        if deadline_s is not None:
+            step.waits = plan.partition.waits
+            self._system.wheel.add(now + deadline_s, step)
+        try:
+            if len(self._live) < self.max_steps:
+                self._begin(step, plan, fed)
+            else:
+                self._waiting[step] = (plan, fed)
+            values = await step.future
+        except BaseException as error:
+            self._failed += 1
+            if isinstance(error, asyncio.CancelledError):
+                step.cancel()
+            raise
+        finally:
+            if step.bucket is not None:
+                wheel.remove(step)
+            if self._live.pop(step, None) is None:
+                self._waiting.pop(step, None)
+            elif self._waiting:
+                self._let_in()
+        self._steps += 1
+        self._messages += plan.tokens
+        return values
+
+    def _begin(self, step: Step, plan: _Plan, fed: Sequence[Any]) -> None:
+        self._live[step] = plan
+        if len(self._live) > self._peak:
+            self._peak = len(self._live)
+        plan.partition.start(step, fed)
+
+    def _let_in(self) -> None:
+        """Begins waiting steps while there is room, first come first served."""
+        while self._waiting and len(self._live) < self.max_steps:
+            step, (plan, fed) = next(iter(self._waiting.items()))
+            del self._waiting[step]
+            if not step.future.done():
+                self._begin(step, plan, fed)
+
+    # -- plans and state ---------------------------------------------------------------------------
+
+    def _plan(self, ports: tuple[Port, ...], keys: tuple[Port, ...]) -> _Plan:
+        """Returns the installed plan for these fetches and feeds, from the cache when it is there."""
+        plan = self._plans.get((ports, keys))
+        if plan is not None:
+            return plan
+        self._check_open()
+        program = lower(self.graph, ports, keys, (self._device.name,))
+        partition = Partition(program, self._around)
+        nodes = self.graph.nodes
+        plan = self._plans[ports, keys] = _Plan(
+            partition=partition,
+            feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in keys),
+            fetches=len(ports),
+            tokens=program.tokens,
+            uninitialised=program.variables if self._initialises else frozenset(),
+        )
+        return plan
+
+    async def _initialise(self, plan: _Plan, deadline_s: float | None) -> None:
+        """Gives the plan's variables their initial values, within the deadline of the step."""
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self._initialise_variables(plan)
+        except TimeoutError:
+            names = ", ".join(repr(n) for n in sorted(plan.uninitialised - self._initialised))
+            message = (
+                f"a step did not begin within its deadline of {deadline_s:g} s; "
+                f"it waits for {names} to be initialised"
+            )
+            raise DeadlinePassed(message, hint="raise deadline_s for the first step") from None
+
+    async def _initialise_variables(self, plan: _Plan) -> None:
+        """Initialises each variable once, whoever asks first; whoever fails leaves it to the next."""
+        for name in sorted(plan.uninitialised):
+            while name not in self._initialised:
+                running = self._initialising.get(name)
+                if running is not None:
+                    await asyncio.shield(running)
+                    continue
+                future = self._initialising[name] = self._loop.create_future()
+                try:
+                    await self._initialise_one(name)
+                finally:
+                    del self._initialising[name]
+                    future.set_result(None)
+        plan.uninitialised = frozenset()
+
+    async def _initialise_one(self, name: str) -> None:
+        resource = self.graph.resources[name]
+        if isinstance(resource, VariableDef) and resource.initial is not None:
+            plan = self._plan((resource.initial,), ())
+            if plan.uninitialised:
+                await self._initialise_variables(plan)
+            self._check_open()
+            (value,) = await self._run_step(plan, (), StepId(0), self.deadline_s)
+            await self._resources.find(name).ask(Initialise(arrays.as_array(value)))
+        self._initialised.add(name)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise SessionClosed("the session is not open", hint=_OPEN)
+
+    # -- looking inside ----------------------------------------------------------------------------
+
+    def dump(self) -> Dump:
+        """Returns the steps that run and what they wait for, and the actors of the system.
+
+        `str()` of it is a report; the fields are data.
+        """
+        now = self._system.clock.now()
+        steps = tuple(
+            StepEntry(step.id, step.left, now - step.since, tuple(plan.partition.waits(step)))
+            for step, plan in self._live.items()
+        )
+        return Dump(steps, self.max_steps, len(self._waiting), self._system.dump())
+
+    def stats(self) -> Stats:
+        """Returns what the session has done."""
+        return Stats(
+            steps=self._steps,
+            failed=self._failed,
+            firings=self._system.dispatch.turns,
+            messages=self._messages,
+            live=len(self._live),
+            peak_live=self._peak,
+            plans=len(self._plans),
+            offloaded=self._device.offloaded,
+        )

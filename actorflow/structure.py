@@ -1,0 +1,38 @@
+"""Takes nested structures of fetches apart and puts values together in the same shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Rebuild = Callable[[Sequence[Any]], Any]
+
+
+def flatten(tree: Any) -> tuple[list[Any], Rebuild]:
+    """Returns the leaves of `tree` from left to right, and how to rebuild it from as many values.
+
+    Tuples, named tuples, lists and mappings (in their own order) are inner nodes; None stays None;
+    everything else is a leaf.
+    """
+    leaves: list[Any] = []
+    build = _visit(tree, leaves)
+    return leaves, build
+
+
+def _visit(tree: Any, leaves: list[Any]) -> Rebuild:
+    if tree is None:
+        return lambda values: None
+    if isinstance(tree, Mapping):
+        keys = list(tree)
+        parts = [_visit(tree[key], leaves) for key in keys]
+        return lambda values: {key: part(values) for key, part in zip(keys, parts, strict=True)}
+    if isinstance(tree, tuple | list):
+        inner = [_visit(item, leaves) for item in tree]
+        if isinstance(tree, list):
+            return lambda values: [part(values) for part in inner]
+        if hasattr(tree, "_fields"):
+            return lambda values: type(tree)(*(part(values) for part in inner))
+        return lambda values: tuple(part(values) for part in inner)
+    index = len(leaves)
+    leaves.append(tree)
+    return lambda values: values[index]

@@ -1,0 +1,70 @@
+"""Training: from a loss and an optimizer to the node that updates the variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from actorflow.actors.optimizer import OptimizerActor
+from actorflow.errors import GraphError
+from actorflow.graph.autodiff import gradients
+from actorflow.graph.builder import Tensor, name_scope
+from actorflow.ops.state import Variable, apply_gradients, trainable_variables
+from actorflow.optim import Transform
+
+Optimizer = Transform | Callable[[], OptimizerActor]
+"""A pure rule, or what makes an optimizer actor for one session: a class or a function."""
+
+
+def minimize(
+    loss: Tensor,
+    optimizer: Optimizer,
+    variables: Sequence[Variable] | None = None,
+    *,
+    name: str = "train",
+) -> Tensor:
+    """Returns a tensor that, when fetched, updates the variables against the gradient of `loss`.
+
+    The updates of one step are one commit group: they are staged where the variables live until
+    every delta exists and fits, and then applied together. A failure anywhere in the step before
+    that leaves every variable and the optimizer's state as they were.
+
+    Args:
+        loss: Scalar, floating.
+        optimizer: An `af.optim` rule, or a callable that returns a fresh OptimizerActor.
+        variables: What to train; by default every trainable variable that `loss` depends on.
+        name: Name scope of the new nodes.
+
+    Returns:
+        An int64 scalar: the number of updates applied so far, this one included.
+
+    Raises:
+        GraphError: when there is nothing to train, or the loss does not depend on a variable that
+            was named; when `optimizer` is neither of the two.
+        GradientError: when a path to a variable cannot be differentiated.
+    """
+    _check_optimizer(optimizer)
+    graph = loss.graph
+    chosen = trainable_variables(graph) if variables is None else tuple(variables)
+    with name_scope(name):
+        grads = gradients([loss], chosen)
+        pairs = [(g, v) for g, v in zip(grads, chosen, strict=True) if g is not None]
+        missing = [v.name for g, v in zip(grads, chosen, strict=True) if g is None]
+        if variables is not None and missing:
+            message = f"{loss.name} does not depend on {', '.join(map(repr, missing))}"
+            raise GraphError(message, where=loss.node.where, hint="leave it out of `variables`")
+        if not pairs:
+            message = f"{loss.name} depends on no trainable variable, so there is nothing to minimize"
+            raise GraphError(message, where=loss.node.where)
+        key = graph.add_object(name, optimizer)
+        return apply_gradients([g for g, _ in pairs], [v for _, v in pairs], key)
+
+
+def _check_optimizer(optimizer: Any) -> None:
+    if isinstance(optimizer, OptimizerActor):
+        kind = type(optimizer).__name__
+        message = f"an optimizer actor is made anew for every session, got an instance of {kind}"
+        raise GraphError(message, hint="pass its class, or lambda: MyOptimizer(...)")
+    if not callable(optimizer) and not isinstance(optimizer, Transform):
+        message = f"an optimizer is a Transform or makes an OptimizerActor, got {optimizer!r}"
+        raise GraphError(message, hint="for example af.optim.adam(1e-3)")

@@ -1,0 +1,87 @@
+"""Handwritten digits with a small convolutional network: `make demo`.
+
+Data: the 1,797 8×8 images that come with scikit-learn (UCI Optical Recognition of Handwritten
+Digits, its test part). A fixed fifth of them, drawn once and stratified, is the test set for every
+seed; the seed decides initial weights, dropout and the order of the batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from math import ceil
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+import actorflow as af
+
+EPOCHS = 15
+BATCH = 32
+
+
+@cache
+def digits() -> tuple[Any, Any, Any, Any]:
+    """Returns train images, test images, train labels and test labels; images are (n, 8, 8, 1)."""
+    images, labels = load_digits(return_X_y=True)
+    images = (images / 16.0).astype("float32").reshape(-1, 8, 8, 1)
+    parts = train_test_split(images, labels.astype("int64"), test_size=0.2, stratify=labels, random_state=0)
+    return tuple(parts)
+
+
+class Network:
+    """Two 3×3 convolutions, a max pool, and two dense layers with dropout between them."""
+
+    def __init__(self) -> None:
+        self.conv1 = self._layer("conv1", (3, 3, 1, 32))
+        self.conv2 = self._layer("conv2", (3, 3, 32, 32))
+        self.dense1 = self._layer("dense1", (4 * 4 * 32, 128))
+        self.dense2 = self._layer("dense2", (128, 10))
+
+    def __call__(self, images: Any, *, training: bool) -> Any:
+        """Returns logits (n, 10) for images (n, 8, 8, 1); the weights are shared by all calls."""
+        w, b = self.conv1
+        h = af.relu(af.conv2d(images, w, padding="SAME") + b)
+        w, b = self.conv2
+        h = af.relu(af.conv2d(h, w, padding="SAME") + b)
+        h = af.max_pool(h, size=2, strides=2)
+        w, b = self.dense1
+        h = af.relu(af.reshape(h, (-1, 4 * 4 * 32)) @ w + b)
+        h = af.dropout(h, 0.5, training=training)
+        w, b = self.dense2
+        return h @ w + b
+
+    def _layer(self, name: str, shape: tuple[int, ...]) -> tuple[Any, Any]:
+        weights = af.Variable(af.init.he(shape), name=f"{name}/w")
+        return weights, af.Variable(af.init.zeros(shape[-1:]), name=f"{name}/b")
+
+
+def build(seed: int, optimizer: Any = None) -> af.Program:
+    """Returns the program that `actorflow train` runs; `optimizer` is Adam with a falling rate by default."""
+    train_images, test_images, train_labels, test_labels = digits()
+
+    with af.Graph(seed=seed) as graph:
+        images = af.placeholder("float32", (None, 8, 8, 1), name="images")
+        labels = af.placeholder("int64", (None,), name="labels")
+        network = Network()
+        with af.name_scope("model"):
+            logits = network(images, training=True)
+            loss = af.mean(af.softmax_cross_entropy(logits, labels))
+        rate = af.optim.schedules.cosine(2e-3, updates=EPOCHS * ceil(len(train_images) / BATCH))
+        update = af.minimize(loss, optimizer or af.optim.adam(rate))
+        with af.name_scope("test"):
+            right = af.equal(af.argmax(network(images, training=False), axis=-1), labels)
+            accuracy = af.mean(af.cast(right, "float32"))
+
+    def batches(epoch: int) -> list[Mapping[Any, Any]]:
+        order = np.random.default_rng([seed, epoch]).permutation(len(train_images))
+        parts = (order[start : start + BATCH] for start in range(0, len(order), BATCH))
+        return [{images: train_images[part], labels: train_labels[part]} for part in parts]
+
+    async def evaluate(session: af.Session) -> dict[str, float]:
+        (value,) = await session.run([accuracy], {images: test_images, labels: test_labels})
+        return {"test accuracy": float(value)}
+
+    return af.Program(graph=graph, loss=loss, train=update, batches=batches, epochs=EPOCHS, evaluate=evaluate)

@@ -1,0 +1,47 @@
+"""Every benchmark runs, with the rows that its readers rely on; how fast it runs is not a test's business."""
+
+from __future__ import annotations
+
+import pytest
+
+from actorflow.loop import run
+from benchmarks import registry
+from benchmarks.__main__ import compete
+from benchmarks.harness import Size
+from benchmarks.registry import UnknownBenchmark
+
+ONCE = Size(rounds=1, warm_up=0, share=1e-3)
+METRICS = {
+    "dispatch": [
+        "firings_chain",
+        "firings_100x100",
+        "tell",
+        "ask_idle_us",
+        "ask_queued_us",
+        "ask_async_us",
+        "ask_100_us",
+    ],
+    "session": ["run_us", "run_concurrent_us", "null_ops_chain", "null_ops_100x100"],
+}
+
+
+def test_every_file_that_registers_a_benchmark_is_found() -> None:
+    assert set(METRICS) <= set(registry.table())
+
+
+@pytest.mark.slow
+@pytest.mark.wire
+@pytest.mark.parametrize("name", METRICS)
+def test_a_benchmark_has_its_metrics_and_every_side_of_them_ran(name: str) -> None:
+    _, rows = run(compete(registry.find(name), ONCE))
+
+    assert list(dict.fromkeys(row.contest.metric for row in rows)) == METRICS[name]
+    assert all(row.ours.median > 0 for row in rows)
+    assert all((row.theirs is None) == ("(absent: install " in row.peer.name) for row in rows)
+
+
+def test_a_name_that_nobody_registered_is_refused_with_the_others_listed() -> None:
+    with pytest.raises(
+        UnknownBenchmark, match=r"there is no benchmark 'dispach'; there are dispatch, session"
+    ):
+        registry.find("dispach")

@@ -1,0 +1,102 @@
+"""Exit codes, and where the words go."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actorflow.cli import main
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "prog.py"
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "required: COMMAND"),
+        (["fly"], "invalid choice: 'fly'"),
+        (["train"], "required: FILE"),
+        (["train", "a.py", "--seeds", "0"], "--seeds: must be an integer of at least 1, got '0'"),
+        (["train", "a.py", "--seed", "-1"], "--seed: "),
+        (["train", "a.py", "--epochs", "2.5"], "--epochs: must be an integer of at least 1, got '2.5'"),
+    ],
+)
+def test_a_wrong_command_line_is_explained_and_exits_2(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["train", "graph"])
+def test_a_missing_file_exits_2_with_a_report_on_stderr(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "/no/such/file.py"]) == 2
+
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "ProgramError: there is no program file /no/such/file.py\n")
+
+
+def test_the_report_names_the_failure_beneath(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["graph", write(tmp_path, "x = {}['k']")]) == 2
+    assert capsys.readouterr().err.endswith("  where: defined at prog.py:1\n  cause: KeyError: 'k'\n")
+
+
+def test_an_error_of_the_graph_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "from actorflow.graph.graph import current\ndef build(seed):\n    return current()\n"
+
+    assert main(["graph", write(tmp_path, text)]) == 1
+    assert capsys.readouterr().err.startswith("GraphError: ops are built inside a graph")
+
+
+def test_ctrl_c_while_the_file_is_imported_exits_130(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", write(tmp_path, "raise KeyboardInterrupt")]) == 130
+    assert capsys.readouterr().err == "stopped before the first step\n"
+
+
+def test_a_traceback_is_shown_on_demand(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="must define build"):
+        main(["--traceback", "graph", write(tmp_path, "")])
+
+
+def test_help_says_what_a_program_file_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+
+    assert caught.value.code == 0
+    assert "defines build(seed), which returns an af.Program" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_reader_that_stops_reading_is_no_error(tmp_path: Path) -> None:
+    text = (
+        "from actorflow.graph.graph import Graph\n"
+        "def build(seed):\n"
+        "    g = Graph()\n"
+        "    for _ in range(20_000):\n"
+        "        g.add('relu', name='relu', inputs=(), attrs={}, outputs=(), defined_at='a.py:1')\n"
+        "    return g\n"
+    )
+    command = [sys.executable, "-m", "actorflow", "graph", write(tmp_path, text)]
+
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path(__file__).parents[2]
+    ) as ran:
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        ran.stdout.readline()
+        ran.stdout.close()
+        assert ran.stderr.read() == b""

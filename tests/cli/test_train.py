@@ -1,0 +1,155 @@
+"""`actorflow train` from the outside: what it prints, how it ends, how it is stopped."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actorflow.cli import main
+
+ROOT = Path(__file__).parents[2]
+
+LINE = """\
+import numpy as np
+import actorflow as af
+
+def build(seed):
+    with af.Graph(seed=seed) as graph:
+        x = af.placeholder("float32", (None,), name="x")
+        w = af.Variable(np.float32(seed), name="w")
+        loss = af.mean(af.square(x * w - 3.0 * x))
+        update = af.minimize(loss, af.optim.sgd(0.1))
+
+    async def evaluate(session):
+        return {"w": float(await session.run(w))}
+
+    batches = [{x: np.array([1.0, 2.0], "float32")}] * 4
+    return af.Program(
+        graph=graph, loss=loss, train=update, batches=lambda _: batches, epochs=EPOCHS, evaluate=evaluate
+    )
+"""
+
+
+def write(folder: Path, *, epochs: int = 3, text: str = LINE) -> str:
+    path = folder / "line.py"
+    path.write_text(text.replace("EPOCHS", str(epochs)))
+    return str(path)
+
+
+def test_a_run_prints_a_line_an_epoch_and_sums_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", write(tmp_path), "--seeds", "2", "--seed", "1"]) == 0
+
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert err == ""
+    assert [line.split("  loss")[0] for line in lines[:3]] == [
+        f"seed 1  epoch {n}  step {4 * n}/12" for n in (1, 2, 3)
+    ]
+    assert re.fullmatch(r"seed 1  done: 12 steps in \d+\.\d s  w 2\.9995", lines[3])
+    assert re.split(r"\s{2,}", lines[9].strip()) == [
+        "seed",
+        "w",
+        "loss",
+        "steps",
+        "steps/s",
+        "messages/s",
+        "training s",
+    ]
+    assert [line.split()[:2] for line in lines[10:12]] == [["1", "2.9995"], ["2", "2.9998"]]
+    assert lines[12] == "min w over 2 seeds: 2.9995"
+
+
+def test_output_that_is_no_terminal_has_no_escape_codes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["train", write(tmp_path)])
+
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_limits_on_epochs_and_steps_are_met(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", write(tmp_path), "--epochs", "1"]) == 0
+    assert "done: 4 steps" in capsys.readouterr().out
+
+    assert main(["train", write(tmp_path), "--steps", "6"]) == 0
+    assert "done: 6 steps" in capsys.readouterr().out
+
+
+def test_the_same_seed_gives_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = []
+    for _ in range(2):
+        main(["train", write(tmp_path), "--seed", "5"])
+        figures.append(re.findall(r"loss \S+  w \S+", capsys.readouterr().out))
+
+    assert figures[0] == figures[1]
+    assert len(figures[0]) == 3
+
+
+def test_a_loss_that_is_not_finite_exits_1_and_says_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = LINE.replace("[1.0, 2.0]", "[1.0, float('nan')]")
+
+    assert main(["train", write(tmp_path, text=text)]) == 1
+
+    err = capsys.readouterr().err
+    assert err.startswith("NumericError: the loss must stay finite, got nan")
+    assert "step 1" in err
+    assert "line.py:8" in err
+
+
+def test_a_feed_that_does_not_fit_exits_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = LINE.replace('[1.0, 2.0], "float32"', '[1.0, 2.0], "float64"')
+
+    assert main(["train", write(tmp_path, text=text)]) == 1
+    assert capsys.readouterr().err.startswith(
+        "FeedError: feed 'x' must fit (None,) float32, got (2,) float64"
+    )
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_where_it_stopped_without_a_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "actorflow", "train", write(tmp_path, epochs=1_000_000)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("seed 0  epoch 1")
+
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+
+    assert running.returncode == 130
+    assert err == ""
+    assert re.search(
+        r"^stopped by Ctrl-C at seed 0  epoch \d+  step [\d,]+/4,000,000  loss ", out, re.MULTILINE
+    )
+
+
+@pytest.mark.slow
+def test_a_terminal_gets_a_live_bar_that_leaves_nothing_behind(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "actorflow", "train", write(tmp_path, epochs=200)]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(command, cwd=ROOT, stdout=theirs, stderr=theirs, env=environment) as running:
+        os.close(theirs)
+        said = b""
+        try:
+            while chunk := os.read(ours, 65536):
+                said += chunk
+        except OSError:  # Linux: the other side has closed
+            pass
+        os.close(ours)
+
+    text = said.decode()
+    assert running.returncode == 0
+    assert "eta" in text
+    assert re.search(r"epoch \d+  step \d+/800  loss", text) or "starting" in text
+    assert text.rstrip().splitlines()[-2] == "min w over 1 seed: 3.0000"

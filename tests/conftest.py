@@ -1,0 +1,46 @@
+"""How the laws are run: hypothesis profiles, and a printed seed that repeats a run.
+
+pytest                                 default: 100 examples a law, a fresh seed
+pytest --hypothesis-profile=ci         the same examples every time
+pytest --hypothesis-profile=soak       1,000 examples a law, a fresh seed
+pytest --hypothesis-seed=N             what a run that printed seed N did
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from actorflow.clock import Entropy
+
+# No deadline: a law says what holds, and a busy machine is slow. An example that hangs is ended by
+# pytest's faulthandler_timeout.
+settings.register_profile("default", deadline=None, max_examples=100, print_blob=True)
+settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True, database=None)
+settings.register_profile(
+    "soak",
+    parent=settings.get_profile("default"),
+    max_examples=1_000,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("default")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Draws the seed here, so that every xdist worker gets the same one and it can be printed."""
+    chosen = config.getoption("--hypothesis-profile") or "default"
+    if config.getoption("--hypothesis-seed") is None and not settings.get_profile(chosen).derandomize:
+        config.option.hypothesis_seed = str(Entropy().seed)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Says how to see the same examples again, at the start and beside the failures."""
+    profile = config.getoption("--hypothesis-profile") or "default"
+    seed = config.getoption("--hypothesis-seed")
+    return f"laws: --hypothesis-profile={profile}" + ("" if seed is None else f" --hypothesis-seed={seed}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(pytest_report_header(config))

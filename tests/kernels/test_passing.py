@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from actorflow.errors import NumericError
+from actorflow.kernels.registry import find
+
+
+@pytest.mark.parametrize("op", ["identity", "stop_gradient"])
+def test_passing_on_copies_nothing(op: str) -> None:
+    x = np.ones(3)
+
+    assert find(op).function(x) is x
+
+
+def test_finite_values_pass_the_check_uncopied() -> None:
+    x = np.ones(3)
+
+    assert find("check_numerics").function(x, message="loss") is x
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("loss", "loss: values must be finite, got 1 NaN and 2 infinite of 6"),
+        ("", "values must be finite, got 1 NaN and 2 infinite of 6"),
+    ],
+)
+def test_a_failed_check_says_how_many_of_how_many(message: str, said: str) -> None:
+    x = np.array([[1, np.nan, np.inf], [-np.inf, 2, 3]])
+
+    with pytest.raises(NumericError) as caught:
+        find("check_numerics").function(x, message=message)
+
+    assert str(caught.value) == said
+
+
+def test_a_cast_to_its_own_dtype_copies_nothing() -> None:
+    x = np.ones(3, "float32")
+
+    assert find("cast").function(x, dtype="float32") is x
+
+
+def test_floats_round_towards_zero_to_integers() -> None:
+    assert find("cast").function(np.array([-1.7, 1.7]), dtype="int32").tolist() == [-1, 1]

@@ -1,0 +1,194 @@
+"""A training update is one commit group: whatever fails, all variables and slots stay together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import actorflow as af
+from actorflow import errors
+from actorflow.actors.optimizer import OptimizerActor
+from tests.strategies import run_shuffled
+
+NAMES = ("w1", "b1", "w2")
+
+
+class Net:
+    """A small network under Adam, and what tells its state."""
+
+    def __init__(self, optimizer: Any = None) -> None:
+        with af.Graph(seed=3) as self.graph:
+            self.x = af.placeholder("float32", (None, 4), name="x")
+            w1 = af.Variable(af.init.he((4, 5)), name="w1")
+            b1 = af.Variable(af.init.zeros((5,)), name="b1")
+            w2 = af.Variable(af.init.he((5, 1)), name="w2")
+            self.variables = (w1, b1, w2)
+            self.loss = af.mean(af.square(af.tanh(self.x @ w1 + b1) @ w2))
+            self.train = af.minimize(self.loss, optimizer or af.optim.adam(1e-2))
+            self.versions = [v.version() for v in self.variables]
+        self.feeds: Mapping[Any, Any] = {self.x: np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4)}
+
+    async def step(self, session: af.Session) -> Any:
+        return await session.run([self.loss, self.train], self.feeds)
+
+    async def counts(self, session: af.Session) -> list[int]:
+        """Updates that each variable and the optimizer's own state have seen."""
+        versions = [int(v) - 1 for v in await session.run(self.versions)]
+        optimizer = self.optimizer(session)
+        slots = 0 if optimizer.state is None else int(optimizer.state["count"])
+        return [*versions, optimizer.count, slots]
+
+    @staticmethod
+    def optimizer(session: af.Session) -> OptimizerActor:
+        (cell,) = (c for name, c in session._system.actors.items() if "/optimizer/" in name)
+        actor = cell._behaviour
+        assert isinstance(actor, OptimizerActor)
+        return actor
+
+
+def break_node(session: af.Session, index: int) -> Any:
+    """Makes one node of the training plan raise at its next firing; returns how to mend it."""
+    plan = max(session._plans.values(), key=lambda p: len(p.partition.nodes))
+    node = plan.partition.nodes[index % len(plan.partition.nodes)]
+    fire = node.fire
+
+    def broken(live: Any) -> None:
+        raise ZeroDivisionError(node.plan.name)
+
+    node.fire = broken
+
+    def mend() -> None:
+        node.fire = fire
+
+    return mend
+
+
+@settings(max_examples=60, deadline=None)
+@given(index=st.integers(0, 100), before=st.integers(1, 3), seed=st.integers(0, 2**16))
+def test_a_kernel_failing_at_any_node_leaves_all_variables_and_slots_at_one_version(
+    index: int, before: int, seed: int
+) -> None:
+    net = Net()
+
+    async def body(session: af.Session) -> tuple[list[int], list[int]]:
+        for _ in range(before):
+            await net.step(session)
+        mend = break_node(session, index)
+        with pytest.raises(errors.KernelError, match="raised ZeroDivisionError"):
+            await net.step(session)
+        after_failure = await net.counts(session)
+        mend()
+        await net.step(session)
+        return after_failure, await net.counts(session)
+
+    after_failure, after_repair = run_shuffled(net.graph, seed, body)
+
+    assert len(set(after_failure)) == 1, after_failure
+    assert after_failure[0] in (before, before + 1)  # it may fail before or after its own commit
+    assert after_repair == [after_failure[0] + 1] * 5
+
+
+@settings(max_examples=30, deadline=None)
+@given(steps=st.integers(2, 6), cancelled=st.sets(st.integers(0, 5), max_size=3), seed=st.integers(0, 2**16))
+def test_concurrent_and_cancelled_steps_commit_whole_groups_only(
+    steps: int, cancelled: set[int], seed: int
+) -> None:
+    net = Net()
+
+    async def body(session: af.Session) -> tuple[int, list[int]]:
+        await net.step(session)
+        tasks = [asyncio.create_task(net.step(session)) for _ in range(steps)]
+        await asyncio.sleep(0)
+        for k in cancelled:
+            if k < steps:
+                tasks[k].cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.005)  # updates of cancelled steps that were past their last check end
+        return sum(not isinstance(r, BaseException) for r in results), await net.counts(session)
+
+    ended_well, counts = run_shuffled(net.graph, seed, body)
+
+    assert len(set(counts)) == 1
+    assert 1 + ended_well <= counts[0] <= 1 + steps
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=st.integers(1, 8), seed=st.integers(0, 2**16))
+def test_mailboxes_of_one_message_hold_up_nothing_for_ever(steps: int, seed: int) -> None:
+    net = Net()
+
+    async def body(session: af.Session) -> Any:
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(net.step(session) for _ in range(steps)))
+        return await net.counts(session)
+
+    assert run_shuffled(net.graph, seed, body, max_messages=1, max_steps=4) == [steps] * 5
+
+
+@pytest.mark.parametrize("fault", ["raise", "missing", "shape", "dtype"])
+def test_a_bad_optimizer_changes_nothing_and_says_so(fault: str) -> None:
+    def update(grads: Any, state: Any, params: Any) -> Any:
+        deltas = {name: -0.1 * g for name, g in grads.items()}
+        if fault == "raise":
+            raise ZeroDivisionError("lr")
+        if fault == "missing":
+            del deltas["b1"]
+        elif fault == "shape":
+            deltas["b1"] = deltas["b1"][:2]
+        else:
+            deltas["b1"] = deltas["b1"].astype("float64")
+        return deltas, {"count": state["count"] + 1}
+
+    rule = af.optim.Transform(name="bad", init=lambda params: {"count": np.int64(0)}, update=update)
+    net = Net(rule)
+    texts = {
+        "raise": "handler of '.*optimizer/train' raised ZeroDivisionError: lr",
+        "missing": r"bad must return one delta for each of \['b1', 'w1', 'w2'\], got \['w1', 'w2'\]",
+        "shape": r"bad's delta for 'b1' must be \(5,\) float32, got \(2,\) float32",
+        "dtype": r"bad's delta for 'b1' must be \(5,\) float32, got \(5,\) float64",
+    }
+
+    async def main() -> list[int]:
+        async with af.Session(net.graph) as session:
+            with pytest.raises(errors.ActorflowError, match=texts[fault]) as caught:
+                await net.step(session)
+            assert "node train/apply_gradients, op apply_gradients, step 1" in str(caught.value)
+            return await net.counts(session)
+
+    assert af.run(main()) == [0, 0, 0, 0, 0]
+
+
+def test_one_variable_that_refuses_its_stage_discards_the_whole_group() -> None:
+    reached = asyncio.Event()
+
+    class Slow(af.OptimizerActor):
+        """Lets another step change the shape of a variable between its read and its stage."""
+
+        async def on_gradients(self, grads: Any, ctx: Any) -> Any:
+            update = await super().on_gradients(grads, ctx)
+            await reached.wait()
+            return update
+
+    with af.Graph() as graph:
+        a = af.Variable(np.ones(2, "float32"), name="a")
+        b = af.Variable(np.ones(2, "float32"), name="b", shape=(None,))
+        train = af.minimize(af.sum(a * 2.0) + af.sum(b * 3.0), lambda: Slow(af.optim.sgd(0.1)))
+        grow = b.assign(np.ones(3, "float32"))
+
+    async def main() -> Any:
+        async with af.Session(graph) as session:
+            step = asyncio.create_task(session.run(train))
+            await asyncio.sleep(0.01)
+            await session.run(grow)
+            reached.set()
+            with pytest.raises(errors.SpecError, match=r"an update of variable 'b' must be \(3,\) float32"):
+                await step
+            return await session.run({"a": a, "va": a.name + "/read:0"})
+
+    assert af.run(main())["a"].tolist() == [1, 1]

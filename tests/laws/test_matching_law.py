@@ -1,0 +1,242 @@
+"""Any order of the ring gives what a recursive evaluation gives, dead tokens and loops included."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actorflow.errors import FetchError, InternalError
+from actorflow.messages import DEAD
+from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
+from tests.actors.programs import Builder, run_program
+from tests.strategies import shuffled
+
+Values = list[tuple[Any, ...]]
+
+
+def reference(nodes: list[PlanNode], feeds: dict[int, Any]) -> Values:
+    """What every node puts out, by plain recursion over the (topologically ordered) nodes."""
+    values: Values = []
+    for i, node in enumerate(nodes):
+        args = [e.value if isinstance(e, Constant) else values[e.node][e.output] for e in node.inputs]
+        controls_dead = any(all(v is DEAD for v in values[c]) for c in node.controls)
+        dead = controls_dead or any(a is DEAD for a in args)
+        if node.kind is Kind.FEED:
+            out: tuple[Any, ...] = (feeds[i],)
+        elif node.kind is Kind.MERGE:
+            live = [(a, k) for k, a in enumerate(args) if a is not DEAD]
+            out = live[0] if live else (DEAD, DEAD)
+        elif dead:
+            out = (DEAD,) * len(node.outputs)
+        elif node.kind is Kind.SWITCH:
+            out = (DEAD, args[0]) if args[1] else (args[0], DEAD)
+        elif node.op == "test_split":
+            out = (args[0] + 1, args[0] * 2)
+        else:
+            out = (sum(args),)
+        values.append(out)
+    return values
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[Program, list[int], list[Any]]:
+    """A random acyclic program over sums, switches, merges, splits and controls, and what it gives."""
+    b = Builder()
+    feeds = [b.add(Kind.FEED) for _ in range(draw(st.integers(1, 3)))]
+    fed = [draw(st.integers(0, 2)) for _ in feeds]
+    for _ in range(draw(st.integers(1, 14))):
+        values = reference(b.nodes, dict(zip(feeds, fed, strict=True)))
+        ports = [Edge(i, k) for i, n in enumerate(b.nodes) for k in range(len(n.outputs))]
+        data: st.SearchStrategy[Any] = st.sampled_from(ports)
+        some = st.one_of(data, st.integers(0, 2).map(Constant))
+        controls = draw(st.lists(st.sampled_from(range(len(b.nodes))), max_size=2, unique=True))
+        kind = draw(st.sampled_from(["sum", "sum", "switch", "merge", "split"]))
+        if kind == "merge":
+            inputs = draw(st.lists(data, min_size=1, max_size=3))
+            live = [e for e in inputs if values[e.node][e.output] is not DEAD]
+            if len(live) > 1:
+                inputs = [live[0], *(e for e in inputs if values[e.node][e.output] is DEAD)]
+            b.add(Kind.MERGE, *inputs, outputs=2, controls=controls)
+        elif kind == "switch":
+            b.add(Kind.SWITCH, draw(some), draw(data), outputs=2, controls=controls)
+        elif kind == "split":
+            b.add(Kind.KERNEL, draw(data), op="test_split", outputs=2, controls=controls)
+        else:
+            b.add(
+                Kind.KERNEL, *draw(st.lists(some, min_size=1, max_size=3)), op="test_add", controls=controls
+            )
+    want = reference(b.nodes, dict(zip(feeds, fed, strict=True)))
+    live_ports = [Edge(i, k) for i, out in enumerate(want) for k, v in enumerate(out) if v is not DEAD]
+    chosen = draw(st.lists(st.sampled_from(live_ports), min_size=1, max_size=4))
+    fetches = [b.add(Kind.FETCH, edge) for edge in chosen]
+    return b.program(feeds, fetches), fed, [want[e.node][e.output] for e in chosen]
+
+
+@settings(max_examples=300, deadline=None)
+@given(graph=graphs(), seed=st.integers(0, 2**16), general=st.booleans())
+def test_every_order_of_the_ring_gives_the_recursive_result(
+    graph: tuple[Program, list[int], list[Any]], seed: int, general: bool
+) -> None:
+    program, fed, want = graph
+
+    results = run_program(program, fed, steps=3, pick=shuffled(seed), general=general)
+
+    assert results == [want] * 3
+
+
+@settings(max_examples=100, deadline=None)
+@given(graph=graphs())
+def test_the_compiled_closures_do_what_the_general_form_does(
+    graph: tuple[Program, list[int], list[Any]],
+) -> None:
+    program, fed, want = graph
+
+    assert run_program(program, fed) == run_program(program, fed, general=True) == [want]
+
+
+def counting_loop(parallel: int, *, dead: bool = False) -> Program:
+    """total = 0; i = 0; while i < n: total += i; i += 1 — by Enter, Merge, Switch and NextIteration."""
+    b = Builder()
+    n, zero, taken = b.add(Kind.FEED), b.add(Kind.FEED), b.add(Kind.FEED)
+    gate = b.add(Kind.SWITCH, Edge(zero), Edge(taken), outputs=2)
+    start = Edge(gate, 1)
+    f = ("loop",)
+    limit = _enter(b, Edge(n), (), "loop", constant=True)
+    enter_i, enter_total = _enter(b, start, (), "loop"), _enter(b, start, (), "loop")
+    merge_i = b.add(Kind.MERGE, Edge(enter_i), outputs=2, frame=f)
+    merge_total = b.add(Kind.MERGE, Edge(enter_total), outputs=2, frame=f)
+    less = b.add(Kind.KERNEL, Edge(merge_i), Edge(limit), op="test_less", frame=f)
+    cond = b.add(Kind.LOOP_COND, Edge(less), frame=f)
+    switch_i = b.add(Kind.SWITCH, Edge(merge_i), Edge(cond), outputs=2, frame=f)
+    switch_total = b.add(Kind.SWITCH, Edge(merge_total), Edge(cond), outputs=2, frame=f)
+    exit_total = b.add(Kind.EXIT, Edge(switch_total, 0), frame=f)
+    add = b.add(Kind.KERNEL, Edge(switch_total, 1), Edge(switch_i, 1), op="test_add", frame=f)
+    more = b.add(Kind.KERNEL, Edge(switch_i, 1), Constant(1), op="test_add", frame=f)
+    next_i = b.add(Kind.NEXT_ITERATION, Edge(more), frame=f)
+    next_total = b.add(Kind.NEXT_ITERATION, Edge(add), frame=f)
+    b.nodes[merge_i] = _inputs(b.nodes[merge_i], Edge(next_i))
+    b.nodes[merge_total] = _inputs(b.nodes[merge_total], Edge(next_total))
+    after = b.add(Kind.MERGE, Edge(exit_total), Edge(gate, 0), outputs=2)
+    fetch = b.add(Kind.FETCH, Edge(after))
+    return b.program([n, zero, taken], [fetch], parallel)
+
+
+def _inputs(node: PlanNode, back: Edge) -> PlanNode:
+    return replace(node, inputs=(*node.inputs, back))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    n=st.integers(0, 12),
+    parallel=st.sampled_from([1, 1, 2, 5]),
+    taken=st.booleans(),
+    seed=st.integers(0, 2**16),
+    steps=st.integers(1, 3),
+)
+def test_a_loop_ends_with_its_sum_at_any_capacity_and_in_any_order(
+    n: int, parallel: int, taken: bool, seed: int, steps: int
+) -> None:
+    program = counting_loop(parallel)
+
+    results = run_program(program, [n, 0, taken], steps=steps, pick=shuffled(seed))
+
+    assert results == [[sum(range(n)) if taken else 0]] * steps
+
+
+def nested_loop(parallel: int) -> Program:
+    """total = 0; for i in range(n): for j in range(i): total += 1 — a loop inside a loop."""
+    b = Builder()
+    n, zero = b.add(Kind.FEED), b.add(Kind.FEED)
+    outer, inner = ("outer",), ("outer", "inner")
+
+    limit = _enter(b, Edge(n), (), "outer", constant=True)
+    enter_i, enter_t = _enter(b, Edge(zero), (), "outer"), _enter(b, Edge(zero), (), "outer")
+    merge_i = b.add(Kind.MERGE, Edge(enter_i), outputs=2, frame=outer)
+    merge_t = b.add(Kind.MERGE, Edge(enter_t), outputs=2, frame=outer)
+    cond = b.add(
+        Kind.LOOP_COND,
+        Edge(b.add(Kind.KERNEL, Edge(merge_i), Edge(limit), op="test_less", frame=outer)),
+        frame=outer,
+    )
+    switch_i = b.add(Kind.SWITCH, Edge(merge_i), Edge(cond), outputs=2, frame=outer)
+    switch_t = b.add(Kind.SWITCH, Edge(merge_t), Edge(cond), outputs=2, frame=outer)
+    exit_t = b.add(Kind.EXIT, Edge(switch_t, 0), frame=outer)
+
+    limit_j = _enter(b, Edge(switch_i, 1), outer, "inner", constant=True)
+    zero_j = b.add(Kind.KERNEL, Edge(switch_i, 1), Edge(switch_i, 1), op="test_less", frame=outer)
+    enter_j, enter_u = _enter(b, Edge(zero_j), outer, "inner"), _enter(b, Edge(switch_t, 1), outer, "inner")
+    merge_j = b.add(Kind.MERGE, Edge(enter_j), outputs=2, frame=inner)
+    merge_u = b.add(Kind.MERGE, Edge(enter_u), outputs=2, frame=inner)
+    cond_j = b.add(
+        Kind.LOOP_COND,
+        Edge(b.add(Kind.KERNEL, Edge(merge_j), Edge(limit_j), op="test_less", frame=inner)),
+        frame=inner,
+    )
+    switch_j = b.add(Kind.SWITCH, Edge(merge_j), Edge(cond_j), outputs=2, frame=inner)
+    switch_u = b.add(Kind.SWITCH, Edge(merge_u), Edge(cond_j), outputs=2, frame=inner)
+    exit_u = b.add(Kind.EXIT, Edge(switch_u, 0), frame=inner)
+    next_j = b.add(
+        Kind.NEXT_ITERATION,
+        Edge(b.add(Kind.KERNEL, Edge(switch_j, 1), Constant(1), op="test_add", frame=inner)),
+        frame=inner,
+    )
+    next_u = b.add(
+        Kind.NEXT_ITERATION,
+        Edge(b.add(Kind.KERNEL, Edge(switch_u, 1), Constant(1), op="test_add", frame=inner)),
+        frame=inner,
+    )
+    b.nodes[merge_j] = _inputs(b.nodes[merge_j], Edge(next_j))
+    b.nodes[merge_u] = _inputs(b.nodes[merge_u], Edge(next_u))
+
+    next_i = b.add(
+        Kind.NEXT_ITERATION,
+        Edge(b.add(Kind.KERNEL, Edge(switch_i, 1), Constant(1), op="test_add", frame=outer)),
+        frame=outer,
+    )
+    next_t = b.add(Kind.NEXT_ITERATION, Edge(exit_u), frame=outer)
+    b.nodes[merge_i] = _inputs(b.nodes[merge_i], Edge(next_i))
+    b.nodes[merge_t] = _inputs(b.nodes[merge_t], Edge(next_t))
+    return b.program([n, zero], [b.add(Kind.FETCH, Edge(exit_t))], parallel)
+
+
+def _enter(b: Builder, source: Edge, frame: tuple[str, ...], name: str, *, constant: bool = False) -> int:
+    k = b.add(Kind.ENTER, source, frame=frame)
+    b.nodes[k] = replace(b.nodes[k], attrs={"frame": name, "is_constant": constant})
+    return k
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(0, 5), parallel=st.sampled_from([1, 2, 4]), seed=st.integers(0, 2**16))
+def test_a_loop_in_a_loop_ends_with_its_count(n: int, parallel: int, seed: int) -> None:
+    (result,) = run_program(nested_loop(parallel), [n, 0], pick=shuffled(seed))
+
+    assert result == [sum(range(n))]
+
+
+def test_a_dead_fetch_is_an_error_that_names_it() -> None:
+    b = Builder()
+    x, p = b.add(Kind.FEED), b.add(Kind.FEED)
+    switch = b.add(Kind.SWITCH, Edge(x), Edge(p), outputs=2)
+    program = b.program([x, p], [b.add(Kind.FETCH, Edge(switch, 1))])
+
+    (error,) = run_program(program, [5, 0])
+
+    assert isinstance(error, FetchError)
+    assert error.what == "fetch 'fetch3' was not computed: its branch was not taken in this step"
+
+
+def test_two_live_inputs_of_a_merge_abort_the_step() -> None:
+    b = Builder()
+    x = b.add(Kind.FEED)
+    merge = b.add(Kind.MERGE, Edge(x), Edge(x), outputs=2)
+    add = b.add(Kind.KERNEL, Edge(merge), op="test_add", controls=[x])
+    program = b.program([x], [b.add(Kind.FETCH, Edge(add))])
+
+    (error,) = run_program(program, [5])
+
+    with pytest.raises(InternalError, match="a merge got two live inputs for one tag"):
+        raise error  # type: ignore[misc]

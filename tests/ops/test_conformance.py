@@ -1,0 +1,204 @@
+"""What holds for every op in the table: the spec rule says what the kernel returns, and the
+gradient rule what differences measure. An op joins by being registered; see `samples`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import actorflow.ops
+from actorflow.arrays import as_dtype, frozen, is_differentiable
+from actorflow.errors import SpecError
+from actorflow.graph import opdef
+from actorflow.graph.autodiff import gradients
+from actorflow.graph.builder import Tensor, build
+from actorflow.graph.graph import Graph
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
+from actorflow.kernels import registry
+from actorflow.spec import Spec
+from tests.ops.samples import SAMPLES, Case
+from tests.reference import call, evaluate
+
+for path in sorted(Path(__file__).parent.glob("samples_*.py")):
+    import_module(f"tests.ops.{path.stem}")
+
+COMPUTED = sorted(n for n, d in opdef.table().items() if d.effect in (Effect.PURE, Effect.RANDOM))
+DIFFERENTIABLE = [
+    n
+    for n in COMPUTED
+    if opdef.table()[n].gradient is not NOT_DIFFERENTIABLE and n in SAMPLES and SAMPLES[n].no_gradient is None
+]
+FEW = settings(max_examples=15, deadline=None)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Kernels return NaN and infinities in silence; warnings of numpy are the runtime's to turn off."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def converted(case: Case, dtype: str) -> Case:
+    to = as_dtype(dtype)
+    inputs = []
+    for array in case.inputs:
+        if array.dtype == np.float64:
+            array = (np.abs(array) if to.kind in "ub" else array).astype(to)
+        inputs.append(frozen(array))  # a kernel never changes its inputs
+    return Case(tuple(inputs), case.attrs, case.objects)
+
+
+def spec_of(array: Any) -> Spec:
+    return Spec(array.shape, array.dtype)
+
+
+@st.composite
+def blanked(draw: st.DrawFn, specs: Sequence[Spec]) -> list[Spec]:
+    """The same specs: all sizes known, none of them, or some; and some ranks unknown in the last case."""
+    known = draw(st.sampled_from(["all", "none", "some", "some"]))
+    if known == "all":
+        return list(specs)
+    found = []
+    for spec in specs:
+        assert spec.shape is not None
+        if known == "none":
+            found.append(Spec((None,) * len(spec.shape), spec.dtype))
+        elif draw(st.integers(0, 3)) == 0:
+            found.append(Spec(None, spec.dtype))
+        else:
+            found.append(Spec(tuple(d if draw(st.booleans()) else None for d in spec.shape), spec.dtype))
+    return found
+
+
+def test_every_computed_op_has_a_sample_and_a_kernel() -> None:
+    without_sample = [n for n in COMPUTED if n not in SAMPLES]
+    without_kernel = [n for n in COMPUTED if (n, "numpy") not in registry.table()]
+
+    assert not without_sample, f"add @sample(...) for {without_sample}"
+    assert not without_kernel, f"add @kernel(...) for {without_kernel}"
+
+
+def test_every_sample_is_of_an_op() -> None:
+    assert set(SAMPLES) <= set(opdef.table())
+
+
+def test_a_missing_gradient_rule_has_a_reason() -> None:
+    missing = [n for n in COMPUTED if opdef.table()[n].gradient is None and n in SAMPLES]
+
+    assert [n for n in missing if SAMPLES[n].no_gradient is None] == []
+
+
+@pytest.mark.parametrize("op", [n for n in COMPUTED if n in SAMPLES])
+def test_spec_rule_says_what_the_kernel_returns(op: str) -> None:
+    """For every dtype that the rule accepts, and as far as it can when it knows less."""
+    accepted: set[str] = set()
+
+    @FEW
+    @given(data=st.data())
+    def law(data: st.DataObject) -> None:
+        case = data.draw(SAMPLES[op].cases)
+        for dtype in SAMPLES[op].dtypes:
+            typed = converted(case, dtype)
+            specs = [spec_of(a) for a in typed.inputs]
+            try:
+                said = opdef.lookup(op).spec(specs, typed.attrs)
+            except SpecError:
+                continue
+            accepted.add(dtype)
+            with quiet():
+                made = call(op, typed.inputs, typed.attrs)
+            assert [spec_of(m) for m in made] == list(said)
+            assert registry.find(op).cost(*typed.inputs, **typed.attrs) >= 0
+
+            partial = opdef.lookup(op).spec(data.draw(blanked(specs)), typed.attrs)
+            for value, spec in zip(made, partial, strict=True):
+                assert spec.fits(value.shape, value.dtype), f"{spec} of unknown sizes, {spec_of(value)} made"
+
+    law()
+    assert accepted, f"the spec rule of {op} accepts none of {SAMPLES[op].dtypes}"
+
+
+def network(case: Case, op: str, specs: Sequence[Spec]) -> tuple[Graph, list[Tensor], tuple[Tensor, ...]]:
+    """A graph of one node of `op` over placeholders."""
+    with Graph() as graph:
+        graph.objects.update(case.objects)
+        xs = [actorflow.ops.placeholder(s.dtype, s.shape, f"x{i}") for i, s in enumerate(specs)]
+        return graph, xs, build(op, xs, case.attrs)
+
+
+def weighted(ys: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], scale: float) -> Tensor:
+    """The sum of all elements of ys, each times a weight of its own."""
+    parts = []
+    for y, shape in zip(ys, shapes, strict=True):
+        weights = np.cos(scale * np.arange(1, np.prod(shape, dtype=int) + 1)).reshape(shape)
+        parts.append(actorflow.ops.sum(y * weights))
+    total: Tensor = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def check_gradient(
+    graph: Graph, y: Tensor, xs: Sequence[Tensor], arrays: Sequence[np.ndarray]
+) -> list[Tensor | None]:
+    """Asserts that the gradient of scalar `y` for each x is what central differences measure."""
+    feeds = dict(zip(xs, arrays, strict=True))
+    moved = [x for x in xs if is_differentiable(x.dtype)]
+    with graph:
+        grads = gradients(y, moved)
+    for x, grad in zip(moved, grads, strict=True):
+        measured = differences(lambda a, x=x: float(evaluate(graph, y, {**feeds, x: a})), feeds[x])
+        told = np.zeros(feeds[x].shape) if grad is None else evaluate(graph, grad, feeds)
+        assert told.shape == feeds[x].shape
+        np.testing.assert_allclose(told, measured, rtol=1e-5, atol=1e-6, err_msg=f"gradient for {x.name}")
+    return grads
+
+
+def differences(f: Any, at: np.ndarray, step: float = 1e-5) -> np.ndarray:
+    """Central differences of the scalar function `f` for every element of `at`."""
+    out = np.empty(at.shape)
+    for i in np.ndindex(at.shape):
+        above, below = at.copy(), at.copy()
+        above[i] += step
+        below[i] -= step
+        out[i] = (f(above) - f(below)) / (2 * step)
+    return out
+
+
+@pytest.mark.parametrize("op", DIFFERENTIABLE)
+def test_gradient_is_what_differences_measure(op: str) -> None:
+    """Of the first order and of the second: the gradient of the gradient."""
+
+    @FEW
+    @given(data=st.data())
+    def law(data: st.DataObject) -> None:
+        case = data.draw(SAMPLES[op].cases)
+        graph, xs, ys = network(case, op, data.draw(blanked([spec_of(a) for a in case.inputs])))
+        made = call(op, case.inputs, case.attrs)
+        real = [(y, m.shape) for y, m in zip(ys, made, strict=True) if y.dtype == np.float64]
+        if not real:
+            return
+        with graph:
+            loss = weighted([y for y, _ in real], [s for _, s in real], 1.0)
+        grads = check_gradient(graph, loss, xs, case.inputs)
+        found = [
+            (g, a.shape)
+            for g, a in zip(grads, (a for a in case.inputs if a.dtype == np.float64), strict=True)
+            if g is not None
+        ]
+        if found and SAMPLES[op].second_order is None:
+            with graph:
+                slope = weighted([g for g, _ in found], [s for _, s in found], 0.7)
+            check_gradient(graph, slope, xs, case.inputs)
+
+    law()

@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import actorflow.kernels  # noqa: F401  fills the table
+import actorflow.ops as af
+from actorflow.errors import GraphError, SpecError
+from actorflow.graph import opdef
+from actorflow.graph.builder import Tensor, control_dependencies, device, name_scope
+from actorflow.graph.graph import Graph, VariableDef
+from actorflow.graph.opdef import Effect
+from actorflow.nn import init
+from actorflow.ops.state import trainable_variables
+from actorflow.spec import spec
+from tests.reference import evaluate
+
+
+def initial(graph: Graph, variable: af.Variable) -> np.ndarray:
+    port = variable.definition.initial
+    assert port is not None
+    value: np.ndarray = evaluate(graph, Tensor(graph, port))
+    return value
+
+
+def test_variable_is_declared_with_its_first_value_in_a_scope_of_its_own() -> None:
+    with Graph() as graph, name_scope("layer"), device("/cpu:0"):
+        w = af.Variable(init.ones((2, 3)), name="w")
+
+    definition = graph.resources["layer/w"]
+    assert definition is w.definition
+    assert isinstance(definition, VariableDef)
+    assert (definition.spec, definition.device, definition.trainable) == (
+        spec("float32", (2, 3)),
+        "/cpu:0",
+        True,
+    )
+    assert "test_state.py:" in definition.defined_at
+    assert {n.name.rsplit("/", 1)[0] for n in graph.nodes} == {"layer/w/initial"}
+    np.testing.assert_array_equal(initial(graph, w), np.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("make", "wanted", "value"),
+    [
+        (lambda: af.Variable(1.5), "() float32", 1.5),
+        (lambda: af.Variable([1, 2]), "(2,) int32", [1, 2]),
+        (lambda: af.Variable([1, 2], dtype="float64"), "(2,) float64", [1, 2]),
+        (lambda: af.Variable(np.zeros(2), dtype="float32"), "(2,) float32", [0, 0]),
+        (lambda: af.Variable(lambda: af.constant([3.0])), "(1,) float32", [3]),
+        (lambda: af.Variable(af.constant([3.0])), "(1,) float32", [3]),
+        (lambda: af.Variable(np.ones((2, 3)), shape=(None, 3)), "(None, 3) float64", np.ones((2, 3))),
+    ],
+)
+def test_first_value_may_be_anything_that_makes_a_tensor(make: Any, wanted: str, value: Any) -> None:
+    with Graph() as graph:
+        variable = make()
+
+    assert str(variable.spec) == wanted
+    np.testing.assert_array_equal(initial(graph, variable), value)
+
+
+def test_variable_without_a_first_value_has_none_until_assigned() -> None:
+    with Graph():
+        variable = af.Variable(dtype="float32", shape=(2, None), name="v")
+
+    assert variable.definition.initial is None
+    assert repr(variable) == "<Variable v (2, None) float32>"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: af.Variable(), "needs dtype and shape"),
+        (lambda: af.Variable(dtype="float32"), "needs dtype and shape"),
+        (lambda: af.Variable([1.5], dtype="int32"), "without rounding"),
+        (lambda: af.Variable(af.constant([1.0]), dtype="float64"), "of dtype float64 cannot begin as"),
+        (lambda: af.Variable([1.0, 2.0], shape=(3,)), "cannot begin as"),
+        (lambda: af.Variable(1.0, dtype="float99"), "no tensor has dtype"),
+        (lambda: af.Variable(dtype="float32", shape=(-1,)), "cannot be negative"),
+    ],
+)
+def test_variable_that_cannot_be_is_refused(make: Any, message: str) -> None:
+    with Graph(), pytest.raises(SpecError, match=message) as caught:
+        make()
+
+    assert "test_state.py:" in str(caught.value)
+
+
+def test_names_of_variables_are_unique() -> None:
+    with Graph() as graph:
+        unnamed = [af.Variable(0.0).name for _ in range(3)]
+        af.Variable(0.0, name="w")
+        nodes = len(graph)
+
+        with pytest.raises(GraphError, match=r"'w' is taken by the one defined at test_state.py:") as caught:
+            af.Variable(0.0, name="w")
+        assert "where: defined at test_state.py:" in str(caught.value)
+
+        assert unnamed == ["variable", "variable_1", "variable_2"]
+        assert len(graph) == nodes
+
+
+def test_first_value_waits_for_nothing() -> None:
+    with Graph() as graph:
+        with control_dependencies([af.placeholder("float32", name="x")]):
+            variable = af.Variable(init.he((2, 2)))
+
+        port = variable.definition.initial
+        assert port is not None
+        assert graph.nodes[port.node].controls == ()
+
+
+def test_one_read_serves_until_the_next_write() -> None:
+    with Graph():
+        v, other = af.Variable(1.0, name="v"), af.Variable(1.0, name="other")
+        first = v.as_tensor()
+        other.assign(2.0)
+
+        assert v.as_tensor() == first
+        for write in (v.assign, v.assign_add, v.assign_sub):
+            before = v.as_tensor()
+            write(3.0)
+            assert v.as_tensor() != before
+        assert len(v.reads()) == 4
+
+
+def test_an_update_is_a_write() -> None:
+    with Graph() as graph:
+        v = af.Variable(1.0)
+        key = graph.add_object("optimizer", object())
+        before = v.as_tensor()
+        af.apply_gradients([before], [v], key)
+
+        assert v.as_tensor() != before
+
+
+def test_read_under_a_control_dependency_is_a_read_of_its_own() -> None:
+    with Graph():
+        v = af.Variable(1.0)
+        before = v.as_tensor()
+        with control_dependencies([af.placeholder("float32", name="x")]):
+            after = v.as_tensor()
+            assert v.as_tensor() == after
+
+        assert after != before
+        assert v.as_tensor() == before  # and nobody else waits for x
+
+
+def test_operators_build_what_those_of_tensors_build() -> None:
+    with Graph() as graph:
+        v = af.Variable([[2.0, 4.0], [8.0, 1.0]])
+        built = [
+            v + 1, 1 + v, v - 1, 1 - v, v * 3, 3 * v, v / 2, 8 / v, v**2, 2**v, -v, abs(v), v[1],
+            v < 3, v <= 2, v > 3, v >= 4, v @ v, np.ones(2, "float32") - v, np.eye(2, dtype="float32") @ v,
+        ]  # fmt: skip
+        a = np.array([[2, 4], [8, 1]], "float32")
+        feeds = {v.as_tensor(): a}
+
+    wanted = [
+        a + 1, 1 + a, a - 1, 1 - a, a * 3, 3 * a, a / 2, 8 / a, a**2, 2**a, -a, abs(a), a[1],
+        a < 3, a <= 2, a > 3, a >= 4, a @ a, 1 - a, a,
+    ]  # fmt: skip
+    for got, want in zip(evaluate(graph, built, feeds), wanted, strict=True):
+        np.testing.assert_array_equal(got, want)
+    assert len(v.reads()) == 1
+
+
+def test_variable_has_no_truth_and_no_items_while_building() -> None:
+    with Graph():
+        v = af.Variable([1.0])
+
+        with pytest.raises(GraphError, match="truth value"):
+            bool(v)
+        with pytest.raises(GraphError, match="iterated"):
+            list(v)
+
+
+def test_variable_is_found_again_by_its_name() -> None:
+    with Graph() as graph:
+        v = af.Variable(1.0, name="v")
+        read = v.read()
+        af.Variable(1, name="count")
+        af.Variable(1.0, name="fixed", trainable=False)
+        found = af.Variable.existing(graph, "v")
+
+        assert found.definition is v.definition
+        assert found.as_tensor() == read
+        assert [t.name for t in trainable_variables()] == ["v"]
+        with pytest.raises(GraphError, match="no variable 'w'"):
+            af.Variable.existing(graph, "w")
+
+
+def test_gradient_for_a_variable_comes_from_all_its_reads() -> None:
+    with Graph() as graph:
+        v = af.Variable(3.0)
+        first = v.read()
+        v.assign(5.0)
+        second = v.read()
+        (grad,) = af.gradients(first * first + second * second, v)
+
+    assert evaluate(graph, grad, {first: 3, second: 5}) == 16
+
+
+def test_state_ops_say_what_they_touch() -> None:
+    with Graph():
+        v = af.Variable([1.0, 2.0], name="v")
+        uses = {
+            v.read(): ("read_variable", Effect.READ, "(2,) float32"),
+            v.version(): ("variable_version", Effect.READ, "() int64"),
+            v.is_initialised(): ("is_initialised", Effect.READ, "() bool"),
+            v.assign([3, 4]): ("assign", Effect.WRITE, "(2,) float32"),
+            v.assign_add([3, 4]): ("assign_add", Effect.WRITE, "(2,) float32"),
+            v.assign_sub([3, 4]): ("assign_sub", Effect.WRITE, "(2,) float32"),
+        }
+
+    for tensor, (op, effect, wanted) in uses.items():
+        node = tensor.node
+        assert (node.op, opdef.lookup(op).effect, str(tensor.spec)) == (op, effect, wanted)
+        assert node.attrs["resource"] == "v"
+        assert node.name.startswith("v/")
+
+
+def test_nodes_are_named_after_the_variable_and_the_open_scope() -> None:
+    with Graph():
+        with name_scope("layer"):
+            w = af.Variable(0.0, name="w")
+            inside = w.read()
+        outside = w.read()
+        with name_scope("loss"):
+            elsewhere = w.read()
+
+    assert [t.node.name for t in (inside, outside, elsewhere)] == [
+        "layer/w/read",
+        "layer/w/read_1",
+        "loss/layer/w/read",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([1.0, 2.0, 3.0], "a value of variable 'v' must fit"),
+        (1.0, "a value of variable 'v' must fit"),
+        (np.zeros(2, "float64"), r"got \(2,\) float64"),
+        ([1j, 2j], "without rounding"),
+        ("text", "no float32 tensor can hold|without rounding"),
+    ],
+)
+def test_value_that_does_not_fit_is_refused(value: Any, message: str) -> None:
+    with Graph():
+        v = af.Variable([1.0, 2.0], name="v")
+
+        with pytest.raises(SpecError, match=message):
+            v.assign(value)
+
+
+def test_variable_of_another_graph_is_refused() -> None:
+    with Graph():
+        v = af.Variable(1.0, name="v")
+
+    with Graph(), pytest.raises(GraphError, match=r"<Variable v .* belongs to another graph"):
+        v + 1
+
+
+def test_update_names_its_variables_and_optimizer() -> None:
+    with Graph() as graph:
+        a, b = af.Variable([1.0], name="a"), af.Variable(2.0, name="b")
+        key = graph.add_object("optimizer", object())
+        done = af.apply_gradients([[0.5], 0.25], [a, b], key)
+
+    assert done.spec == spec("int64")
+    assert done.node.attrs == {"resources": ("a", "b"), "optimizer": key}
+    assert opdef.lookup("apply_gradients").effect is Effect.COMMIT
+
+
+def test_update_that_makes_no_sense_is_refused() -> None:
+    with Graph():
+        foreign = af.Variable(1.0, name="foreign")
+    with Graph() as graph:
+        a, n = af.Variable([1.0], name="a"), af.Variable(1, name="n")
+        key = graph.add_object("optimizer", object())
+        cases: list[tuple[list[Any], list[af.Variable], str, type[Exception], str]] = [
+            ([], [], key, GraphError, "distinct variables"),
+            ([[1.0], [1.0]], [a, a], key, GraphError, "distinct variables"),
+            ([[1.0], [1.0]], [a], key, GraphError, "got 2 for"),
+            ([[1.0]], [a], "missing", GraphError, "no optimizer under the key 'missing'"),
+            ([1], [n], key, GraphError, "floating variables"),
+            ([1.0], [foreign], key, GraphError, "of the current graph"),
+            ([[1.0, 2.0]], [a], key, SpecError, "the gradient of variable 'a' must fit"),
+        ]
+        for grads, variables, optimizer, error, message in cases:
+            with pytest.raises(error, match=message):
+                af.apply_gradients(grads, variables, optimizer)

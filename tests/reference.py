@@ -1,0 +1,66 @@
+"""The reference interpreter: runs a graph node by node, in the order of the user's program.
+
+No actors, no plan, no fusion: what the runtime computes must be what this computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from actorflow.graph import opdef
+from actorflow.graph.builder import Tensor
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import Node, Port
+from actorflow.graph.opdef import Effect
+from actorflow.kernels import registry
+
+Values = dict[Port, Any]
+
+
+def evaluate(graph: Graph, fetches: Any, feeds: Mapping[Tensor, Any] | None = None) -> Any:
+    """Returns the value of a tensor, or a list of those of a sequence of tensors.
+
+    `feeds` gives the values of placeholders, or replaces those of any other tensors.
+    """
+    wanted = [fetches] if isinstance(fetches, Tensor) else list(fetches)
+    values: Values = {t.port: np.asarray(v, t.dtype) for t, v in (feeds or {}).items()}
+    for node_id in needed(graph, [t.port for t in wanted], values):
+        run(graph, graph.nodes[node_id], values)
+    found = [values[t.port] for t in wanted]
+    return found[0] if isinstance(fetches, Tensor) else found
+
+
+def needed(graph: Graph, ports: Sequence[Port], known: Mapping[Port, Any]) -> list[int]:
+    """The nodes that `ports` depend on, in order; those behind known ports left out."""
+    found: set[int] = set()
+    ahead = [p for p in ports if p not in known]
+    while ahead:
+        node = graph.nodes[ahead.pop().node]
+        if node.id not in found:
+            found.add(node.id)
+            ahead.extend(p for p in node.inputs if p not in known)
+    return sorted(found)
+
+
+def run(graph: Graph, node: Node, values: Values) -> None:
+    """Computes the outputs of one node into `values`."""
+    effect = opdef.lookup(node.op).effect
+    if effect is Effect.CONSTANT:
+        outputs: tuple[Any, ...] = (graph.constants[node.attrs["constant"]],)
+    elif effect in (Effect.PURE, Effect.RANDOM):
+        outputs = call(node.op, [values[p] for p in node.inputs], node.attrs, counter=node.id)
+    else:
+        raise AssertionError(f"{node.name} needs a value: {node.op} is {effect.value}")
+    for i, (value, spec) in enumerate(zip(outputs, node.outputs, strict=True)):
+        assert spec.fits(np.shape(value), value.dtype), f"{node.name}:{i} is {spec}, got {value!r}"
+        values.setdefault(Port(node.id, i), value)
+
+
+def call(op: str, arrays: Sequence[Any], attrs: Mapping[str, Any], *, counter: int = 0) -> tuple[Any, ...]:
+    """Returns what the numpy kernel of `op` computes, always as a tuple."""
+    extra = {"counter": (0, 0, 0, counter)} if opdef.lookup(op).effect is Effect.RANDOM else {}
+    made = registry.find(op).function(*arrays, **attrs, **extra)
+    return made if isinstance(made, tuple) else (made,)

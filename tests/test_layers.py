@@ -1,0 +1,99 @@
+"""House rules that import-linter cannot say: libraries nobody imports yet, and names of modules.
+
+Who may import whom inside actorflow stands in pyproject.toml, and `make lint` checks it. A
+`protected` contract there needs a module that imports the library; this one holds from the start.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "actorflow"
+MODULES = sorted(ROOT.rglob("*.py"))
+
+# Module of a library -> the only places of actorflow that may import it; a package stands for all in it.
+ONLY_IN = {
+    "cupy": {"arrays", "kernels"},
+    "hypothesis": {"sim.strategies"},
+    "msgpack": {"transport.codec"},
+    "numpy": {
+        "arrays",
+        "kernels",
+        "ops",
+        "optim",
+        "nn",
+        "graph",
+        "plan",
+        "data",
+        "interop",
+        "testing",
+        "store",
+    },
+    "pickle": set(),
+    "random": {"clock"},
+    "rich": {"cli", "dashboard"},
+    "secrets": {"clock"},
+    "threadpoolctl": {"kernels.device"},
+    "time": {"clock"},
+    "uuid": {"clock"},
+    "uvloop": {"loop"},
+    "zmq": {"transport.zeromq"},
+}
+DRAWERS = {"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}
+
+
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def imported(source: str) -> set[str]:
+    """Top-level modules imported anywhere in the source, inside functions and type checks too."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def strays(module: str, source: str) -> set[str]:
+    """The libraries that `module` imports though they live elsewhere."""
+    return {
+        library
+        for library in imported(source) & ONLY_IN.keys()
+        if not any(module == home or module.startswith(f"{home}.") for home in ONLY_IN[library])
+    }
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_a_library_is_imported_only_where_it_lives(path: Path) -> None:
+    assert strays(dotted(path), path.read_text()) == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "found"),
+    [
+        ("actors.node", "import numpy as np", {"numpy"}),
+        ("actors.node", "def f():\n    from time import monotonic", {"time"}),
+        ("transport.zeromq", "import zmq.auth", set()),
+        ("kernels.nn", "import numpy", set()),
+        ("kernels_of_mine", "import numpy", {"numpy"}),
+    ],
+)
+def test_the_rule_sees_a_planted_stray(module: str, source: str, found: set[str]) -> None:
+    assert strays(module, source) == found
+
+
+def test_no_module_is_a_junk_drawer() -> None:
+    names = {part for path in MODULES for part in dotted(path).split(".")}
+
+    assert not names & DRAWERS
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_a_file_is_one_idea(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 550

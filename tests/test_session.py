@@ -1,0 +1,458 @@
+"""Sessions: what a step gives, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import actorflow as af
+from actorflow import errors
+
+
+def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
+    async def main() -> Any:
+        async with af.Session(graph, **options) as session:
+            return await body(session)
+
+    return af.run(main())
+
+
+def line_of(error: BaseException) -> str:
+    return str(error).replace(__file__.rsplit("/", 1)[-1], "FILE")
+
+
+@pytest.fixture
+def doubling() -> tuple[af.Graph, Any, Any]:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (None, 3), name="x")
+        y = x + x
+    return graph, x, y
+
+
+# -- values --------------------------------------------------------------------------------------------
+
+
+def test_fetches_come_back_in_the_structure_they_were_asked_in() -> None:
+    class Pair(NamedTuple):
+        a: Any
+        b: Any
+
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (), name="x")
+        y = x * 3.0
+
+    async def body(session: af.Session) -> Any:
+        return await session.run({"k": [x, (y, None)], "p": Pair(y, "x:0")}, {"x": 2})
+
+    result = run(graph, body)
+
+    assert result == {"k": [2, (6, None)], "p": Pair(6, 2)}
+    assert type(result["p"]) is Pair
+
+
+def test_a_fed_array_is_not_copied(doubling: Any) -> None:
+    graph, x, _ = doubling
+    value = np.ones((2, 3), "float32")
+
+    (back,) = run(graph, lambda s: s.run([x], {x: value}))
+
+    assert back is value
+
+
+def test_an_inner_tensor_can_be_fed() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (), name="x")
+        y = af.exp(x)
+        z = y + 1.0
+
+    assert run(graph, lambda s: s.run(z, {y: np.float32(4)})) == 5
+
+
+def test_many_steps_run_at_once_and_keep_their_values_apart(doubling: Any) -> None:
+    graph, x, y = doubling
+
+    async def body(session: af.Session) -> Any:
+        feeds = [np.full((1, 3), k, "float32") for k in range(200)]
+        results = await asyncio.gather(*(session.run(y, {x: f}) for f in feeds))
+        return results, session.stats()
+
+    results, stats = run(graph, body, max_steps=16)
+
+    assert [float(r[0, 0]) for r in results] == [2 * k for k in range(200)]
+    assert stats.peak_live <= 16
+    assert stats.steps == 200
+    assert stats.live == 0
+
+
+def test_a_callable_takes_its_feeds_in_order(doubling: Any) -> None:
+    graph, x, y = doubling
+
+    async def body(session: af.Session) -> Any:
+        double = session.make_callable([y], [x])
+        with pytest.raises(errors.FeedError, match="this callable takes 1 values, got 0"):
+            await double()
+        return await double(np.ones((1, 3), "float32"))
+
+    assert run(graph, body)[0].tolist() == [[2, 2, 2]]
+
+
+def test_a_graph_may_grow_while_its_session_is_open(doubling: Any) -> None:
+    graph, x, y = doubling
+
+    async def body(session: af.Session) -> Any:
+        await session.run(y, {x: np.ones((1, 3), "float32")})
+        with graph:
+            z = af.sum(y * 2.0)
+        return await session.run(z, {x: np.ones((1, 3), "float32")})
+
+    assert run(graph, body) == 12
+
+
+def test_random_ops_draw_anew_in_every_step_and_alike_in_every_session() -> None:
+    def draws() -> list[float]:
+        with af.Graph(seed=7) as graph:
+            u = af.random_uniform(())
+
+        async def body(session: af.Session) -> Any:
+            return [float(await session.run(u)) for _ in range(3)]
+
+        return list(run(graph, body))
+
+    first, second = draws(), draws()
+
+    assert len(set(first)) == 3
+    assert first == second
+
+
+# -- misuse, with its text -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("feed", "text"),
+    [
+        (
+            lambda x: {x: np.zeros((2, 4), "float32")},
+            (
+                "feed 'x' must fit (None, 3) float32, got (2, 4) float32\n"
+                "  try:   reshape it, or declare the placeholder with that spec"
+            ),
+        ),
+        (
+            lambda x: {x: np.zeros((2, 3), "float64")},
+            (
+                "feed 'x' must fit (None, 3) float32, got (2, 3) float64\n"
+                "  try:   convert it with .astype('float32'), or declare the placeholder with that spec"
+            ),
+        ),
+        (
+            lambda x: {"z": np.zeros((2, 3), "float32")},
+            "feed 'z' names no tensor of the graph\n  try:   the placeholders are 'x'",
+        ),
+        (lambda x: {3: 1}, "the key of a feed is a tensor or its name, got int"),
+        (
+            lambda x: {x: [["a"]]},
+            "feed 'x' must fit (None, 3) float32, got list: str32 values do not fit float32",
+        ),
+        (
+            lambda x: {x: np.zeros((1, 3), "float32"), "x": np.zeros((1, 3), "float32")},
+            (
+                "'x' is fed twice in one step\n"
+                "  where: node x, op placeholder, defined at FILE:LINE\n"
+                "  try:   feed it by its tensor or by its name"
+            ),
+        ),
+        (
+            lambda x: {},
+            (
+                "placeholder 'x' must be fed, (None, 3) float32\n"
+                "  where: node x, op placeholder, defined at FILE:LINE\n"
+                "  try:   add 'x' to the feeds of this step"
+            ),
+        ),
+    ],
+)
+def test_a_wrong_feed_says_what_was_wanted_and_what_came(doubling: Any, feed: Any, text: str) -> None:
+    graph, x, y = doubling
+    line = x.node.defined_at.split(":")[1]
+
+    with pytest.raises(errors.FeedError) as caught:
+        run(graph, lambda s: s.run(y, feed(x)))
+
+    assert line_of(caught.value).replace(f"FILE:{line}", "FILE:LINE") == text
+
+
+def test_a_fetch_from_another_graph_is_refused(doubling: Any) -> None:
+    graph, _, _ = doubling
+    with af.Graph():
+        other = af.constant(1.0, name="other")
+
+    with pytest.raises(errors.FetchError) as caught:
+        run(graph, lambda s: s.run(other))
+
+    line = other.node.defined_at.split(":")[1]
+    assert line_of(caught.value) == (
+        "fetch 'other:0' belongs to another graph than this session's\n"
+        f"  where: node other, op constant, defined at FILE:{line}\n"
+        "  try:   open a session on its graph"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fetch", "text"),
+    [
+        ("y", "fetch 'y' names no tensor of the graph"),
+        ("add:3", "node 'add' has 1 outputs, got fetch 'add:3'"),
+        (3, "a fetch is a tensor, a variable, a name, or a structure of them, got int"),
+    ],
+)
+def test_an_odd_fetch_is_refused(doubling: Any, fetch: Any, text: str) -> None:
+    graph, x, _ = doubling
+
+    with pytest.raises(errors.FetchError) as caught:
+        run(graph, lambda s: s.run(fetch, {x: np.zeros((1, 3), "float32")}))
+
+    assert caught.value.what == text
+
+
+def test_reading_an_uninitialised_variable_names_it() -> None:
+    with af.Graph() as graph:
+        w = af.Variable(name="w", dtype="float32", shape=(2,))
+        y = w + 1.0
+    line = y.node.defined_at.split(":")[1]
+
+    with pytest.raises(errors.UninitialisedError) as caught:
+        run(graph, lambda s: s.run(y))
+
+    assert line_of(caught.value) == (
+        "variable 'w' was read before anything was assigned to it\n"
+        f"  where: node w/read, op read_variable, step 1, device /cpu:0, defined at FILE:{line}\n"
+        "  try:   give it an initial value, or run its assign first"
+    )
+
+
+def test_shapes_that_conflict_are_refused_at_build_time_with_both_lines() -> None:
+    with af.Graph():
+        a = af.placeholder("float32", (32, 784), name="a")
+        b = af.placeholder("float32", (512, 10), name="b")
+        with pytest.raises(errors.SpecError) as caught:
+            a @ b
+
+    text = line_of(caught.value)
+    assert "matmul needs equal inner dimensions, got (32, 784) and (512, 10)" in text
+    assert a.node.defined_at.replace(__file__.rsplit("/", 1)[-1], "FILE") in text
+    assert b.node.defined_at.replace(__file__.rsplit("/", 1)[-1], "FILE") in text
+
+
+def test_an_unknown_device_lists_those_that_exist() -> None:
+    with af.Graph() as graph, af.device("/gpu:0"):
+        y = af.constant(1.0) + 2.0
+    line = y.node.defined_at.split(":")[1]
+
+    with pytest.raises(errors.PlacementError) as caught:
+        run(graph, lambda s: s.run(y))
+
+    assert line_of(caught.value) == (
+        "unknown device '/gpu:0'; this session has /cpu:0\n"
+        f"  where: node add, op add, device /gpu:0, defined at FILE:{line}"
+    )
+
+
+def test_nan_under_check_numerics_says_how_many() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (4,), name="x")
+        y = af.check_numerics(af.log(x), "after the log")
+
+    with pytest.raises(errors.NumericError) as caught:
+        run(graph, lambda s: s.run(y, {x: np.array([-1, 0, 1, 2], "float32")}))
+
+    assert "after the log" in caught.value.what
+    assert "1 NaN" in caught.value.what
+    assert "where: node check_numerics, op check_numerics, step 1" in str(caught.value)
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_kernel_that_raises_aborts_its_step_with_its_place(threads: int) -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (None,), name="x")
+        square = af.reshape(x, (2, 2))
+        total = af.sum(square)
+    line = square.node.defined_at.split(":")[1]
+
+    async def body(session: af.Session) -> Any:
+        session._device.inline_limit_s = 0.0  # whatever is measured goes to a thread, if there is one
+        with pytest.raises(errors.KernelError) as caught:
+            await session.run(total, {x: np.ones(3, "float32")})
+        good = await session.run(total, {x: np.ones(4, "float32")})
+        return caught.value, good, session.stats()
+
+    error, good, stats = run(graph, body, threads=threads)
+
+    assert line_of(error) == (
+        "kernel of 'reshape' raised ValueError: cannot reshape array of size 3 into shape (2,2)\n"
+        f"  where: node reshape, op reshape, step 1, device /cpu:0, defined at FILE:{line}"
+    )
+    assert isinstance(error.__cause__, ValueError)
+    assert good == 4
+    assert (stats.offloaded > 0) == (threads > 0)
+
+
+def test_a_step_that_misses_its_deadline_says_what_it_waits_for() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "float32", (), name="q")
+        item = queue.dequeue()
+
+    async def body(session: af.Session) -> Any:
+        with pytest.raises(errors.DeadlinePassed) as caught:
+            await session.run(item, deadline_s=0.05)
+        return caught.value, session.stats()
+
+    error, stats = run(graph, body)
+
+    assert re.fullmatch(
+        "step 1 did not end within its deadline of 0.05 s; "
+        "it waits for 'session[0-9]+/queue/q' to answer q/dequeue",
+        error.what,
+    )
+    assert stats.failed == 1
+
+
+def test_a_closed_session_refuses_to_run(doubling: Any) -> None:
+    graph, x, y = doubling
+    session = af.Session(graph)
+
+    with pytest.raises(errors.SessionClosed, match="the session is not open"):
+        af.run(session.run(y, {x: np.zeros((1, 3), "float32")}))
+
+
+def test_closing_a_session_aborts_the_steps_that_run() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "float32", (), name="q")
+        item = queue.dequeue()
+
+    async def main() -> BaseException | None:
+        async with af.Session(graph) as session:
+            task = asyncio.create_task(session.run(item))
+            await asyncio.sleep(0.01)
+        await asyncio.wait([task])
+        return task.exception()
+
+    error = af.run(main())
+
+    assert isinstance(error, errors.StepAborted)
+    assert error.what == "step 1 was aborted: the session was closed"
+    assert isinstance(error.__cause__, errors.SessionClosed)
+
+
+def test_a_dump_says_what_every_step_waits_for() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "float32", (), name="q")
+        item = queue.dequeue() + 1.0
+
+    async def body(session: af.Session) -> Any:
+        task = asyncio.create_task(session.run(item))
+        await asyncio.sleep(0.01)
+        dump = session.dump()
+        task.cancel()
+        await asyncio.wait([task])
+        return dump, session.dump()
+
+    during, after = run(graph, body)
+
+    assert [(s.id, s.fetches_left, len(s.waits)) for s in during.steps] == [(1, 1, 1)]
+    lines = str(during).splitlines()
+    assert lines[0] == "1/64 steps, 0 wait for admission"
+    assert re.fullmatch(
+        "  step 1: 1 fetches to come, for [0-9.e-]+ s; waits for 'session[0-9]+/queue/q' to answer q/dequeue",
+        lines[1],
+    )
+    assert any("/queue/q: idle, 0/1024 messages" in line for line in lines)
+    assert after.steps == ()
+
+
+def test_a_deadline_holds_while_a_step_waits_for_admission() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "float32", (), name="q")
+        item = queue.dequeue()
+        one = af.constant(1.0) + 1.0
+
+    async def body(session: af.Session) -> Any:
+        blocked = asyncio.create_task(session.run(item))
+        await asyncio.sleep(0)
+        with pytest.raises(errors.DeadlinePassed, match="step 2 did not end within its deadline of 0.03 s"):
+            await session.run(one, deadline_s=0.03)
+        blocked.cancel()
+        await asyncio.wait([blocked])
+        return await session.run(one, deadline_s=1)
+
+    assert run(graph, body, max_steps=1) == 2
+
+
+def test_who_initialises_a_variable_may_be_cancelled_and_another_step_goes_on() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "float32", (), name="q")
+        x = af.placeholder("float32", (), name="x")
+        put = queue.enqueue(x)
+        w = af.Variable(queue.dequeue(), name="w")
+        y = w + 1.0
+
+    async def body(session: af.Session) -> Any:
+        first, second = (asyncio.create_task(session.run(y)) for _ in range(2))
+        await asyncio.sleep(0.01)
+        with pytest.raises(errors.DeadlinePassed, match="it waits for 'w' to be initialised"):
+            await session.run(y, deadline_s=0.02)
+        first.cancel()
+        await asyncio.sleep(0.01)
+        await session.run(put, {x: 4.0})
+        return await second
+
+    assert run(graph, body) == 5
+
+
+# -- cancelling ----------------------------------------------------------------------------------------
+
+
+def test_cancelling_a_step_frees_its_place_in_a_queue() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(4, "float32", (), name="q")
+        x = af.placeholder("float32", (), name="x")
+        put, three, one = queue.enqueue(x), queue.dequeue_many(3), queue.dequeue()
+
+    async def body(session: af.Session) -> Any:
+        large = asyncio.create_task(session.run(three))
+        await asyncio.sleep(0.01)
+        await session.run(put, {x: 1.0})
+        small = asyncio.create_task(session.run(one))
+        await asyncio.sleep(0.01)
+        assert not small.done()
+        large.cancel()
+        value = await asyncio.wait_for(small, 1)
+        return value, large.cancelled(), session.stats()
+
+    value, cancelled, stats = run(graph, body)
+
+    assert (value, cancelled) == (1, True)
+    assert stats.live == 0
+
+
+def test_a_cancelled_wait_for_admission_lets_the_next_step_in() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(4, "float32", (), name="q")
+        x = af.placeholder("float32", (), name="x")
+        put, one = queue.enqueue(x), queue.dequeue()
+
+    async def body(session: af.Session) -> Any:
+        blocked = asyncio.create_task(session.run(one))
+        await asyncio.sleep(0)
+        waiting = [asyncio.create_task(session.run(put, {x: float(k)})) for k in range(3)]
+        await asyncio.sleep(0.01)
+        waiting[0].cancel()
+        blocked.cancel()
+        done, _ = await asyncio.wait([*waiting, blocked], timeout=2)
+        return len(done), [t.cancelled() for t in waiting]
+
+    assert run(graph, body, max_steps=1) == (4, [True, False, False])

@@ -1,0 +1,69 @@
+"""`minimize`: what is trained, and what cannot be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import actorflow as af
+from actorflow import errors
+
+
+def test_only_trainable_variables_on_the_path_are_updated() -> None:
+    with af.Graph() as graph:
+        a = af.Variable(1.0, name="a")
+        b = af.Variable(1.0, name="b", trainable=False)
+        c = af.Variable(1.0, name="c")
+        train = af.minimize(a * b, af.optim.sgd(0.5))
+        values = [v.read() for v in (a, b, c)]
+
+    async def main() -> list[float]:
+        async with af.Session(graph) as session:
+            await session.run(train)
+            return [float(v) for v in await session.run(values)]
+
+    assert af.run(main()) == [0.5, 1, 1]
+
+
+def test_chosen_variables_alone_are_updated() -> None:
+    with af.Graph() as graph:
+        a, b = af.Variable(1.0, name="a"), af.Variable(1.0, name="b")
+        train = af.minimize(a * b, af.optim.sgd(0.5), [b])
+        values = [a.read(), b.read()]
+
+    async def main() -> list[float]:
+        async with af.Session(graph) as session:
+            await session.run(train)
+            return [float(v) for v in await session.run(values)]
+
+    assert af.run(main()) == [1, 0.5]
+
+
+def test_a_variable_off_the_path_is_named() -> None:
+    with af.Graph():
+        a, b = af.Variable(1.0, name="a"), af.Variable(1.0, name="b")
+        with pytest.raises(errors.GraphError, match="does not depend on 'b'"):
+            af.minimize(a * 2.0, af.optim.sgd(0.5), [a, b])
+
+
+def test_a_loss_without_variables_has_nothing_to_minimize() -> None:
+    with af.Graph():
+        x = af.placeholder("float32", (), name="x")
+        with pytest.raises(errors.GraphError, match="so there is nothing to minimize"):
+            af.minimize(x * 2.0, af.optim.sgd(0.5))
+
+
+def test_a_variable_that_is_read_twice_gets_both_gradients() -> None:
+    with af.Graph() as graph:
+        w = af.Variable(np.array(3.0), name="w")
+        first = w.read()
+        second = w.read()
+        train = af.minimize(first * second, af.optim.sgd(1.0))
+        value = w.read()
+
+    async def main() -> float:
+        async with af.Session(graph) as session:
+            await session.run(train)
+            return float(await session.run(value))
+
+    assert af.run(main()) == 3 - 6
