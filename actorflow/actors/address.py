@@ -245,7 +245,7 @@ class Address(Mailbox, Ref):
             self.idle = False
             try:
                 result = system.context.run(self.receive, message)
-            except (Exception, CancelledError) as error:
+            except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
                 question = self._question(message, deadline_s, None)
                 self.answer_raised(question, error)
                 return question.future.result()

@@ -164,7 +164,7 @@ class Carrier:
             else:
                 HANDLING.set(self._handling)
                 result = await coroutine
-        except (Exception, CancelledError) as raised:
+        except (Exception, CancelledError) as raised:  # noqa: BLE001  the supervisor decides
             error = raised
         except BaseException as raised:
             self._finish(None, raised)
@@ -211,7 +211,7 @@ def _resume(coroutine: Coroutine[Any, Any, Any], yielded: Any, cancelled: bool) 
             except GeneratorExit:
                 coroutine.close()
                 raise
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001  the handler is to see it
                 yielded = coroutine.throw(error)
             else:
                 yielded = coroutine.send(value)

@@ -179,7 +179,7 @@ class Cell(Turns):
             return
         try:
             self._build()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  the supervisor decides
             self.parent.failed(self, self.placed(Hook.START, error), error, told=False)
 
     def stop(self) -> None:

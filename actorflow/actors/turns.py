@@ -126,7 +126,7 @@ class Turns(Address):
                         return
                 if self.attention:
                     break
-        except (Exception, CancelledError) as error:  # the supervisor decides
+        except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
             self.failed(message, error)
         except BaseException as error:
             self.crash(error, message)
@@ -156,7 +156,7 @@ class Turns(Address):
             if type(result) is CoroutineType:
                 self._drive(result, job)
                 return
-        except (Exception, CancelledError) as error:  # the supervisor decides
+        except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
             self.failed(job, error)
         except BaseException as error:
             self.crash(error, job)
@@ -200,7 +200,7 @@ class Turns(Address):
                 _leave_task(self.system.loop, asker)
             try:
                 self._drive(coroutine, question)
-            except (Exception, CancelledError) as error:
+            except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
                 self.failed(question, error)
             except BaseException as error:
                 self.crash(error, question)
