@@ -17,7 +17,7 @@ from enum import Enum
 from statistics import median, quantiles
 
 Round = Callable[[int], Awaitable[float]]
-"""(operations) -> the seconds that they took, taken as close to them as can be."""
+"""(operations) -> the seconds that they took, taken as close to them as can be, or the MiB."""
 
 
 class Better(Enum):
@@ -32,20 +32,23 @@ class Better(Enum):
 
 
 class Unit(Enum):
-    """What a metric counts: rates should be high, microseconds low."""
+    """What a metric counts: rates should be high, microseconds and memory low."""
 
     FIRINGS = "firings/s"
     MESSAGES = "messages/s"
     OPS = "ops/s"
     MICROSECONDS = "us"
+    MEBIBYTES = "MiB"
 
     @property
     def better(self) -> Better:
         """Which way it should go."""
-        return Better.LOW if self is Unit.MICROSECONDS else Better.HIGH
+        return Better.LOW if self in (Unit.MICROSECONDS, Unit.MEBIBYTES) else Better.HIGH
 
     def of(self, operations: int, seconds: float) -> float:
         """Returns the value of a round."""
+        if self is Unit.MEBIBYTES:
+            return seconds
         return seconds / operations * 1e6 if self is Unit.MICROSECONDS else operations / seconds
 
 
@@ -77,6 +80,7 @@ class Contest:
     Attributes:
         operations: How many a round asks of every contestant.
         aim: What ours should reach, in `unit`; None where the design sets nothing.
+        once: Whether one long round, with no warm-up, is the measurement.
     """
 
     metric: str
@@ -86,6 +90,7 @@ class Contest:
     peers: Sequence[Peer]
     aim: float | None = None
     note: str = ""
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,14 +168,14 @@ async def measure(contest: Contest, size: Size) -> list[Row]:
     """Returns one row a peer, from `size.rounds` rounds taken in turns."""
     rounds: list[Round] = [contest.ours, *(peer.round for peer in contest.peers if peer.round is not None)]
     unit, operations = contest.unit, contest.operations
-    for _ in range(size.warm_up):
+    for _ in range(0 if contest.once else size.warm_up):
         for run in rounds:
             await run(operations)
     samples = [Sample() for _ in rounds]
     gc.collect()
     gc.freeze()
     try:
-        for _ in range(size.rounds):
+        for _ in range(1 if contest.once else size.rounds):
             for run, sample in zip(rounds, samples, strict=True):
                 sample.values.append(unit.of(operations, await run(operations)))
     finally:

@@ -80,6 +80,8 @@ def notes(rows: Sequence[Row]) -> list[str]:
 
 def quantity(value: float, unit: Unit) -> str:
     """Returns a value with its unit and three digits, for example `1.23 M/s` or `0.650 µs`."""
+    if unit is Unit.MEBIBYTES:
+        return f"{_digits(value)} MiB"
     if unit is Unit.MICROSECONDS:
         return f"{_digits(value)} µs"
     for size, prefix in ((1e6, "M"), (1e3, "k")):

@@ -291,7 +291,13 @@ class Address(Mailbox, Ref):
         now = system.now()
         question = Ask(message, nbytes, system.create_future(), self, waiter, now, limit_s)
         system.accounts.issued += 1
-        system.wheel.add(now + limit_s, question)
+        wheel = system.wheel  # Wheel.add, written out for a bucket that is there: -0.2 µs
+        bucket = wheel.buckets.get(int((now + limit_s) / wheel.tick_s) + 1)
+        if bucket is None:
+            wheel.add(now + limit_s, question)
+        else:
+            bucket[question] = None
+            question.bucket = bucket
         return question
 
     def _submit(self, question: Ask) -> None:

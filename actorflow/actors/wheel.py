@@ -64,22 +64,22 @@ class Wheel:
     INVARIANT: the loop timer stands for the earliest bucket, or there is no bucket.
     """
 
-    __slots__ = ("_buckets", "_handle", "_keys", "_loop", "_now", "tick_s")
+    __slots__ = ("buckets", "_handle", "_keys", "_loop", "_now", "tick_s")
 
     def __init__(self, loop: AbstractEventLoop, clock: Clock, *, tick_s: float = 0.01) -> None:
         self.tick_s = tick_s
         self._loop = loop
         self._now = clock.now
-        self._buckets: dict[int, Bucket] = {}
+        self.buckets: dict[int, Bucket] = {}
         self._keys: list[int] = []
         self._handle: TimerHandle | None = None
 
     def add(self, when: float, entry: Expiring) -> None:
         """Puts `entry` on the wheel, to expire at `when` by the wheel's clock."""
         key = int(when / self.tick_s) + 1
-        bucket = self._buckets.get(key)
+        bucket = self.buckets.get(key)
         if bucket is None:
-            bucket = self._buckets[key] = {}
+            bucket = self.buckets[key] = {}
             heapq.heappush(self._keys, key)
             if self._keys[0] == key:
                 self._arm()
@@ -94,21 +94,21 @@ class Wheel:
 
     def entries(self) -> list[Expiring]:
         """Returns all that stand on the wheel, earliest bucket first."""
-        return [entry for key in sorted(self._buckets) for entry in self._buckets[key]]
+        return [entry for key in sorted(self.buckets) for entry in self.buckets[key]]
 
     def close(self) -> None:
         """Forgets everything and the loop timer."""
         for entry in self.entries():
             entry.bucket = None
-        self._buckets.clear()
+        self.buckets.clear()
         self._keys.clear()
         self._arm()
 
     def __len__(self) -> int:
-        return sum(map(len, self._buckets.values()))
+        return sum(map(len, self.buckets.values()))
 
     def __repr__(self) -> str:
-        return f"<Wheel with {len(self)} entries in {len(self._buckets)} buckets of {self.tick_s:g} s>"
+        return f"<Wheel with {len(self)} entries in {len(self.buckets)} buckets of {self.tick_s:g} s>"
 
     def _arm(self) -> None:
         if self._handle is not None:
@@ -122,8 +122,8 @@ class Wheel:
         self._handle = None
         now = self._now() + 1e-9  # a float's worth of rounding, not a coarser tick
         try:
-            while self._keys and (self._keys[0] * self.tick_s <= now or not self._buckets[self._keys[0]]):
-                bucket = self._buckets.pop(heapq.heappop(self._keys))
+            while self._keys and (self._keys[0] * self.tick_s <= now or not self.buckets[self._keys[0]]):
+                bucket = self.buckets.pop(heapq.heappop(self._keys))
                 for entry in tuple(bucket):
                     if entry.bucket is bucket:  # an earlier one may have taken it off
                         entry.bucket = None

@@ -118,8 +118,22 @@ def test_an_aim_is_met_from_its_own_side(
     assert (row.met, row.ratio_met) == (met, ratio_met)
 
 
-def test_rates_should_be_high_and_times_low() -> None:
-    assert [unit.value for unit in Unit if unit.better is Better.LOW] == ["us"]
+def test_rates_should_be_high_and_times_and_memory_low() -> None:
+    assert [unit.value for unit in Unit if unit.better is Better.LOW] == ["us", "MiB"]
+
+
+def test_a_contest_that_is_measured_once_takes_one_round_and_no_warm_up() -> None:
+    calls: list[int] = []
+
+    async def grow(n: int) -> float:
+        calls.append(n)
+        return 0.5
+
+    contest = Contest("growth", Unit.MEBIBYTES, 10, grow, [Peer("limit", grow)], once=True)
+    (row,) = asyncio.run(measure(contest, Size()))
+
+    assert calls == [10, 10]
+    assert (row.ours.values, row.ratio) == ([0.5], 1.0)
 
 
 def test_the_spread_is_half_the_quartile_distance_over_the_median() -> None:
