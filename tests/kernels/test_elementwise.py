@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from actorflow.arrays import as_dtype
 from actorflow.kernels.registry import find
 
 
@@ -30,3 +31,16 @@ def test_relu_grad_drops_what_is_not_finite_where_the_unit_was_off() -> None:
     told = find("relu_grad").function(np.array([np.inf, np.nan, 2.0]), np.array([0.0, 0.0, 1.0]))
 
     assert told.tolist() == [0, 0, 2]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_the_gradient_of_relu_keeps_or_clears_whole_elements(dtype: str) -> None:
+    y = np.array([[0.0, 1.0, -0.0], [np.nan, 2.0, 0.5]]).astype(as_dtype(dtype))
+    grad = np.array([[np.inf, -np.inf, np.nan], [1.0, -0.0, 3.0]]).astype(as_dtype(dtype))
+
+    with np.errstate(invalid="ignore"):  # bfloat16 warns of comparing NaN
+        found = find("relu_grad").function(grad.T, y.T).T
+
+    assert found.dtype == as_dtype(dtype)
+    assert found.astype("float64").tolist() == [[0, -np.inf, 0], [0, 0, 3]]
+    assert np.signbit(found[1, 1])
