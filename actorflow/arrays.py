@@ -75,21 +75,28 @@ def converted(value: Any, dtype: DType) -> Array:
     if found.size and not np.can_cast(found.dtype, dtype, "same_kind"):
         message = f"{found.dtype.name} values do not fit {dtype.name}"
         raise TypeError(message)
-    return np.asarray(value, dtype)
+    with np.errstate(all="ignore"):
+        array = np.asarray(value, dtype)
+    if found.dtype.kind in "fc" and not np.array_equal(np.isfinite(found), np.isfinite(array)):
+        message = f"a value is too large for {dtype.name}"
+        raise OverflowError(message)
+    return array
 
 
 def frozen_copy(value: Any) -> Array:
     """Returns a private, read-only copy of `value`, in C order."""
-    copy = np.array(value, order="C")
-    copy.flags.writeable = False
-    return copy
+    return frozen(np.array(value, order="C"))
 
 
 def frozen(value: Array) -> Array:
-    """Marks an array that the caller owns read-only and returns it; scalars already are."""
-    if isinstance(value, np.ndarray):
-        value.flags.writeable = False
-    return value
+    """Returns a read-only view of an array that the caller owns and gives up; scalars already are.
+
+    numpy lets whoever holds an owner of memory make it writeable again, but not a view of one.
+    """
+    if not isinstance(value, np.ndarray):
+        return value
+    value.flags.writeable = False
+    return value.view()
 
 
 def plus(value: Array, delta: Array) -> Array:

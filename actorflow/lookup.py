@@ -7,8 +7,9 @@ from typing import Any
 from actorflow import arrays
 from actorflow.errors import FeedError, FetchError
 from actorflow.graph.builder import Tensor
-from actorflow.graph.graph import Graph
+from actorflow.graph.graph import Graph, VariableDef
 from actorflow.graph.node import Node, Port
+from actorflow.ops.state import Variable
 from actorflow.spec import Spec, show
 
 
@@ -23,6 +24,8 @@ def fetch_port(graph: Graph, fetch: Any) -> Port:
             return fetch.port
         message = f"fetch {fetch.name!r} belongs to another graph than this session's"
         raise FetchError(message, where=fetch.node.where, hint="open a session on its graph")
+    if isinstance(fetch, str) and isinstance(graph.resources.get(fetch), VariableDef):
+        fetch = Variable.existing(graph, fetch)
     if isinstance(fetch, str):
         node, index = _named(graph, fetch)
         if node is None:
@@ -83,7 +86,9 @@ def fitting(name: str, spec: Spec, value: Any) -> arrays.Array:
             raise FeedError(message) from None
     if spec.fits(array.shape, array.dtype):
         return array
-    message = f"feed {name!r} must fit {spec}, got {show(array.shape)} {array.dtype.name}"
+    native = array.dtype.isnative
+    dtype = array.dtype.name if native else f"{array.dtype.name} in foreign byte order"
+    message = f"feed {name!r} must fit {spec}, got {show(array.shape)} {dtype}"
     convert = f"convert it with .astype({spec.dtype.name!r})" if array.dtype != spec.dtype else "reshape it"
     raise FeedError(message, hint=f"{convert}, or declare the placeholder with that spec")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,7 +22,13 @@ DEAD = _Dead()
 
 
 class Reply(Protocol):
-    """Where the answer to a request goes; used exactly once, later calls are ignored."""
+    """Where the answer to a request goes; used exactly once, later calls are ignored.
+
+    Attributes:
+        interrupt: What to call when nobody waits for the answer any more, if its handler set it.
+    """
+
+    interrupt: Callable[[], None] | None
 
     @property
     def error(self) -> BaseException | None:

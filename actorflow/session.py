@@ -19,13 +19,14 @@ from actorflow.actors.resources import Resources
 from actorflow.actors.step import Step
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import Initialise
-from actorflow.errors import DeadlinePassed, FeedError, SessionClosed, StepAborted, Where
+from actorflow.errors import ConfigError, DeadlinePassed, FeedError, SessionClosed, StepAborted, Where
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph, VariableDef
 from actorflow.graph.node import Port
 from actorflow.kernels.device import Device
 from actorflow.lookup import feed_port, fetch_port, fitting
 from actorflow.plan.lower import lower
+from actorflow.plan.program import Holder, Holding
 from actorflow.report import Dump, Stats, StepEntry
 from actorflow.spec import Spec
 from actorflow.structure import flatten
@@ -33,6 +34,7 @@ from actorflow.tag import StepId
 
 # Sessions are numbered in their system, so that a run repeated in one process has the same names.
 _SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
+_FOREVER_S = 1e9
 _OPEN = "async with af.Session(graph) as session: ..."
 
 
@@ -61,6 +63,9 @@ class Session:
         max_messages: What the mailbox of a variable, queue or optimizer holds; who comes later waits.
         threads: Worker threads for slow kernels; by default one for each processor.
         initialise: Whether variables get their initial values by themselves.
+
+    Raises:
+        ConfigError: for a limit that would let nothing run.
     """
 
     def __init__(
@@ -74,20 +79,26 @@ class Session:
         threads: int | None = None,
         initialise: bool = True,
     ) -> None:
+        _at_least(1, max_steps=max_steps, max_messages=max_messages)
+        if threads is not None:
+            _at_least(0, threads=threads)
         self.graph = graph
-        self.deadline_s = deadline_s
+        self.deadline_s = _deadline(deadline_s)
         self.max_steps = max_steps
         self._max_messages = max_messages
         self._own_system = system is None
         self._system = ActorSystem(name="session") if system is None else system
         self._threads = (os.cpu_count() or 1) if threads is None else threads
         self._initialises = initialise
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._open = False
+        self._closing: asyncio.Task[None] | None = None
         self._plans: dict[Any, _Plan] = {}
         self._initialised: set[str] = set()
         self._initialising: dict[str, asyncio.Future[None]] = {}
         self._step_ids = itertools.count(1)
         self._live: dict[Step, _Plan] = {}
+        self._first: dict[Step, _Plan] = {}  # initialising steps
         self._waiting: dict[Step, tuple[_Plan, Sequence[Any]]] = {}
         self._peak = self._steps = self._failed = self._messages = 0
 
@@ -100,17 +111,20 @@ class Session:
     # -- life --------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        if self._own_system:
-            await self._system.__aenter__()
-        self._loop = asyncio.get_running_loop()
+        if self._loop is not None:
+            raise SessionClosed("a session opens once", hint="make a new one: af.Session(graph)")
         system = self._system
-        self._device = Device("/cpu:0", self._loop, system.clock, threads=self._threads)
-        system.dispatch.context.run(arrays.ignore_float_errors)
+        if self._own_system:
+            await system.__aenter__()
+        dispatch = system.dispatch  # raises when a system of the user's is not open
+        self._loop = loop = asyncio.get_running_loop()
+        self._device = Device("/cpu:0", loop, system.clock, threads=self._threads)
+        dispatch.context.run(arrays.ignore_float_errors)
         source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
         submit = None if self._device.inline_only else self._device.submit
         self._resources = Resources(self.graph, system, source, submit, self._max_messages)
         self._around = Surroundings(
-            dispatch=system.dispatch,
+            dispatch=dispatch,
             devices={self._device.name: self._device},
             find=self._resources.find,
             sender=system.nobody,
@@ -123,24 +137,44 @@ class Session:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.close()
-        if self._own_system:
-            await self._system.__aexit__(kind, error, trace)
+        try:
+            await self.close()
+        finally:
+            if self._own_system:
+                await self._system.__aexit__(kind, error, trace)
 
     async def close(self) -> None:
-        """Aborts the steps that run, stops the actors and threads; closing twice is harmless."""
-        if not self._open:
+        """Aborts the steps that run, stops the actors and threads; closing twice is harmless.
+
+        It waits for kernels that run on a thread. A cancellation waits until all is closed.
+        """
+        if self._loop is None:
             return
+        if self._closing is None:
+            self._closing = self._loop.create_task(self._close(), name="actorflow-session-close")
+        cancelled = None
+        while not self._closing.done():
+            try:
+                await asyncio.shield(self._closing)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        self._closing.result()
+        if cancelled is not None:
+            raise cancelled
+
+    async def _close(self) -> None:
         self._open = False
         cause = SessionClosed("the session was closed")
-        for step in (*self._live, *self._waiting):
+        for step in (*self._live, *self._first, *self._waiting):
             aborted = StepAborted(
                 f"step {step.id} was aborted: the session was closed", where=Where(step=step.id)
             )
             aborted.__cause__ = cause
             step.abort(aborted)
-        await self._resources.stop()
-        await self._device.close()
+        try:
+            await self._resources.stop()
+        finally:
+            await self._device.close()
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -160,6 +194,8 @@ class Session:
 
         Raises:
             FeedError, FetchError: when they do not fit the graph; nothing ran.
+            ConfigError: when `deadline_s` is not above 0.
+            SessionClosed: when the session is not open, or runs on another event loop.
             ActorflowError: the first error of the step, placed at its node. Everything else of the
                 step was dropped; no training update of it was applied, or all of its group were.
             DeadlinePassed: after `deadline_s`.
@@ -180,6 +216,7 @@ class Session:
 
         Fetches and feeds are looked up once, here.
         """
+        self._check_open()
         leaves, build = flatten(fetches)
         ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
         keys = tuple(feed_port(self.graph, key) for key in feeds)
@@ -214,7 +251,9 @@ class Session:
             else fitting(name, spec, value)
             for (name, spec), value in zip(plan.feeds, values, strict=True)
         ]
-        deadline_s = self.deadline_s if deadline_s is None else deadline_s
+        deadline_s = self.deadline_s if deadline_s is None else _deadline(deadline_s)
+        if not plan.fetches:
+            return []
         if plan.uninitialised:
             await self._initialise(plan, deadline_s)
             self._check_open()
@@ -223,14 +262,20 @@ class Session:
     async def _run_step(
         self, plan: _Plan, fed: Sequence[Any], step_id: StepId, deadline_s: float | None
     ) -> list[Any]:
-        """Runs a step to its end, after those that were there before it when too many run."""
+        """Runs a step to its end, after those that were there before it when too many run.
+
+        Initialising steps (of id 0) neither wait nor count: others may wait for them.
+        """
         now = self._system.clock.now()
-        step = Step(step_id, plan.fetches, self._loop.create_future(), deadline_s, now)
+        step = Step(step_id, plan.fetches, self._system.create_future(), deadline_s, now)
         if deadline_s is not None:
             step.waits = plan.partition.waits
             self._system.wheel.add(now + deadline_s, step)
         try:
-            if len(self._live) < self.max_steps:
+            if not step_id:
+                self._first[step] = plan
+                plan.partition.start(step, fed)
+            elif len(self._live) < self.max_steps:
                 self._begin(step, plan, fed)
             else:
                 self._waiting[step] = (plan, fed)
@@ -245,6 +290,7 @@ class Session:
                 wheel.remove(step)
             if self._live.pop(step, None) is None:
                 self._waiting.pop(step, None)
+                self._first.pop(step, None)
             elif self._waiting:
                 self._let_in()
         self._steps += 1
@@ -306,7 +352,7 @@ class Session:
                 if running is not None:
                     await asyncio.shield(running)
                     continue
-                future = self._initialising[name] = self._loop.create_future()
+                future = self._initialising[name] = self._system.create_future()
                 try:
                     await self._initialise_one(name)
                 finally:
@@ -322,12 +368,16 @@ class Session:
                 await self._initialise_variables(plan)
             self._check_open()
             (value,) = await self._run_step(plan, (), StepId(0), self.deadline_s)
-            await self._resources.find(name).ask(Initialise(arrays.as_array(value)))
+            await self._resources.find(Holder(Holding.VARIABLE, name)).ask(Initialise(arrays.as_array(value)))
         self._initialised.add(name)
 
     def _check_open(self) -> None:
         if not self._open:
             raise SessionClosed("the session is not open", hint=_OPEN)
+        if asyncio.get_running_loop() is not self._loop:
+            message = "the session runs on another event loop than this one"
+            hint = "await it there: asyncio.run_coroutine_threadsafe(session.run(...), loop)"
+            raise SessionClosed(message, hint=hint)
 
     # -- looking inside ----------------------------------------------------------------------------
 
@@ -336,15 +386,19 @@ class Session:
 
         `str()` of it is a report; the fields are data.
         """
+        if self._loop is None:
+            raise SessionClosed("the session has not been opened", hint=_OPEN)
         now = self._system.clock.now()
         steps = tuple(
             StepEntry(step.id, step.left, now - step.since, tuple(plan.partition.waits(step)))
-            for step, plan in self._live.items()
+            for step, plan in (*self._live.items(), *self._first.items())
         )
         return Dump(steps, self.max_steps, len(self._waiting), self._system.dump())
 
     def stats(self) -> Stats:
         """Returns what the session has done."""
+        if self._loop is None:
+            raise SessionClosed("the session has not been opened", hint=_OPEN)
         return Stats(
             steps=self._steps,
             failed=self._failed,
@@ -355,3 +409,19 @@ class Session:
             plans=len(self._plans),
             offloaded=self._device.offloaded,
         )
+
+
+def _at_least(least: int, **settings: int) -> None:
+    """Raises ConfigError naming the first setting below `least`."""
+    for name, value in settings.items():
+        if value < least:
+            message = f"{name} must be at least {least}, got {value}"
+            raise ConfigError(message)
+
+
+def _deadline(deadline_s: float | None) -> float | None:
+    """Returns a deadline that can pass; raises ConfigError for any other."""
+    if deadline_s is None or 0 < deadline_s < _FOREVER_S:
+        return deadline_s
+    message = f"deadline_s must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
+    raise ConfigError(message, hint="None is no limit")

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from actorflow.actors.optimizer import OptimizerActor
-from actorflow.errors import GraphError
+from actorflow.arrays import is_floating
+from actorflow.errors import GraphError, SpecError
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, name_scope
 from actorflow.ops.state import Variable, apply_gradients, trainable_variables
@@ -17,7 +18,7 @@ Optimizer = Transform | Callable[[], OptimizerActor]
 
 
 def minimize(
-    loss: Tensor,
+    loss: Tensor | Variable,
     optimizer: Optimizer,
     variables: Sequence[Variable] | None = None,
     *,
@@ -30,7 +31,7 @@ def minimize(
     that leaves every variable and the optimizer's state as they were.
 
     Args:
-        loss: Scalar, floating.
+        loss: Scalar, floating; a variable is read.
         optimizer: An `af.optim` rule, or a callable that returns a fresh OptimizerActor.
         variables: What to train; by default every trainable variable that `loss` depends on.
         name: Name scope of the new nodes.
@@ -39,25 +40,40 @@ def minimize(
         An int64 scalar: the number of updates applied so far, this one included.
 
     Raises:
+        SpecError: when the loss is no floating scalar.
         GraphError: when there is nothing to train, or the loss does not depend on a variable that
             was named; when `optimizer` is neither of the two.
         GradientError: when a path to a variable cannot be differentiated.
     """
     _check_optimizer(optimizer)
-    graph = loss.graph
+    target = _checked_loss(loss)
+    graph = target.graph
     chosen = trainable_variables(graph) if variables is None else tuple(variables)
     with name_scope(name):
-        grads = gradients([loss], chosen)
+        grads = gradients([target], chosen)
         pairs = [(g, v) for g, v in zip(grads, chosen, strict=True) if g is not None]
         missing = [v.name for g, v in zip(grads, chosen, strict=True) if g is None]
         if variables is not None and missing:
-            message = f"{loss.name} does not depend on {', '.join(map(repr, missing))}"
-            raise GraphError(message, where=loss.node.where, hint="leave it out of `variables`")
+            message = f"{target.name} does not depend on {', '.join(map(repr, missing))}"
+            raise GraphError(message, where=target.node.where, hint="leave it out of `variables`")
         if not pairs:
-            message = f"{loss.name} depends on no trainable variable, so there is nothing to minimize"
-            raise GraphError(message, where=loss.node.where)
+            message = f"{target.name} depends on no trainable variable, so there is nothing to minimize"
+            raise GraphError(message, where=target.node.where)
         key = graph.add_object(name, optimizer)
         return apply_gradients([g for g, _ in pairs], [v for _, v in pairs], key)
+
+
+def _checked_loss(loss: Any) -> Tensor:
+    """Returns the loss as a tensor; a variable is read."""
+    if hasattr(loss, "as_tensor"):
+        loss = loss.as_tensor()
+    if not isinstance(loss, Tensor):
+        message = f"a loss is a tensor of the graph, got {type(loss).__name__}"
+        raise GraphError(message)
+    if loss.shape not in ((), None) or not is_floating(loss.dtype):
+        message = f"a loss is a floating scalar, got {loss.name} {loss.spec}"
+        raise SpecError(message, where=loss.node.where, hint="take its mean, and cast it to float32")
+    return loss
 
 
 def _check_optimizer(optimizer: Any) -> None:

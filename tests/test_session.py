@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -411,6 +412,162 @@ def test_who_initialises_a_variable_may_be_cancelled_and_another_step_goes_on() 
         return await second
 
     assert run(graph, body) == 5
+
+
+@pytest.mark.parametrize("fetches", [[], None, {}, [None], {"a": (), "b": [None]}])
+def test_fetching_nothing_gives_nothing_at_once(doubling: Any, fetches: Any) -> None:
+    graph, _, _ = doubling
+
+    async def body(session: af.Session) -> Any:
+        return await session.run(fetches), await session.make_callable(fetches)()
+
+    assert run(graph, body) == (fetches, fetches)
+
+
+def test_a_variable_can_be_fetched_by_its_name() -> None:
+    with af.Graph() as graph:
+        af.Variable(3.0, name="w")
+
+    assert run(graph, lambda s: s.run("w")) == 3
+
+
+def test_a_fetched_variable_cannot_be_changed_from_outside() -> None:
+    with af.Graph() as graph:
+        w = af.Variable(np.ones(2, "float32"), name="w")
+
+    async def body(session: af.Session) -> Any:
+        value = await session.run(w)
+        with pytest.raises(ValueError, match="read-only"):
+            value[0] = 7
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            value.flags.writeable = True
+        return await session.run(w)
+
+    assert run(graph, body).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"max_steps": 0}, "max_steps must be at least 1, got 0"),
+        ({"max_messages": 0}, "max_messages must be at least 1, got 0"),
+        ({"threads": -1}, "threads must be at least 0, got -1"),
+        ({"deadline_s": 0}, "deadline_s must be above 0 and below 1e+09, got 0"),
+        ({"deadline_s": float("nan")}, "deadline_s must be above 0 and below 1e+09, got nan"),
+    ],
+)
+def test_a_setting_that_would_let_nothing_run_is_refused(doubling: Any, options: Any, text: str) -> None:
+    graph, x, y = doubling
+
+    with pytest.raises(errors.ConfigError) as caught:
+        run(graph, lambda s: s.run(y, {x: np.zeros((1, 3), "float32")}), **options)
+
+    assert caught.value.what == text
+
+
+def test_the_deadline_of_one_step_is_checked_as_well(doubling: Any) -> None:
+    graph, x, y = doubling
+
+    with pytest.raises(errors.ConfigError, match="deadline_s must be above 0"):
+        run(graph, lambda s: s.run(y, {x: np.zeros((1, 3), "float32")}, deadline_s=-1))
+
+
+def test_a_session_opens_once(doubling: Any) -> None:
+    graph, _, _ = doubling
+
+    async def main() -> None:
+        session = af.Session(graph)
+        async with session:
+            with pytest.raises(errors.SessionClosed, match="a session opens once"):
+                await session.__aenter__()
+        with pytest.raises(errors.SessionClosed, match="a session opens once"):
+            async with session:
+                pass
+        await session.close()
+
+    af.run(main())
+
+
+def test_a_session_that_was_never_opened_says_so(doubling: Any) -> None:
+    session = af.Session(doubling[0])
+
+    with pytest.raises(errors.SessionClosed, match="the session has not been opened"):
+        session.stats()
+    with pytest.raises(errors.SessionClosed, match="the session has not been opened"):
+        session.dump()
+
+
+def test_a_session_is_not_used_from_another_loop() -> None:
+    with af.Graph() as graph:
+        w = af.Variable(1.0, name="w")
+        add = w.assign_add(1.0)
+
+    async def body(session: af.Session) -> Any:
+        def elsewhere() -> None:
+            with pytest.raises(errors.SessionClosed, match="the session runs on another event loop"):
+                asyncio.run(session.run(add))
+
+        await asyncio.to_thread(elsewhere)
+        return await session.run(add)
+
+    assert run(graph, body) == 2
+
+
+def test_a_cancelled_close_closes_everything_before_it_is_cancelled() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (None, None), name="x")
+        y = af.sum(x @ x)
+
+    async def main() -> Any:
+        async def inner() -> None:
+            async with af.Session(graph, threads=2) as session:
+                session._device.inline_limit_s = 0.0
+                steps.append(asyncio.create_task(session.run(y, {x: np.ones((1500, 1500), "float32")})))
+                await asyncio.sleep(0.01)
+
+        steps: list[asyncio.Task[Any]] = []
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(inner(), 0.02)
+        await asyncio.wait(steps)
+        assert isinstance(steps[0].exception(), errors.StepAborted)
+
+    af.run(main())
+
+    assert not [t for t in threading.enumerate() if t.name.startswith("actorflow/")]
+
+
+def test_an_initialiser_that_waits_does_not_take_the_only_place() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "float32", (), name="q")
+        x = af.placeholder("float32", (), name="x")
+        put = queue.enqueue(x)
+        y = af.Variable(queue.dequeue(), name="w") + 1.0
+
+    async def body(session: af.Session) -> Any:
+        waiting = asyncio.create_task(session.run(y))
+        await asyncio.sleep(0.01)
+        await session.run(put, {x: 4.0}, deadline_s=2)
+        return await waiting
+
+    assert run(graph, body, max_steps=1) == 5
+
+
+def test_a_number_too_large_for_its_placeholder_is_refused() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (), name="x")
+        y = x + 1.0
+
+    with pytest.raises(errors.FeedError, match="a value is too large for float32"):
+        run(graph, lambda s: s.run(y, {x: 1e39}))
+    assert run(graph, lambda s: s.run(y, {x: float("inf")})) == float("inf")
+
+
+def test_foreign_byte_order_is_named() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (2,), name="x")
+
+    with pytest.raises(errors.FeedError, match=r"got \(2,\) float32 in foreign byte order"):
+        run(graph, lambda s: s.run(x, {x: np.ones(2, ">f4")}))
 
 
 # -- cancelling ----------------------------------------------------------------------------------------

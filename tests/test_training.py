@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -67,3 +69,29 @@ def test_a_variable_that_is_read_twice_gets_both_gradients() -> None:
             return float(await session.run(value))
 
     assert af.run(main()) == 3 - 6
+
+
+def test_a_variable_may_be_the_loss() -> None:
+    with af.Graph() as graph:
+        w = af.Variable(3.0, name="w")
+        train = af.minimize(w, af.optim.sgd(1.0))
+        value = w.read()
+
+    async def main() -> list[float]:
+        async with af.Session(graph) as session:
+            return [float(v) for v in await session.run([train, value])]
+
+    assert af.run(main()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("loss", "text"),
+    [
+        (lambda: 3.0, "a loss is a tensor of the graph, got float"),
+        (lambda: af.Variable(np.ones(2)), r"a loss is a floating scalar, got .* \(2,\) float64"),
+        (lambda: af.constant(3), r"a loss is a floating scalar, got constant:0 \(\) int32"),
+    ],
+)
+def test_what_is_no_loss_is_refused(loss: Any, text: str) -> None:
+    with af.Graph(), pytest.raises(errors.ActorflowError, match=text):
+        af.minimize(loss(), af.optim.sgd(0.1))

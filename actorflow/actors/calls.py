@@ -18,13 +18,19 @@ Body = Callable[[Sequence[Any]], Any]
 
 
 class Completion:
-    """The reply of a call: continues the firing of `node` for the tag `live`."""
+    """The reply of a call: continues the firing of `node` for the tag `live`.
 
-    __slots__ = ("live", "node")
+    Attributes:
+        interrupt: Set by a handler that works on the call for long: what the end of the step calls
+            instead of sending CancelCall, which such a handler would not see.
+    """
+
+    __slots__ = ("interrupt", "live", "node")
 
     def __init__(self, node: NodeActor, live: Live) -> None:
         self.node = node
         self.live = live
+        self.interrupt: Callable[[], None] | None = None
 
     def __repr__(self) -> str:
         return f"<Completion of {self.node.plan.name}, {self.live.tag}>"

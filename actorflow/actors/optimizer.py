@@ -7,8 +7,10 @@ needs more: to talk to other actors, to look at a clock, to keep state that is n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from actorflow import arrays
@@ -18,8 +20,8 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
 from actorflow.actors.variable import Commit, Discard, Read, Stage
 from actorflow.arrays import Array
-from actorflow.errors import ActorflowError, InternalError, StateError
-from actorflow.messages import Call
+from actorflow.errors import ActorflowError, GraphError, InternalError, StateError
+from actorflow.messages import Call, CancelCall, Reply
 from actorflow.optim import Transform
 from actorflow.spec import show
 
@@ -106,7 +108,14 @@ class OptimizerActor(Actor):
     def bind(
         self, variables: Mapping[str, Ref], source: Source, submit: Callable[..., None] | None
     ) -> OptimizerActor:
-        """Tells the actor which variables it trains and where to compute; called by the session."""
+        """Tells the actor which variables it trains and where to compute; called by the session.
+
+        Raises:
+            GraphError: when it already trains for a session.
+        """
+        if self._names:
+            message = f"{type(self).__name__} already trains for a session"
+            raise GraphError(message, hint="make a new one at each call: lambda: MyOptimizer(...)")
         self._names = tuple(variables)
         self._variables = variables
         self._source = source
@@ -114,36 +123,58 @@ class OptimizerActor(Actor):
         return self
 
     async def receive(self, message: Any) -> None:
-        """Turns one set of gradients into one commit group."""
+        """Turns one set of gradients into one commit group; the end of its step ends this as well."""
+        if type(message) is CancelCall:
+            return  # the call has not begun: it will be found void
         if type(message) is not Call or type(message.body) is not ApplyGradients:
             what = f"an optimizer takes gradients, got {type(message).__name__}"
             raise InternalError(what)
-        if message.reply.error is not None:
+        reply = message.reply
+        if reply.error is not None:
             return
-        grads = dict(zip(self._names, message.body.gradients, strict=True))
+        scope = asyncio.timeout(None)
+        try:
+            async with scope:
+                reply.interrupt = partial(scope.reschedule, 0.0)
+                await self._apply(message.body.gradients, reply)
+        except TimeoutError:
+            if not scope.expired():
+                raise  # the user's own
+        finally:
+            reply.interrupt = None
+
+    async def _apply(self, gradients: Sequence[Array], reply: Reply) -> None:
+        grads = dict(zip(self._names, gradients, strict=True))
         read = {name: await ref.ask(Read()) for name, ref in self._variables.items()}
         params = {name: value for name, (value, _) in read.items()}
         self._nbytes = sum(map(arrays.nbytes, params.values()))
-        state = self.init(params) if self._state is None else self._state
-        ctx = UpdateContext(params, state, self.count, self._compute)
-        deltas, new_state = await self.on_gradients(grads, ctx)
+        state = self.init(MappingProxyType(params)) if self._state is None else self._state
+        ctx = UpdateContext(MappingProxyType(params), state, self.count, self._compute)
+        update: Any = await self.on_gradients(grads, ctx)
+        if not isinstance(update, tuple) or len(update) != 2:
+            who = type(self).__name__
+            message = f"{who}.on_gradients must return (deltas, state), got {type(update).__name__}"
+            raise StateError(message, hint="deltas is a dict by variable name, state any tree of arrays")
+        deltas, new_state = update
         self._check(deltas, params)
         proposed = await self._compute(_propose, params, deltas)
         self._group += 1
         group = (self._source, self._group)
         stages = {n: Stage(group, deltas[n], proposed[n], read[n][1]) for n in self._names}
-        refusal = await self._stage(stages)
-        if refusal is None:
-            refusal = message.reply.error
+        refusal: BaseException | None = InternalError("the update was interrupted while it was staged")
+        try:
+            refusal = await self._stage(stages) or reply.error
+        finally:
+            if refusal is not None:
+                for ref in self._variables.values():
+                    ref.signal(Discard(group))
         if refusal is not None:
-            for ref in self._variables.values():
-                ref.signal(Discard(group))
             raise refusal
         for ref in self._variables.values():  # ORDER: no await from here on; the commit cannot fail
             ref.signal(Commit(group))
         self._state = new_state
         self.count += 1
-        message.reply.done(arrays.integer(self.count))
+        reply.done(arrays.integer(self.count))
 
     async def _stage(self, stages: Mapping[str, Stage]) -> BaseException | None:
         """Stages every member, one after the other; returns the first refusal."""
@@ -182,8 +213,10 @@ class OptimizerActor(Actor):
     def _check(self, deltas: Mapping[str, Array], params: Mapping[str, Array]) -> None:
         """Raises StateError naming the first delta that does not fit its variable."""
         who = type(self).__name__ if self.transform is None else self.transform.name
-        if set(deltas) != set(params):
-            message = f"{who} must return one delta for each of {sorted(params)}, got {sorted(deltas)}"
+        given: Any = deltas
+        if not isinstance(given, Mapping) or set(given) != set(params):
+            got = f"{sorted(given)}" if isinstance(given, Mapping) else type(given).__name__
+            message = f"{who} must return one delta for each of {sorted(params)}, got {got}"
             raise StateError(message)
         for name, param in params.items():
             delta = deltas[name]

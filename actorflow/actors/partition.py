@@ -23,7 +23,7 @@ from actorflow.errors import InternalError, PlacementError
 from actorflow.kernels import registry
 from actorflow.kernels.device import Device, Estimate, Shaped
 from actorflow.messages import DEAD, Call
-from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
+from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
 
 Run = Callable[[Live, Sequence[Any]], None]
 
@@ -34,7 +34,7 @@ class Surroundings:
 
     Attributes:
         devices: By name.
-        find: Gives the actor of a variable, queue or optimizer, by name.
+        find: Gives the actor that holds a variable, a queue or an optimizer.
         sender: Who a node's calls come from; it does not mind when they stand in the line, since a
             node has at most one for a live tag.
         source: Who writes, with `sequence` its growing numbers.
@@ -42,7 +42,7 @@ class Surroundings:
 
     dispatch: Dispatch
     devices: Mapping[str, Device]
-    find: Callable[[str], Ref]
+    find: Callable[[Holder], Ref]
     sender: Sender
     source: Source
     sequence: Iterator[int]
@@ -215,7 +215,7 @@ class Partition:
         ref = self._around.find(plan.resource)
         sender = self._around.sender
         body: Body = body_of(plan, self._around.source, self._around.sequence)
-        may_wait = plan.op.startswith("queue_")
+        may_wait = plan.resource.kind is not Holding.VARIABLE
 
         def run(live: Live, args: Sequence[Any]) -> None:
             reply = Completion(node, live)

@@ -59,7 +59,8 @@ class QueueActor(Actor):
 
     Receives: Enqueue, EnqueueMany, Dequeue, DequeueMany, Size, Close as bodies of calls; CancelCall
         on the control lane.
-    Promise: exactly once and in order (`actors.fifo`); a waiting call holds no room in the mailbox.
+    Promise: exactly once and in order (`actors.fifo`). Elements are copied in and leave read-only,
+        so that nobody else can change them. A waiting call holds no room in the mailbox.
     Fails: a refused element changes nothing and is answered with its error; when the actor stops,
         everyone who waits is answered by the system.
     """
@@ -95,10 +96,10 @@ class QueueActor(Actor):
         match body:
             case Enqueue(components):
                 self._check(components, batched=False)
-                return fifo.enqueue(who, [components])
+                return fifo.enqueue(who, [tuple(map(arrays.frozen_copy, components))])
             case EnqueueMany(components):
                 self._check(components, batched=True)
-                return fifo.enqueue(who, _rows(components))
+                return fifo.enqueue(who, _rows(tuple(map(arrays.frozen_copy, components))))
             case Dequeue():
                 return fifo.dequeue(who)
             case DequeueMany(count, up_to):
@@ -113,6 +114,9 @@ class QueueActor(Actor):
         raise InternalError(message)
 
     def _check(self, components: Sequence[Array], *, batched: bool) -> None:
+        if batched and not all(c.shape for c in components):
+            message = f"enqueue_many of queue {self.fifo.name!r} takes batches, got a scalar"
+            raise SpecError(message, hint="give each component a first axis, or use enqueue")
         rows = components[0].shape[0] if batched else 0
         for k, (value, spec) in enumerate(zip(components, self.components, strict=True)):
             shape = value.shape[1:] if batched else value.shape

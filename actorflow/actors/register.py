@@ -9,7 +9,8 @@ raises and changes nothing. No clock, no actor, no wire: `actors.variable` obeys
   last applied is a retry and gets the receipt without being applied again.
 * A training update is staged and then committed. Staging checks everything and keeps `proposed`,
   the value that the update leads to from version `base`. Committing swaps it in, or, when another
-  write came between, adds the delta into it: no check, no allocation, nothing that can fail.
+  write came between, adds the delta into it: no check, no allocation, nothing that can fail. So
+  while an update is staged the value keeps its shape: an assign that would change it has to wait.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import NewType
 
 from actorflow import arrays
 from actorflow.arrays import Array
-from actorflow.errors import SpecError, StateError, UninitialisedError
+from actorflow.errors import InternalError, SpecError, StateError, UninitialisedError
 from actorflow.spec import Spec, show
 
 Source = NewType("Source", str)
@@ -89,6 +90,9 @@ class Register:
             latest = sequence == last[0] and last[1] == self.version
             return Receipt(last[1], self.value if latest else None, applied=False)
         self.check(value)
+        if self.must_wait(kind, value):
+            message = f"variable {self.name!r} may not change its shape while an update is staged"
+            raise InternalError(message)
         if kind is Write.ASSIGN:
             new = arrays.frozen_copy(value)
         else:
@@ -99,6 +103,12 @@ class Register:
         self.version += 1
         self.last[source] = (sequence, self.version)
         return Receipt(self.version, new, applied=True)
+
+    def must_wait(self, kind: Write, value: Array) -> bool:
+        """Tells whether a write has to wait for the staged updates: it would change the shape."""
+        if not self.staged or kind is not Write.ASSIGN or self.value is None:
+            return False
+        return bool(value.shape != self.value.shape)
 
     def initialise(self, value: Array) -> bool:
         """Assigns the first value unless there is one; returns whether it did."""

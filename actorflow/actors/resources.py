@@ -12,18 +12,19 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import VariableActor
-from actorflow.errors import GraphError
-from actorflow.graph.graph import Graph, QueueDef, VariableDef
+from actorflow.errors import ActorflowError, GraphError
+from actorflow.graph.graph import Graph, VariableDef
 from actorflow.optim import Transform
+from actorflow.plan.program import Holder, Holding
 
 
 class Resources:
-    """Finds the actor that holds a resource of the graph, and starts it on first use.
+    """Finds the actor that holds something of the graph, and starts it on first use.
 
     Args:
-        max_messages: What the mailbox of each may hold.
         submit: How an optimizer runs large updates on a device's threads; None runs them inline.
         source: Names the session: a prefix of every actor's name, and the source of its writes.
+        max_messages: What the mailbox of each may hold.
     """
 
     def __init__(
@@ -34,18 +35,18 @@ class Resources:
         submit: Callable[..., None] | None,
         max_messages: int,
     ) -> None:
-        self.refs: dict[str, Ref] = {}
+        self.refs: dict[Holder, Ref] = {}
         self._graph = graph
         self._system = system
         self._source = source
         self._submit = submit
         self._max_messages = max_messages
 
-    def find(self, name: str) -> Ref:
-        """Returns the address of the variable, queue or optimizer `name`."""
-        ref = self.refs.get(name)
+    def find(self, holder: Holder) -> Ref:
+        """Returns the address of the holder; raises GraphError when an optimizer cannot be made."""
+        ref = self.refs.get(holder)
         if ref is None:
-            ref = self.refs[name] = self._spawn(name)
+            ref = self.refs[holder] = self._spawn(holder)
         return ref
 
     async def stop(self) -> None:
@@ -53,28 +54,47 @@ class Resources:
         for ref in reversed(tuple(self.refs.values())):
             await self._system.stop(ref)
 
-    def _spawn(self, name: str) -> Ref:
-        resource = self._graph.resources.get(name)
-        spawn = partial(self._system.spawn, max_messages=self._max_messages)
+    def _spawn(self, holder: Holder) -> Ref:
+        kind, name = holder
+        if kind is Holding.OPTIMIZER:
+            return self._spawn_optimizer(holder)
+        resource = self._graph.resources[name]
         if isinstance(resource, VariableDef):
-            return spawn(VariableActor, name, resource.spec, name=f"{self._source}/variable/{name}")
-        if isinstance(resource, QueueDef):
-            make = partial(QueueActor, name, resource.components, resource.capacity)
-            return spawn(make, name=f"{self._source}/queue/{name}")
-        node = next(n for n in self._graph.nodes if n.attrs.get("optimizer") == name)
-        variables = {v: self.find(v) for v in node.attrs["resources"]}
-        source = Source(f"{self._source}/optimizer/{name}")
+            return self._start(holder, partial(VariableActor, name, resource.spec))
+        return self._start(holder, partial(QueueActor, name, resource.components, resource.capacity))
 
-        def make_bound() -> OptimizerActor:
-            return _optimizer(self._graph.objects[name]).bind(variables, source, self._submit)
+    def _spawn_optimizer(self, holder: Holder) -> Ref:
+        key = holder.name
+        node = next(n for n in self._graph.nodes if n.attrs.get("optimizer") == key)
+        variables = {v: self.find(Holder(Holding.VARIABLE, v)) for v in node.attrs["resources"]}
+        source = Source(f"{self._source}/optimizer/{key}")
 
-        return spawn(make_bound, name=source)
+        def make() -> OptimizerActor:
+            try:
+                return _optimizer(self._graph.objects[key]).bind(variables, source, self._submit)
+            except ActorflowError as error:
+                raise error.at(node.where) from error.__cause__
+
+        return self._start(holder, make)
+
+    def _start(self, holder: Holder, make: Callable[[], Any]) -> Ref:
+        name = f"{self._source}/{holder.kind.value}/{holder.name}"
+        return self._system.spawn(make, name=name, max_messages=self._max_messages)
 
 
 def _optimizer(optimizer: Any) -> OptimizerActor:
     """Returns a fresh actor for what `minimize` was given."""
-    actor = OptimizerActor(optimizer) if isinstance(optimizer, Transform) else optimizer()
+    if isinstance(optimizer, Transform):
+        return OptimizerActor(optimizer)
+    hint = "pass an af.optim rule, a subclass of af.OptimizerActor, or lambda: MyOptimizer(...)"
+    try:
+        actor = optimizer()
+    except ActorflowError:
+        raise
+    except Exception as error:
+        message = f"the optimizer passed to minimize could not be made: {type(error).__name__}: {error}"
+        raise GraphError(message, hint=hint) from error
     if not isinstance(actor, OptimizerActor):
         message = f"the optimizer passed to minimize must make an OptimizerActor, it made {actor!r}"
-        raise GraphError(message, hint="pass a subclass of af.OptimizerActor, or an af.optim rule")
+        raise GraphError(message, hint=hint)
     return actor

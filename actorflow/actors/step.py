@@ -101,7 +101,10 @@ class Step:
                 live.error = error
         calls, self.calls = self.calls, None
         for reply, ref in (calls or {}).items():
-            ref.signal(CancelCall(reply))
+            if reply.interrupt is not None:
+                reply.interrupt()
+            else:
+                ref.signal(CancelCall(reply))
         if not self.future.done():
             self.future.set_exception(error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.register import GroupId, Register, Source, Write
 from actorflow.arrays import Array
-from actorflow.errors import ActorflowError, InternalError
+from actorflow.errors import ActorDied, ActorflowError, InternalError
 from actorflow.messages import Call
 from actorflow.spec import Spec
 
@@ -82,22 +83,51 @@ class VariableActor(Actor):
         as the body of a node's Call); Commit and Discard on the control lane.
     Promise: reads and writes take effect one by one in mailbox order, so the history of a variable
         is linearizable; a retried write applies once; a call whose step has ended does nothing.
+    Invariant: while an update is staged the value keeps its shape; a write that would change it is
+        held, with those behind it, until the update has been committed or discarded.
     Fails: a refused message changes nothing and is answered with its error; the actor goes on.
     """
 
     def __init__(self, name: str, spec: Spec) -> None:
         self.register = Register(name, spec)
+        self._held: deque[Call] = deque()  # writes that wait for staged updates, in order
 
     def receive(self, message: Any) -> Any:
         """Obeys the register."""
         if type(message) is not Call:
-            return self.handle(message)
-        if message.reply.error is None:  # else its step has ended: the call is void
-            try:
-                message.reply.done(self.handle(message.body))
-            except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
-                message.reply.failed(error)
+            answer = self.handle(message)
+            if self._held and type(message) in (Commit, Discard):
+                self._release()
+            return answer
+        body = message.body
+        if type(body) is WriteValue and (self._held or self.register.must_wait(body.kind, body.value)):
+            self._held.append(message)
+        else:
+            self._answer(message)
         return None
+
+    def on_stop(self, reason: BaseException | None) -> None:
+        """Fails the writes that still wait."""
+        for call in self._held:
+            call.reply.failed(
+                ActorDied(f"variable {self.register.name!r} was stopped before it took a write")
+            )
+
+    def _answer(self, call: Call) -> None:
+        if call.reply.error is not None:
+            return  # its step has ended: the call is void
+        try:
+            call.reply.done(self.handle(call.body))
+        except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
+            call.reply.failed(error)
+
+    def _release(self) -> None:
+        """Takes the writes that need not wait any more, in the order in which they came."""
+        while self._held:
+            body = self._held[0].body
+            if self.register.must_wait(body.kind, body.value):
+                return
+            self._answer(self._held.popleft())
 
     def handle(self, body: Any) -> Any:
         """Returns the answer to one message, or raises and changes nothing."""
@@ -108,7 +138,8 @@ class VariableActor(Actor):
             case Read():
                 return register.read()
             case WriteValue(kind, value, source, sequence):
-                return register.write(kind, value, source, sequence).value
+                register.write(kind, value, source, sequence)
+                return register.read()[0]  # for a retry as well
             case Stage(group, delta, proposed, base):
                 return register.stage(group, delta, proposed, base)
             case Commit(group):

@@ -12,7 +12,7 @@ from actorflow.graph.opdef import Effect
 from actorflow.plan.level import by_level
 from actorflow.plan.order import program_order, touched
 from actorflow.plan.place import place
-from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
+from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
 from actorflow.plan.prune import prune
 
 _KINDS = {
@@ -73,7 +73,7 @@ def lower(graph: Graph, fetches: Sequence[Port], feeds: Sequence[Port], devices:
                 attrs=node.attrs,
                 outputs=node.outputs,
                 device=place(graph, node, devices),
-                resource=_resource(node, effect),
+                resource=_holder(node, effect),
                 where=node.where,
             )
         )
@@ -92,11 +92,12 @@ def lower(graph: Graph, fetches: Sequence[Port], feeds: Sequence[Port], devices:
     )
 
 
-def _resource(node: Node, effect: Effect) -> str | None:
+def _holder(node: Node, effect: Effect) -> Holder | None:
+    """Returns whom the node asks, None for a node that computes."""
     if effect is Effect.COMMIT:
-        optimizer: str = node.attrs["optimizer"]
-        return optimizer
-    if effect in (Effect.READ, Effect.WRITE, Effect.QUEUE):
-        resource: str = node.attrs["resource"]
-        return resource
+        return Holder(Holding.OPTIMIZER, node.attrs["optimizer"])
+    if effect is Effect.QUEUE:
+        return Holder(Holding.QUEUE, node.attrs["resource"])
+    if effect in (Effect.READ, Effect.WRITE):
+        return Holder(Holding.VARIABLE, node.attrs["resource"])
     return None

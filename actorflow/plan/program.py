@@ -41,6 +41,21 @@ class Edge(NamedTuple):
     output: int = 0
 
 
+class Holding(Enum):
+    """What an actor holds that nodes ask."""
+
+    VARIABLE = "variable"
+    QUEUE = "queue"
+    OPTIMIZER = "optimizer"
+
+
+class Holder(NamedTuple):
+    """Which actor a node asks: the one that holds the variable, queue or optimizer of that name."""
+
+    kind: Holding
+    name: str
+
+
 class Constant(NamedTuple):
     """A value bound to an input port when the plan is made; no token travels for it."""
 
@@ -56,7 +71,7 @@ class PlanNode:
         controls: Indices of nodes that must have fired before, for the same tag.
         frame: Name path of the frame in which the inputs meet, `()` at the root; an Enter belongs
             to the frame that it leaves.
-        resource: Name of the variable, queue or optimizer that a REQUEST asks.
+        resource: Whom a REQUEST asks.
     """
 
     name: str
@@ -68,7 +83,7 @@ class PlanNode:
     outputs: tuple[Spec, ...] = ()
     device: str = ""
     frame: tuple[str, ...] = ()
-    resource: str | None = None
+    resource: Holder | None = None
     where: Where = field(default_factory=Where)
 
 

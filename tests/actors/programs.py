@@ -11,7 +11,7 @@ from actorflow.actors.partition import Partition, Surroundings
 from actorflow.actors.register import Source
 from actorflow.actors.step import Step
 from actorflow.kernels.registry import kernel
-from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
+from actorflow.plan.program import Constant, Edge, Holder, Kind, PlanNode, Program
 from actorflow.spec import Spec, spec
 from actorflow.tag import StepId
 
@@ -126,8 +126,8 @@ class Builder:
         )
 
 
-def _nothing(name: str) -> Any:
-    raise AssertionError(name)
+def _nothing(holder: Holder) -> Any:
+    raise AssertionError(holder)
 
 
 def run_program(

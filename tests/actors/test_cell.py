@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ class Answer:
     def __init__(self) -> None:
         self.value: Any = None
         self.error: BaseException | None = None
+        self.interrupt: Callable[[], None] | None = None
 
     def done(self, value: Any) -> None:
         self.value = value

@@ -166,3 +166,123 @@ def test_an_optimizer_without_a_rule_says_what_to_do() -> None:
         run(graph, lambda s: s.run(train))
 
     assert "pass one to super().__init__" in str(caught.value)
+
+
+def test_a_hung_optimizer_ends_with_its_step_and_the_next_step_goes_on() -> None:
+    class Hanging(af.OptimizerActor):
+        """Hangs in its first update."""
+
+        def init(self, params: Any) -> Any:
+            return ()
+
+        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+            started.append(ctx.count)
+            if len(started) == 1:
+                await asyncio.Event().wait()
+            return {n: -0.5 * g for n, g in grads.items()}, ()
+
+    started: list[int] = []
+    graph, train, values = quadratic(Hanging)
+
+    async def body(session: af.Session) -> Any:
+        with pytest.raises(errors.DeadlinePassed, match="/optimizer/train' to answer train/apply_gradients"):
+            await session.run(train, deadline_s=0.05)
+        cancelled = asyncio.create_task(session.run(train))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        count = await session.run(train, deadline_s=2)
+        return int(count), float((await session.run(values))["b"])
+
+    count, b = run(graph, body)
+
+    assert b == 4 * 0.5**count
+    assert started[0] == 0
+
+
+def test_a_timeout_of_the_user_s_own_is_an_error_like_any_other() -> None:
+    class Impatient(af.OptimizerActor):
+        """Waits too long for something, by its own clock."""
+
+        def init(self, params: Any) -> Any:
+            return ()
+
+        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+            async with asyncio.timeout(0.01):
+                await asyncio.Event().wait()
+
+    graph, train, _ = quadratic(Impatient)
+
+    with pytest.raises(errors.HandlerError, match="raised TimeoutError"):
+        run(graph, lambda s: s.run(train))
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (None, r"Junk.on_gradients must return \(deltas, state\), got NoneType"),
+        ((None, None), r"Junk must return one delta for each of \['b', 'w'\], got NoneType"),
+        (({"w": 1, "b": 2}, ()), "Junk's delta for 'w' must be"),
+    ],
+)
+def test_junk_from_an_optimizer_is_named(answer: Any, text: str) -> None:
+    class Junk(af.OptimizerActor):
+        """Returns what it was told to."""
+
+        def init(self, params: Any) -> Any:
+            return ()
+
+        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+            return answer
+
+    graph, train, _ = quadratic(Junk)
+
+    with pytest.raises(errors.StateError, match=text):
+        run(graph, lambda s: s.run(train))
+
+
+def test_the_params_of_an_update_cannot_be_changed() -> None:
+    class Writing(af.OptimizerActor):
+        """Tries to change what it looks at."""
+
+        def init(self, params: Any) -> Any:
+            return ()
+
+        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+            ctx.params["w"] = ctx.params["w"] * 0  # type: ignore[index]
+
+    graph, train, _ = quadratic(Writing)
+
+    with pytest.raises(errors.HandlerError, match="does not support item assignment"):
+        run(graph, lambda s: s.run(train))
+
+
+def test_one_optimizer_instance_cannot_train_for_two_sessions() -> None:
+    one = af.OptimizerActor(af.optim.sgd(0.5))
+    graph, train, _ = quadratic(lambda: one)
+
+    assert run(graph, lambda s: s.run(train)) == 1
+    with pytest.raises(errors.GraphError, match="OptimizerActor already trains for a session") as caught:
+        run(graph, lambda s: s.run(train))
+
+    assert "node train/apply_gradients" in str(caught.value)
+
+
+def test_a_rule_that_was_not_called_is_named_with_its_line() -> None:
+    graph, train, _ = quadratic(af.optim.sgd)
+
+    with pytest.raises(
+        errors.GraphError, match="the optimizer passed to minimize could not be made"
+    ) as caught:
+        run(graph, lambda s: s.run(train))
+
+    assert "node train/apply_gradients" in str(caught.value)
+
+
+def test_a_variable_may_have_the_name_of_an_optimizer() -> None:
+    with af.Graph() as graph:
+        w = af.Variable(3.0, name="train")
+        train = af.minimize(af.square(w), af.optim.sgd(0.25))
+        value = w.read()
+
+    assert [float(v) for v in run(graph, lambda s: s.run([train, value]))] == [1, 1.5]

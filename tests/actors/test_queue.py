@@ -155,6 +155,39 @@ def test_an_element_that_does_not_fit_is_refused_and_nothing_is_lost() -> None:
     assert run(graph, body) == 1
 
 
+def test_elements_are_the_queue_s_own_copies() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(4, "float32", (2,), name="q")
+        x = af.placeholder("float32", (2,), name="x")
+        xs = af.placeholder("float32", (None, 2), name="xs")
+        y = x * 2.0
+        put, put_many = queue.enqueue(x), queue.enqueue_many(xs)
+        both, take = [y, queue.enqueue(y)], queue.dequeue()
+
+    async def body(session: af.Session) -> Any:
+        buffer = np.ones(2, "float32")
+        await session.run(put, {x: buffer})
+        buffer[:] = 9
+        batch = np.full((1, 2), 3, "float32")
+        await session.run(put_many, {xs: batch})
+        batch[:] = 9
+        fetched, _ = await session.run(both, {x: np.ones(2, "float32")})
+        fetched *= 50
+        return [(await session.run(take)).tolist() for _ in range(3)]
+
+    assert run(graph, body) == [[1, 1], [3, 3], [2, 2]]
+
+
+def test_a_batch_without_a_first_axis_is_refused() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(4, "float32", (), name="q")
+        x = af.placeholder("float32", None, name="x")
+        put = queue.enqueue_many(x)
+
+    with pytest.raises(errors.SpecError, match="enqueue_many of queue 'q' takes batches, got a scalar"):
+        run(graph, lambda s: s.run(put, {x: np.float32(1)}))
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     producers=st.lists(st.integers(1, 4), min_size=1, max_size=3),

@@ -192,3 +192,37 @@ def test_one_variable_that_refuses_its_stage_discards_the_whole_group() -> None:
             return await session.run({"a": a, "va": a.name + "/read:0"})
 
     assert af.run(main())["a"].tolist() == [1, 1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**16), sizes=st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_an_assign_that_changes_the_shape_waits_for_the_update_that_is_staged(
+    seed: int, sizes: list[int]
+) -> None:
+    with af.Graph() as graph:
+        v = af.placeholder("float32", (None,), name="v")
+        w = af.Variable(np.zeros(3, "float32"), name="w", shape=(None,))
+        others = [af.Variable(0.0, name=f"b{i}") for i in range(3)]
+        loss = af.sum(w)
+        for b in others:
+            loss = loss + b
+        train, assign = af.minimize(loss, af.optim.sgd(1.0)), w.assign(v)
+        values = [w.read(), *(b.read() for b in others)]
+
+    async def body(session: af.Session) -> Any:
+        await session.run(values)
+        steps = [session.run(train), *(session.run(assign, {v: np.zeros(n, "float32")}) for n in sizes)]
+        results = await asyncio.gather(*steps, return_exceptions=True)
+        return results, await session.run(values)
+
+    (trained, *assigned), (end, *moved) = run_shuffled(graph, seed, body)
+
+    assert all(isinstance(a, np.ndarray) for a in assigned), assigned
+    assert end.shape[0] in {3, *sizes}
+    if isinstance(trained, BaseException):
+        assert isinstance(trained, errors.SpecError | errors.StateError), trained
+        assert [float(b) for b in moved] == [0, 0, 0]
+        assert set(end.tolist()) == {0}
+    else:
+        assert [float(b) for b in moved] == [-1, -1, -1]
+        assert set(end.tolist()) in ({-1}, {0})  # the update before or after the last assign
