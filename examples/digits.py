@@ -2,7 +2,8 @@
 
 Data: the 1,797 8×8 images that come with scikit-learn (UCI Optical Recognition of Handwritten
 Digits, its test part). A fixed fifth of them, drawn once and stratified, is the test set for every
-seed; the seed decides initial weights, dropout and the order of the batches.
+seed; a run reads it once, after its last epoch. The seed decides initial weights, dropout and the
+order of the batches.
 """
 
 from __future__ import annotations
@@ -58,6 +59,12 @@ class Network:
         return weights, af.Variable(af.init.zeros(shape[-1:]), name=f"{name}/b")
 
 
+def share_right(logits: Any, labels: Any) -> Any:
+    """Returns the share of labels that have the largest logit, a scalar."""
+    right = af.equal(af.argmax(logits, axis=-1), labels)
+    return af.mean(af.cast(right, "float32"))
+
+
 def build(seed: int, optimizer: Any = None) -> af.Program:
     """Returns the program that `actorflow train` runs; `optimizer` is Adam with a falling rate by default."""
     train_images, test_images, train_labels, test_labels = digits()
@@ -69,19 +76,27 @@ def build(seed: int, optimizer: Any = None) -> af.Program:
         with af.name_scope("model"):
             logits = network(images, training=True)
             loss = af.mean(af.softmax_cross_entropy(logits, labels))
+            accuracy = share_right(logits, labels)
         rate = af.optim.schedules.cosine(2e-3, updates=EPOCHS * ceil(len(train_images) / BATCH))
         update = af.minimize(loss, optimizer or af.optim.adam(rate))
         with af.name_scope("test"):
-            right = af.equal(af.argmax(network(images, training=False), axis=-1), labels)
-            accuracy = af.mean(af.cast(right, "float32"))
+            test_accuracy = share_right(network(images, training=False), labels)
 
     def batches(epoch: int) -> list[Mapping[Any, Any]]:
         order = np.random.default_rng([seed, epoch]).permutation(len(train_images))
         parts = (order[start : start + BATCH] for start in range(0, len(order), BATCH))
         return [{images: train_images[part], labels: train_labels[part]} for part in parts]
 
-    async def evaluate(session: af.Session) -> dict[str, float]:
-        (value,) = await session.run([accuracy], {images: test_images, labels: test_labels})
-        return {"test accuracy": float(value)}
+    async def test(session: af.Session) -> dict[str, float]:
+        value = await session.run(test_accuracy, {images: test_images, labels: test_labels})
+        return {"accuracy": float(value)}
 
-    return af.Program(graph=graph, loss=loss, train=update, batches=batches, epochs=EPOCHS, evaluate=evaluate)
+    return af.Program(
+        graph=graph,
+        loss=loss,
+        metrics={"accuracy": accuracy},
+        train=update,
+        batches=batches,
+        epochs=EPOCHS,
+        test=test,
+    )
