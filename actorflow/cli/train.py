@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from actorflow import loop
+from actorflow.cli import STOPPED
 from actorflow.cli.arguments import natural, positive
 from actorflow.cli.program import ProgramFile
 from actorflow.cli.progress import Display, Live, Log, summary
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             console.print(f"stopped by Ctrl-C at {display.at()}")
             summary(console, ended)
-            return 130
+            return STOPPED
         display.end(ended[seed])
     summary(console, ended)
     return 0
