@@ -43,16 +43,20 @@ class Network:
 
     def __call__(self, images: Any, *, training: bool) -> Any:
         """Returns logits (n, 10) for images (n, 8, 8, 1); the weights are shared by all calls."""
-        w, b = self.conv1
-        h = af.relu(af.conv2d(images, w, padding="SAME") + b)
-        w, b = self.conv2
-        h = af.relu(af.conv2d(h, w, padding="SAME") + b)
-        h = af.max_pool(h, size=2, strides=2)
-        w, b = self.dense1
-        h = af.relu(af.reshape(h, (-1, 4 * 4 * 32)) @ w + b)
-        h = af.dropout(h, 0.5, training=training)
-        w, b = self.dense2
-        return h @ w + b
+        with af.name_scope("conv1"):
+            w, b = self.conv1
+            h = af.relu(af.conv2d(images, w, padding="SAME") + b)
+        with af.name_scope("conv2"):
+            w, b = self.conv2
+            h = af.relu(af.conv2d(h, w, padding="SAME") + b)
+            h = af.max_pool(h, size=2, strides=2)
+        with af.name_scope("dense1"):
+            w, b = self.dense1
+            h = af.relu(af.reshape(h, (-1, 4 * 4 * 32)) @ w + b)
+            h = af.dropout(h, 0.5, training=training)
+        with af.name_scope("dense2"):
+            w, b = self.dense2
+            return h @ w + b
 
     def _layer(self, name: str, shape: tuple[int, ...]) -> tuple[Any, Any]:
         weights = af.Variable(af.init.he(shape), name=f"{name}/w")
