@@ -24,8 +24,8 @@ __all__ = [
     "mean", "min", "minimize", "minimum", "multiply", "name_scope", "negative", "not_equal", "one_hot",
     "ones_like", "optim", "placeholder", "pow", "random_normal", "random_uniform", "relu", "reshape",
     "reshape_like", "run", "sigmoid", "sign", "slice", "softmax", "softmax_cross_entropy", "sqrt",
-    "square", "squeeze", "stop_gradient", "subtract", "sum", "sum_to", "tanh", "to_data", "transpose",
-    "where", "zeros_like",
+    "square", "squeeze", "stop_gradient", "subtract", "sum", "sum_to", "supervision", "tanh",
+    "to_data", "transpose", "where", "zeros_like",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

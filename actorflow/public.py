@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import actorflow.errors as errors  # not `from actorflow import`, which would ask for this module
 import actorflow.optim as optim
+from actorflow.actors import supervision
 from actorflow.actors.actor import Actor
 from actorflow.actors.optimizer import OptimizerActor, UpdateContext
 from actorflow.actors.ref import Ref
@@ -25,5 +26,5 @@ __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "Graph", "OptimizerActor", "Program", "Ref", "Session", "Spec",
     "Tensor", "Terminated", "UpdateContext", "colocate_with", "control_dependencies",
     "custom_gradient", "device", "errors", "from_data", "gradients", "init", "minimize",
-    "name_scope", "optim", "run", "to_data",
+    "name_scope", "optim", "run", "supervision", "to_data",
 ]  # fmt: skip
