@@ -100,7 +100,8 @@ class Session:
         self._loop = asyncio.get_running_loop()
         system = self._system
         self._device = Device("/cpu:0", self._loop, system.clock, threads=self._threads)
-        system.dispatch.context.run(arrays.ignore_float_errors)
+        for context in (system.dispatch.context, system.context):  # of the pump, and of async handlers
+            context.run(arrays.ignore_float_errors)
         source = Source(f"session{next(_SESSIONS)}")
         submit = None if self._device.inline_only else self._device.submit
         self._resources = Resources(self.graph, system, source, submit)
