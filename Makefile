@@ -17,7 +17,7 @@ help:
 
 setup: .venv/dev.stamp
 
-demo: .venv/examples.stamp
+demo: .venv/demo.stamp
 	@$(BIN)/actorflow train examples/digits.py --seeds 3 $(ARGS)
 
 test: .venv/dev.stamp

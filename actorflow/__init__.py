@@ -1,31 +1,47 @@
-"""actorflow: dataflow graphs whose nodes are asyncio actors. `import actorflow as af`."""
+"""actorflow: dataflow graphs whose nodes are asyncio actors. `import actorflow as af`.
 
-from actorflow import errors, optim
-from actorflow.actors.actor import Actor
-from actorflow.actors.optimizer import OptimizerActor, UpdateContext
-from actorflow.actors.ref import Ref
-from actorflow.actors.system import ActorSystem
-from actorflow.errors import ActorflowError
-from actorflow.graph.autodiff import custom_gradient, gradients
-from actorflow.graph.builder import Tensor, colocate_with, control_dependencies, device, name_scope
-from actorflow.graph.graph import Graph
-from actorflow.graph.serial import from_data, to_data
-from actorflow.loop import run
-from actorflow.messages import Terminated
-from actorflow.nn import init
-from actorflow.ops import *  # noqa: F403  the user verbs
-from actorflow.ops import __all__ as _verbs
-from actorflow.session import Session
-from actorflow.spec import Spec
-from actorflow.trainer import Program
-from actorflow.training import minimize
+The names come from `actorflow.ops` and `actorflow.public`, all at once, when the first of them is
+asked for. Until then the import costs nothing, so that the command line is ready for Ctrl-C before
+numpy is there.
+"""
+
+# ruff: noqa: F405  the names of __all__ come through a star
+
+import sys
+
+TYPE_CHECKING = False  # type checkers know the name; typing would take longer than the rest of this import
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Graph", "OptimizerActor", "Program", "Ref", "Session", "Spec",
-    "Tensor", "Terminated", "UpdateContext", "colocate_with", "control_dependencies",
-    "custom_gradient", "device", "errors", "from_data", "gradients", "init", "minimize",
-    "name_scope", "optim", "run", "to_data",
+    "Actor", "ActorSystem", "ActorflowError", "FIFOQueue", "Graph", "OptimizerActor", "Program", "Ref",
+    "Session", "Spec", "Tensor", "Terminated", "UpdateContext", "Variable", "abs", "add",
+    "apply_gradients", "argmax", "broadcast_like", "broadcast_to", "cast", "check_numerics",
+    "colocate_with", "concat", "constant", "control_dependencies", "conv2d", "count", "custom_gradient",
+    "device", "divide", "dropout", "equal", "errors", "exp", "expand_dims", "floor", "from_data",
+    "gather", "gradients", "greater", "greater_equal", "identity", "init", "less", "less_equal", "log",
+    "log_softmax", "logical_and", "logical_not", "logical_or", "matmul", "max", "max_pool", "maximum",
+    "mean", "min", "minimize", "minimum", "multiply", "name_scope", "negative", "not_equal", "one_hot",
+    "ones_like", "optim", "placeholder", "pow", "random_normal", "random_uniform", "relu", "reshape",
+    "reshape_like", "run", "sigmoid", "sign", "slice", "softmax", "softmax_cross_entropy", "sqrt",
+    "square", "squeeze", "stop_gradient", "subtract", "sum", "sum_to", "supervision", "tanh",
+    "to_data", "transpose", "where", "zeros_like",
 ]  # fmt: skip
-__all__ += _verbs
+
+if TYPE_CHECKING:
+    from actorflow.ops import *  # noqa: F403
+    from actorflow.public import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            message = f"module 'actorflow' has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=sys.modules[__name__])
+        from actorflow import ops, public
+
+        found = vars(ops) | vars(public)
+        globals().update((public_name, found[public_name]) for public_name in __all__)
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        return [name for name in globals() if name.startswith("__")] + __all__

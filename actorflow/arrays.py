@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import ml_dtypes
+# numpy first: ml_dtypes would import it from C, where Ctrl-C becomes an ImportError.
 import numpy as np
+
+# isort: split
+import ml_dtypes
 
 Array = Any
 """A numpy or cupy array, or a numpy scalar (what 0-d arithmetic returns)."""

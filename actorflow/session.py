@@ -119,7 +119,8 @@ class Session:
         dispatch = system.dispatch  # raises when a system of the user's is not open
         self._loop = loop = asyncio.get_running_loop()
         self._device = Device("/cpu:0", loop, system.clock, threads=self._threads)
-        dispatch.context.run(arrays.ignore_float_errors)
+        for context in (dispatch.context, system.context):  # of the pump, and of async handlers
+            context.run(arrays.ignore_float_errors)
         source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
         submit = None if self._device.inline_only else self._device.submit
         self._resources = Resources(self.graph, system, source, submit, self._max_messages)

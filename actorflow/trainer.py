@@ -1,7 +1,8 @@
 """Drives a training run: steps through the batches, epoch by epoch, and tells what happened.
 
-A `Program` says what to train; `train` runs it on an open session and yields one event a step and
-one an epoch. Whoever iterates shows them, stores them or stops; nothing here prints.
+A `Program` says what to train; `train` runs it on an open session and yields one event a step, one
+an epoch and a last one for the run. Whoever iterates shows them, stores them or stops; nothing here
+prints.
 
 The session is whatever runs steps: this module knows two of its verbs, `run` and `stats`.
 """
@@ -32,6 +33,9 @@ from actorflow.spec import show
 
 Feeds = Mapping[Any, Any]
 """Placeholder → array: what one step is fed."""
+
+Scores = Mapping[str, float]
+"""What an evaluation found, by name."""
 
 
 class Stats(Protocol):
@@ -67,8 +71,10 @@ class Program:
             time left is known from the first step on.
         epochs: How often to go through the batches, unless the caller says otherwise.
         metrics: More scalar tensors to fetch at every step and show, by name.
-        evaluate: Called with the session after every epoch; returns scores by name. Time spent
-            there is not training time.
+        evaluate: Called with the session after every epoch; returns scores by name, on data held out
+            for choosing between programs. Time spent there is not training time.
+        test: Called with the session once, after the last epoch, so that the test set is read once;
+            returns scores by name. A run that fails or is stopped does not test.
     """
 
     graph: Graph
@@ -77,7 +83,8 @@ class Program:
     batches: Callable[[int], Iterable[Feeds] | AsyncIterable[Feeds]]
     epochs: int
     metrics: Mapping[str, Tensor] = field(default_factory=dict)
-    evaluate: Callable[[Any], Awaitable[Mapping[str, float]]] | None = None
+    evaluate: Callable[[Any], Awaitable[Scores]] | None = None
+    test: Callable[[Any], Awaitable[Scores]] | None = None
 
     def __post_init__(self) -> None:
         if self.epochs < 1:
@@ -103,7 +110,7 @@ class Progress:
         total: Steps that the whole run will take; None while nobody can know.
         loss: The loss.
         metrics: The program's metrics.
-        train_s: Seconds spent so far, evaluation left out.
+        train_s: Seconds spent so far, evaluation and test left out.
         messages: Messages delivered in that time.
     """
 
@@ -139,7 +146,24 @@ class EpochDone(Progress):
         scores: What `evaluate` returned; empty without one.
     """
 
-    scores: Mapping[str, float]
+    scores: Scores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDone(Progress):
+    """The run ended; loss and metrics are those of its last epoch.
+
+    Attributes:
+        scores: What `evaluate` returned after the last epoch; empty without one.
+        test: What `test` returned; empty without one.
+    """
+
+    scores: Scores
+    test: Scores
+
+
+Event = StepDone | EpochDone | RunDone
+"""What `train` tells."""
 
 
 async def train(
@@ -149,8 +173,8 @@ async def train(
     epochs: int | None = None,
     steps: int | None = None,
     clock: Clock | None = None,
-) -> AsyncGenerator[StepDone | EpochDone, None]:
-    """Yields a StepDone after every step and an EpochDone after every epoch; the last is an EpochDone.
+) -> AsyncGenerator[Event, None]:
+    """Yields a StepDone after every step, an EpochDone after every epoch, and one RunDone, last.
 
     Args:
         program: What to train.
@@ -161,7 +185,7 @@ async def train(
 
     Raises:
         NumericError: when the loss is no longer finite; no later step could repair it.
-        ProgramError: when an epoch has no batch.
+        ProgramError: when an epoch has no batch, or `evaluate` or `test` does not return scores.
     """
     if epochs is None and steps is None:
         epochs = program.epochs
@@ -171,6 +195,7 @@ async def train(
             async for event in events:
                 yield event
         yield await run.end_epoch()
+    yield await run.end()
 
 
 class _Run:
@@ -189,6 +214,7 @@ class _Run:
         self._step = 0
         self._first = 0  # steps before this epoch
         self._sums: list[float] = []
+        self._last: EpochDone
 
     @property
     def over(self) -> bool:
@@ -221,12 +247,28 @@ class _Run:
             message = f"every epoch needs a batch, but batches({self._epoch - 1}) gave none"
             hint = "an iterator is used up after one epoch: make a new one at each call"
             raise ProgramError(message, hint=hint)
-        scores: Mapping[str, float] = {}
-        if self._program.evaluate is not None:
-            with self._meter.paused():
-                scores = {k: float(v) for k, v in (await self._program.evaluate(self._session)).items()}
+        scores = await self._scores("evaluate", self._program.evaluate)
         means = [total / size for total in self._sums]
-        return EpochDone(**self._progress(means, self._total(size)), scores=scores)
+        self._last = EpochDone(**self._progress(means, self._total(size)), scores=scores)
+        return self._last
+
+    async def end(self) -> RunDone:
+        """Tests, off the meter, and returns the figures of the last epoch with what the test found."""
+        test = await self._scores("test", self._program.test)
+        last = self._last
+        numbers = [last.loss, *last.metrics.values()]
+        return RunDone(**self._progress(numbers, self._step), scores=last.scores, test=test)
+
+    async def _scores(self, name: str, call: Callable[[Any], Awaitable[Scores]] | None) -> Scores:
+        if call is None:
+            return {}
+        with self._meter.paused():
+            scores = await call(self._session)
+        try:
+            return {k: float(v) for k, v in scores.items()}
+        except (AttributeError, TypeError, ValueError) as error:
+            message = f"{name} must return numbers by name, got {scores!r}"
+            raise ProgramError(message, hint='for example {"accuracy": 0.97}') from error
 
     def _total(self, size: int | None) -> int | None:
         """Steps of the whole run when every epoch from this one on has `size`."""

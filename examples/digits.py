@@ -2,7 +2,8 @@
 
 Data: the 1,797 8×8 images that come with scikit-learn (UCI Optical Recognition of Handwritten
 Digits, its test part). A fixed fifth of them, drawn once and stratified, is the test set for every
-seed; the seed decides initial weights, dropout and the order of the batches.
+seed; a run reads it once, after its last epoch. The seed decides initial weights, dropout and the
+order of the batches.
 """
 
 from __future__ import annotations
@@ -42,20 +43,30 @@ class Network:
 
     def __call__(self, images: Any, *, training: bool) -> Any:
         """Returns logits (n, 10) for images (n, 8, 8, 1); the weights are shared by all calls."""
-        w, b = self.conv1
-        h = af.relu(af.conv2d(images, w, padding="SAME") + b)
-        w, b = self.conv2
-        h = af.relu(af.conv2d(h, w, padding="SAME") + b)
-        h = af.max_pool(h, size=2, strides=2)
-        w, b = self.dense1
-        h = af.relu(af.reshape(h, (-1, 4 * 4 * 32)) @ w + b)
-        h = af.dropout(h, 0.5, training=training)
-        w, b = self.dense2
-        return h @ w + b
+        with af.name_scope("conv1"):
+            w, b = self.conv1
+            h = af.relu(af.conv2d(images, w, padding="SAME") + b)
+        with af.name_scope("conv2"):
+            w, b = self.conv2
+            h = af.relu(af.conv2d(h, w, padding="SAME") + b)
+            h = af.max_pool(h, size=2, strides=2)
+        with af.name_scope("dense1"):
+            w, b = self.dense1
+            h = af.relu(af.reshape(h, (-1, 4 * 4 * 32)) @ w + b)
+            h = af.dropout(h, 0.5, training=training)
+        with af.name_scope("dense2"):
+            w, b = self.dense2
+            return h @ w + b
 
     def _layer(self, name: str, shape: tuple[int, ...]) -> tuple[Any, Any]:
         weights = af.Variable(af.init.he(shape), name=f"{name}/w")
         return weights, af.Variable(af.init.zeros(shape[-1:]), name=f"{name}/b")
+
+
+def share_right(logits: Any, labels: Any) -> Any:
+    """Returns the share of labels that have the largest logit, a scalar."""
+    right = af.equal(af.argmax(logits, axis=-1), labels)
+    return af.mean(af.cast(right, "float32"))
 
 
 def build(seed: int, optimizer: Any = None) -> af.Program:
@@ -69,19 +80,27 @@ def build(seed: int, optimizer: Any = None) -> af.Program:
         with af.name_scope("model"):
             logits = network(images, training=True)
             loss = af.mean(af.softmax_cross_entropy(logits, labels))
+            accuracy = share_right(logits, labels)
         rate = af.optim.schedules.cosine(2e-3, updates=EPOCHS * ceil(len(train_images) / BATCH))
         update = af.minimize(loss, optimizer or af.optim.adam(rate))
         with af.name_scope("test"):
-            right = af.equal(af.argmax(network(images, training=False), axis=-1), labels)
-            accuracy = af.mean(af.cast(right, "float32"))
+            test_accuracy = share_right(network(images, training=False), labels)
 
     def batches(epoch: int) -> list[Mapping[Any, Any]]:
         order = np.random.default_rng([seed, epoch]).permutation(len(train_images))
         parts = (order[start : start + BATCH] for start in range(0, len(order), BATCH))
         return [{images: train_images[part], labels: train_labels[part]} for part in parts]
 
-    async def evaluate(session: af.Session) -> dict[str, float]:
-        (value,) = await session.run([accuracy], {images: test_images, labels: test_labels})
-        return {"test accuracy": float(value)}
+    async def test(session: af.Session) -> dict[str, float]:
+        value = await session.run(test_accuracy, {images: test_images, labels: test_labels})
+        return {"accuracy": float(value)}
 
-    return af.Program(graph=graph, loss=loss, train=update, batches=batches, epochs=EPOCHS, evaluate=evaluate)
+    return af.Program(
+        graph=graph,
+        loss=loss,
+        metrics={"accuracy": accuracy},
+        train=update,
+        batches=batches,
+        epochs=EPOCHS,
+        test=test,
+    )

@@ -613,3 +613,28 @@ def test_a_cancelled_wait_for_admission_lets_the_next_step_in() -> None:
         return len(done), [t.cancelled() for t in waiting]
 
     assert run(graph, body, max_steps=1) == (4, [True, False, False])
+
+
+@pytest.mark.parametrize("size", [4, 1_000_000])  # inline, and on the threads
+def test_infinities_and_nan_are_computed_in_silence_wherever_a_step_computes(size: int) -> None:
+    huge = np.full(size, 3e38, "float32")
+    with af.Graph() as graph:
+        w = af.Variable(huge, name="w")
+        loss = af.sum(w * w)
+        with af.control_dependencies([loss]):
+            train = af.minimize(loss, af.optim.momentum(3.0))
+        with af.control_dependencies([train]):
+            grown = w.assign_add(huge)
+
+    async def main() -> list[Any]:
+        async with af.Session(graph) as session:
+            await session.run(train)
+            return list(await session.run([loss, train, grown]))
+
+    with np.errstate(all="raise"):  # the caller's own setting is neither used nor changed
+        loss_value, _, value = af.run(main())
+        with pytest.raises(FloatingPointError):
+            huge * huge
+
+    assert not np.isfinite(loss_value)
+    assert np.isnan(value).all()

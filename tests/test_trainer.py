@@ -17,7 +17,7 @@ from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.spec import spec
-from actorflow.trainer import EpochDone, Program, StepDone, train
+from actorflow.trainer import EpochDone, Event, Program, RunDone, StepDone, train
 
 
 @dataclass
@@ -69,10 +69,10 @@ def feeds(*values: float) -> list[Mapping[Any, Any]]:
     return [{"x": v} for v in values]
 
 
-def events(what: Program, session: Recorder | None = None, **limits: Any) -> list[StepDone | EpochDone]:
+def events(what: Program, session: Recorder | None = None, **limits: Any) -> list[Event]:
     session = session or Recorder()
 
-    async def collect() -> list[StepDone | EpochDone]:
+    async def collect() -> list[Event]:
         async with aclosing(train(what, session, clock=session, **limits)) as run:
             return [event async for event in run]
 
@@ -85,11 +85,12 @@ def test_every_step_and_epoch_is_told_in_order() -> None:
     told = events(program(lambda epoch: feeds(epoch, epoch + 1)), session)
 
     assert session.fed == [0, 1, 1, 2]
-    assert [type(e).__name__ for e in told] == ["StepDone", "StepDone", "EpochDone"] * 2
+    assert [type(e).__name__ for e in told] == ["StepDone", "StepDone", "EpochDone"] * 2 + ["RunDone"]
     assert [(e.epoch, e.step, e.total) for e in told] == [
-        (1, 1, 4), (1, 2, 4), (1, 2, 4), (2, 3, 4), (2, 4, 4), (2, 4, 4),
+        (1, 1, 4), (1, 2, 4), (1, 2, 4), (2, 3, 4), (2, 4, 4), (2, 4, 4), (2, 4, 4),
     ]  # fmt: skip
     assert [e.loss for e in told if isinstance(e, EpochDone)] == [0.5, 1.5]
+    assert told[-1].loss == 1.5
 
 
 def test_metrics_are_told_beside_the_loss() -> None:
@@ -99,18 +100,90 @@ def test_metrics_are_told_beside_the_loss() -> None:
     assert events(what, epochs=1)[0].metrics == {"norm": 3.0}
 
 
-def test_evaluation_counts_neither_as_time_nor_as_messages() -> None:
-    async def evaluate(session: Recorder) -> dict[str, float]:
+class Judge:
+    """Evaluates or tests: takes 100 s and 1,000 messages, and remembers after which step it was asked."""
+
+    def __init__(self) -> None:
+        self.asked_at: list[int] = []
+
+    async def __call__(self, session: Recorder) -> dict[str, float]:
         session.seconds += 100.0
         session.evaluations += 1
-        return {"score": session.evaluations}
+        self.asked_at.append(len(session.fed))
+        return {"score": len(session.fed)}
 
-    last = events(program(lambda _: feeds(1, 1), evaluate=evaluate))[-1]
 
-    assert isinstance(last, EpochDone)
-    assert last.scores == {"score": 2.0}
+def test_evaluation_follows_every_epoch_and_the_test_only_the_last() -> None:
+    evaluate, test = Judge(), Judge()
+
+    told = events(program(lambda _: feeds(1, 1), evaluate=evaluate, test=test))
+
+    assert (evaluate.asked_at, test.asked_at) == ([2, 4], [4])
+    assert [e.scores for e in told if isinstance(e, EpochDone)] == [{"score": 2.0}, {"score": 4.0}]
+    last = told[-1]
+    assert isinstance(last, RunDone)
+    assert (last.scores, last.test) == ({"score": 4.0}, {"score": 4.0})
+
+
+def test_neither_evaluation_nor_test_counts_as_time_or_messages() -> None:
+    last = events(program(lambda _: feeds(1, 1), evaluate=Judge(), test=Judge()))[-1]
+
     assert (last.train_s, last.messages) == (4.0, 40)
     assert (last.steps_per_s, last.messages_per_s) == (1.0, 10.0)
+
+
+@pytest.mark.parametrize("limits", [{"steps": 1}, {"steps": 2}, {"steps": 3}, {"epochs": 1}, {"epochs": 5}])
+def test_the_test_is_asked_once_wherever_a_limit_ends_the_run(limits: dict[str, int]) -> None:
+    test, session = Judge(), Recorder()
+
+    told = events(program(lambda _: feeds(1, 1), test=test), session, **limits)
+
+    assert test.asked_at == [len(session.fed)]
+    assert [type(e) for e in told[-2:]] == [EpochDone, RunDone]
+
+
+@pytest.mark.parametrize("until", [1, 4])
+def test_a_run_that_is_stopped_or_cancelled_does_not_test(until: int) -> None:
+    test, session = Judge(), Recorder()
+
+    async def stopped() -> None:
+        async with aclosing(train(program(lambda _: feeds(1, 1), test=test), session, clock=session)) as run:
+            async for event in run:
+                if event.step == until:
+                    break
+
+    async def cancelled() -> None:
+        async for event in train(program(lambda _: feeds(1, 1), test=test), session, clock=session):
+            if event.step == until and isinstance(event, StepDone):
+                task = asyncio.current_task()
+                assert task is not None
+                task.cancel()
+                await asyncio.sleep(0)
+
+    asyncio.run(stopped())
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    assert session.fed == [1] * 2 * until
+    assert test.asked_at == []
+
+
+def test_a_run_that_fails_does_not_test() -> None:
+    test = Judge()
+
+    with pytest.raises(NumericError):
+        events(program(lambda _: feeds(1.0, float("nan")), test=test))
+
+    assert test.asked_at == []
+
+
+@pytest.mark.parametrize("returned", [None, 0.97, {"accuracy": None}])
+@pytest.mark.parametrize("name", ["evaluate", "test"])
+def test_scores_are_numbers_by_name(name: str, returned: Any) -> None:
+    async def judge(_: Recorder) -> Any:
+        return returned
+
+    with pytest.raises(ProgramError, match=rf"{name} must return numbers by name, got {returned}"):
+        events(program(lambda _: feeds(1), **{name: judge}))
 
 
 def test_async_batches_are_closed_when_the_run_ends_early() -> None:
@@ -125,7 +198,7 @@ def test_async_batches_are_closed_when_the_run_ends_early() -> None:
 
     told = events(program(lambda _: batches()), steps=3)
 
-    assert [e.step for e in told] == [1, 2, 3, 3]
+    assert [e.step for e in told] == [1, 2, 3, 3, 3]
     assert closed == [True]
 
 
@@ -140,7 +213,7 @@ def test_a_limit_on_steps_is_met_exactly(sizes: list[int], limit: int, sized: bo
     told = events(program(batches), steps=limit)
 
     assert sum(isinstance(e, StepDone) for e in told) == limit
-    assert isinstance(told[-1], EpochDone)
+    assert isinstance(told[-1], RunDone)
     assert told[-1].step == told[-1].total == limit
 
 
@@ -157,7 +230,7 @@ def test_the_first_of_two_limits_ends_the_run_and_is_foretold(
 def test_a_run_of_unknown_length_learns_it_from_its_first_epoch() -> None:
     told = events(program(lambda _: iter(feeds(1, 2, 3))))
 
-    assert [e.total for e in told] == [None, None, None, 6, None, None, None, 6]
+    assert [e.total for e in told] == [None, None, None, 6, None, None, None, 6, 6]
 
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf")])

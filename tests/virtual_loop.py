@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-pause = asyncio.sleep
+pause = asyncio.sleep  # what the world outside the library may do
 
 
 class Hung(AssertionError):

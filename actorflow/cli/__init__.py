@@ -1,73 +1,34 @@
-"""The command line: reads the arguments, calls one command, turns its end into an exit code.
+"""The command line. What it can do is in `command`; here is the door, which is light.
 
-Exit codes: 0 done, 1 the run failed, 2 the command line or the program file is wrong, 130 stopped
-by Ctrl-C. Errors go to stderr; a failure that actorflow did not raise on purpose keeps its
-traceback.
+numpy and rich take most of a second to import. They are imported inside the block that is ready for
+Ctrl-C, which may come that early.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
-from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 
-from actorflow.cli import graph, train
-from actorflow.errors import ActorflowError, ProgramError
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-_EPILOG = """\
-A program file is a Python file that defines build(seed), which returns an af.Program; see
-examples/digits.py. Exit codes: 0 done, 1 the run failed, 2 the command line or the program file is
-wrong, 130 stopped by Ctrl-C."""
+STOPPED = 130
+"""The exit code of a command that Ctrl-C stopped."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
-    parser = _parser()
-    args = parser.parse_args(argv)
     try:
-        code: int = args.command(args)
-        sys.stdout.flush()
+        from actorflow.cli import interrupt
+
+        with interrupt.kept():
+            from actorflow.cli import command
+        code = command.run(argv)
     except KeyboardInterrupt:  # before the command was able to say where it stopped
-        print("stopped before the first step", file=sys.stderr)
-        return 130
-    except BrokenPipeError:  # `actorflow graph FILE | head`: nobody reads on
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except ActorflowError as error:
-        if args.traceback:
-            raise
-        print(_report(error), file=sys.stderr)
-        return 2 if isinstance(error, ProgramError) else 1
+        print("stopped by Ctrl-C before it began", file=sys.stderr)
+        code = STOPPED
+    if code == STOPPED:
+        # Once KeyboardInterrupt has passed through an eval of text (dataclasses, namedtuple), Python dies
+        # of SIGINT at its exit, though somebody caught it. The next eval takes that back.
+        eval("0")
     return code
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="actorflow",
-        description="Dataflow graphs whose nodes are asyncio actors.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"actorflow {_version()}")
-    parser.add_argument("--traceback", action="store_true", help="show the Python traceback of every error")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    train.add_to(commands)
-    graph.add_to(commands)
-    return parser
-
-
-def _report(error: ActorflowError) -> str:
-    """The error as its template has it, with its notes and the failure beneath it."""
-    lines = [f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
-    if error.__cause__ is not None:
-        lines.append(f"  cause: {type(error.__cause__).__name__}: {error.__cause__}")
-    return "\n".join(lines)
-
-
-def _version() -> str:
-    try:
-        return version("actorflow")
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "(not installed)"

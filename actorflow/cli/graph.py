@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING
 from actorflow.cli import dot
 from actorflow.cli.arguments import natural
 from actorflow.cli.program import ProgramFile
-from actorflow.cli.table import columns
+from actorflow.cli.table import Cut, columns, fitted
 from actorflow.errors import ProgramError
 from actorflow.graph.graph import Graph, Resource, VariableDef
 from actorflow.graph.node import Node
@@ -39,19 +42,25 @@ def add_to(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints the table, writes the file if one is wanted, and returns 0."""
     graph = ProgramFile(args.file).graph(args.seed)
-    print("\n".join(describe(graph)))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    print("\n".join(describe(graph, width)))
     if args.dot is not None:
         try:
             args.dot.write_text(dot.render(graph, title=args.file.stem), encoding="utf-8")
         except OSError as error:
             message = f"{args.dot} must be a file that can be written, got {error.strerror}"
             raise ProgramError(message) from None
-        print(f"\nwrote {args.dot}")
+        picture = shlex.join(["dot", "-Tsvg", "-O", str(args.dot)])
+        print(f"\nwrote {args.dot}; Graphviz draws it: {picture}")
     return 0
 
 
-def describe(graph: Graph) -> Iterator[str]:
-    """Yields a line of totals, the table of resources and the table of nodes."""
+def describe(graph: Graph, width: int | None = None) -> Iterator[str]:
+    """Yields a line of totals, the table of resources and the table of nodes.
+
+    Inputs are the numbers of nodes: `7` the first output of node 7, `7:1` its second, `^7` only the
+    order. With a width, long names lose their beginning, and what else is too long its end.
+    """
     variables = [r for r in graph.resources.values() if isinstance(r, VariableDef)]
     queues = len(graph.resources) - len(variables)
     parameters = sum(_size(v.spec) for v in variables if v.trainable)
@@ -59,11 +68,13 @@ def describe(graph: Graph) -> Iterator[str]:
     yield f"{', '.join(counts)}, {_count(parameters, 'trainable parameter')}, seed {graph.seed}"
     if graph.resources:
         yield ""
-        states = ("state", "spec", "device", "defined at")
-        yield from columns([states, *map(_resource, graph.resources.values())])
+        states = [("state", "spec", "device", "defined at"), *map(_resource, graph.resources.values())]
+        cuts = [Cut(1, 24), Cut(0, 20, keep_end=True)]
+        yield from columns(fitted(_without_empty(states), width, cuts))
     yield ""
-    nodes = ("node", "op", "spec", "device", "defined at", "inputs")
-    yield from columns([nodes, *(_node(graph, n) for n in graph.nodes)])
+    nodes = [("#", "node", "spec", "inputs", "device", "defined at"), *map(_node, graph.nodes)]
+    cuts = [Cut(3, 8), Cut(2, 24), Cut(1, 20, keep_end=True)]
+    yield from columns(fitted(_without_empty(nodes), width, cuts))
 
 
 def _count(n: int, what: str) -> str:
@@ -81,11 +92,22 @@ def _resource(resource: Resource) -> tuple[str, ...]:
     else:
         limit = "" if resource.capacity is None else f", at most {resource.capacity}"
         spec = f"queue of [{', '.join(map(str, resource.components))}]{limit}"
-    return resource.name, spec, resource.device or "-", resource.defined_at
+    return resource.name, spec, resource.device, resource.defined_at
 
 
-def _node(graph: Graph, node: Node) -> tuple[str, ...]:
-    inputs = [graph.node(p.node).name + (f":{p.index}" if p.index else "") for p in node.inputs]
-    controls = [f"^{graph.node(c).name}" for c in node.controls]
-    specs = ", ".join(map(str, node.outputs)) or "-"
-    return node.name, node.op, specs, node.device or "-", node.defined_at, ", ".join(inputs + controls) or "-"
+def _node(node: Node) -> tuple[str, ...]:
+    last = node.name.rpartition("/")[2]
+    told = last.startswith(node.op) or (last.startswith("read") and node.op == "read_variable")
+    name = node.name if told else f"{node.name} ({node.op})"
+    specs = ", ".join(map(str, node.outputs))
+    inputs = [f"{port.node}:{port.index}" if port.index else str(port.node) for port in node.inputs]
+    controls = [f"^{control}" for control in node.controls]
+    return str(node.id), name, specs, " ".join(inputs + controls), node.device, node.defined_at
+
+
+def _without_empty(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The rows without a column for devices when nobody names one, and a dash for what else is missing."""
+    at = rows[0].index("device")
+    if not any(row[at] for row in rows[1:]):
+        rows = [(*row[:at], *row[at + 1 :]) for row in rows]
+    return [tuple(cell or "-" for cell in row) for row in rows]

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from actorflow.cli import interrupt
 from actorflow.errors import ActorflowError, ProgramError, Where
 from actorflow.graph.graph import Graph
 from actorflow.trainer import Program
@@ -66,7 +67,8 @@ class ProgramFile:
 
     def _call(self, seed: int) -> Any:
         try:
-            return self._build(seed)
+            with interrupt.kept():
+                return self._build(seed)
         except ActorflowError:
             raise
         except Exception as error:
@@ -93,7 +95,8 @@ def _import(path: Path) -> ModuleType:
     sys.modules[spec.name] = module  # dataclasses look their module up while they are made
     sys.path.insert(0, str(path.resolve().parent))
     try:
-        spec.loader.exec_module(module)
+        with interrupt.kept():
+            spec.loader.exec_module(module)
     except ActorflowError:
         raise
     except Exception as error:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from actorflow.cli.table import columns
 from actorflow.clock import SystemClock
-from actorflow.trainer import EpochDone, Progress, StepDone
+from actorflow.trainer import EpochDone, Event, Progress, RunDone
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +36,7 @@ class Display:
     def __exit__(self, *exc: object) -> None:
         return
 
-    def show(self, event: StepDone | EpochDone) -> None:
+    def show(self, event: Event) -> None:
         """Takes the next event of the run."""
         self._last = event
         if isinstance(event, EpochDone):
@@ -48,10 +48,11 @@ class Display:
             return f"seed {self._seed}, before the first step"
         return "  ".join([f"seed {self._seed}", *self._facts(self._last)])
 
-    def end(self, last: EpochDone) -> None:
+    def end(self, last: RunDone) -> None:
         """Says that the run is over; called after the block."""
-        scores = "  ".join(_numbers(last.scores))
-        self._console.print(f"seed {self._seed}  done: {last.step:,} steps in {last.train_s:.1f} s  {scores}")
+        facts = [f"loss {last.loss:.4f}", *_numbers(last.metrics), *_numbers(_found(last))]
+        done = f"seed {self._seed}  done: {last.step:,} steps in {last.train_s:.1f} s"
+        self._console.print("  ".join([done, *facts]))
 
     def _facts(self, event: Progress) -> Iterator[str]:
         yield f"epoch {event.epoch}"
@@ -71,7 +72,7 @@ class Log(Display):
         self._now = SystemClock.now
         self._spoke = self._now()
 
-    def show(self, event: StepDone | EpochDone) -> None:
+    def show(self, event: Event) -> None:
         """Takes the next event of the run; prints it when it is time to."""
         super().show(event)
         if isinstance(event, EpochDone) or self._now() - self._spoke >= _QUIET_S:
@@ -104,7 +105,7 @@ class Live(Display):
     def __exit__(self, *exc: object) -> None:
         self._live.stop()
 
-    def show(self, event: StepDone | EpochDone) -> None:
+    def show(self, event: Event) -> None:
         """Takes the next event of the run; the screen has it at its next refresh."""
         super().show(event)
         self._bar.update(self._task, completed=event.step, total=event.total)
@@ -113,30 +114,29 @@ class Live(Display):
         self._line.plain = text[: self._console.width - 4]
 
 
-def summary(console: Console, ended: Mapping[int, EpochDone]) -> None:
-    """Prints one row a seed that ran to its end and the worst of each score over them."""
+def summary(console: Console, ended: Mapping[int, RunDone]) -> None:
+    """Prints one row a seed that ran to its end and the least of each score over them."""
     if not ended:
         return
-    scores = list(next(iter(ended.values())).scores)
-    rows = [["seed", *scores, "loss", "steps", "steps/s", "messages/s", "training s"]]
+    found = {seed: _found(last) for seed, last in ended.items()}
+    names = list(next(iter(found.values())))
+    rows = [["seed", *names, "loss", "steps", "steps/s", "messages/s", "training s"]]
     for seed, last in ended.items():
-        row = [
-            str(seed),
-            *(f"{last.scores[name]:.4f}" for name in scores),
-            f"{last.loss:.4f}",
-            f"{last.step:,}",
-        ]
-        row += [f"{last.steps_per_s:,.1f}", f"{last.messages_per_s:,.0f}", f"{last.train_s:.1f}"]
-        rows.append(row)
+        row = [str(seed), *(f"{found[seed][name]:.4f}" for name in names), f"{last.loss:.4f}"]
+        row += [f"{last.step:,}", f"{last.steps_per_s:,.1f}", f"{last.messages_per_s:,.0f}"]
+        rows.append([*row, f"{last.train_s:.1f}"])
     console.print()
     for line in columns(rows, right=True):
         console.print(line)
-    for name in scores:
-        values = [last.scores[name] for last in ended.values()]
-        console.print(
-            f"min {name} over {len(values)} seed{'s' if len(values) > 1 else ''}: {min(values):.4f}"
-        )
+    seeds = "1 seed" if len(ended) == 1 else f"{len(ended)} seeds"
+    for name in names:
+        console.print(f"min {name} over {seeds}: {min(scores[name] for scores in found.values()):.4f}")
     console.print(f"max training time: {max(last.train_s for last in ended.values()):.1f} s a seed")
+
+
+def _found(last: RunDone) -> dict[str, float]:
+    """All scores of a run; those of the test carry its name."""
+    return {**last.scores, **{f"test {name}": value for name, value in last.test.items()}}
 
 
 def _numbers(named: Mapping[str, float]) -> Iterator[str]:

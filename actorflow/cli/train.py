@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from actorflow import loop
+from actorflow.cli import STOPPED
 from actorflow.cli.arguments import natural, positive
 from actorflow.cli.program import ProgramFile
 from actorflow.cli.progress import Display, Live, Log, summary
 from actorflow.session import Session
-from actorflow.trainer import EpochDone, Program, train
+from actorflow.trainer import Program, RunDone, train
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Trains every seed in turn; returns 0, or 130 when Ctrl-C stopped it."""
     file = ProgramFile(args.file)
     console = Console(highlight=False, markup=False, soft_wrap=True)
-    ended: dict[int, EpochDone] = {}
+    ended: dict[int, RunDone] = {}
     plain = args.no_progress or not console.is_terminal
     for seed in range(args.seed, args.seed + args.seeds):
         display: Display = Log(console, seed) if plain else Live(console, seed)
@@ -49,22 +50,22 @@ def run(args: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             console.print(f"stopped by Ctrl-C at {display.at()}")
             summary(console, ended)
-            return 130
+            return STOPPED
         display.end(ended[seed])
     summary(console, ended)
     return 0
 
 
-async def _train(program: Program, display: Display, epochs: int | None, steps: int | None) -> EpochDone:
+async def _train(program: Program, display: Display, epochs: int | None, steps: int | None) -> RunDone:
     """Trains in a session of its own and returns the last event."""
-    last: EpochDone | None = None
+    last: RunDone | None = None
     async with (
         Session(program.graph) as session,
         aclosing(train(program, session, epochs=epochs, steps=steps)) as events,
     ):
         async for event in events:
             display.show(event)
-            if isinstance(event, EpochDone):
+            if isinstance(event, RunDone):
                 last = event
     assert last is not None  # train ends with one
     return last

@@ -16,8 +16,9 @@ from actorflow.graph.node import Node
 def place(graph: Graph, node: Node, devices: Sequence[str]) -> str:
     """Returns the name of the device for `node`.
 
-    A node that asks a variable or a queue goes where that lives. A colocated node goes where its target goes; a device scope names a device in full (`/cpu:0`)
-    or by its end (`cpu:0`); no scope means the first device.
+    A node that asks a variable or a queue goes where that lives. A colocated node goes where its
+    target goes; a device scope names a device in full (`/cpu:0`) or by its end (`cpu:0`); no scope
+    means the first device.
 
     Raises:
         PlacementError: for an unknown device; lists those that exist.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import actorflow as af
 from actorflow.cli import dot, main
 from actorflow.cli.graph import describe
 from actorflow.graph.graph import Graph, QueueDef, VariableDef
@@ -49,42 +53,173 @@ def test_the_table_names_every_node_with_its_spec_inputs_and_line() -> None:
         "mean      () float32, not trainable          /cpu:0  model.py:4",
         "examples  queue of [(2,) int32], at most 10  -       model.py:5",
         "",
-        "node          op           spec               device  defined at  inputs",
-        "x             placeholder  (None, 3) float32  -       model.py:7  -",
-        "conv1/matmul  matmul       (None, 3) float32  /gpu:0  model.py:7  x, x",
-        "conv1/out     relu         (None, 3) float32  -       model.py:7  conv1/matmul, ^x",
+        "#  node              spec               inputs  device  defined at",
+        "0  x (placeholder)   (None, 3) float32  -       -       model.py:7",
+        "1  conv1/matmul      (None, 3) float32  0 0     /gpu:0  model.py:7",
+        "2  conv1/out (relu)  (None, 3) float32  1 ^0    -       model.py:7",
     ]
 
 
+def test_devices_have_a_column_where_somebody_names_one() -> None:
+    graph = Graph()
+    add(graph, "placeholder", "x")
+
+    assert list(describe(graph))[-2:] == [
+        "#  node             spec               inputs  defined at",
+        "0  x (placeholder)  (None, 3) float32  -       model.py:7",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_lines_fit_the_terminal_and_names_keep_their_ends(width: int) -> None:
+    graph = Graph()
+    x = add(graph, "placeholder", "x")
+    add(graph, "relu", f"{'a_long_scope/' * 9}relu", *[x] * 20)
+
+    lines = list(describe(graph, width))
+
+    assert max(map(len, lines)) <= width
+    assert re.search(r"^1  …?\S*/relu  \(None, 3\) float32  0 0 0 0 ?…  ", lines[-1])
+    assert lines[-1].endswith("  model.py:7")
+
+
 def test_an_empty_graph_still_has_its_headings() -> None:
-    assert list(describe(Graph()))[-1].startswith("node  op")
+    assert list(describe(Graph()))[-1].startswith("#  node  spec")
 
 
-def test_the_drawing_groups_nodes_by_name_scope_and_state_as_cylinders() -> None:
+def label(drawn: str, identifier: str) -> str:
+    """What is written in a box, tags and all, and how it looks."""
+    found: str
+    (found,) = re.findall(rf"^ *{re.escape(identifier)} \[label=<(.*)\];$", drawn, re.MULTILINE)
+    return re.sub(r"</?font[^>]*>", "", found)
+
+
+def edges(drawn: str) -> list[str]:
+    return [line.strip() for line in drawn.splitlines() if " -> " in line]
+
+
+def cluster(drawn: str, path: str) -> str:
+    """The lines of a cluster, those within included."""
+    inside: str
+    (indent, inside) = re.findall(
+        rf'^( *)subgraph "cluster {path}" \{{\n(.*?)^\1\}}', drawn, re.MULTILINE | re.DOTALL
+    )[0]
+    assert indent
+    return inside
+
+
+def test_the_drawing_groups_by_name_scope_and_shows_state_as_cylinders() -> None:
     drawn = dot.render(small(), title="small")
 
-    scope = drawn[drawn.index('subgraph "cluster conv1"') : drawn.index("  }")]
-    assert '"state conv1/w" [label="w\\n(3, 4) float32" shape=cylinder];' in scope
-    assert 'n1 [label="matmul\\n/gpu:0"];' in scope
-    assert 'n2 [label="out\\nrelu"];' in scope
-    assert 'n0 [label="x\\nplaceholder"];' not in scope
-    assert '"state examples" [label="examples\\nqueue" shape=cds];' in drawn
+    assert label(drawn, '"state conv1/w"').startswith("w<br/>(3, 4) float32> shape=cylinder")
+    assert label(drawn, '"state examples"').startswith("examples<br/>queue<br/>(2,) int32> shape=cds")
+    assert label(drawn, "n1") == "matmul<br/>(None, 3) float32<br/>/gpu:0>"
+    assert label(drawn, "n2") == "out<br/>relu<br/>(None, 3) float32>"
+    inside = cluster(drawn, "conv1")
+    assert all(part in inside for part in ('"state conv1/w"', "n1 ", "n2 "))
+    assert "n0" not in inside
 
 
 def test_the_drawing_has_an_edge_an_input_and_a_dashed_one_a_control() -> None:
-    drawn = dot.render(small())
+    assert edges(dot.render(small())) == ["n0 -> n1;", "n0 -> n1;", "n1 -> n2;", "n0 -> n2 [style=dashed];"]
 
-    assert drawn.count('n0 -> n1 [label="(None, 3) float32"];') == 2
-    assert "n0 -> n2 [style=dashed];" in drawn
-    assert len(re.findall("->", drawn)) == 4
+
+def test_a_scope_with_little_in_it_is_drawn_in_the_one_around_it() -> None:
+    graph = Graph()
+    for name in ("a/b/c/x", "a/b/c/y", "a/b/c/z", "d/e/x"):
+        add(graph, "relu", name)
+
+    drawn = dot.render(graph)
+
+    assert re.findall('"cluster (.*)"', drawn) == ["a/b/c"]
+    assert label(drawn, "n3").startswith("d/e/x<br/>relu")
+
+
+def trained() -> Graph:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (None, 3), name="x")
+        w = af.Variable(af.init.he((3, 2)), name="layer/w")
+        b = af.Variable(af.init.zeros((2,)), name="layer/b")
+        with af.name_scope("model"), af.name_scope("layer"):
+            h = af.dropout(x @ w + b, 0.5)
+        af.minimize(af.mean(h * 2.0), af.optim.sgd(0.1))
+    return graph
+
+
+def test_a_read_is_a_dashed_cylinder_beside_its_use() -> None:
+    graph = trained()
+    drawn = dot.render(graph)
+    read = graph.node("model/layer/layer/w/read").id
+
+    assert label(drawn, f"n{read}").startswith("layer/w<br/>(3, 2) float32> shape=cylinder")
+    assert label(drawn, f"n{read}").endswith("style=dashed")
+    assert f"n{read} [" in cluster(drawn, "model/layer")
+
+
+def test_gradients_lead_up_to_the_update_and_the_update_to_the_variables() -> None:
+    graph = trained()
+    drawn = edges(dot.render(graph))
+    update = graph.node("train/apply_gradients")
+    dropout = graph.node("model/layer/dropout")
+    scale = graph.node("train/gradients/model/layer/dropout/multiply")
+
+    assert [e for e in drawn if e.startswith(f"n{update.id} ")] == [
+        *(f"n{update.id} -> n{port.node} [dir=back];" for port in update.inputs),
+        f'n{update.id} -> "state layer/w" [style=dotted constraint=false];',
+        f'n{update.id} -> "state layer/b" [style=dotted constraint=false];',
+    ]
+    assert f'n{dropout.id} -> n{scale.id} [color=grey75 minlen=0 taillabel=":1"];' in drawn
+
+
+def test_first_values_are_small_and_numbers_are_called_by_their_value() -> None:
+    graph = trained()
+    drawn = dot.render(graph)
+    zero = graph.node("layer/b/initial/constant").id
+    spread = graph.node("layer/b/initial/broadcast_to").id
+
+    assert label(drawn, f"n{zero}").startswith("b/initial/0.0<br/>() float32> shape=plaintext fontsize=8")
+    assert "fontsize=8" in label(drawn, f"n{spread}")
+    assert f'n{spread} -> "state layer/b" [style=dotted];' in edges(drawn)
+
+
+def test_what_changes_a_state_points_to_it_and_what_asks_is_pointed_to() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(3, "float32", (), name="q")
+        put, got, size = queue.enqueue(1.0), queue.dequeue(), queue.size()
+        total = af.Variable(0.0, name="total")
+        written, version = total.assign_add(got), total.version()
+
+    dotted = [e for e in edges(dot.render(graph)) if "dotted" in e][:5]
+
+    assert dotted == [
+        f'n{put.node.id} -> "state q" [style=dotted];',
+        f'"state q" -> n{got.node.id} [style=dotted];',
+        f'"state q" -> n{size.node.id} [style=dotted];',
+        f'n{written.node.id} -> "state total" [style=dotted];',
+        f'"state total" -> n{version.node.id} [style=dotted];',
+    ]
 
 
 def test_names_cannot_break_out_of_their_quotes() -> None:
     graph = Graph()
-    add(graph, "relu", 'a"b\\')
+    add(graph, "relu", 'a"b\\<i>')
 
-    assert 'n0 [label="a\\"b\\\\\\nrelu"];' in dot.render(graph, title='t"')
-    assert dot.render(graph, title='t"').startswith('digraph "t\\"" {')
+    drawn = dot.render(graph, title='t"')
+
+    assert label(drawn, "n0").startswith("a&quot;b\\&lt;i&gt;<br/>relu")
+    assert drawn.startswith('digraph "t\\"" {')
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
+@pytest.mark.parametrize("make", [small, trained])
+def test_graphviz_draws_it_without_a_complaint(make: Callable[[], Graph]) -> None:
+    ran = subprocess.run(
+        ["dot", "-Tsvg"], input=dot.render(make(), title='t"'), capture_output=True, text=True, timeout=60
+    )
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.count('class="node"') == len(make()) + len(make().resources)
 
 
 @pytest.fixture
@@ -103,9 +238,9 @@ def test_the_command_prints_the_table_and_writes_the_drawing(
 
     assert main(["graph", str(file), "--seed", "9", "--dot", str(out)]) == 0
 
-    assert capsys.readouterr().out.startswith(
-        "0 nodes, 0 variables, 0 queues, 0 trainable parameters, seed 9\n"
-    )
+    said = capsys.readouterr().out
+    assert said.startswith("0 nodes, 0 variables, 0 queues, 0 trainable parameters, seed 9\n")
+    assert said.endswith(f"\nwrote {out}; Graphviz draws it: dot -Tsvg -O {out}\n")
     assert out.read_text().startswith('digraph "prog" {')
 
 

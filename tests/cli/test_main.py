@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from actorflow.cli import main
+
+ROOT = Path(__file__).parents[2]
 
 
 def write(folder: Path, text: str) -> str:
@@ -64,7 +67,57 @@ def test_ctrl_c_while_the_file_is_imported_exits_130(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", write(tmp_path, "raise KeyboardInterrupt")]) == 130
-    assert capsys.readouterr().err == "stopped before the first step\n"
+    assert capsys.readouterr().err == "stopped by Ctrl-C before it began\n"
+
+
+MODULE = ["-m", "actorflow"]
+SCRIPT = [
+    "-c",
+    "import sys; from actorflow.cli import main; sys.exit(main())",
+]  # what an installed script does
+
+INTERRUPTED = "import signal; signal.raise_signal(signal.SIGINT)"
+SWALLOWED = f"try:\n    {INTERRUPTED}\nexcept BaseException:\n    raise ImportError from None"
+IGNORED = (
+    f"import weakref\nclass Thing: ...\ndef callback(_):\n    {INTERRUPTED}\n"
+    "thing = Thing()\nref = weakref.ref(thing, callback)\ndel thing"
+)
+IN_TEXT = f"exec({INTERRUPTED!r})"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", [MODULE, SCRIPT], ids=["module", "script"])
+@pytest.mark.parametrize("rich", [INTERRUPTED, SWALLOWED, IGNORED, IN_TEXT])
+def test_ctrl_c_while_a_library_is_imported_exits_130_without_a_traceback(
+    tmp_path: Path, entry: list[str], rich: str
+) -> None:
+    (tmp_path / "rich.py").write_text(rich)
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+
+    ran = subprocess.run(
+        [sys.executable, *entry, "train", "a.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert (ran.returncode, ran.stdout) == (130, "")
+    assert ran.stderr == "stopped by Ctrl-C before it began\n"
+
+
+def test_the_door_imports_no_library_before_it_is_ready_for_ctrl_c() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", "import sys, actorflow.cli; print(*sys.modules)"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout.split()
+
+    assert not {"numpy", "rich", "asyncio", "argparse", "typing"} & set(said)
 
 
 def test_a_traceback_is_shown_on_demand(tmp_path: Path) -> None:
@@ -92,9 +145,7 @@ def test_a_reader_that_stops_reading_is_no_error(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-m", "actorflow", "graph", write(tmp_path, text)]
 
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=Path(__file__).parents[2]
-    ) as ran:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as ran:
         assert ran.stdout is not None
         assert ran.stderr is not None
         ran.stdout.readline()

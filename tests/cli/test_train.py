@@ -30,9 +30,19 @@ def build(seed):
     async def evaluate(session):
         return {"w": float(await session.run(w))}
 
+    async def test(session):
+        print("testing")
+        return {"error": abs(float(await session.run(w)) - 3.0)}
+
     batches = [{x: np.array([1.0, 2.0], "float32")}] * 4
     return af.Program(
-        graph=graph, loss=loss, train=update, batches=lambda _: batches, epochs=EPOCHS, evaluate=evaluate
+        graph=graph,
+        loss=loss,
+        train=update,
+        batches=lambda _: batches,
+        epochs=EPOCHS,
+        evaluate=evaluate,
+        test=test,
     )
 """
 
@@ -52,18 +62,25 @@ def test_a_run_prints_a_line_an_epoch_and_sums_up(tmp_path: Path, capsys: pytest
     assert [line.split("  loss")[0] for line in lines[:3]] == [
         f"seed 1  epoch {n}  step {4 * n}/12" for n in (1, 2, 3)
     ]
-    assert re.fullmatch(r"seed 1  done: 12 steps in \d+\.\d s  w 2\.9995", lines[3])
-    assert re.split(r"\s{2,}", lines[9].strip()) == [
+    assert lines[3] == "testing"
+    assert re.fullmatch(
+        r"seed 1  done: 12 steps in \d+\.\d s  loss 0\.0001  w 2\.9995  test error 0\.0005", lines[4]
+    )
+    assert re.split(r"\s{2,}", lines[11].strip()) == [
         "seed",
         "w",
+        "test error",
         "loss",
         "steps",
         "steps/s",
         "messages/s",
         "training s",
     ]
-    assert [line.split()[:2] for line in lines[10:12]] == [["1", "2.9995"], ["2", "2.9998"]]
-    assert lines[12] == "min w over 2 seeds: 2.9995"
+    assert [line.split()[:3] for line in lines[12:14]] == [
+        ["1", "2.9995", "0.0005"],
+        ["2", "2.9998", "0.0002"],
+    ]
+    assert lines[14:16] == ["min w over 2 seeds: 2.9995", "min test error over 2 seeds: 0.0002"]
 
 
 def test_output_that_is_no_terminal_has_no_escape_codes(
@@ -76,10 +93,14 @@ def test_output_that_is_no_terminal_has_no_escape_codes(
 
 def test_limits_on_epochs_and_steps_are_met(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", write(tmp_path), "--epochs", "1"]) == 0
-    assert "done: 4 steps" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "done: 4 steps" in out
+    assert out.count("testing") == 1
 
     assert main(["train", write(tmp_path), "--steps", "6"]) == 0
-    assert "done: 6 steps" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "done: 6 steps" in out
+    assert out.count("testing") == 1
 
 
 def test_the_same_seed_gives_the_same_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,7 +110,7 @@ def test_the_same_seed_gives_the_same_numbers(tmp_path: Path, capsys: pytest.Cap
         figures.append(re.findall(r"loss \S+  w \S+", capsys.readouterr().out))
 
     assert figures[0] == figures[1]
-    assert len(figures[0]) == 3
+    assert len(figures[0]) == 4
 
 
 def test_a_loss_that_is_not_finite_exits_1_and_says_where(
@@ -131,6 +152,7 @@ def test_ctrl_c_says_where_it_stopped_without_a_traceback(tmp_path: Path) -> Non
     assert re.search(
         r"^stopped by Ctrl-C at seed 0  epoch \d+  step [\d,]+/4,000,000  loss ", out, re.MULTILINE
     )
+    assert "testing" not in out
 
 
 @pytest.mark.slow
@@ -152,4 +174,7 @@ def test_a_terminal_gets_a_live_bar_that_leaves_nothing_behind(tmp_path: Path) -
     assert running.returncode == 0
     assert "eta" in text
     assert re.search(r"epoch \d+  step \d+/800  loss", text) or "starting" in text
-    assert text.rstrip().splitlines()[-2] == "min w over 1 seed: 3.0000"
+    assert text.rstrip().splitlines()[-3:-1] == [
+        "min w over 1 seed: 3.0000",
+        "min test error over 1 seed: 0.0000",
+    ]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow.trainer import EpochDone, train
+from actorflow.trainer import RunDone, train
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +52,17 @@ def test_an_epoch_feeds_every_training_image_once(digits: ModuleType) -> None:
 def test_three_epochs_read_nine_digits_of_ten(digits: ModuleType) -> None:
     program = digits.build(0)
 
-    async def score() -> float:
-        last: EpochDone | None = None
+    async def run() -> RunDone:
         async with (
             af.Session(program.graph) as session,
             aclosing(train(program, session, epochs=3)) as events,
         ):
-            async for event in events:
-                if isinstance(event, EpochDone):
-                    last = event
-        assert last is not None
-        return last.scores["test accuracy"]
+            *_, last = [event async for event in events]
+        assert isinstance(last, RunDone)
+        return last
 
-    assert asyncio.run(score()) > 0.9
+    last = asyncio.run(run())
+
+    assert last.metrics["accuracy"] > 0.9
+    assert last.test["accuracy"] > 0.9
+    assert last.scores == {}

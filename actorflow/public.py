@@ -1,0 +1,30 @@
+"""The names that users see as `actorflow.NAME` beside the verbs of `ops`, gathered from where they live."""
+
+from __future__ import annotations
+
+import actorflow.errors as errors  # not `from actorflow import`, which would ask for this module
+import actorflow.optim as optim
+from actorflow.actors import supervision
+from actorflow.actors.actor import Actor
+from actorflow.actors.optimizer import OptimizerActor, UpdateContext
+from actorflow.actors.ref import Ref
+from actorflow.actors.system import ActorSystem
+from actorflow.errors import ActorflowError
+from actorflow.graph.autodiff import custom_gradient, gradients
+from actorflow.graph.builder import Tensor, colocate_with, control_dependencies, device, name_scope
+from actorflow.graph.graph import Graph
+from actorflow.graph.serial import from_data, to_data
+from actorflow.loop import run
+from actorflow.messages import Terminated
+from actorflow.nn import init
+from actorflow.session import Session
+from actorflow.spec import Spec
+from actorflow.trainer import Program
+from actorflow.training import minimize
+
+__all__ = [
+    "Actor", "ActorSystem", "ActorflowError", "Graph", "OptimizerActor", "Program", "Ref", "Session", "Spec",
+    "Tensor", "Terminated", "UpdateContext", "colocate_with", "control_dependencies",
+    "custom_gradient", "device", "errors", "from_data", "gradients", "init", "minimize",
+    "name_scope", "optim", "run", "supervision", "to_data",
+]  # fmt: skip

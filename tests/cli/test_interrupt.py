@@ -1,0 +1,76 @@
+"""Ctrl-C is kept, whatever the code that it hit made of it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from actorflow.cli.interrupt import kept
+
+
+def ctrl_c() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def swallow() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        ctrl_c()
+
+
+def mistake() -> None:
+    swallow()
+    raise ImportError
+
+
+@pytest.mark.parametrize("code", [ctrl_c, swallow, mistake])
+def test_an_interrupt_ends_the_block_as_one(code: Callable[[], None]) -> None:
+    with pytest.raises(KeyboardInterrupt), kept():
+        code()
+
+
+@pytest.mark.parametrize("code", [ctrl_c, lambda: None])
+def test_handler_and_hook_are_put_back(code: Callable[[], None]) -> None:
+    before = signal.getsignal(signal.SIGINT), sys.unraisablehook
+
+    try:
+        with kept():
+            code()
+    except KeyboardInterrupt:
+        pass
+
+    assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == before
+
+
+def test_an_error_of_the_block_stays_what_it_is() -> None:
+    with pytest.raises(ImportError), kept():
+        raise ImportError
+
+
+def test_a_handler_of_somebody_else_is_left_alone() -> None:
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda *_: heard.append(True))
+    try:
+        with kept():
+            ctrl_c()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert heard == [True]
+
+
+def test_a_thread_that_ctrl_c_does_not_reach_is_left_alone() -> None:
+    ran = []
+
+    def block() -> None:
+        with kept():
+            ran.append(True)
+
+    thread = threading.Thread(target=block)
+    thread.start()
+    thread.join()
+
+    assert ran == [True]
