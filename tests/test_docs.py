@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,30 @@ def test_examples_run(name: str) -> None:
     results = runner.summarize()
     assert results.attempted > 0
     assert results.failed == 0
+
+
+def fences(path: Path) -> list[tuple[int, str, str]]:
+    """The Python blocks of a page: line, program, and the text block after it, if there is one."""
+    found = re.finditer(
+        r"^```python\n(?P<program>.*?)^```\n(\n```text\n(?P<said>.*?)^```\n)?",
+        path.read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    return [(path.read_text()[: m.start()].count("\n") + 2, m["program"], m["said"] or "") for m in found]
+
+
+PAGES = [
+    pytest.param(program, said, id=f"{path.stem}:{line}")
+    for path in sorted((ROOT / "docs").glob("*.md"))
+    for line, program, said in fences(path)
+]
+
+
+@pytest.mark.parametrize(("program", "said"), PAGES)
+def test_programs_of_the_pages_print_what_stands_below_them(
+    program: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exec(program, {"__name__": "page"})
+
+    out = capsys.readouterr().out
+    assert doctest.OutputChecker().check_output(said, out, doctest.ELLIPSIS), out
