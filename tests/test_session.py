@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow import errors
+from actorflow import errors, loop
 
 
 def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
@@ -25,6 +25,13 @@ def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options
 
 def line_of(error: BaseException) -> str:
     return str(error).replace(__file__.rsplit("/", 1)[-1], "FILE")
+
+
+@pytest.fixture(params=["the fastest loop at hand", "asyncio's own"], autouse=True)
+def _loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs every test on both event loops."""
+    if request.param == "asyncio's own":
+        monkeypatch.setattr(loop, "loop_factory", lambda: asyncio.new_event_loop)
 
 
 @pytest.fixture
