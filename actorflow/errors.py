@@ -47,6 +47,9 @@ class ActorflowError(Exception):
         hint: The next thing to try, or None when there is no honest advice.
     """
 
+    where: Where | None = None  # for a subclass whose own __init__ does not call this one
+    hint: str | None = None
+
     def __init__(self, what: str, *, where: Where | None = None, hint: str | None = None) -> None:
         super().__init__(what)
         self.what = what
@@ -71,10 +74,12 @@ class ActorflowError(Exception):
         merged = where if self.where is None else self.where.within(where)
         if merged == self.where:
             return self
-        placed = type(self)(self.what, where=merged, hint=self.hint)
+        placed = type(self).__new__(type(self), *self.args)  # a subclass may want other arguments
+        placed.__dict__.update(self.__dict__)
+        if hasattr(self, "__notes__"):
+            placed.__notes__ = list(self.__notes__)
         placed.__cause__ = self.__cause__
-        for note in getattr(self, "__notes__", ()):
-            placed.add_note(note)
+        placed.where = merged
         return placed
 
     def __reduce__(self) -> tuple[object, ...]:

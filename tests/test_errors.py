@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from actorflow.errors import ActorError, said
+from actorflow.errors import ActorError, Where, said
 
 
 class Unprintable(Exception):
@@ -27,3 +27,31 @@ class Wordless(Exception):
 )
 def test_said_gives_type_and_text_of_any_exception(error: Exception, text: str) -> None:
     assert said(error) == text
+
+
+class OwnArguments(ActorError):
+    def __init__(self, code: int) -> None:
+        super().__init__(f"code {code}", hint="look it up")
+        self.code = code
+
+
+class NoArguments(ActorError):
+    def __init__(self) -> None:
+        """Calls no other `__init__`."""
+
+
+def test_an_error_with_arguments_of_its_own_is_placed_with_all_it_holds() -> None:
+    error = OwnArguments(7)
+    error.add_note("seen twice")
+
+    placed = error.at(Where(actor="a"))
+
+    assert str(placed) == "code 7\n  where: actor a\n  try:   look it up"
+    assert type(placed) is OwnArguments
+    assert placed.code == 7
+    assert placed.__notes__ == ["seen twice"]
+    assert error.where is None
+
+
+def test_an_error_that_was_never_initialised_is_placed() -> None:
+    assert NoArguments().at(Where(actor="a")).where == Where(actor="a")
