@@ -87,14 +87,21 @@ class ActorflowError(Exception):
         return _rebuild, (type(self), self.what, self.where, self.hint)
 
 
-def said(error: BaseException) -> str:
-    """Returns the type and the text of any exception; never raises, even where its `__str__` does."""
+def said(error: BaseException, *, typed: bool = True) -> str:
+    """Returns the type and the text of any exception; never raises, even where its `__str__` does.
+
+    Args:
+        error: The exception.
+        typed: Whether the type is named even where there is a text.
+    """
     kind = type(error).__name__
     try:
         text = str(error)
     except Exception as wrong:  # noqa: BLE001  a report must not break on what it reports
         return f"{kind} (its text cannot be shown: {type(wrong).__name__})"
-    return f"{kind}: {text}" if text else kind
+    if not text:
+        return kind
+    return f"{kind}: {text}" if typed else text
 
 
 def _rebuild(kind: type[ActorflowError], what: str, where: Where | None, hint: str | None) -> ActorflowError:

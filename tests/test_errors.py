@@ -27,6 +27,7 @@ class Wordless(Exception):
 )
 def test_said_gives_type_and_text_of_any_exception(error: Exception, text: str) -> None:
     assert said(error) == text
+    assert said(error, typed=False) == text.removeprefix(f"{type(error).__name__}: ")
 
 
 class OwnArguments(ActorError):
