@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import types
 from abc import abstractmethod
 from asyncio import CancelledError
@@ -15,12 +16,14 @@ from actorflow.actors.carrier import HANDLING
 from actorflow.actors.mailbox import SMALL_BYTES, Entry, Mailbox, Sized
 from actorflow.actors.outbox import Outgoing, Parked, Place
 from actorflow.actors.ref import DONE, Ref, Sender
-from actorflow.errors import ActorDied, AskCycle, MailboxFull
+from actorflow.errors import ActorDied, AskCycle, MailboxFull, said
 from actorflow.messages import Request
 
 if TYPE_CHECKING:
     from actorflow.actors.carrier import Handling
     from actorflow.actors.system import ActorSystem
+
+log = logging.getLogger("actorflow.actors")
 
 
 class Address(Mailbox, Ref):
@@ -234,9 +237,11 @@ class Address(Mailbox, Ref):
         system = self.system
         if deadline_s is None:
             deadline_s = system.deadline_s
-        elif not 0 < deadline_s < _FOREVER_S:
-            what = f"deadline_s must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
-            raise ValueError(what)
+        else:
+            deadline_s = float(deadline_s)
+            if not 0 < deadline_s < _FOREVER_S:
+                what = f"deadline_s must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
+                raise ValueError(what)
         waiter = _waiter()
         coroutine: Any = None
         if self.idle and system.inline_left > 0 and not system.dispatch.ring and not self.waiters:
@@ -246,7 +251,7 @@ class Address(Mailbox, Ref):
             try:
                 result = system.context.run(self.receive, message)
             except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
-                question = self._question(message, deadline_s, None)
+                question = self._question(message, 0, deadline_s, None)
                 self.answer_raised(question, error)
                 return question.future.result()
             except BaseException as error:
@@ -262,9 +267,11 @@ class Address(Mailbox, Ref):
                 accounts.replied += 1
                 return result
             coroutine = result
+            question = self._question(message, 0, deadline_s, waiter)
         else:
             system.inline_left = system.inline_limit
-        question = self._question(message, deadline_s, waiter)
+            nbytes = 0 if self.sizes[type(message)] is None else self._nbytes(message)
+            question = self._question(message, nbytes, deadline_s, waiter)
         if waiter is not None:
             _actor(waiter).awaits[question] = None
         try:
@@ -284,10 +291,8 @@ class Address(Mailbox, Ref):
             if waiter is not None:
                 _actor(waiter).awaits.pop(question, None)
 
-    def _question(self, message: Any, limit_s: float, waiter: Any) -> Ask:
+    def _question(self, message: Any, nbytes: int, limit_s: float, waiter: Any) -> Ask:
         system = self.system
-        size = self.sizes[type(message)]
-        nbytes = 0 if size is None else self._nbytes(message)
         now = system.now()
         question = Ask(message, nbytes, system.create_future(), self, waiter, now, limit_s)
         system.accounts.issued += 1
@@ -343,8 +348,8 @@ class Address(Mailbox, Ref):
         kind = type(message).__name__
         if reason is None:
             return ActorDied(f"'{self.name}' was stopped before it answered {kind}")
-        said = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
-        error = ActorDied(f"'{self.name}' died before it answered {kind}: {said}")
+        why = said(reason, typed=False).splitlines()[0]
+        error = ActorDied(f"'{self.name}' died before it answered {kind}: {why}")
         error.__cause__ = reason
         return error
 
@@ -355,9 +360,24 @@ class Address(Mailbox, Ref):
         if type(message) is Ask:
             message.refuse()
         elif isinstance(message, Request):
-            message.reply.failed(self.died(message))
+            self.answer(message, self.died(message))
         else:
             self.system.dead_letters.add(self.name, message)
+
+    def answer(self, job: Any, error: BaseException) -> bool:
+        """Tells whoever waits for an answer to `job` of `error`; false when nobody hears it.
+
+        A reply that raises is somebody else's: it is logged, and the actor goes on.
+        """
+        if type(job) is Ask:
+            return job.failed(error)
+        if not isinstance(job, Request):
+            return False
+        try:
+            job.reply.failed(error)
+        except Exception:
+            log.exception("the reply to a %s for '%s' raised", type(job).__name__, self.name)
+        return True
 
     def __repr__(self) -> str:
         return f"<Ref '{self.name}' {Mailbox.__repr__(self)}>"

@@ -158,17 +158,25 @@ class Dispatch:
                 if turn.error is not None:
                     continue
                 if self.instrument is not None:
-                    self.instrument.firing(actor, turn)
+                    self._observe(self.instrument.firing, actor, turn)
                 try:
                     actor.fire(turn)
                 except Exception as error:  # noqa: BLE001  the actor's own fail decides
                     if self.instrument is not None:
-                        self.instrument.failed(actor, turn, error)
+                        self._observe(self.instrument.failed, actor, turn, error)
                     actor.fail(turn, error)
                 if self._now() >= end:
                     break
         finally:
             self._rest()
+
+    def _observe(self, see: Callable[..., None], *what: Any) -> None:
+        """Tells the instrument; one that raises is reported to the loop, and the turn goes on."""
+        try:
+            see(*what)
+        except Exception as error:  # noqa: BLE001  who looks on must not cost an actor its turn
+            context = {"message": f"the instrument {self.instrument!r} raised", "exception": error}
+            self._loop.call_exception_handler(context)
 
     def _rest(self) -> None:
         self.pumping = False
