@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import types
 from abc import abstractmethod
-from asyncio import CancelledError
+from asyncio import CancelledError, _get_running_loop
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -83,14 +83,14 @@ class Address(Mailbox, Ref):
     # -- work for the pump ----------------------------------------------------------------------
 
     def push(self) -> None:
-        """Sees to it that the actor gets a turn."""
-        self.idle = False
+        """Sees to it that the actor gets a turn; raises ActorError in a wrong thread or loop."""
         if not self.queued:
-            self.queued = True
             dispatch = self.system.dispatch
-            dispatch.ring.append(self.entry)
             if not dispatch.scheduled:
-                dispatch.schedule()
+                dispatch.schedule()  # ORDER: before anything changes, for it may refuse
+            dispatch.ring.append(self.entry)
+            self.queued = True
+        self.idle = False
 
     def rest(self) -> None:
         """Ends a turn: stands in the ring again, or idles."""
@@ -132,9 +132,9 @@ class Address(Mailbox, Ref):
         if len(data) >= self.mark or self.sizes[type(message)] is not None:
             nbytes = self._nbytes(message)
             return DONE if self._enter(message, nbytes) else self._tell_later(message, nbytes)
-        data.append(message)
         if self.idle:
-            self.push()
+            self.push()  # ORDER: before the message is in, here and below: a refused one is not kept
+        data.append(message)
         return DONE
 
     def try_tell(self, message: Any) -> bool:
@@ -145,9 +145,9 @@ class Address(Mailbox, Ref):
         """Sends `message` for a sender that cannot wait; see `Ref.put`."""
         data = self.data
         if len(data) < self.mark and self.sizes[type(message)] is None:
-            data.append(message)
             if self.idle:
                 self.push()
+            data.append(message)
             return True
         nbytes = self._nbytes(message)
         if self._enter(message, nbytes):
@@ -162,9 +162,9 @@ class Address(Mailbox, Ref):
         if self.closed:
             self.undeliverable(message)
             return
+        self.push()
         self.control.append(message)
         self.attention = True
-        self.push()
 
     def _nbytes(self, message: Any) -> int:
         size = self.sizes[type(message)]
@@ -176,9 +176,9 @@ class Address(Mailbox, Ref):
     def _enter(self, message: Any, nbytes: int) -> bool:
         if not self.fits(nbytes):
             return False
-        self.add(message, nbytes)
         if self.idle:
             self.push()
+        self.add(message, nbytes)
         return True
 
     def _park(self, message: Any, nbytes: int, sender: Sender) -> bool:
@@ -269,6 +269,12 @@ class Address(Mailbox, Ref):
             coroutine = result
             question = self._question(message, 0, deadline_s, waiter)
         else:
+            if self.closed:
+                system.accounts.issued += 1
+                system.accounts.failed += 1
+                raise self.died(message)
+            if _get_running_loop() is not system.loop:
+                system.dispatch.check_here()
             system.inline_left = system.inline_limit
             nbytes = 0 if self.sizes[type(message)] is None else self._nbytes(message)
             question = self._question(message, nbytes, deadline_s, waiter)
@@ -278,9 +284,9 @@ class Address(Mailbox, Ref):
             if coroutine is not None:
                 self.drive_inline(coroutine, question)
             elif waiter is None and not question.nbytes and len(self.data) < self.mark:
-                self.data.append(question)
                 if self.idle:
                     self.push()
+                self.data.append(question)
             else:
                 self._submit(question)
             return await question.future
@@ -306,9 +312,6 @@ class Address(Mailbox, Ref):
         return question
 
     def _submit(self, question: Ask) -> None:
-        if self.closed:
-            question.failed(self.died(question.message))
-            return
         if question.waiter is not None:
             try:
                 self._open_rings(question)
