@@ -47,6 +47,9 @@ class ActorflowError(Exception):
         hint: The next thing to try, or None when there is no honest advice.
     """
 
+    where: Where | None = None  # for a subclass whose own __init__ does not call this one
+    hint: str | None = None
+
     def __init__(self, what: str, *, where: Where | None = None, hint: str | None = None) -> None:
         super().__init__(what)
         self.what = what
@@ -71,15 +74,34 @@ class ActorflowError(Exception):
         merged = where if self.where is None else self.where.within(where)
         if merged == self.where:
             return self
-        placed = type(self)(self.what, where=merged, hint=self.hint)
+        placed = type(self).__new__(type(self), *self.args)  # a subclass may want other arguments
+        placed.__dict__.update(self.__dict__)
+        if hasattr(self, "__notes__"):
+            placed.__notes__ = list(self.__notes__)
         placed.__cause__ = self.__cause__
-        for note in getattr(self, "__notes__", ()):
-            placed.add_note(note)
+        placed.where = merged
         return placed
 
     def __reduce__(self) -> tuple[object, ...]:
         """Keeps the keyword-only parts when an error is copied between processes."""
         return _rebuild, (type(self), self.what, self.where, self.hint)
+
+
+def said(error: BaseException, *, typed: bool = True) -> str:
+    """Returns the type and the text of any exception; never raises, even where its `__str__` does.
+
+    Args:
+        error: The exception.
+        typed: Whether the type is named even where there is a text.
+    """
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception as wrong:  # noqa: BLE001  a report must not break on what it reports
+        return f"{kind} (its text cannot be shown: {type(wrong).__name__})"
+    if not text:
+        return kind
+    return f"{kind}: {text}" if typed else text
 
 
 def _rebuild(kind: type[ActorflowError], what: str, where: Where | None, hint: str | None) -> ActorflowError:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import types
 from abc import abstractmethod
-from asyncio import CancelledError
+from asyncio import CancelledError, _get_running_loop
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,14 @@ from actorflow.actors.carrier import HANDLING
 from actorflow.actors.mailbox import SMALL_BYTES, Entry, Mailbox, Sized
 from actorflow.actors.outbox import Outgoing, Parked, Place
 from actorflow.actors.ref import DONE, Ref, Sender
-from actorflow.errors import ActorDied, AskCycle, MailboxFull
+from actorflow.errors import ActorDied, AskCycle, MailboxFull, said
 from actorflow.messages import Request
 
 if TYPE_CHECKING:
     from actorflow.actors.carrier import Handling
     from actorflow.actors.system import ActorSystem
+
+log = logging.getLogger("actorflow.actors")
 
 
 class Address(Mailbox, Ref):
@@ -80,14 +83,14 @@ class Address(Mailbox, Ref):
     # -- work for the pump ----------------------------------------------------------------------
 
     def push(self) -> None:
-        """Sees to it that the actor gets a turn."""
-        self.idle = False
+        """Sees to it that the actor gets a turn; raises ActorError in a wrong thread or loop."""
         if not self.queued:
-            self.queued = True
             dispatch = self.system.dispatch
-            dispatch.ring.append(self.entry)
             if not dispatch.scheduled:
-                dispatch.schedule()
+                dispatch.schedule()  # ORDER: before anything changes, for it may refuse
+            dispatch.ring.append(self.entry)
+            self.queued = True
+        self.idle = False
 
     def rest(self) -> None:
         """Ends a turn: stands in the ring again, or idles."""
@@ -129,9 +132,9 @@ class Address(Mailbox, Ref):
         if len(data) >= self.mark or self.sizes[type(message)] is not None:
             nbytes = self._nbytes(message)
             return DONE if self._enter(message, nbytes) else self._tell_later(message, nbytes)
-        data.append(message)
         if self.idle:
-            self.push()
+            self.push()  # ORDER: before the message is in, here and below: a refused one is not kept
+        data.append(message)
         return DONE
 
     def try_tell(self, message: Any) -> bool:
@@ -142,9 +145,9 @@ class Address(Mailbox, Ref):
         """Sends `message` for a sender that cannot wait; see `Ref.put`."""
         data = self.data
         if len(data) < self.mark and self.sizes[type(message)] is None:
-            data.append(message)
             if self.idle:
                 self.push()
+            data.append(message)
             return True
         nbytes = self._nbytes(message)
         if self._enter(message, nbytes):
@@ -159,9 +162,9 @@ class Address(Mailbox, Ref):
         if self.closed:
             self.undeliverable(message)
             return
+        self.push()
         self.control.append(message)
         self.attention = True
-        self.push()
 
     def _nbytes(self, message: Any) -> int:
         size = self.sizes[type(message)]
@@ -173,9 +176,9 @@ class Address(Mailbox, Ref):
     def _enter(self, message: Any, nbytes: int) -> bool:
         if not self.fits(nbytes):
             return False
-        self.add(message, nbytes)
         if self.idle:
             self.push()
+        self.add(message, nbytes)
         return True
 
     def _park(self, message: Any, nbytes: int, sender: Sender) -> bool:
@@ -234,9 +237,11 @@ class Address(Mailbox, Ref):
         system = self.system
         if deadline_s is None:
             deadline_s = system.deadline_s
-        elif not 0 < deadline_s < _FOREVER_S:
-            what = f"deadline_s must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
-            raise ValueError(what)
+        else:
+            deadline_s = float(deadline_s)
+            if not 0 < deadline_s < _FOREVER_S:
+                what = f"deadline_s must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
+                raise ValueError(what)
         waiter = _waiter()
         coroutine: Any = None
         if self.idle and system.inline_left > 0 and not system.dispatch.ring and not self.waiters:
@@ -246,7 +251,7 @@ class Address(Mailbox, Ref):
             try:
                 result = system.context.run(self.receive, message)
             except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
-                question = self._question(message, deadline_s, None)
+                question = self._question(message, 0, deadline_s, None)
                 self.answer_raised(question, error)
                 return question.future.result()
             except BaseException as error:
@@ -262,18 +267,26 @@ class Address(Mailbox, Ref):
                 accounts.replied += 1
                 return result
             coroutine = result
+            question = self._question(message, 0, deadline_s, waiter)
         else:
+            if self.closed:
+                system.accounts.issued += 1
+                system.accounts.failed += 1
+                raise self.died(message)
+            if _get_running_loop() is not system.loop:
+                system.dispatch.check_here()
             system.inline_left = system.inline_limit
-        question = self._question(message, deadline_s, waiter)
+            nbytes = 0 if self.sizes[type(message)] is None else self._nbytes(message)
+            question = self._question(message, nbytes, deadline_s, waiter)
         if waiter is not None:
             _actor(waiter).awaits[question] = None
         try:
             if coroutine is not None:
                 self.drive_inline(coroutine, question)
             elif waiter is None and not question.nbytes and len(self.data) < self.mark:
-                self.data.append(question)
                 if self.idle:
                     self.push()
+                self.data.append(question)
             else:
                 self._submit(question)
             return await question.future
@@ -284,10 +297,8 @@ class Address(Mailbox, Ref):
             if waiter is not None:
                 _actor(waiter).awaits.pop(question, None)
 
-    def _question(self, message: Any, limit_s: float, waiter: Any) -> Ask:
+    def _question(self, message: Any, nbytes: int, limit_s: float, waiter: Any) -> Ask:
         system = self.system
-        size = self.sizes[type(message)]
-        nbytes = 0 if size is None else self._nbytes(message)
         now = system.now()
         question = Ask(message, nbytes, system.create_future(), self, waiter, now, limit_s)
         system.accounts.issued += 1
@@ -301,9 +312,6 @@ class Address(Mailbox, Ref):
         return question
 
     def _submit(self, question: Ask) -> None:
-        if self.closed:
-            question.failed(self.died(question.message))
-            return
         if question.waiter is not None:
             try:
                 self._open_rings(question)
@@ -343,8 +351,8 @@ class Address(Mailbox, Ref):
         kind = type(message).__name__
         if reason is None:
             return ActorDied(f"'{self.name}' was stopped before it answered {kind}")
-        said = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
-        error = ActorDied(f"'{self.name}' died before it answered {kind}: {said}")
+        why = said(reason, typed=False).splitlines()[0]
+        error = ActorDied(f"'{self.name}' died before it answered {kind}: {why}")
         error.__cause__ = reason
         return error
 
@@ -355,9 +363,24 @@ class Address(Mailbox, Ref):
         if type(message) is Ask:
             message.refuse()
         elif isinstance(message, Request):
-            message.reply.failed(self.died(message))
+            self.answer(message, self.died(message))
         else:
             self.system.dead_letters.add(self.name, message)
+
+    def answer(self, job: Any, error: BaseException) -> bool:
+        """Tells whoever waits for an answer to `job` of `error`; false when nobody hears it.
+
+        A reply that raises is somebody else's: it is logged, and the actor goes on.
+        """
+        if type(job) is Ask:
+            return job.failed(error)
+        if not isinstance(job, Request):
+            return False
+        try:
+            job.reply.failed(error)
+        except Exception:
+            log.exception("the reply to a %s for '%s' raised", type(job).__name__, self.name)
+        return True
 
     def __repr__(self) -> str:
         return f"<Ref '{self.name}' {Mailbox.__repr__(self)}>"

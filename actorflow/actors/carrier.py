@@ -184,8 +184,9 @@ class Carrier:
 
     def _buried(self, task: Task[None]) -> None:
         """The task ended; if that took a handler along, its actor must not wait for it."""
-        if not task.cancelled():
-            task.exception()  # KeyboardInterrupt and SystemExit go on through the loop by themselves
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):  # KeyboardInterrupt and SystemExit go on through the loop
+            self._cell.fail(None, error)
         self._cell.system.buried(self.task)
         if self._coroutine is not None:
             self._coroutine.close()

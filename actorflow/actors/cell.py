@@ -11,8 +11,8 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.ask import Ask
 from actorflow.actors.turns import Hook, Phase, Turns
 from actorflow.actors.waits import Blocked
-from actorflow.errors import ActorflowError, HandlerError, InternalError, Where
-from actorflow.messages import Request, Terminated
+from actorflow.errors import ActorflowError, HandlerError, InternalError, Where, said
+from actorflow.messages import Terminated
 
 if TYPE_CHECKING:
     from actorflow.actors.ref import Ref
@@ -76,8 +76,14 @@ class Cell(Turns):
 
     def fail(self, _turn: Any, error: BaseException) -> None:
         """Hears that a turn broke outside any handler: a bug of ours, and the end of this actor."""
-        wrong = InternalError(f"a turn of '{self.name}' broke: {type(error).__name__}: {error}")
+        self._broke(None, error)
+
+    def _broke(self, job: Any, error: BaseException) -> None:
+        """What is no handler raised while `job` ran: answers whoever asked, and ends this actor."""
+        wrong = InternalError(f"a turn of '{self.name}' broke: {said(error)}")
         wrong.__cause__ = error
+        if type(job) is not Ask or not job.void:
+            self.answer(job, wrong)
         self.end(wrong, restart=False)
         log.error("'%s' stops", self.name, exc_info=wrong)
 
@@ -95,18 +101,19 @@ class Cell(Turns):
             self._over()
 
     def failed(self, job: Any, error: BaseException) -> None:
-        """A handler raised: tells who asked, then the supervisor."""
+        """A handler raised: tells who asked, then the supervisor. Never raises itself."""
+        try:
+            self._failed(job, error)
+        except Exception as wrong:  # noqa: BLE001  a strategy of the user's, or a bug of ours
+            self._broke(job, wrong)
+
+    def _failed(self, job: Any, error: BaseException) -> None:
         ending = self.phase is Phase.ENDING
         if ending and isinstance(error, CancelledError):
             self._abandon(job)
             return
         placed = self.placed(job, error)
-        told = False
-        if type(job) is Ask:
-            told = job.failed(placed)
-        elif isinstance(job, Request):
-            job.reply.failed(placed)
-            told = True
+        told = self.answer(job, placed)
         if ending:
             if not told:
                 log.error("'%s' raised while it was stopping", self.name, exc_info=placed)
@@ -123,12 +130,10 @@ class Cell(Turns):
 
     def _abandon(self, job: Any) -> None:
         """A handler was cancelled because its actor stops."""
-        if type(job) is Ask:
-            job.failed(self.died(job.message))
-        elif isinstance(job, Request):
-            job.reply.failed(self.died(job))
-        elif job is Hook.STOP:
+        if job is Hook.STOP:
             self._over()
+        else:
+            self.answer(job, self.died(job.message if type(job) is Ask else job))
 
     def crash(self, error: BaseException, job: Any = None) -> None:
         """KeyboardInterrupt, SystemExit: the program ends, and nobody must wait for this handler."""
@@ -140,12 +145,11 @@ class Cell(Turns):
         if isinstance(error, ActorflowError):
             placed = error.at(Where(actor=self.name))
             return placed if placed is error else placed.with_traceback(error.__traceback__)
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         if isinstance(job, Hook):
-            what = f"{job.value} of '{self.name}' raised {said}"
+            what = f"{job.value} of '{self.name}' raised {said(error)}"
         else:
             body = job.message if type(job) is Ask else job
-            what = f"handler of '{self.name}' raised {said} while handling {type(body).__name__}"
+            what = f"handler of '{self.name}' raised {said(error)} while handling {type(body).__name__}"
         wrapped = HandlerError(what, where=Where(actor=self.name))
         wrapped.__cause__ = error
         return wrapped

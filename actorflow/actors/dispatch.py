@@ -14,11 +14,14 @@ frozen token per message.
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, _get_running_loop
 from collections import deque
 from collections.abc import Callable, MutableSequence
 from contextvars import Context, copy_context
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
+
+from actorflow.errors import ActorError
 
 if TYPE_CHECKING:
     from actorflow.clock import Clock
@@ -75,6 +78,7 @@ class Dispatch:
     __slots__ = (
         "_loop",
         "_now",
+        "_thread",
         "budget_s",
         "context",
         "instrument",
@@ -102,19 +106,36 @@ class Dispatch:
         self.pumping = False
         self.turns = 0
         self._loop = loop
+        self._thread = get_ident()
         self._now = clock.now
         self.context: Context = copy_context()
 
     def push(self, actor: Runnable, turn: Turn) -> None:
         """Puts the actor at the end of the ring. Hot callers append to `ring` themselves."""
-        self.ring.append((actor, turn))
         if not self.scheduled:
             self.schedule()
+        self.ring.append((actor, turn))
 
     def schedule(self) -> None:
-        """Asks the loop for a pump; call it after an append when `scheduled` is false."""
-        self.scheduled = True
+        """Asks the loop for a pump; hot callers do so when `scheduled` is false.
+
+        Raises:
+            ActorError: called from another thread or another event loop than the ring's; nothing
+                has changed. While a pump is on its way this is not looked at.
+        """
+        self.check_here()
         self._loop.call_soon(self.pump, context=self.context)
+        self.scheduled = True
+
+    def check_here(self) -> None:
+        """Raises ActorError in another thread or event loop than the ring's; takes 40 ns."""
+        here = _get_running_loop()
+        if here is self._loop:
+            return
+        if here is not None or get_ident() != self._thread:
+            where = "outside any event loop" if here is None else f"in {here!r}"
+            message = f"actors are met in the event loop of their system, {self._loop!r}, got a call {where}"
+            raise ActorError(message, hint="hand the call over with loop.call_soon_threadsafe")
 
     def pump(self) -> None:
         """Gives turns until the ring is empty or the budget is spent."""
@@ -158,17 +179,25 @@ class Dispatch:
                 if turn.error is not None:
                     continue
                 if self.instrument is not None:
-                    self.instrument.firing(actor, turn)
+                    self._observe(self.instrument.firing, actor, turn)
                 try:
                     actor.fire(turn)
                 except Exception as error:  # noqa: BLE001  the actor's own fail decides
                     if self.instrument is not None:
-                        self.instrument.failed(actor, turn, error)
+                        self._observe(self.instrument.failed, actor, turn, error)
                     actor.fail(turn, error)
                 if self._now() >= end:
                     break
         finally:
             self._rest()
+
+    def _observe(self, see: Callable[..., None], *what: Any) -> None:
+        """Tells the instrument; one that raises is reported to the loop, and the turn goes on."""
+        try:
+            see(*what)
+        except Exception as error:  # noqa: BLE001  who looks on must not cost an actor its turn
+            context = {"message": f"the instrument {self.instrument!r} raised", "exception": error}
+            self._loop.call_exception_handler(context)
 
     def _rest(self) -> None:
         self.pumping = False

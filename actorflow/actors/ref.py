@@ -20,6 +20,7 @@ class Ref(ABC):
 
     Order: messages of one sender to one actor are handled in the order in which they were told
     or asked. Delivery: at most once; what cannot be delivered becomes a dead letter.
+    Thread: that of its system's event loop; see `ActorSystem`.
     """
 
     __slots__ = ()
@@ -67,6 +68,7 @@ class Ref(ABC):
             ActorDied: the actor is dead, or stopped before it answered.
             DeadlinePassed: no answer in time. The handler may still run; its answer is dropped.
             AskCycle: an actor would wait for itself.
+            ActorError: found to be asked in another event loop than the system's.
         """
 
     @abstractmethod

@@ -73,6 +73,12 @@ class ActorSystem:
     is raised on leaving, in an ExceptionGroup. A supervisor that gives up cancels the body at
     once, as a failing task does in an `asyncio.TaskGroup`.
 
+    It and its refs are for the event loop in which it was entered. A call from another thread or
+    loop raises ActorError where looking costs nothing: on spawning, on waking an idle system, on
+    an ask that does not run inline; in asyncio's debug mode no ask does. Elsewhere it is a race,
+    as with all of asyncio. `asyncio.run_coroutine_threadsafe` brings an ask over, and
+    `loop.call_soon_threadsafe` a tell.
+
     Args:
         name: What reports call it.
         clock: Gives the time of deadlines and timers.
@@ -179,6 +185,7 @@ class ActorSystem:
         if not self._open:
             message = f"'{self.name}' starts actors only inside `async with`"
             raise ActorError(message)
+        self.dispatch.check_here()
         self._spawned += 1
         if name is None:
             name = f"{kind.strip('<>').lower()}-{self._spawned}"
@@ -240,7 +247,12 @@ class ActorSystem:
     # -- looking in ---------------------------------------------------------------------------------
 
     def stats(self) -> Stats:
-        """Returns the counts."""
+        """Returns the counts.
+
+        Raises:
+            ActorError: before the system was entered; after it was left is fine.
+        """
+        self._check_entered()
         asks = self.accounts
         return Stats(
             actors=len(self.actors),
@@ -258,8 +270,18 @@ class ActorSystem:
         )
 
     def dump(self) -> dump.Dump:
-        """Returns every actor and the wait-for graph; `str()` of it is a report."""
+        """Returns every actor and the wait-for graph; `str()` of it is a report.
+
+        Raises:
+            ActorError: before the system was entered; after it was left is fine.
+        """
+        self._check_entered()
         return dump.take(self)
+
+    def _check_entered(self) -> None:
+        if not hasattr(self, "loop"):
+            message = f"'{self.name}' has nothing to show before `async with`"
+            raise ActorError(message)
 
     def __repr__(self) -> str:
         return f"<ActorSystem '{self.name}' with {len(self.actors)} actors>"
@@ -277,6 +299,8 @@ class ActorSystem:
         self.context = self.dispatch.context.copy()  # for inline asks: the pump may be in its own
         self.wheel = Wheel(self.loop, self.clock)
         self.create_future = self.loop.create_future
+        if self.loop.get_debug():
+            self.inline_left = self.inline_limit = 0  # so that every ask meets the check of its loop
         self._body = asyncio.current_task()
         self._open = True
         return self

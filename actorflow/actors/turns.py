@@ -84,6 +84,10 @@ class Turns(Address):
         """Hears that a handler or hook raised."""
 
     @abstractmethod
+    def fail(self, turn: Any, error: BaseException) -> None:
+        """Hears that a turn broke outside any handler."""
+
+    @abstractmethod
     def crash(self, error: BaseException, job: Any = None) -> None:
         """Hears that a handler raised what ends the program."""
 
@@ -172,44 +176,45 @@ class Turns(Address):
         carrier = self._carrier()
         run = self._open_run(job)
         try:
-            if carrier.begin(coroutine, job, run):
-                carriers.append(carrier)
-                result, carrier.result = carrier.result, None
-                self._close_run(run)
-                self.done(job, result)
-                return True
+            ended = carrier.begin(coroutine, job, run)
         except BaseException:
             carriers.append(carrier)
             self._close_run(run)
             raise
-        self._suspended(carrier, job)
-        return self.roomy()
+        if not ended:
+            self._suspended(carrier, job)
+            return self.roomy()
+        carriers.append(carrier)
+        result, carrier.result = carrier.result, None
+        self._close_run(run)
+        self.done(job, result)
+        return True
 
     def drive_inline(self, coroutine: Coroutine[Any, Any, Any], question: Ask) -> None:
         """Runs an async handler for an ask that found nobody ahead, inside the task of the asker.
 
         An asker that is an actor gets no first step inline: chains of them would nest without end.
         """
-        if question.waiter is not None:
-            carrier = self._carrier()
-            carrier.start(coroutine, question, self._open_run(question))
-            self._suspended(carrier, question)
-        else:
-            asker = asyncio.current_task()
-            if asker is not None:
-                _leave_task(self.system.loop, asker)
-            try:
+        asker = asyncio.current_task() if question.waiter is None else None
+        if asker is not None:
+            _leave_task(self.system.loop, asker)
+        try:
+            if question.waiter is None:
                 self._drive(coroutine, question)
-            except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
-                self.failed(question, error)
-            except BaseException as error:
-                self.crash(error, question)
-                raise
-            finally:
-                if asker is not None:
-                    _enter_task(self.system.loop, asker)
-        if not self.busy or self.roomy():
-            self.rest()
+            else:
+                carrier = self._carrier()
+                carrier.start(coroutine, question, self._open_run(question))
+                self._suspended(carrier, question)
+        except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
+            self.failed(question, error)
+        except BaseException as error:
+            self.crash(error, question)
+            raise
+        finally:
+            if asker is not None:
+                _enter_task(self.system.loop, asker)
+            if not self.busy or self.roomy():
+                self.rest()
 
     def _carrier(self) -> Carrier:
         """Returns a carrier for one more run of a handler."""

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from actorflow.errors import ActorError, Where, said
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        return self.detail  # type: ignore[attr-defined, no-any-return]  # what a hasty author writes
+
+
+class Wordless(Exception):
+    def __str__(self) -> str:
+        return None  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("no such row"), "ValueError: no such row"),
+        (ValueError(), "ValueError"),
+        (ActorError("it stopped", hint="ask again"), "ActorError: it stopped\n  try:   ask again"),
+        (Unprintable(), "Unprintable (its text cannot be shown: AttributeError)"),
+        (Wordless(), "Wordless (its text cannot be shown: TypeError)"),
+    ],
+)
+def test_said_gives_type_and_text_of_any_exception(error: Exception, text: str) -> None:
+    assert said(error) == text
+    assert said(error, typed=False) == text.removeprefix(f"{type(error).__name__}: ")
+
+
+class OwnArguments(ActorError):
+    def __init__(self, code: int) -> None:
+        super().__init__(f"code {code}", hint="look it up")
+        self.code = code
+
+
+class NoArguments(ActorError):
+    def __init__(self) -> None:
+        """Calls no other `__init__`."""
+
+
+def test_an_error_with_arguments_of_its_own_is_placed_with_all_it_holds() -> None:
+    error = OwnArguments(7)
+    error.add_note("seen twice")
+
+    placed = error.at(Where(actor="a"))
+
+    assert str(placed) == "code 7\n  where: actor a\n  try:   look it up"
+    assert type(placed) is OwnArguments
+    assert placed.code == 7
+    assert placed.__notes__ == ["seen twice"]
+    assert error.where is None
+
+
+def test_an_error_that_was_never_initialised_is_placed() -> None:
+    assert NoArguments().at(Where(actor="a")).where == Where(actor="a")
