@@ -23,6 +23,7 @@ from collections.abc import (
 )
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from typing import Any, Protocol
 
 from actorflow.clock import Clock, SystemClock
@@ -87,9 +88,7 @@ class Program:
     test: Callable[[Any], Awaitable[Scores]] | None = None
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            message = f"a program trains for at least one epoch, got {self.epochs}"
-            raise ProgramError(message)
+        _check_program(self)
         scalars: dict[str, Any] = {"loss": self.loss, **self.metrics}
         for name, tensor in scalars.items():
             if not isinstance(tensor, Tensor) or tensor.graph is not self.graph:
@@ -98,6 +97,21 @@ class Program:
             if tensor.shape != ():
                 message = f"{name} must be a scalar, got shape {show(tensor.shape)}"
                 raise SpecError(message, where=tensor.node.where, hint="take its mean")
+
+
+def _check_program(program: Any) -> None:
+    """Raises ProgramError for what a program file easily gets wrong, before a step has run."""
+    if not isinstance(program.epochs, int) or program.epochs < 1:
+        message = f"a program trains for at least one epoch, got {program.epochs!r}"
+        raise ProgramError(message)
+    if program.train is None:
+        message = "train must be what to fetch for an update, got None"
+        raise ProgramError(message, hint="pass what minimize(...) returned")
+    for name in ("batches", "evaluate", "test"):
+        function = getattr(program, name)
+        if not callable(function) and (function is not None or name == "batches"):
+            message = f"{name} must be a function, got {function!r:.60}"
+            raise ProgramError(message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +237,10 @@ class _Run:
 
     async def steps(self) -> AsyncGenerator[StepDone, None]:
         """Begins the next epoch and yields its steps."""
-        feeds_of_epoch = self._program.batches(self._epoch)
+        feeds_of_epoch: Any = self._program.batches(self._epoch)
+        if not isinstance(feeds_of_epoch, Iterable | AsyncIterable):
+            message = f"batches({self._epoch}) must return an iterable of feeds, got {feeds_of_epoch!r:.60}"
+            raise ProgramError(message)
         size = len(feeds_of_epoch) if isinstance(feeds_of_epoch, Sized) else None
         self._epoch += 1
         self._first = self._step
@@ -263,7 +280,12 @@ class _Run:
         if call is None:
             return {}
         with self._meter.paused():
-            scores = await call(self._session)
+            scores: Any = call(self._session)
+            if isawaitable(scores):
+                scores = await scores
+            else:
+                message = f"{name} must be an async function, got one that returns {scores!r:.60}"
+                raise ProgramError(message)
         try:
             return {k: float(v) for k, v in scores.items()}
         except (AttributeError, TypeError, ValueError) as error:

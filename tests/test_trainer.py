@@ -58,7 +58,7 @@ def program(batches: Callable[[int], Any], **others: Any) -> Program:
     usual: dict[str, Any] = {
         "graph": graph,
         "loss": scalar(graph),
-        "train": None,
+        "train": scalar(graph),
         "batches": batches,
         "epochs": 2,
     }
@@ -261,5 +261,30 @@ def test_a_program_wants_scalars_of_its_own_graph() -> None:
         program(lambda _: [], graph=graph, loss=scalar(Graph()))
     with pytest.raises(ProgramError, match="norm must be a tensor"):
         program(lambda _: [], metrics={"norm": 3.0})
-    with pytest.raises(ProgramError, match="at least one epoch, got 0"):
-        program(lambda _: [], epochs=0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"epochs": 0}, "at least one epoch, got 0"),
+        ({"epochs": "3"}, "at least one epoch, got '3'"),
+        ({"train": None}, "train must be what to fetch for an update, got None\n  try:   pass what minimize"),
+        ({"batches": [1, 2]}, r"batches must be a function, got \[1, 2\]"),
+        ({"batches": None}, "batches must be a function, got None"),
+        ({"evaluate": 3}, "evaluate must be a function, got 3"),
+        ({"test": {"accuracy": 1.0}}, "test must be a function, got {'accuracy': 1.0}"),
+    ],
+)
+def test_what_a_program_gets_wrong_is_said_before_a_step_runs(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ProgramError, match=said):
+        program(**({"batches": lambda _: []} | wrong))
+
+
+def test_batches_must_return_feeds_one_after_the_other() -> None:
+    with pytest.raises(ProgramError, match=r"batches\(0\) must return an iterable of feeds, got None"):
+        events(program(lambda _: None))
+
+
+def test_a_function_that_gives_scores_is_async() -> None:
+    with pytest.raises(ProgramError, match="test must be an async function, got one that returns {'a': 1}"):
+        events(program(lambda _: feeds(1), test=lambda _: {"a": 1}))

@@ -8,6 +8,7 @@ traceback.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -24,8 +25,8 @@ wrong, 130 stopped by Ctrl-C."""
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code; Ctrl-C is for the caller."""
-    parser = _parser()
-    args = parser.parse_args(argv)
+    _prepare_streams()
+    args = _parser().parse_args(argv)
     try:
         code: int = args.command(args)
         sys.stdout.flush()
@@ -38,6 +39,18 @@ def run(argv: Sequence[str] | None = None) -> int:
         print(_report(error), file=sys.stderr)
         return 2 if isinstance(error, ProgramError) else 1
     return code
+
+
+def _prepare_streams() -> None:
+    """Opens standard streams that are closed, and lets them print every name as well as they can.
+
+    The event loop would get the number of a closed one, and libuv ends a process for that.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  for the whole process
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows `?`
 
 
 def _parser() -> argparse.ArgumentParser:

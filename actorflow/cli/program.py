@@ -129,4 +129,4 @@ def _defines(module: ModuleType) -> list[str]:
 
 
 def _describe(value: Any) -> str:
-    return "None; does it return anything?" if value is None else f"a {type(value).__name__}"
+    return "None; does it return anything?" if value is None else type(value).__name__

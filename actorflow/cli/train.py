@@ -14,6 +14,7 @@ from actorflow.cli import STOPPED
 from actorflow.cli.arguments import natural, positive
 from actorflow.cli.program import ProgramFile
 from actorflow.cli.progress import Display, Live, Log, summary
+from actorflow.errors import ActorflowError
 from actorflow.session import Session
 from actorflow.trainer import Program, RunDone, train
 
@@ -51,6 +52,9 @@ def run(args: argparse.Namespace) -> int:
             console.print(f"stopped by Ctrl-C at {display.at()}")
             summary(console, ended)
             return STOPPED
+        except ActorflowError as error:
+            error.add_note(f"  run:   {display.at()}")
+            raise
         display.end(ended[seed])
     summary(console, ended)
     return 0

@@ -151,3 +151,47 @@ def test_a_reader_that_stops_reading_is_no_error(tmp_path: Path) -> None:
         ran.stdout.readline()
         ran.stdout.close()
         assert ran.stderr.read() == b""
+
+
+GRAPH = """\
+from actorflow.graph.graph import Graph
+def build(seed):
+    print("built", "\\N{LATIN SMALL LETTER U WITH DIAERESIS}")
+    return Graph()
+"""
+
+
+@pytest.mark.slow
+def test_an_ascii_terminal_shows_what_it_can(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "actorflow", "graph", write(tmp_path, GRAPH)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("built ?\n0 nodes")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_do_not_end_a_run(tmp_path: Path, closed: str) -> None:
+    program = write(tmp_path, LOOPING)
+    command = f"exec {sys.executable} -m actorflow train {program} {closed}"
+
+    ran = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+LOOPING = """\
+import actorflow as af
+def build(seed):
+    with af.Graph() as graph:
+        loss = af.square(af.Variable(1.0, name="w").read())
+        update = af.minimize(loss, af.optim.sgd(0.1))
+    return af.Program(graph=graph, loss=loss, train=update, batches=lambda _: [{}], epochs=1)
+"""

@@ -108,7 +108,7 @@ def test_an_error_of_the_graph_comes_through_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "got"), [("pass", "got None; does it return anything?"), ("return {}", "got a dict")]
+    ("body", "got"), [("pass", "got None; does it return anything?"), ("return {}", "got dict")]
 )
 def test_build_must_return_a_program(tmp_path: Path, body: str, got: str) -> None:
     said = refusal(write(tmp_path, f"def build(seed):\n    {body}\n"))
@@ -122,7 +122,7 @@ def test_a_bare_graph_can_be_shown_but_not_trained(tmp_path: Path) -> None:
 
     assert isinstance(file.graph(7), Graph)
     assert file.graph(7).seed == 7
-    with pytest.raises(ProgramError, match="got a Graph"):
+    with pytest.raises(ProgramError, match="got Graph"):
         file.program(7)
 
 

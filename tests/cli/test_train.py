@@ -123,6 +123,7 @@ def test_a_loss_that_is_not_finite_exits_1_and_says_where(
     err = capsys.readouterr().err
     assert err.startswith("NumericError: the loss must stay finite, got nan")
     assert "step 1" in err
+    assert "\n  run:   seed 0, before the first step\n" in err
     assert "line.py:8" in err
 
 
@@ -133,6 +134,13 @@ def test_a_feed_that_does_not_fit_exits_1(tmp_path: Path, capsys: pytest.Capture
     assert capsys.readouterr().err.startswith(
         "FeedError: feed 'x' must fit (None,) float32, got (2,) float64"
     )
+
+
+def test_an_error_says_how_far_the_run_had_come(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = LINE.replace("lambda _: batches", "lambda epoch: batches if epoch < 2 else []")
+
+    assert main(["train", write(tmp_path, text=text), "--seed", "7"]) == 2
+    assert re.search(r"\n  run:   seed 7  epoch 2  step 8/12  loss \S+  w ", capsys.readouterr().err)
 
 
 @pytest.mark.slow
