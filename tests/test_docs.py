@@ -31,7 +31,10 @@ def test_examples_run(name: str) -> None:
 
 
 def fences(path: Path) -> list[tuple[int, str, str]]:
-    """The Python blocks of a page: line, program, and the text block after it, if there is one."""
+    """The Python blocks of a page: line, program, and the text block after it, if there is one.
+
+    A block that says `py` is a sketch of something that is not there, and is not run.
+    """
     found = re.finditer(
         r"^```python\n(?P<program>.*?)^```\n(\n```text\n(?P<said>.*?)^```\n)?",
         path.read_text(),

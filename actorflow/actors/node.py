@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from actorflow.actors.dispatch import Dispatch
 from actorflow.actors.live import Frame, Layout, Live
 from actorflow.actors.matching import CONTROL
-from actorflow.errors import ActorflowError, InternalError, KernelError, Where
+from actorflow.errors import ActorflowError, InternalError, KernelError, Where, said
 from actorflow.messages import DEAD
 from actorflow.plan.program import Kind, PlanNode
 
@@ -230,9 +230,7 @@ class NodeActor:
         )  # fmt: skip
         if isinstance(error, ActorflowError):
             return error.at(where)
-        placed = KernelError(
-            f"kernel of {self.plan.op!r} raised {type(error).__name__}: {error}", where=where
-        )
+        placed = KernelError(f"kernel of {self.plan.op!r} raised {said(error)}", where=where)
         placed.__cause__ = error
         return placed
 

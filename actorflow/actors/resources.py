@@ -12,7 +12,7 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import VariableActor
-from actorflow.errors import ActorflowError, GraphError
+from actorflow.errors import ActorflowError, GraphError, said
 from actorflow.graph.graph import Graph, VariableDef
 from actorflow.optim import Transform
 from actorflow.plan.program import Holder, Holding
@@ -92,7 +92,7 @@ def _optimizer(optimizer: Any) -> OptimizerActor:
     except ActorflowError:
         raise
     except Exception as error:
-        message = f"the optimizer passed to minimize could not be made: {type(error).__name__}: {error}"
+        message = f"the optimizer passed to minimize could not be made: {said(error)}"
         raise GraphError(message, hint=hint) from error
     if not isinstance(actor, OptimizerActor):
         message = f"the optimizer passed to minimize must make an OptimizerActor, it made {actor!r}"

@@ -100,6 +100,7 @@ class Deaf:
     """A reply that breaks."""
 
     error = None
+    interrupt: Callable[[], None] | None = None
 
     def done(self, value: Any) -> None:
         raise LookupError("done")
