@@ -35,6 +35,7 @@ from actorflow.tag import StepId
 # Sessions are numbered in their system, so that a run repeated in one process has the same names.
 _SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
 _FOREVER_S = 1e9
+_MAX_PLANS = 256
 _OPEN = "async with af.Session(graph) as session: ..."
 
 
@@ -323,6 +324,8 @@ class Session:
         program = lower(self.graph, ports, keys, (self._device.name,))
         partition = Partition(program, self._around)
         nodes = self.graph.nodes
+        if len(self._plans) >= _MAX_PLANS:  # the oldest is made again when it is asked for again
+            del self._plans[next(iter(self._plans))]
         plan = self._plans[ports, keys] = _Plan(
             partition=partition,
             feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in keys),

@@ -577,6 +577,21 @@ def test_foreign_byte_order_is_named() -> None:
         run(graph, lambda s: s.run(x, {x: np.ones(2, ">f4")}))
 
 
+def test_the_cache_of_plans_is_bounded_and_old_plans_are_made_again() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (), name="x")
+        sums = [x + float(k) for k in range(300)]
+
+    async def body(session: af.Session) -> Any:
+        values = [float(await session.run(s, {x: 1.0})) for s in (*sums, sums[0])]
+        return values, session.stats().plans
+
+    values, plans = run(graph, body)
+
+    assert values == [1.0 + k for k in range(300)] + [1.0]
+    assert plans == 256
+
+
 # -- cancelling ----------------------------------------------------------------------------------------
 
 
