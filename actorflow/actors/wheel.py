@@ -2,7 +2,9 @@
 
 Nearly every ask is answered long before its deadline, so leaving must be as cheap as entering:
 an entry sits in the dict of its bucket and keeps that dict at hand. Removing lazily instead would
-keep every finished ask, and what it holds, for its whole deadline.
+keep every finished ask, and what it holds, for its whole deadline. Who leaves knows no wheel, so
+an empty bucket stays until its time or until a new one finds that the buckets have doubled since
+the empty ones were last thrown out.
 
 An entry expires in the bucket after its time: never early, at most `tick_s` late.
 """
@@ -29,6 +31,8 @@ class Expiring(Protocol):
 
 
 Bucket = dict[Expiring, None]
+
+_SPARE = 64  # buckets below which nobody looks for empty ones
 
 
 class Timer:
@@ -62,15 +66,17 @@ class Wheel:
 
     INVARIANT: an entry is in `entry.bucket`, or `entry.bucket` is None.
     INVARIANT: the loop timer stands for the earliest bucket, or there is no bucket.
+    INVARIANT: `len(buckets) <= _full`, at most 64 more than twice those in use at the last sweep.
     """
 
-    __slots__ = ("buckets", "_handle", "_keys", "_loop", "_now", "tick_s")
+    __slots__ = ("buckets", "_full", "_handle", "_keys", "_loop", "_now", "tick_s")
 
     def __init__(self, loop: AbstractEventLoop, clock: Clock, *, tick_s: float = 0.01) -> None:
         self.tick_s = tick_s
         self._loop = loop
         self._now = clock.now
         self.buckets: dict[int, Bucket] = {}
+        self._full = _SPARE
         self._keys: list[int] = []
         self._handle: TimerHandle | None = None
 
@@ -79,10 +85,7 @@ class Wheel:
         key = int(when / self.tick_s) + 1
         bucket = self.buckets.get(key)
         if bucket is None:
-            bucket = self.buckets[key] = {}
-            heapq.heappush(self._keys, key)
-            if self._keys[0] == key:
-                self._arm()
+            bucket = self._new_bucket(key)
         bucket[entry] = None
         entry.bucket = bucket
 
@@ -109,6 +112,23 @@ class Wheel:
 
     def __repr__(self) -> str:
         return f"<Wheel with {len(self)} entries in {len(self.buckets)} buckets of {self.tick_s:g} s>"
+
+    def _new_bucket(self, key: int) -> Bucket:
+        if len(self.buckets) >= self._full:
+            self._sweep()
+        bucket: Bucket = {}
+        self.buckets[key] = bucket
+        heapq.heappush(self._keys, key)
+        if self._keys[0] == key:
+            self._arm()
+        return bucket
+
+    def _sweep(self) -> None:
+        """Throws the empty buckets out; O(1) a bucket, for half of those here are new since the last time."""
+        self.buckets = {key: bucket for key, bucket in self.buckets.items() if bucket}
+        self._keys = sorted(self.buckets)
+        self._full = 2 * len(self.buckets) + _SPARE
+        self._arm()
 
     def _arm(self) -> None:
         if self._handle is not None:

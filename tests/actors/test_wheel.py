@@ -75,3 +75,25 @@ def test_an_idle_wheel_sets_no_loop_timer() -> None:
         wheel.close()
 
     run(main())
+
+
+@given(kept=st.sets(st.integers(0, 1999)))
+def test_empty_buckets_are_thrown_out_before_their_time(kept: set[int]) -> None:
+    fired: list[int] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        wheel = Wheel(loop, loop)
+        for n in range(2000):  # as asks do that are answered at once: each tick has a bucket of its own
+            timer = wheel.after(100 + n * 0.01, partial(fired.append, n))
+            if n not in kept:
+                timer.cancel()
+            assert len(wheel.buckets) <= 2 * len(wheel) + 66
+        assert wheel._keys[0] == min(wheel.buckets)
+        await pause(150)
+        assert not wheel.buckets
+
+    run(main())
+
+    assert fired == sorted(kept)
