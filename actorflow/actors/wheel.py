@@ -143,11 +143,24 @@ class Wheel:
         now = self._now() + 1e-9  # a float's worth of rounding, not a coarser tick
         try:
             while self._keys and (self._keys[0] * self.tick_s <= now or not self.buckets[self._keys[0]]):
-                bucket = self.buckets.pop(heapq.heappop(self._keys))
-                for entry in tuple(bucket):
-                    if entry.bucket is bucket:  # an earlier one may have taken it off
-                        entry.bucket = None
-                        del bucket[entry]
-                        entry.expire()
+                self._expire(self.buckets.pop(heapq.heappop(self._keys)))
         finally:
             self._arm()
+
+    def _expire(self, bucket: Bucket) -> None:
+        """Expires all of a bucket; what one of them raises, the loop hears when the others had their turn."""
+        raised: BaseException | None = None
+        for entry in tuple(bucket):
+            if entry.bucket is not bucket:  # an earlier one has taken it off
+                continue
+            entry.bucket = None
+            del bucket[entry]
+            try:
+                entry.expire()
+            except Exception as error:  # noqa: BLE001  reported, as by any callback of the loop
+                context = {"message": f"{entry!r} raised when its time came", "exception": error}
+                self._loop.call_exception_handler(context)
+            except BaseException as error:  # noqa: BLE001  the program ends, by the first of them
+                raised = raised or error
+        if raised is not None:
+            raise raised
