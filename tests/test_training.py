@@ -67,3 +67,14 @@ def test_a_variable_that_is_read_twice_gets_both_gradients() -> None:
             return float(await session.run(value))
 
     assert af.run(main()) == 3 - 6
+
+
+def test_a_loss_over_reads_on_both_sides_of_a_write_is_refused() -> None:
+    with af.Graph():
+        w = af.Variable(2.0, name="w")
+        first = w.read()
+        w.assign(first * first)
+        loss = first * 10 + w * w
+
+        with pytest.raises(errors.GradientError, match="one value of variable 'w' only"):
+            af.minimize(loss, af.optim.sgd(0.1))
