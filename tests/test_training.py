@@ -95,3 +95,14 @@ def test_a_variable_may_be_the_loss() -> None:
 def test_what_is_no_loss_is_refused(loss: Any, text: str) -> None:
     with af.Graph(), pytest.raises(errors.ActorflowError, match=text):
         af.minimize(loss(), af.optim.sgd(0.1))
+
+
+def test_a_loss_over_reads_on_both_sides_of_a_write_is_refused() -> None:
+    with af.Graph():
+        w = af.Variable(2.0, name="w")
+        first = w.read()
+        w.assign(first * first)
+        loss = first * 10 + w * w
+
+        with pytest.raises(errors.GradientError, match="one value of variable 'w' only"):
+            af.minimize(loss, af.optim.sgd(0.1))

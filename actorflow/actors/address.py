@@ -6,7 +6,7 @@ import logging
 import types
 from abc import abstractmethod
 from asyncio import CancelledError, _get_running_loop
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
@@ -333,7 +333,7 @@ class Address(Mailbox, Ref):
                 if relieved is edge:
                     return
                 continue
-            path = " -> ".join(_actor(step.waiter).name for step in (*closed, closed[0]))
+            path = " -> ".join(_labels([_actor(step.waiter) for step in (*closed, closed[0])]))
             if decision.asks:
                 what = f"actors may not wait for each other in a ring, got {path}"
                 raise AskCycle(what, hint="tell instead of ask, or set reentrant = True on one of them")
@@ -407,6 +407,17 @@ def _actor(node: Any) -> Address:
     """Returns the actor of a node of the wait-for graph: an actor, or one run of a re-entrant one."""
     actor: Address = node[0] if type(node) is tuple else node
     return actor
+
+
+def _labels(actors: Sequence[Address]) -> list[str]:
+    """Returns names that tell `actors` apart: with their system where names alone do not."""
+    systems = list(dict.fromkeys(actor.system for actor in actors))
+    if len(systems) == 1:
+        return [actor.name for actor in actors]
+    named = {system: system.name for system in systems}
+    if len(set(named.values())) < len(systems):
+        named = {system: f"{system.name}#{n}" for n, system in enumerate(systems, 1)}
+    return [f"{named[actor.system]}/{actor.name}" for actor in actors]
 
 
 def _blockers(node: Any) -> waits.Blocked[Any]:

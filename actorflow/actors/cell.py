@@ -183,8 +183,11 @@ class Cell(Turns):
             return
         try:
             self._build()
-        except Exception as error:  # noqa: BLE001  the supervisor decides
-            self.parent.failed(self, self.placed(Hook.START, error), error, told=False)
+        except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
+            self.failed(Hook.START, error)
+        except BaseException as error:
+            self.crash(error)
+            raise
 
     def stop(self) -> None:
         """Asks the actor to stop."""

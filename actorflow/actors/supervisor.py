@@ -7,7 +7,7 @@ come between a failure and its directive.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from actorflow.actors import supervision
@@ -209,10 +209,21 @@ class Supervisor:
             turn.timer = self.system.wheel.after(turn.after_s, lambda: self._begin(turn))
 
     def _begin(self, turn: _Round) -> None:
-        for name in tuple(turn.names):
-            if self._rounds.get(name) is turn:
-                del self._rounds[name]
-                self._children[name].begin()
+        mine = [name for name in turn.names if self._rounds.get(name) is turn]
+        for name in mine:
+            del self._rounds[name]
+        self._begin_all([self._children[name] for name in mine])
+
+    def _begin_all(self, children: Sequence[Child]) -> None:
+        """Begins `children`; one that ends the program keeps the others from nothing."""
+        raised: BaseException | None = None
+        for child in children:
+            try:
+                child.begin()
+            except BaseException as error:  # noqa: BLE001  raised below
+                raised = raised or error
+        if raised is not None:
+            raise raised
 
     # -- the group as a child ----------------------------------------------------------------------
 
@@ -220,8 +231,7 @@ class Supervisor:
         """Begins all children again, in the order in which they were started."""
         self._restarting = self._ending = False
         self._state = Children(self._state.names)
-        for child in tuple(self._children.values()):
-            child.begin()
+        self._begin_all(tuple(self._children.values()))
 
     def end(self, reason: BaseException | None, *, restart: bool) -> None:
         """Ends all children, the last first."""

@@ -2,7 +2,9 @@
 
 Nearly every ask is answered long before its deadline, so leaving must be as cheap as entering:
 an entry sits in the dict of its bucket and keeps that dict at hand. Removing lazily instead would
-keep every finished ask, and what it holds, for its whole deadline.
+keep every finished ask, and what it holds, for its whole deadline. Who leaves knows no wheel, so
+an empty bucket stays until its time or until a new one finds that the buckets have doubled since
+the empty ones were last thrown out.
 
 An entry expires in the bucket after its time: never early, at most `tick_s` late.
 """
@@ -29,6 +31,8 @@ class Expiring(Protocol):
 
 
 Bucket = dict[Expiring, None]
+
+_SPARE = 64  # buckets below which nobody looks for empty ones
 
 
 class Timer:
@@ -62,15 +66,17 @@ class Wheel:
 
     INVARIANT: an entry is in `entry.bucket`, or `entry.bucket` is None.
     INVARIANT: the loop timer stands for the earliest bucket, or there is no bucket.
+    INVARIANT: `len(buckets) <= _full`, at most 64 more than twice those in use at the last sweep.
     """
 
-    __slots__ = ("buckets", "_handle", "_keys", "_loop", "_now", "tick_s")
+    __slots__ = ("buckets", "_full", "_handle", "_keys", "_loop", "_now", "tick_s")
 
     def __init__(self, loop: AbstractEventLoop, clock: Clock, *, tick_s: float = 0.01) -> None:
         self.tick_s = tick_s
         self._loop = loop
         self._now = clock.now
         self.buckets: dict[int, Bucket] = {}
+        self._full = _SPARE
         self._keys: list[int] = []
         self._handle: TimerHandle | None = None
 
@@ -79,10 +85,7 @@ class Wheel:
         key = int(when / self.tick_s) + 1
         bucket = self.buckets.get(key)
         if bucket is None:
-            bucket = self.buckets[key] = {}
-            heapq.heappush(self._keys, key)
-            if self._keys[0] == key:
-                self._arm()
+            bucket = self._new_bucket(key)
         bucket[entry] = None
         entry.bucket = bucket
 
@@ -110,6 +113,23 @@ class Wheel:
     def __repr__(self) -> str:
         return f"<Wheel with {len(self)} entries in {len(self.buckets)} buckets of {self.tick_s:g} s>"
 
+    def _new_bucket(self, key: int) -> Bucket:
+        if len(self.buckets) >= self._full:
+            self._sweep()
+        bucket: Bucket = {}
+        self.buckets[key] = bucket
+        heapq.heappush(self._keys, key)
+        if self._keys[0] == key:
+            self._arm()
+        return bucket
+
+    def _sweep(self) -> None:
+        """Throws the empty buckets out; O(1) a bucket, for half of those here are new since the last time."""
+        self.buckets = {key: bucket for key, bucket in self.buckets.items() if bucket}
+        self._keys = sorted(self.buckets)
+        self._full = 2 * len(self.buckets) + _SPARE
+        self._arm()
+
     def _arm(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
@@ -123,11 +143,24 @@ class Wheel:
         now = self._now() + 1e-9  # a float's worth of rounding, not a coarser tick
         try:
             while self._keys and (self._keys[0] * self.tick_s <= now or not self.buckets[self._keys[0]]):
-                bucket = self.buckets.pop(heapq.heappop(self._keys))
-                for entry in tuple(bucket):
-                    if entry.bucket is bucket:  # an earlier one may have taken it off
-                        entry.bucket = None
-                        del bucket[entry]
-                        entry.expire()
+                self._expire(self.buckets.pop(heapq.heappop(self._keys)))
         finally:
             self._arm()
+
+    def _expire(self, bucket: Bucket) -> None:
+        """Expires all of a bucket; what one of them raises, the loop hears when the others had their turn."""
+        raised: BaseException | None = None
+        for entry in tuple(bucket):
+            if entry.bucket is not bucket:  # an earlier one has taken it off
+                continue
+            entry.bucket = None
+            del bucket[entry]
+            try:
+                entry.expire()
+            except Exception as error:  # noqa: BLE001  reported, as by any callback of the loop
+                context = {"message": f"{entry!r} raised when its time came", "exception": error}
+                self._loop.call_exception_handler(context)
+            except BaseException as error:  # noqa: BLE001  the program ends, by the first of them
+                raised = raised or error
+        if raised is not None:
+            raise raised

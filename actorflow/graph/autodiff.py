@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from itertools import pairwise
 from typing import Any
 
 from actorflow.arrays import is_differentiable
@@ -20,7 +21,7 @@ from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor, as_tensor, build, on_behalf_of
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port
-from actorflow.graph.opdef import NOT_DIFFERENTIABLE
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
 from actorflow.spec import Spec, merge
 
 
@@ -62,6 +63,10 @@ def gradients(
     out of the loss is seen. It is None as well when every path to it runs through integers,
     `stop_gradient` or another op that carries no gradient by its nature.
 
+    The gradient for a variable is that for the value which its reads give, summed over those that
+    ys depend on. So these lie all before, or all after, any one write to it; gradients through the
+    write itself, from the old value to the new, do not exist.
+
     Args:
         ys: A floating tensor, or a sequence of them.
         xs: A tensor or variable, or a sequence of them. An x may lie on the way to another.
@@ -70,7 +75,8 @@ def gradients(
 
     Raises:
         GradientError: when an op on a path has no gradient rule; names the path. When ys are not
-            floating or a rule gives a gradient of the wrong spec.
+            floating or a rule gives a gradient of the wrong spec. When ys depend on reads of a
+            variable x from both sides of a write: they give two values.
         SpecError: when a `grad_y` does not fit its y.
     """
     graph = current()
@@ -208,10 +214,27 @@ class _Sweep:
             self.parts.setdefault(port, []).append(grad)
 
     def _of_source(self, source: _Source) -> Tensor | None:
-        found = [self.totals[port] for port in source.ports if port in self.totals]
-        if not found:
+        used = [port for port in source.ports if port in self.totals]
+        if not used:
             return None
-        return _total(self.graph.nodes[source.ports[0].node], found)
+        self._check_one_value(source.name, used)
+        return _total(self.graph.nodes[source.ports[0].node], [self.totals[port] for port in used])
+
+    def _check_one_value(self, name: str, reads: Sequence[Port]) -> None:
+        """Raises GradientError when `reads` of variable `name`, in program order, span a write to it."""
+        nodes = self.graph.nodes
+        for before, after in pairwise(port.node for port in reads):
+            for node in nodes[before + 1 : after]:
+                if _writes(node, name):
+                    order = (nodes[before], node, nodes[after])
+                    path = ", then ".join(f"{n.name!r} ({n.defined_at})" for n in order)
+                    y = _name(self.targets[0])
+                    message = f"{y!r} must depend on one value of variable {name!r} only, got {path}"
+                    hint = (
+                        "build the write before or after both reads, differentiate with respect to one "
+                        "of them, or use af.stop_gradient on the other"
+                    )
+                    raise GradientError(message, where=node.where, hint=hint)
 
     def _path(self, node: Node) -> str:
         """`y → x` for some y and x with `node` between them, in the user's names."""
@@ -226,6 +249,13 @@ class _Sweep:
             x = next((self.wanted[p] for p in ports if p in self.wanted), None)
             below.extend(self.graph.nodes[p.node] for p in ports)
         return f"{y} → {x}"
+
+
+def _writes(node: Node, variable: str) -> bool:
+    effect = opdef.lookup(node.op).effect
+    if effect is Effect.COMMIT:
+        return variable in node.attrs["resources"]
+    return effect is Effect.WRITE and node.attrs["resource"] == variable
 
 
 def _fits(grad: Spec, of: Spec) -> bool:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.mailbox import LEAST_OVERDRAFT
+from actorflow.actors.system import ActorSystem
 from actorflow.errors import AskCycle, DeadlinePassed, HandlerError, MailboxFull
 from tests.actors.playing import Scripted, play
 from tests.virtual_loop import pause
 
 if TYPE_CHECKING:
     from actorflow.actors.ref import Ref
-    from actorflow.actors.system import ActorSystem
 
 
 class Hopper(Actor):
@@ -453,3 +453,25 @@ def test_a_slow_answer_is_no_ring() -> None:
             await ref.ask(2)
 
     play(body)
+
+
+@pytest.mark.parametrize(
+    ("names", "path"),
+    [
+        (("left", "right"), "right/x -> left/x -> right/x"),
+        (("both", "both"), "both#1/x -> both#2/x -> both#1/x"),
+    ],
+)
+def test_a_ring_over_two_systems_names_them(names: tuple[str, str], path: str) -> None:
+    refs: list[Ref] = []
+
+    async def ask_the_other(_actor: Actor, n: int) -> Any:
+        return await refs[1 - n].ask(1 - n)
+
+    async def main() -> None:
+        async with ActorSystem(name=names[0]) as one, ActorSystem(name=names[1]) as other:
+            refs.extend(system.spawn(Scripted, ask_the_other, name="x") for system in (one, other))
+            with pytest.raises(AskCycle, match=f"got {path}"):
+                await refs[0].ask(0, 1)
+
+    asyncio.run(main())

@@ -350,3 +350,37 @@ def test_three_asks_around_a_crash_each_end_once_and_none_runs_twice() -> None:
     play(body)
 
     assert sorted(runs) == [1, 2, 3, 4]
+
+
+class Enough(BaseException):
+    """Ends a program, as KeyboardInterrupt does, but not that of the tests."""
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_factory_that_ends_the_program_at_a_restart_leaves_nobody_waiting(kind: Kind) -> None:
+    reports: list[Any] = []
+    built = 0
+
+    def factory() -> Actor:
+        nonlocal built
+        built += 1
+        if built == 2:
+            raise Enough
+        return Worker("w", [])
+
+    async def body(system: ActorSystem) -> None:
+        system.loop.set_exception_handler(lambda _loop, context: reports.append(context["exception"]))
+        supervisor = system.supervisor(Strategy(kind, backoff=QUICK))
+        ref, sibling = supervisor.spawn(factory), supervisor.spawn(Worker, "x", [])
+        mourning = asyncio.ensure_future(ref.stopped())
+        await ref.tell(ValueError("boom"))
+
+        assert isinstance(await mourning, Enough)
+
+        with pytest.raises(ActorDied, match="died before it answered str: Enough"):
+            await ref.ask("again")
+        assert await sibling.ask("again")
+
+    play(body)
+
+    assert [type(error) for error in reports] == [Enough]

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,3 +77,56 @@ def test_an_idle_wheel_sets_no_loop_timer() -> None:
         wheel.close()
 
     run(main())
+
+
+@given(kept=st.sets(st.integers(0, 1999)))
+def test_empty_buckets_are_thrown_out_before_their_time(kept: set[int]) -> None:
+    fired: list[int] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        wheel = Wheel(loop, loop)
+        for n in range(2000):  # as asks do that are answered at once: each tick has a bucket of its own
+            timer = wheel.after(100 + n * 0.01, partial(fired.append, n))
+            if n not in kept:
+                timer.cancel()
+            assert len(wheel.buckets) <= 2 * len(wheel) + 66
+        assert wheel._keys[0] == min(wheel.buckets)
+        await pause(150)
+        assert not wheel.buckets
+
+    run(main())
+
+    assert fired == sorted(kept)
+
+
+class Enough(BaseException):
+    """Ends a program, as KeyboardInterrupt does, but not that of the tests."""
+
+
+@pytest.mark.parametrize("kind", [ValueError, Enough])
+def test_an_entry_that_raises_is_reported_and_keeps_no_other_from_its_time(kind: type[BaseException]) -> None:
+    fired: list[int] = []
+    reports: list[Any] = []
+
+    def ring(n: int) -> None:
+        fired.append(n)
+        if n % 2:
+            raise kind(n)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.set_exception_handler(lambda _loop, context: reports.append(context["exception"]))
+        wheel = Wheel(loop, loop)
+        for n in range(4):
+            wheel.after(0.001, partial(ring, n))
+        wheel.after(0.5, partial(ring, 4))
+        await pause(1)
+        assert len(wheel) == 0
+
+    run(main())
+
+    assert fired == [0, 1, 2, 3, 4]
+    assert [error.args for error in reports] == ([(1,), (3,)] if kind is ValueError else [(1,)])

@@ -7,10 +7,10 @@ import pytest
 
 import actorflow.kernels  # noqa: F401  fills the table
 import actorflow.ops as af
-from actorflow.errors import GraphError, SpecError
+from actorflow.errors import GradientError, GraphError, SpecError
 from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor, control_dependencies, device, name_scope
-from actorflow.graph.graph import Graph, VariableDef
+from actorflow.graph.graph import Graph, VariableDef, current
 from actorflow.graph.opdef import Effect
 from actorflow.nn import init
 from actorflow.ops.state import trainable_variables
@@ -196,12 +196,55 @@ def test_variable_is_found_again_by_its_name() -> None:
 def test_gradient_for_a_variable_comes_from_all_its_reads() -> None:
     with Graph() as graph:
         v = af.Variable(3.0)
-        first = v.read()
-        v.assign(5.0)
-        second = v.read()
+        first, second = v.read(), v.read()
         (grad,) = af.gradients(first * first + second * second, v)
 
     assert evaluate(graph, grad, {first: 3, second: 5}) == 16
+
+
+def _assigned(v: af.Variable, value: Tensor) -> None:
+    v.assign(value)
+
+
+def _updated(v: af.Variable, value: Tensor) -> None:
+    grad = af.gradients(value, v)
+    af.apply_gradients(grad, [v], current().add_object("sgd", object()))
+
+
+@pytest.mark.parametrize(("write", "node"), [(_assigned, "'v/assign'"), (_updated, "'apply_gradients'")])
+def test_a_gradient_over_reads_on_both_sides_of_a_write_is_refused(write: Any, node: str) -> None:
+    with Graph():
+        v = af.Variable(3.0, name="v")
+        first = v.read()
+        write(v, first * first)
+        second = v.read()
+        y = af.add(first * 10, second * second, name="y")
+
+        with pytest.raises(GradientError) as caught:
+            af.gradients(y, v)
+
+    text = str(caught.value)
+    assert "'y' must depend on one value of variable 'v' only, got 'v/read' (" in text
+    assert text.index("'v/read'") < text.index(node) < text.index("'v/read_1'")
+    assert text.count("test_state.py:") == 4
+    assert "stop_gradient" in text
+
+
+def test_gradients_on_one_side_of_a_write_or_for_one_read_are_those_for_that_value() -> None:
+    with Graph() as graph:
+        v = af.Variable(3.0, name="v")
+        first = v.read()
+        v.assign(first * first)
+        second = v.read()
+        before, after = first * 10, second * second
+        grads = [
+            *af.gradients(before, v),
+            *af.gradients(after, v),
+            *af.gradients(before + after, [first, second]),
+            *af.gradients(af.stop_gradient(before) * after, v),
+        ]
+
+    assert evaluate(graph, grads, {first: 3, second: 9}) == [10, 18, 10, 18, 540]
 
 
 def test_state_ops_say_what_they_touch() -> None:
