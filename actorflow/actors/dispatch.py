@@ -123,16 +123,18 @@ class Dispatch:
             ActorError: called from another thread or another event loop than the ring's; nothing
                 has changed. While a pump is on its way this is not looked at.
         """
-        self.check_here()
+        if _get_running_loop() is not self._loop:
+            self.check_here()
         self._loop.call_soon(self.pump, context=self.context)
         self.scheduled = True
 
     def check_here(self) -> None:
-        """Raises ActorError in another thread or event loop than the ring's; takes 40 ns."""
+        """Raises ActorError in another thread or event loop than the ring's.
+
+        The ring's own thread may call while its loop does not run.
+        """
         here = _get_running_loop()
-        if here is self._loop:
-            return
-        if here is not None or get_ident() != self._thread:
+        if here is not self._loop and (here is not None or get_ident() != self._thread):
             where = "outside any event loop" if here is None else f"in {here!r}"
             message = f"actors are met in the event loop of their system, {self._loop!r}, got a call {where}"
             raise ActorError(message, hint="hand the call over with loop.call_soon_threadsafe")

@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array
+from actorflow.errors import SpecError
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
-from actorflow.spec import margins, windows
+from actorflow.spec import margins, show, windows
 
 BUFFER_BYTES = 512 * 1024  # a quarter of the L2 cache it was measured on; 128 KiB to 2 MiB differ by 5 %
 
@@ -103,7 +104,14 @@ class Windows:
 def windows_of(
     image: tuple[int, ...], size: tuple[int, int], strides: tuple[int, int], padding: str
 ) -> Windows:
-    """Returns where windows of `size` lie on images of shape (n, height, width, channels)."""
+    """Returns where windows of `size` lie on images of shape (n, height, width, channels).
+
+    Raises:
+        SpecError: when `image` has other axes, or is smaller than a window.
+    """
+    if len(image) != 4:
+        message = f"images have the four axes (n, height, width, channels), got {show(image)}"
+        raise SpecError(message)
     _, height, width, _ = image
     rows = windows(height, size[0], strides[0], padding)
     columns = windows(width, size[1], strides[1], padding)
@@ -112,6 +120,35 @@ def windows_of(
     top, bottom = margins(height, size[0], strides[0], padding)
     left, right = margins(width, size[1], strides[1], padding)
     return Windows(height, width, rows, columns, top, bottom, left, right, strides, size)
+
+
+@lru_cache(1024)
+def _laid(
+    image: tuple[int, ...],
+    filters: tuple[int, ...],
+    dy: tuple[int, ...] | None,
+    strides: tuple[int, int],
+    padding: str,
+) -> Windows:
+    """Returns where filters lie on images; SpecError when the shapes, known late, do not fit."""
+    if len(filters) != 4:
+        message = f"filters have the four axes (height, width, in, out), got {show(filters)}"
+        raise SpecError(message)
+    at = windows_of(image, filters[:2], strides, padding)
+    if image[3] != filters[2]:
+        message = (
+            f"images and filters need equal channels, got images {show(image)} and filters {show(filters)}"
+        )
+        raise SpecError(message)
+    check_gradient(dy, (image[0], at.rows, at.columns, filters[3]))
+    return at
+
+
+def check_gradient(dy: tuple[int, ...] | None, wanted: tuple[int, ...]) -> None:
+    """Raises SpecError unless a gradient has the shape of what it is for, or there is none."""
+    if dy is not None and dy != wanted:
+        message = f"the gradient of an output {show(wanted)} has its shape, got {show(dy)}"
+        raise SpecError(message)
 
 
 def _columns(x: Array, at: Windows) -> Iterator[tuple[slice, Array]]:
@@ -155,7 +192,7 @@ def _flops(x: Array, w: Array, at: Windows) -> float:
 
 
 def _conv2d_cost(x: Array, w: Array, *, strides: tuple[int, int], padding: str) -> float:
-    return _flops(x, w, windows_of(x.shape, w.shape[:2], strides, padding))
+    return _flops(x, w, _laid(x.shape, w.shape, None, strides, padding))
 
 
 def _grad_input_cost(dy: Array, w: Array, x: Array, **attrs: Any) -> float:
@@ -174,9 +211,9 @@ def conv2d(x: Array, w: Array, *, strides: tuple[int, int], padding: str) -> Arr
     Shapes:  x (n, h, w, in), w (i, j, in, out) -> (n, rows, columns, out); see `spec.windows`.
     Dtypes:  floating, the same for both.
     Cost:    2*n*rows*columns*i*j*in*out flops; the result, a padded copy and the window buffer.
-    Raises:  SpecError when an image turns out smaller than a window.
+    Raises:  SpecError when shapes turn out not to fit, or an image smaller than a window.
     """
-    return _convolve(x, w, windows_of(x.shape, w.shape[:2], strides, padding))
+    return _convolve(x, w, _laid(x.shape, w.shape, None, strides, padding))
 
 
 @kernel("conv2d_grad_input", cost=_grad_input_cost)
@@ -188,7 +225,7 @@ def conv2d_grad_input(dy: Array, w: Array, x: Array, *, strides: tuple[int, int]
     Dtypes:  floating, the same for both.
     Cost:    that of conv2d.
     """
-    at = windows_of(x.shape, w.shape[:2], strides, padding)
+    at = _laid(x.shape, w.shape, dy.shape, strides, padding)
     high, wide, channels, filters = w.shape
     n = dy.shape[0]
     if at.plain:
@@ -236,7 +273,7 @@ def conv2d_grad_filter(x: Array, dy: Array, w: Array, *, strides: tuple[int, int
     Dtypes:  floating, the same for both.
     Cost:    that of conv2d.
     """
-    at = windows_of(x.shape, w.shape[:2], strides, padding)
+    at = _laid(x.shape, w.shape, dy.shape, strides, padding)
     channels, filters = w.shape[2:]
     flat = dy.reshape(-1, filters)
     if at.plain:

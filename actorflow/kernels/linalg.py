@@ -7,14 +7,24 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array
+from actorflow.errors import SpecError
 from actorflow.kernels.registry import kernel
+from actorflow.spec import show
 
 
 def _flops(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> float:
+    _check_matrices(a, b)
     lead = max(a.size // max(a.shape[-1] * a.shape[-2], 1), b.size // max(b.shape[-1] * b.shape[-2], 1))
     m, k = a.shape[-1 if transpose_a else -2], a.shape[-2 if transpose_a else -1]
     n = b.shape[-2 if transpose_b else -1]
     return float(2 * lead * m * k * n)
+
+
+def _check_matrices(a: Array, b: Array) -> None:
+    """Raises SpecError for what has no two axes; numpy would make up a missing one."""
+    if a.ndim < 2 or b.ndim < 2:
+        message = f"matmul needs at least two axes, got {show(a.shape)} and {show(b.shape)}"
+        raise SpecError(message, hint="add one with af.expand_dims")
 
 
 @kernel("matmul", cost=_flops)
@@ -25,7 +35,9 @@ def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array
     Dtypes:  numbers, kept; bfloat16 is computed in float32 and rounded once
     Cost:    2·m·k·n flops for each leading index; swapped inputs are views, BLAS reads them as
              they are
+    Raises:  SpecError for less than two axes
     """
+    _check_matrices(a, b)
     left: Any = np.swapaxes(a, -1, -2) if transpose_a else a
     right: Any = np.swapaxes(b, -1, -2) if transpose_b else b
     product = np.matmul(left, right)

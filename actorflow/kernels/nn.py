@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array
-from actorflow.errors import KernelError
+from actorflow.errors import KernelError, SpecError
 from actorflow.kernels import random
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
+from actorflow.spec import show
 
 # Softmax and its losses. Shifting by the maximum keeps exp in range and changes nothing else.
 
@@ -21,6 +22,9 @@ def _softmax_cost(x: Array, *others: Array, **_: Any) -> float:
 
 
 def _shifted(x: Array, axis: int) -> Array:
+    if not x.size and not x.shape[axis]:
+        message = f"softmax needs an element along axis {axis}, got {show(x.shape)}"
+        raise SpecError(message)
     return np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True))
 
 
@@ -55,7 +59,21 @@ def log_softmax(x: Array, *, axis: int) -> Array:
 
 
 def _rows(logits: Array, labels: Array) -> tuple[Array, tuple[Array, Array]]:
-    """Returns the logits as a matrix and the index of each label in it; refuses labels out of range."""
+    """Returns the logits as a matrix and the index of each label in it.
+
+    Raises:
+        SpecError: when shapes, known late, do not fit.
+        KernelError: for a label out of range.
+    """
+    if not logits.ndim or not logits.shape[-1]:
+        message = f"logits need a last axis with an element for every class, got {show(logits.shape)}"
+        raise SpecError(message)
+    if labels.shape != logits.shape[:-1]:
+        message = (
+            "there must be one label for each row of logits, "
+            f"got logits {show(logits.shape)} and labels {show(labels.shape)}"
+        )
+        raise SpecError(message, hint="labels are class numbers, not one-hot rows")
     classes = logits.shape[-1]
     flat = labels.reshape(-1)
     wrong = (flat < 0) | (flat >= classes)

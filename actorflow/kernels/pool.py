@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from actorflow.arrays import Array
-from actorflow.kernels.conv import Windows, windows_of
+from actorflow.kernels.conv import Windows, check_gradient, windows_of
 from actorflow.kernels.registry import kernel
 
 Pair = tuple[int, int]
@@ -79,7 +79,9 @@ def max_pool_grad(x: Array, dy: Array, *, size: Pair, strides: Pair, padding: st
     Dtypes:  floating, the same for both.
     Cost:    four passes over every element of every window, three of them in bytes.
     """
-    places, known = _first_maxima(x, windows_of(x.shape, size, strides, padding))
+    at = windows_of(x.shape, size, strides, padding)
+    check_gradient(dy.shape, (x.shape[0], at.rows, at.columns, x.shape[3]))
+    places, known = _first_maxima(x, at)
     grads = dy.reshape(-1)
     if not known.all():
         places, grads = places[known], grads[known]
@@ -100,6 +102,7 @@ def max_pool_gather(x: Array, values: Array, *, size: Pair, strides: Pair, paddi
     Cost:    four passes over every element of every window, three of them in bytes.
     """
     at = windows_of(x.shape, size, strides, padding)
+    check_gradient(values.shape, x.shape)
     places, known = _first_maxima(x, at)
     out = np.zeros(places.shape, values.dtype)
     out[known] = values.reshape(-1)[places[known]]

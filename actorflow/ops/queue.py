@@ -132,7 +132,7 @@ class FIFOQueue:
         return self._take("queue_dequeue_up_to", n)
 
     def size(self) -> Tensor:
-        """How many elements are in the queue, an int32 scalar."""
+        """How many elements are in the queue, an int64 scalar."""
         return self._build_one("queue_size", [])
 
     def close(self, cancel_pending_enqueues: bool = False) -> Tensor:
@@ -287,5 +287,5 @@ _queue_op("queue_enqueue_many", _enqueue_many_spec, FIFOQueue.enqueue_many)
 _queue_op("queue_dequeue", _dequeue_spec, FIFOQueue.dequeue)
 _queue_op("queue_dequeue_many", _dequeue_batch_spec(lambda n: n), FIFOQueue.dequeue_many)
 _queue_op("queue_dequeue_up_to", _dequeue_batch_spec(lambda n: None), FIFOQueue.dequeue_up_to)
-_queue_op("queue_size", _scalar_spec("int32"), FIFOQueue.size)
+_queue_op("queue_size", _scalar_spec("int64"), FIFOQueue.size)
 _queue_op("queue_close", _scalar_spec("bool"), FIFOQueue.close)

@@ -68,7 +68,7 @@ def test_every_op_names_the_queue_and_what_it_holds() -> None:
     assert built["queue_close"].node.attrs["cancel_pending_enqueues"] is False
     assert [str(built[op].spec) for op in ("queue_enqueue", "queue_size", "queue_close")] == [
         "() bool",
-        "() int32",
+        "() int64",
         "() bool",
     ]
 

@@ -1,0 +1,106 @@
+"""What holds for every op that an actor answers: a session returns what the spec rule declares.
+
+An op joins by being registered with such an effect; it must then be listed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import actorflow as af
+from actorflow.graph import opdef
+from actorflow.graph.builder import Tensor, as_tensor
+from actorflow.graph.graph import current
+from actorflow.graph.opdef import Effect
+from actorflow.ops.state import apply_gradients
+
+ANSWERED = {
+    name
+    for name, entry in opdef.table().items()
+    if entry.effect in (Effect.READ, Effect.WRITE, Effect.QUEUE, Effect.COMMIT)
+}
+
+Built = tuple[list[Tensor], list[Tensor]]
+"""What to run first, and what to look at."""
+
+
+def _variable() -> af.Variable:
+    return af.Variable(np.ones((2, 3)), dtype="float32", name="v")
+
+
+def _queue() -> tuple[af.FIFOQueue, Tensor]:
+    queue = af.FIFOQueue(8, ["float32", "int16"], [(2,), ()], name="q")
+    return queue, queue.enqueue_many((np.ones((4, 2), np.float32), np.arange(4, dtype=np.int16)))
+
+
+def _write(verb: str) -> Callable[[], Built]:
+    return lambda: ([], [getattr(_variable(), verb)(np.ones((2, 3), np.float32))])
+
+
+def _apply() -> Built:
+    v = _variable()
+    key = current().add_object("sgd", af.optim.sgd(0.1))
+    return [], [apply_gradients([as_tensor(np.ones((2, 3), np.float32))], [v], key)]
+
+
+def _enqueue() -> Built:
+    queue, _ = _queue()
+    return [], [queue.enqueue((np.ones(2, np.float32), 1))]
+
+
+def _enqueue_many() -> Built:
+    return [], [_queue()[1]]
+
+
+def _take(verb: str, *args: int) -> Callable[[], Built]:
+    def build() -> Built:
+        queue, fill = _queue()
+        taken = getattr(queue, verb)(*args)
+        return [fill], list(taken) if isinstance(taken, list | tuple) else [taken]
+
+    return build
+
+
+CASES: dict[str, Callable[[], Built]] = {
+    "read_variable": lambda: ([], [_variable().read()]),
+    "variable_version": lambda: ([], [_variable().version()]),
+    "is_initialised": lambda: ([], [_variable().is_initialised()]),
+    "assign": _write("assign"),
+    "assign_add": _write("assign_add"),
+    "assign_sub": _write("assign_sub"),
+    "apply_gradients": _apply,
+    "queue_enqueue": _enqueue,
+    "queue_enqueue_many": _enqueue_many,
+    "queue_dequeue": _take("dequeue"),
+    "queue_dequeue_many": _take("dequeue_many", 3),
+    "queue_dequeue_up_to": _take("dequeue_up_to", 3),
+    "queue_size": _take("size"),
+    "queue_close": _take("close"),
+}
+
+
+def test_every_op_that_an_actor_answers_is_listed() -> None:
+    assert set(CASES) == ANSWERED
+
+
+@pytest.mark.parametrize("op", sorted(ANSWERED))
+def test_a_session_returns_what_the_spec_rule_declares(op: str) -> None:
+    with af.Graph() as graph:
+        before, tensors = CASES[op]()
+
+    async def main() -> list[np.ndarray]:
+        async with af.Session(graph) as session:
+            for tensor in before:
+                await session.run(tensor)
+            found: list[np.ndarray] = await session.run(tensors)
+            return found
+
+    values = af.run(main())
+
+    assert {tensor.node.op for tensor in tensors} == {op}
+    for tensor, value in zip(tensors, values, strict=True):
+        assert np.asarray(value).dtype == tensor.dtype
+        assert tensor.spec.fits(np.shape(value), tensor.dtype)
