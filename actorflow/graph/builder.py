@@ -14,12 +14,13 @@ from actorflow.errors import ActorflowError, GraphError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
+from actorflow.graph.operators import Operators
 from actorflow.spec import Shape, Spec
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
-class Tensor:
+class Tensor(Operators):
     """A symbolic value: output `index` of a node. Has a spec and no data; fetch it for that.
 
     Arithmetic operators, comparisons (`<`, `<=`, `>`, `>=`), `@` and indexing build nodes. `==`
@@ -27,8 +28,6 @@ class Tensor:
     """
 
     __slots__ = ("graph", "port")
-
-    __array_ufunc__ = None  # so that ndarray + Tensor asks Tensor, and np.exp(tensor) is an error
 
     def __init__(self, graph: Graph, port: Port) -> None:
         self.graph = graph
@@ -75,32 +74,6 @@ class Tensor:
     def __iter__(self) -> Iterator[Any]:
         message = f"a tensor cannot be iterated while the graph is built: {self!r}"
         raise GraphError(message, where=self.node.where)
-
-    # fmt: off
-    def __add__(self, other: Any) -> Any: return _call("add", self, other)
-    def __radd__(self, other: Any) -> Any: return _call("add", other, self)
-    def __sub__(self, other: Any) -> Any: return _call("subtract", self, other)
-    def __rsub__(self, other: Any) -> Any: return _call("subtract", other, self)
-    def __mul__(self, other: Any) -> Any: return _call("multiply", self, other)
-    def __rmul__(self, other: Any) -> Any: return _call("multiply", other, self)
-    def __truediv__(self, other: Any) -> Any: return _call("divide", self, other)
-    def __rtruediv__(self, other: Any) -> Any: return _call("divide", other, self)
-    def __pow__(self, other: Any) -> Any: return _call("pow", self, other)
-    def __rpow__(self, other: Any) -> Any: return _call("pow", other, self)
-    def __matmul__(self, other: Any) -> Any: return _call("matmul", self, other)
-    def __rmatmul__(self, other: Any) -> Any: return _call("matmul", other, self)
-    def __neg__(self) -> Any: return _call("negative", self)
-    def __abs__(self) -> Any: return _call("abs", self)
-    def __lt__(self, other: Any) -> Any: return _call("less", self, other)
-    def __le__(self, other: Any) -> Any: return _call("less_equal", self, other)
-    def __gt__(self, other: Any) -> Any: return _call("greater", self, other)
-    def __ge__(self, other: Any) -> Any: return _call("greater_equal", self, other)
-    def __getitem__(self, index: Any) -> Any: return _call("slice", self, index)
-    # fmt: on
-
-
-def _call(op: str, *args: Any) -> Any:
-    return opdef.lookup(op).constructor(*args)
 
 
 def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant") -> Tensor:

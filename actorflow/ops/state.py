@@ -18,6 +18,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one, name_scope, so
 from actorflow.graph.graph import Graph, VariableDef, current
 from actorflow.graph.node import Attr, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
+from actorflow.graph.operators import Operators
 from actorflow.ops.resource import check_fits, resource_name, typed
 from actorflow.spec import Dim, Shape, Spec, check_shape, merge, spec
 
@@ -34,7 +35,7 @@ Initial = Builder | Callable[[], Tensor] | Tensor | Any
 """A builder, a function that builds a tensor, a tensor, an array or a number."""
 
 
-class Variable:
+class Variable(Operators):
     """A tensor that keeps its value between steps. Used like a tensor, it is read.
 
     Creating one adds a `VariableDef` to the graph and builds the first value under the name scope
@@ -51,8 +52,6 @@ class Variable:
     ...     print(w, w.read())
     <Variable w (64, 10) float32> <Tensor w/read:0 (64, 10) float32>
     """
-
-    __array_ufunc__ = None  # so that ndarray + Variable asks Variable
 
     def __init__(
         self,
@@ -187,28 +186,6 @@ class Variable:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.as_tensor())
-
-    # fmt: off
-    def __add__(self, other: Any) -> Any: return self.as_tensor() + other
-    def __radd__(self, other: Any) -> Any: return other + self.as_tensor()
-    def __sub__(self, other: Any) -> Any: return self.as_tensor() - other
-    def __rsub__(self, other: Any) -> Any: return other - self.as_tensor()
-    def __mul__(self, other: Any) -> Any: return self.as_tensor() * other
-    def __rmul__(self, other: Any) -> Any: return other * self.as_tensor()
-    def __truediv__(self, other: Any) -> Any: return self.as_tensor() / other
-    def __rtruediv__(self, other: Any) -> Any: return other / self.as_tensor()
-    def __pow__(self, other: Any) -> Any: return self.as_tensor() ** other
-    def __rpow__(self, other: Any) -> Any: return other ** self.as_tensor()
-    def __matmul__(self, other: Any) -> Any: return self.as_tensor() @ other
-    def __rmatmul__(self, other: Any) -> Any: return other @ self.as_tensor()
-    def __neg__(self) -> Any: return -self.as_tensor()
-    def __abs__(self) -> Any: return abs(self.as_tensor())
-    def __lt__(self, other: Any) -> Any: return self.as_tensor() < other
-    def __le__(self, other: Any) -> Any: return self.as_tensor() <= other
-    def __gt__(self, other: Any) -> Any: return self.as_tensor() > other
-    def __ge__(self, other: Any) -> Any: return self.as_tensor() >= other
-    def __getitem__(self, index: Any) -> Any: return self.as_tensor()[index]
-    # fmt: on
 
 
 def trainable_variables(graph: Graph | None = None) -> list[Variable]:

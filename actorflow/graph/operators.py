@@ -1,0 +1,44 @@
+"""Python's operators on whatever stands for a tensor: each builds the op of its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actorflow.graph import opdef
+
+
+class Operators:
+    """What tensors and variables share: arithmetic, ordering, `@` and indexing.
+
+    The constructors are found by name in the table, so that the graph need not know the ops.
+    """
+
+    __slots__ = ()
+
+    __array_ufunc__ = None  # so that ndarray + tensor asks the tensor, and np.exp(tensor) is an error
+
+    # fmt: off
+    def __add__(self, other: Any) -> Any: return _call("add", self, other)
+    def __radd__(self, other: Any) -> Any: return _call("add", other, self)
+    def __sub__(self, other: Any) -> Any: return _call("subtract", self, other)
+    def __rsub__(self, other: Any) -> Any: return _call("subtract", other, self)
+    def __mul__(self, other: Any) -> Any: return _call("multiply", self, other)
+    def __rmul__(self, other: Any) -> Any: return _call("multiply", other, self)
+    def __truediv__(self, other: Any) -> Any: return _call("divide", self, other)
+    def __rtruediv__(self, other: Any) -> Any: return _call("divide", other, self)
+    def __pow__(self, other: Any) -> Any: return _call("pow", self, other)
+    def __rpow__(self, other: Any) -> Any: return _call("pow", other, self)
+    def __matmul__(self, other: Any) -> Any: return _call("matmul", self, other)
+    def __rmatmul__(self, other: Any) -> Any: return _call("matmul", other, self)
+    def __neg__(self) -> Any: return _call("negative", self)
+    def __abs__(self) -> Any: return _call("abs", self)
+    def __lt__(self, other: Any) -> Any: return _call("less", self, other)
+    def __le__(self, other: Any) -> Any: return _call("less_equal", self, other)
+    def __gt__(self, other: Any) -> Any: return _call("greater", self, other)
+    def __ge__(self, other: Any) -> Any: return _call("greater_equal", self, other)
+    def __getitem__(self, index: Any) -> Any: return _call("slice", self, index)
+    # fmt: on
+
+
+def _call(op: str, *args: Any) -> Any:
+    return opdef.lookup(op).constructor(*args)
