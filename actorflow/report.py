@@ -12,10 +12,12 @@ class Stats:
     """What a session has done since it was opened.
 
     Attributes:
-        steps: Steps that ended well.
+        steps: Steps that ended well; initialising ones not counted.
         failed: Steps that ended otherwise.
-        firings: Turns of actors: firings of nodes, and turns of variables, queues and optimizers.
-        messages: Tokens along the edges of the steps that ended well.
+        firings: Turns of all actors of the session's system: firings of nodes, and turns of
+            variables, queues, optimizers and users' actors.
+        messages: Tokens along the edges of the steps that ended well, as their plans count them;
+            calls to variables, queues and optimizers come on top.
         live: Steps that run now.
         peak_live: The most that ran at once.
         plans: Programs in the cache.

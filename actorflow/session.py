@@ -203,13 +203,20 @@ class Session:
             DeadlinePassed: after `deadline_s`.
         """
         if isinstance(fetches, Tensor):
-            values = await self._run((fetch_port(self.graph, fetches),), feeds or {}, deadline_s)
-            return values[0]
-        leaves, build = flatten(fetches)
-        values = await self._run(
-            tuple(fetch_port(self.graph, leaf) for leaf in leaves), feeds or {}, deadline_s
+            ports: tuple[Port, ...] = (fetch_port(self.graph, fetches),)
+            build: Callable[[Sequence[Any]], Any] = _only
+        else:
+            leaves, build = flatten(fetches)
+            ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
+        feeds = feeds or {}
+        keys = tuple(
+            key.port if type(key) is Tensor and key.graph is self.graph else feed_port(self.graph, key)
+            for key in feeds
         )
-        return build(values)
+        plan = self._plans.get((ports, keys))
+        if plan is None:
+            plan = self._plan(ports, keys)
+        return build(await self._step(plan, tuple(feeds.values()), deadline_s))
 
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), *, deadline_s: float | None = None
@@ -226,27 +233,17 @@ class Session:
 
         async def call(*values: Any) -> Any:
             if len(values) != len(keys):
-                message = f"this callable takes {len(keys)} values, got {len(values)}"
+                takes = "1 value" if len(keys) == 1 else f"{len(keys)} values"
+                message = f"this callable takes {takes}, got {len(values)}"
                 raise FeedError(message)
             return build(await self._step(plan, values, deadline_s))
 
         return call
 
-    async def _run(
-        self, ports: tuple[Port, ...], feeds: Mapping[Any, Any], deadline_s: float | None
-    ) -> list[Any]:
-        keys = tuple(
-            key.port if type(key) is Tensor and key.graph is self.graph else feed_port(self.graph, key)
-            for key in feeds
-        )
-        plan = self._plans.get((ports, keys))
-        if plan is None:
-            plan = self._plan(ports, keys)
-        return await self._step(plan, tuple(feeds.values()), deadline_s)
-
     async def _step(self, plan: _Plan, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
         """Runs one step of an installed plan."""
         self._check_open()
+        since = self._system.now()
         fed = [
             value
             if type(value) is arrays.NDArray and spec.fits(value.shape, value.dtype)
@@ -259,20 +256,20 @@ class Session:
         if plan.uninitialised:
             await self._initialise(plan, deadline_s)
             self._check_open()
-        return await self._run_step(plan, fed, StepId(next(self._step_ids)), deadline_s)
+        return await self._run_step(plan, fed, StepId(next(self._step_ids)), deadline_s, since)
 
     async def _run_step(
-        self, plan: _Plan, fed: Sequence[Any], step_id: StepId, deadline_s: float | None
+        self, plan: _Plan, fed: Sequence[Any], step_id: StepId, deadline_s: float | None, since: float
     ) -> list[Any]:
         """Runs a step to its end, after those that were there before it when too many run.
 
-        Initialising steps (of id 0) neither wait nor count: others may wait for them.
+        Initialising steps (of id 0) neither wait nor count: others may wait for them. The deadline
+        runs from `since`.
         """
-        now = self._system.clock.now()
-        step = Step(step_id, plan.fetches, self._system.create_future(), deadline_s, now)
+        step = Step(step_id, plan.fetches, self._system.create_future(), deadline_s, since)
         if deadline_s is not None:
             step.waits = plan.partition.waits
-            self._system.wheel.add(now + deadline_s, step)
+            self._system.wheel.add(since + deadline_s, step)
         try:
             if not step_id:
                 self._first[step] = plan
@@ -283,7 +280,7 @@ class Session:
                 self._waiting[step] = (plan, fed)
             values = await step.future
         except BaseException as error:
-            self._failed += 1
+            self._failed += bool(step_id)
             if isinstance(error, asyncio.CancelledError):
                 step.cancel()
             raise
@@ -295,7 +292,7 @@ class Session:
                 self._first.pop(step, None)
             elif self._waiting:
                 self._let_in()
-        self._steps += 1
+        self._steps += bool(step_id)
         self._messages += plan.tokens
         return values
 
@@ -371,7 +368,7 @@ class Session:
             if plan.uninitialised:
                 await self._initialise_variables(plan)
             self._check_open()
-            (value,) = await self._run_step(plan, (), StepId(0), self.deadline_s)
+            (value,) = await self._run_step(plan, (), StepId(0), self.deadline_s, self._system.now())
             await self._resources.find(Holder(Holding.VARIABLE, name)).ask(Initialise(arrays.as_array(value)))
         self._initialised.add(name)
 
@@ -413,6 +410,10 @@ class Session:
             plans=len(self._plans),
             offloaded=self._device.offloaded,
         )
+
+
+def _only(values: Sequence[Any]) -> Any:
+    return values[0]
 
 
 def _at_least(least: int, **settings: int) -> None:

@@ -102,7 +102,7 @@ def test_a_callable_takes_its_feeds_in_order(doubling: Any) -> None:
 
     async def body(session: af.Session) -> Any:
         double = session.make_callable([y], [x])
-        with pytest.raises(errors.FeedError, match="this callable takes 1 values, got 0"):
+        with pytest.raises(errors.FeedError, match="this callable takes 1 value, got 0"):
             await double()
         return await double(np.ones((1, 3), "float32"))
 
@@ -590,6 +590,28 @@ def test_the_cache_of_plans_is_bounded_and_old_plans_are_made_again() -> None:
 
     assert values == [1.0 + k for k in range(300)] + [1.0]
     assert plans == 256
+
+
+def test_initialising_and_running_share_one_deadline() -> None:
+    with af.Graph() as graph:
+        first, then = (af.FIFOQueue(2, "float32", (), name=n) for n in ("first", "then"))
+        x = af.placeholder("float32", (), name="x")
+        put, put_then = first.enqueue(x), then.enqueue(x)
+        y = af.Variable(first.dequeue(), name="w") + then.dequeue()
+
+    async def body(session: af.Session) -> Any:
+        running = asyncio.create_task(session.run(y, deadline_s=0.2))
+        await asyncio.sleep(0.15)
+        await session.run(put, {x: 1.0})
+        await asyncio.sleep(0.1)  # late for a deadline that began with the first await, not with the second
+        await session.run(put_then, {x: 1.0})
+        with pytest.raises(errors.DeadlinePassed, match="within its deadline of 0.2 s"):
+            await running
+        return session.stats()
+
+    stats = run(graph, body)
+
+    assert (stats.steps, stats.failed) == (2, 1)
 
 
 # -- cancelling ----------------------------------------------------------------------------------------
