@@ -74,7 +74,10 @@ class Partition:
         return f"<Partition of {len(self.nodes)} node actors>"
 
     def start(self, step: Step, feeds: Sequence[Any]) -> None:
-        """Starts a step: every feed node gets its value, every source enters the ring."""
+        """Starts a step: every feed node gets its value, every source enters the ring.
+
+        The caller sees to it that the ring is pumped.
+        """
         layout = self._root
         live = step.live = Live(step, layout.first, layout.slots)
         ring = self.dispatch.ring
@@ -83,8 +86,6 @@ class Partition:
         for node, value in zip(self._feeds, feeds, strict=True):
             live.slots[node.slot] = value
             ring.append((node, live))
-        if not self.dispatch.scheduled and ring:
-            self.dispatch.schedule()
 
     def abort(self, live: Live, error: BaseException) -> None:
         """Ends the step of `live` with `error`."""

@@ -155,6 +155,8 @@ def run_program(
     for k in range(steps):
         step = Step(StepId(k), len(program.fetches), loop.create_future(), None, 0.0)
         partition.start(step, feeds)
+        if not dispatch.scheduled:
+            dispatch.schedule()
         running.append(step)
     loop.run()
     assert not dispatch.ring, "the ring must be empty when nothing more can happen"
