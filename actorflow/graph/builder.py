@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.graph.operators import Operators
 from actorflow.spec import Shape, Spec
 
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+_PACKAGE = __file__.rpartition("graph")[0]  # as code objects spell it: unresolved, with its separator
 
 
 class Tensor(Operators):
@@ -201,12 +203,33 @@ def build_one(
 
 
 def source_line() -> str:
-    """Returns `file:line` of the innermost caller outside actorflow: what the user wrote."""
+    """Returns `file:line` of the innermost caller outside actorflow: what the user wrote.
+
+    The file is relative to the current directory where it lies below it; elsewhere it is its name
+    with that of its folder.
+    """
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
-    path = Path(frame.f_code.co_filename)
-    return f"{path.name}:{frame.f_lineno}"
+    return f"{_shown(frame.f_code.co_filename, _current_directory())}:{frame.f_lineno}"
+
+
+@lru_cache
+def _shown(file: str, directory: str) -> str:
+    """How a line is told from those of other files of that name, and short."""
+    if file.startswith("<"):  # typed in, or made with exec
+        return file
+    path = Path(directory, file)
+    if path.is_relative_to(directory):
+        return str(path.relative_to(directory))
+    return str(Path(path.parent.name, path.name))
+
+
+def _current_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # somebody has removed it
+        return ""
 
 
 @contextmanager

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,6 +13,29 @@ from actorflow.errors import GraphError, SpecError
 from actorflow.graph.builder import as_tensor, build, device, name_scope, on_behalf_of
 from actorflow.graph.graph import Graph
 from tests.reference import evaluate
+
+PACKAGE = Path(af.__file__).parents[1]
+PROGRAM = "import actorflow as af\nwith af.Graph():\n    print(af.constant(1.0).node.defined_at)\n"
+
+
+def line_told(script: Path, package: Path, directory: Path) -> str:
+    """Where PROGRAM, which is at `script`, was told that its constant is defined."""
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, str(script)],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout.strip()
+
+
+def written(script: Path) -> Path:
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.write_text(PROGRAM)
+    return script
 
 
 def lines_of(error: BaseException) -> list[str]:
@@ -23,7 +51,7 @@ def test_a_refused_node_names_both_shapes_the_inputs_and_all_three_lines() -> No
 
     here = x.node.defined_at.split(":")[0]
     first = int(x.node.defined_at.split(":")[1])
-    assert here == "test_builder.py"
+    assert here.endswith("graph/test_builder.py")
     assert lines_of(caught.value) == [
         "matmul needs equal inner dimensions, got (32, 784) and (512, 10)",
         f"input 0: x:0 (32, 784) float32, defined at {here}:{first}",
@@ -144,3 +172,34 @@ def test_a_tensor_of_another_graph_is_refused() -> None:
         x = af.constant(1.0)
     with Graph(), pytest.raises(GraphError, match="belongs to another graph"):
         af.negative(x)
+
+
+@pytest.mark.parametrize(
+    ("directory", "line"),
+    [("home", "model/net.py:3"), ("home/model", "net.py:3"), ("elsewhere", "model/net.py:3")],
+)
+def test_a_line_is_relative_to_the_current_directory_or_has_its_folder(
+    tmp_path: Path, directory: str, line: str
+) -> None:
+    script = written(tmp_path / "home" / "model" / "net.py")
+    (tmp_path / "elsewhere").mkdir()
+
+    assert line_told(script, PACKAGE, tmp_path / directory) == line
+
+
+def test_a_package_behind_a_symbolic_link_is_no_users_code(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    link = tmp_path / "home" / "actorflow"
+    link.symlink_to(PACKAGE, target_is_directory=True)
+
+    assert line_told(written(tmp_path / "net.py"), link, tmp_path) == "net.py:3"
+
+
+def test_a_file_beside_the_package_that_begins_with_its_name_is_users_code(tmp_path: Path) -> None:
+    link = tmp_path / "actorflow"
+    link.symlink_to(PACKAGE, target_is_directory=True)
+    written(tmp_path / "actorflow_model.py")
+    script = tmp_path / "main.py"
+    script.write_text("import actorflow_model\n")
+
+    assert line_told(script, link, tmp_path) == "actorflow_model.py:3"
