@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from actorflow.arrays import Array, DType, as_array, as_dtype, frozen_copy
@@ -203,15 +204,25 @@ def build_one(
 
 
 def source_line() -> str:
-    """Returns `file:line` of the innermost caller outside actorflow: what the user wrote.
+    """Returns `file:line` of the innermost caller outside actorflow: what the user wrote."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and not is_users(frame):
+        frame = frame.f_back
+    return line_at(frame.f_code.co_filename, frame.f_lineno)
+
+
+def is_users(frame: FrameType) -> bool:
+    """Tells whether a frame runs code outside actorflow."""
+    return not frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def line_at(file: str, line: int) -> str:
+    """Returns `file:line` as errors show it.
 
     The file is relative to the current directory where it lies below it; elsewhere it is its name
     with that of its folder.
     """
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    return f"{_shown(frame.f_code.co_filename, _current_directory())}:{frame.f_lineno}"
+    return f"{_shown(file, _current_directory())}:{line}"
 
 
 @lru_cache
