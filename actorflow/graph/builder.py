@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -20,7 +21,10 @@ from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.graph.operators import Operators
 from actorflow.spec import Shape, Spec
 
-_PACKAGE = __file__.rpartition("graph")[0]  # as code objects spell it: unresolved, with its separator
+_OURS = (
+    __file__.rpartition("graph")[0],  # as code objects spell it: unresolved, with its separator
+    contextlib.__file__,  # stands between a `with` of the user and the scopes below
+)
 
 
 class Tensor(Operators):
@@ -213,7 +217,7 @@ def source_line() -> str:
 
 def is_users(frame: FrameType) -> bool:
     """Tells whether a frame runs code outside actorflow."""
-    return not frame.f_code.co_filename.startswith(_PACKAGE)
+    return not frame.f_code.co_filename.startswith(_OURS)
 
 
 def line_at(file: str, line: int) -> str:
@@ -247,6 +251,10 @@ def _current_directory() -> str:
 def name_scope(name: str) -> Iterator[str]:
     """Prefixes the names of nodes and resources built inside with `name/`; nests."""
     graph = current()
+    given: Any = name
+    if not isinstance(given, str) or not given:
+        message = f"a name scope is a text that is not empty, got {name!r:.60}"
+        raise GraphError(message, where=Where(defined_at=source_line()))
     prefix = f"{graph.scope.name}{name}/"
     with graph.scoped(replace(graph.scope, name=prefix)):
         yield prefix
@@ -281,9 +289,12 @@ def device(spec: str) -> Iterator[None]:
 
 @contextmanager
 def colocate_with(target: Any) -> Iterator[None]:
-    """Places the nodes built inside where `target` (a tensor or a variable) lives."""
+    """Places the nodes built inside where `target` (a tensor, a variable or a queue) lives."""
     graph = current()
-    name = target.node.name if isinstance(target, Tensor) else target.name
+    name = target.node.name if isinstance(target, Tensor) else getattr(target, "name", None)
+    if not isinstance(target, Tensor) and name not in graph.resources:
+        message = f"colocate_with takes a tensor, a variable or a queue of this graph, got {target!r:.60}"
+        raise GraphError(message, where=Where(defined_at=source_line()))
     with graph.scoped(replace(graph.scope, colocate=name)):
         yield
 
@@ -292,6 +303,10 @@ def colocate_with(target: Any) -> Iterator[None]:
 def control_dependencies(tensors: Sequence[Tensor]) -> Iterator[None]:
     """Makes the nodes built inside wait until the nodes of `tensors` have fired."""
     graph = current()
+    given: Any = tensors
+    if isinstance(given, Tensor) or hasattr(given, "as_tensor") or not isinstance(given, Iterable):
+        message = f"control_dependencies takes a list of tensors, got {tensors!r:.60}"
+        raise GraphError(message, where=Where(defined_at=source_line()), hint="pass a list")
     ids: tuple[NodeId, ...] = tuple(as_tensor(t).port.node for t in tensors)
     with graph.scoped(replace(graph.scope, controls=tuple(dict.fromkeys(graph.scope.controls + ids)))):
         yield

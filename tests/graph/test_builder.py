@@ -4,13 +4,22 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import actorflow.ops as af
 from actorflow.errors import GraphError, SpecError
-from actorflow.graph.builder import as_tensor, build, device, name_scope, on_behalf_of
+from actorflow.graph.builder import (
+    as_tensor,
+    build,
+    colocate_with,
+    control_dependencies,
+    device,
+    name_scope,
+    on_behalf_of,
+)
 from actorflow.graph.graph import Graph
 from tests.reference import evaluate
 
@@ -203,3 +212,41 @@ def test_a_file_beside_the_package_that_begins_with_its_name_is_users_code(tmp_p
     script.write_text("import actorflow_model\n")
 
     assert line_told(script, link, tmp_path) == "actorflow_model.py:3"
+
+
+@pytest.mark.parametrize(
+    ("enter", "said"),
+    [
+        (lambda _: name_scope(cast("Any", None)), "a name scope is a text that is not empty, got None"),
+        (lambda _: name_scope(""), "a name scope is a text that is not empty, got ''"),
+        (
+            lambda _: colocate_with("x"),
+            "colocate_with takes a tensor, a variable or a queue of this graph, got 'x'",
+        ),
+        (lambda x: control_dependencies(x), "control_dependencies takes a list of tensors, got <Tensor x:0"),
+        (
+            lambda _: control_dependencies(cast("Any", af.Variable(1.0))),
+            "control_dependencies takes a list of tensors, got <",
+        ),
+        (
+            lambda _: control_dependencies(cast("Any", None)),
+            "control_dependencies takes a list of tensors, got None",
+        ),
+    ],
+)
+def test_a_scope_that_cannot_be_entered_says_so_at_its_line(enter: Any, said: str) -> None:
+    with Graph():
+        x = af.placeholder("float32", name="x")
+        with pytest.raises(GraphError) as caught, enter(x):
+            pass
+
+    assert lines_of(caught.value)[0].startswith(said)
+    assert "graph/test_builder.py:" in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [lambda: af.placeholder("float31"), lambda: af.constant(1.0, "float31")])
+def test_a_dtype_that_no_tensor_has_is_told_with_its_line(make: Any) -> None:
+    with Graph(), pytest.raises(SpecError, match="float31") as caught:
+        make()
+
+    assert "graph/test_builder.py:" in str(caught.value)
