@@ -1,7 +1,7 @@
 """Which instance of an edge a token belongs to: step, frame path and iteration.
 
 A tag names; it holds no values. The runtime keeps the matching state of one tag in one flat
-object (`actors.matching.Live`), which carries its tag for reports and keys.
+object (`actors.live.Live`), which carries its tag for reports and keys.
 """
 
 from __future__ import annotations
@@ -22,18 +22,6 @@ class Tag:
     step: StepId
     frame: tuple[tuple[str, int], ...] = ()
     iteration: int = 0
-
-    def enter(self, frame: str) -> Tag:
-        """Returns iteration 0 of the child frame `frame`."""
-        return Tag(self.step, (*self.frame, (frame, self.iteration)), 0)
-
-    def exit(self) -> Tag:
-        """Returns the tag of the parent frame at the iteration that entered this one."""
-        return Tag(self.step, self.frame[:-1], self.frame[-1][1])
-
-    def next(self) -> Tag:
-        """Returns the next iteration of the same frame."""
-        return Tag(self.step, self.frame, self.iteration + 1)
 
     def __str__(self) -> str:
         """For example `step 12, loop/inner, iteration 3`."""

@@ -24,11 +24,12 @@ from collections.abc import (
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from inspect import isawaitable
+from traceback import walk_tb
 from typing import Any, Protocol
 
 from actorflow.clock import Clock, SystemClock
-from actorflow.errors import NumericError, ProgramError, SpecError, Where
-from actorflow.graph.builder import Tensor
+from actorflow.errors import ActorflowError, NumericError, ProgramError, SpecError, Where
+from actorflow.graph.builder import Tensor, is_users, line_at
 from actorflow.graph.graph import Graph
 from actorflow.spec import show
 
@@ -199,7 +200,8 @@ async def train(
 
     Raises:
         NumericError: when the loss is no longer finite; no later step could repair it.
-        ProgramError: when an epoch has no batch, or `evaluate` or `test` does not return scores.
+        ProgramError: when an epoch has no batch, `evaluate` or `test` does not return scores, or one
+            of the three fails.
     """
     if epochs is None and steps is None:
         epochs = program.epochs
@@ -237,16 +239,18 @@ class _Run:
 
     async def steps(self) -> AsyncGenerator[StepDone, None]:
         """Begins the next epoch and yields its steps."""
-        feeds_of_epoch: Any = self._program.batches(self._epoch)
+        made = f"batches({self._epoch})"
+        with _users_code(made):
+            feeds_of_epoch: Any = self._program.batches(self._epoch)
         if not isinstance(feeds_of_epoch, Iterable | AsyncIterable):
-            message = f"batches({self._epoch}) must return an iterable of feeds, got {feeds_of_epoch!r:.60}"
+            message = f"{made} must return an iterable of feeds, got {feeds_of_epoch!r:.60}"
             raise ProgramError(message)
         size = len(feeds_of_epoch) if isinstance(feeds_of_epoch, Sized) else None
         self._epoch += 1
         self._first = self._step
         self._sums = [0.0] * (len(self._fetches) - 1)
         total = self._total(size)
-        async with aclosing(_each(feeds_of_epoch)) as each:
+        async with aclosing(_each(feeds_of_epoch, made)) as each:
             async for feeds in each:
                 *values, _ = await self._session.run(self._fetches, feeds)
                 numbers = [float(v) for v in values]
@@ -279,7 +283,7 @@ class _Run:
     async def _scores(self, name: str, call: Callable[[Any], Awaitable[Scores]] | None) -> Scores:
         if call is None:
             return {}
-        with self._meter.paused():
+        with self._meter.paused(), _users_code(name):
             scores: Any = call(self._session)
             if isawaitable(scores):
                 scores = await scores
@@ -342,11 +346,31 @@ class _Meter:
         self._before = self._session.stats().messages - messages
 
 
-async def _each(batches: Iterable[Feeds] | AsyncIterable[Feeds]) -> AsyncGenerator[Feeds, None]:
-    """Yields the feeds of either kind of iterable."""
-    if isinstance(batches, AsyncIterable):
-        async for feeds in batches:
-            yield feeds
-    else:
-        for feeds in batches:
-            yield feeds
+async def _each(batches: Iterable[Feeds] | AsyncIterable[Feeds], name: str) -> AsyncGenerator[Feeds, None]:
+    """Yields the feeds of either kind of iterable; `name` is what errors call it."""
+    with _users_code(name):  # whoever takes the feeds fails outside: nothing is thrown in here
+        if isinstance(batches, AsyncIterable):
+            async for feeds in batches:
+                yield feeds
+        else:
+            for feeds in batches:
+                yield feeds
+
+
+@contextmanager
+def _users_code(name: str) -> Iterator[None]:
+    """Turns what fails in the program's own code into a ProgramError at its line."""
+    try:
+        yield
+    except ActorflowError:
+        raise
+    except Exception as error:
+        message = f"{name} must not fail"
+        raise ProgramError(message, where=_place(error)) from error
+
+
+def _place(error: Exception) -> Where | None:
+    """The innermost line of the first file that is not ours."""
+    told = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__) if is_users(f)]
+    lines = [line for file, line in told if file == told[0][0]]
+    return Where(defined_at=line_at(told[0][0], lines[-1])) if told else None

@@ -49,10 +49,18 @@ def main(given: Sequence[str] | None = None) -> int:
     size = QUICK if options.quick else Size()
     if options.rounds is not None:
         size = replace(size, rounds=options.rounds)
-    where, rows = run(compete(chosen, size))
-    if options.json is not None:
-        options.json.write_text(json.dumps(report.as_json(chosen.name, where, rows), indent=2) + "\n")
-    show(console, size, where, rows)
+    try:
+        if options.json is not None:
+            options.json.open("a").close()  # before minutes of measuring
+        where, rows = run(compete(chosen, size))
+        show(console, size, where, rows)
+        if options.json is not None:
+            options.json.write_text(json.dumps(report.as_json(chosen.name, where, rows), indent=2) + "\n")
+    except OSError as error:
+        if options.json is None or error.filename != str(options.json):
+            raise
+        print(f"{options.json} must be a file that can be written, got {error.strerror}", file=sys.stderr)
+        return 2
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The program in the README runs as it stands."""
+"""The programs in the README run as they stand."""
 
 from __future__ import annotations
 
@@ -12,15 +12,31 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.mark.slow
-def test_the_program_of_the_readme_learns() -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+PROGRAMS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
+
+def said_by(program: str) -> tuple[str, str]:
     ran = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
+    return ran.stdout, ran.stderr
 
-    assert ran.stderr == ""
-    found = re.fullmatch(r"loss (\d+\.\d+) after 200 steps, [\d,]+ messages\n", ran.stdout)
-    assert found is not None, ran.stdout
+
+@pytest.mark.slow
+def test_the_program_of_the_readme_learns() -> None:
+    out, err = said_by(PROGRAMS[0])
+
+    assert err == ""
+    found = re.fullmatch(r"loss (\d+\.\d+) after 200 steps, [\d,]+ messages\n", out)
+    assert found is not None, out
     assert float(found[1]) < 0.5
+
+
+@pytest.mark.slow
+def test_the_actors_of_the_readme_answer_after_a_failure() -> None:
+    (program,) = PROGRAMS[1:]
+
+    out, err = said_by(program)
+
+    assert out == "42\n"
+    assert "ValueError" in err

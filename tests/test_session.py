@@ -24,7 +24,11 @@ def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options
 
 
 def line_of(error: BaseException) -> str:
-    return str(error).replace(__file__.rsplit("/", 1)[-1], "FILE")
+    return shown(str(error))
+
+
+def shown(text: str) -> str:
+    return re.sub(r"(\S*/)?test_session\.py", "FILE", text)
 
 
 @pytest.fixture(params=["the fastest loop at hand", "asyncio's own"], autouse=True)
@@ -252,8 +256,8 @@ def test_shapes_that_conflict_are_refused_at_build_time_with_both_lines() -> Non
 
     text = line_of(caught.value)
     assert "matmul needs equal inner dimensions, got (32, 784) and (512, 10)" in text
-    assert a.node.defined_at.replace(__file__.rsplit("/", 1)[-1], "FILE") in text
-    assert b.node.defined_at.replace(__file__.rsplit("/", 1)[-1], "FILE") in text
+    assert shown(a.node.defined_at) in text
+    assert shown(b.node.defined_at) in text
 
 
 def test_an_unknown_device_lists_those_that_exist() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -288,3 +288,39 @@ def test_batches_must_return_feeds_one_after_the_other() -> None:
 def test_a_function_that_gives_scores_is_async() -> None:
     with pytest.raises(ProgramError, match="test must be an async function, got one that returns {'a': 1}"):
         events(program(lambda _: feeds(1), test=lambda _: {"a": 1}))
+
+
+def generated() -> Iterator[Mapping[Any, Any]]:
+    yield {"x": 1.0}
+    raise KeyError("second")
+
+
+async def generated_later() -> AsyncIterator[Mapping[Any, Any]]:
+    yield {"x": 1.0}
+    raise KeyError("second")
+
+
+async def judge_badly(session: Recorder) -> dict[str, float]:
+    raise KeyError("score")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"batches": lambda epoch: {}[epoch]}, r"batches\(0\) must not fail"),
+        ({"batches": lambda _: generated()}, r"batches\(0\) must not fail"),
+        ({"batches": lambda _: generated_later()}, r"batches\(0\) must not fail"),
+        ({"evaluate": judge_badly}, "evaluate must not fail"),
+        ({"test": judge_badly}, "test must not fail"),
+    ],
+)
+def test_what_fails_in_the_programs_own_code_is_placed_there(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ProgramError, match=rf"{said}\n  where: defined at \S*test_trainer\.py:\d+") as caught:
+        events(program(**({"batches": lambda _: feeds(1.0)} | wrong)))
+
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_a_step_that_fails_is_no_failure_of_the_batches() -> None:
+    with pytest.raises(KeyError, match="x"):
+        events(program(lambda _: [{}]))

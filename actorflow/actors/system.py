@@ -147,7 +147,9 @@ class ActorSystem:
             *args: Its arguments.
             name: Its name in this system; by default made from the factory's.
             max_messages: Messages its mailbox may hold.
-            max_bytes: Bytes its mailbox may hold.
+            max_bytes: Bytes its mailbox may hold. Messages below 1 KiB, and those of a type without a
+                size (neither bytes, nor something with `nbytes`, nor a tuple, list or dict of these),
+                count as messages only.
         """
         return self.spawn_under(self, factory, args, name, max_messages=max_messages, max_bytes=max_bytes)
 

@@ -8,6 +8,7 @@ traceback.
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -23,6 +24,11 @@ examples/digits.py. Exit codes: 0 done, 1 the run failed, 2 the command line or 
 wrong, 130 stopped by Ctrl-C."""
 
 
+# What a stream without a name says that cannot be written. The program's own code does its writing
+# inside build, batches, evaluate and test, whose failures are ProgramErrors.
+_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+
+
 def run(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code; Ctrl-C is for the caller."""
     _prepare_streams()
@@ -30,8 +36,12 @@ def run(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = args.command(args)
         sys.stdout.flush()
-    except BrokenPipeError:  # `actorflow graph FILE | head`: nobody reads on
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):  # as in `actorflow graph FILE | head`: nobody reads on
+            if error.filename is not None or error.errno not in _UNWRITABLE:
+                raise
+            print(f"standard output must be writable, got {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in its buffer
         return 1
     except ActorflowError as error:
         if args.traceback:

@@ -23,6 +23,8 @@ from actorflow.spec import Spec
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+_STDOUT = Path("-")
+
 
 def add_to(commands: Commands) -> None:
     """Adds the command and its arguments."""
@@ -35,24 +37,35 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--seed", type=natural, default=0, metavar="N", help="the seed to build with (default 0)"
     )
-    parser.add_argument("--dot", type=Path, metavar="OUT.dot", help="write the graph here, for Graphviz")
+    parser.add_argument(
+        "--dot", type=Path, metavar="OUT.dot", help="write the graph here, for Graphviz; - prints it instead"
+    )
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the table, writes the file if one is wanted, and returns 0."""
+    """Writes the drawing if one is wanted, prints the table or, for `--dot -`, the drawing; returns 0."""
     graph = ProgramFile(args.file).graph(args.seed)
+    drawn = None if args.dot is None else dot.render(graph, title=args.file.stem)
+    if drawn is not None and args.dot == _STDOUT:
+        print(drawn, end="")
+        return 0
+    if drawn is not None:  # before the table, whose reader may leave early
+        _write(args.dot, drawn)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     print("\n".join(describe(graph, width)))
-    if args.dot is not None:
-        try:
-            args.dot.write_text(dot.render(graph, title=args.file.stem), encoding="utf-8")
-        except OSError as error:
-            message = f"{args.dot} must be a file that can be written, got {error.strerror}"
-            raise ProgramError(message) from None
+    if drawn is not None:
         picture = shlex.join(["dot", "-Tsvg", "-O", str(args.dot)])
         print(f"\nwrote {args.dot}; Graphviz draws it: {picture}")
     return 0
+
+
+def _write(path: Path, drawn: str) -> None:
+    try:
+        path.write_text(drawn, encoding="utf-8")
+    except OSError as error:
+        message = f"{path} must be a file that can be written, got {error.strerror}"
+        raise ProgramError(message) from None
 
 
 def describe(graph: Graph, width: int | None = None) -> Iterator[str]:

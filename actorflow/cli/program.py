@@ -57,6 +57,9 @@ class ProgramFile:
             hint = f"define it beside {names}" if names else "examples/digits.py is a complete program file"
             raise ProgramError(message, hint=hint)
         self._build = found
+        if inspect.iscoroutinefunction(found):
+            message = "build must be a plain function, got an async one"
+            raise ProgramError(message, where=self._where(), hint="write def build(seed), without async")
         signature = inspect.signature(found)
         try:
             signature.bind(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Group
@@ -109,9 +109,19 @@ class Live(Display):
         """Takes the next event of the run; the screen has it at its next refresh."""
         super().show(event)
         self._bar.update(self._task, completed=event.step, total=event.total)
-        text = "  ".join(self._facts(event))
         # Four columns stay free: the terminal echoes ^C there, and must not begin a new line with it.
-        self._line.plain = text[: self._console.width - 4]
+        self._line.plain = _fitting(self._facts(event), self._console.width - 4)
+
+
+def _fitting(facts: Iterable[str], width: int) -> str:
+    """As many facts as fit whole, from the left; the first one is cut where not even that fits."""
+    line, *others = facts
+    for fact in others:
+        longer = f"{line}  {fact}"
+        if len(longer) > width:
+            break
+        line = longer
+    return line[:width]
 
 
 def summary(console: Console, ended: Mapping[int, RunDone]) -> None:

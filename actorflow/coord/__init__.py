@@ -1,0 +1,1 @@
+"""Will hold the coordination of replicas: membership, sharding, aggregation, staleness, barriers."""

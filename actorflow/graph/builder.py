@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from actorflow.arrays import Array, DType, as_array, as_dtype, frozen_copy
@@ -17,7 +21,10 @@ from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.graph.operators import Operators
 from actorflow.spec import Shape, Spec
 
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+_OURS = (
+    __file__.rpartition("graph")[0],  # as code objects spell it: unresolved, with its separator
+    contextlib.__file__,  # stands between a `with` of the user and the scopes below
+)
 
 
 class Tensor(Operators):
@@ -203,16 +210,51 @@ def build_one(
 def source_line() -> str:
     """Returns `file:line` of the innermost caller outside actorflow: what the user wrote."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and not is_users(frame):
         frame = frame.f_back
-    path = Path(frame.f_code.co_filename)
-    return f"{path.name}:{frame.f_lineno}"
+    return line_at(frame.f_code.co_filename, frame.f_lineno)
+
+
+def is_users(frame: FrameType) -> bool:
+    """Tells whether a frame runs code outside actorflow."""
+    return not frame.f_code.co_filename.startswith(_OURS)
+
+
+def line_at(file: str, line: int) -> str:
+    """Returns `file:line` as errors show it.
+
+    The file is relative to the current directory where it lies below it; elsewhere it is its name
+    with that of its folder.
+    """
+    return f"{_shown(file, _current_directory())}:{line}"
+
+
+@lru_cache
+def _shown(file: str, directory: str) -> str:
+    """How a line is told from those of other files of that name, and short."""
+    if file.startswith("<"):  # typed in, or made with exec
+        return file
+    path = Path(directory, file)
+    if path.is_relative_to(directory):
+        return str(path.relative_to(directory))
+    return str(Path(path.parent.name, path.name))
+
+
+def _current_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # somebody has removed it
+        return ""
 
 
 @contextmanager
 def name_scope(name: str) -> Iterator[str]:
     """Prefixes the names of nodes and resources built inside with `name/`; nests."""
     graph = current()
+    given: Any = name
+    if not isinstance(given, str) or not given:
+        message = f"a name scope is a text that is not empty, got {name!r:.60}"
+        raise GraphError(message, where=Where(defined_at=source_line()))
     prefix = f"{graph.scope.name}{name}/"
     with graph.scoped(replace(graph.scope, name=prefix)):
         yield prefix
@@ -247,9 +289,12 @@ def device(spec: str) -> Iterator[None]:
 
 @contextmanager
 def colocate_with(target: Any) -> Iterator[None]:
-    """Places the nodes built inside where `target` (a tensor or a variable) lives."""
+    """Places the nodes built inside where `target` (a tensor, a variable or a queue) lives."""
     graph = current()
-    name = target.node.name if isinstance(target, Tensor) else target.name
+    name = target.node.name if isinstance(target, Tensor) else getattr(target, "name", None)
+    if not isinstance(target, Tensor) and name not in graph.resources:
+        message = f"colocate_with takes a tensor, a variable or a queue of this graph, got {target!r:.60}"
+        raise GraphError(message, where=Where(defined_at=source_line()))
     with graph.scoped(replace(graph.scope, colocate=name)):
         yield
 
@@ -258,6 +303,10 @@ def colocate_with(target: Any) -> Iterator[None]:
 def control_dependencies(tensors: Sequence[Tensor]) -> Iterator[None]:
     """Makes the nodes built inside wait until the nodes of `tensors` have fired."""
     graph = current()
+    given: Any = tensors
+    if isinstance(given, Tensor) or hasattr(given, "as_tensor") or not isinstance(given, Iterable):
+        message = f"control_dependencies takes a list of tensors, got {tensors!r:.60}"
+        raise GraphError(message, where=Where(defined_at=source_line()), hint="pass a list")
     ids: tuple[NodeId, ...] = tuple(as_tensor(t).port.node for t in tensors)
     with graph.scoped(replace(graph.scope, controls=tuple(dict.fromkeys(graph.scope.controls + ids)))):
         yield

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import as_array, as_dtype
-from actorflow.errors import SpecError
-from actorflow.graph.builder import Tensor, as_tensor, build, build_one
+from actorflow.errors import SpecError, Where
+from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.ops.rules import unary
@@ -32,7 +32,10 @@ def placeholder(dtype: Any, shape: Iterable[Dim] | None = (), name: str | None =
     ...     af.placeholder("float32", (None, 784), name="x")
     <Tensor x:0 (None, 784) float32>
     """
-    wanted = spec(dtype, shape)
+    try:
+        wanted = spec(dtype, shape)
+    except SpecError as error:
+        raise SpecError(error.what, where=Where(defined_at=source_line()), hint=error.hint) from None
     attrs = {"dtype": wanted.dtype.name, "shape": wanted.shape}
     (tensor,) = build("placeholder", (), attrs, name=name, exact_name=name is not None)
     return tensor
@@ -56,7 +59,7 @@ def constant(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
             value = as_array(value, as_dtype(dtype))
         except (TypeError, ValueError, OverflowError) as error:
             message = f"no tensor of dtype {dtype} can hold {value!r:.60}: {error}"
-            raise SpecError(message) from None
+            raise SpecError(message, where=Where(defined_at=source_line())) from None
     return as_tensor(value, name=name or "constant")
 
 

@@ -1,0 +1,1 @@
+"""Will hold the links between processes: codec, credit, delivery, and the channels under them."""

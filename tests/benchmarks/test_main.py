@@ -76,6 +76,42 @@ def test_json_holds_benchmark_machine_and_rows(recorded: Recorded, tmp_path: Pat
     assert set(found["machine"]["peers"]) == {"pykka", "xoscar", "tensorflow"}
 
 
+def test_a_file_that_cannot_be_written_is_told_before_measuring(
+    recorded: Recorded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "missing" / "rows.json"
+
+    assert main(["recorded", "--quick", "--json", str(file)]) == 2
+
+    assert (
+        capsys.readouterr().err
+        == f"{file} must be a file that can be written, got No such file or directory\n"
+    )
+    assert recorded.events == []
+
+
+def test_the_table_is_printed_though_the_file_has_become_unwritable(
+    recorded: Recorded,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "rows.json"
+
+    def rows_at_last(*_: object) -> list[object]:
+        file.unlink()
+        file.mkdir()
+        return []
+
+    monkeypatch.setattr("benchmarks.report.as_json", rows_at_last)
+
+    assert main(["recorded", "--quick", "--json", str(file)]) == 2
+
+    out, err = capsys.readouterr()
+    assert "second" in out
+    assert err.endswith(f"{file} must be a file that can be written, got Is a directory\n")
+
+
 def test_an_unknown_name_lists_those_that_exist(
     recorded: Recorded, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -252,3 +252,27 @@ def test_a_drawing_that_cannot_be_written_is_an_error(
         capsys.readouterr().err
         == f"ProgramError: {tmp_path} must be a file that can be written, got Is a directory\n"
     )
+
+
+def test_the_drawing_is_there_though_nobody_reads_the_table(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "g.dot"
+
+    def leave(graph: Graph, width: int | None) -> list[str]:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("actorflow.cli.graph.describe", leave)
+    monkeypatch.setattr("os.dup2", lambda *_: None)
+
+    assert main(["graph", str(file), "--dot", str(out)]) == 1
+    assert out.read_text().startswith('digraph "prog" {')
+
+
+def test_a_dash_prints_the_drawing_alone(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["graph", str(file), "--dot", "-"]) == 0
+
+    out = capsys.readouterr().out
+    assert out.startswith('digraph "prog" {')
+    assert out.endswith("}\n")
+    assert not Path("-").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -174,6 +175,42 @@ def test_an_ascii_terminal_shows_what_it_can(tmp_path: Path) -> None:
 
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.startswith("built ?\n0 nodes")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a file that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["train"], ["graph"]])
+def test_a_full_disk_is_reported(tmp_path: Path, arguments: list[str], unbuffered: str) -> None:
+    command = [sys.executable, "-m", "actorflow", *arguments, write(tmp_path, LOOPING)]
+
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+
+    assert (ran.returncode, ran.stderr) == (
+        1,
+        "standard output must be writable, got No space left on device\n",
+    )
+
+
+def test_another_error_of_the_system_keeps_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("actorflow.cli.graph.describe", fail)
+
+    with pytest.raises(OSError, match="Too many"):
+        main(["graph", write(tmp_path, GRAPH)])
 
 
 @pytest.mark.slow

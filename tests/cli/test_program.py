@@ -134,3 +134,12 @@ def test_a_program_file_may_import_its_neighbours(tmp_path: Path) -> None:
     )
 
     assert len(file.graph(0)) == 0
+
+
+def test_build_is_no_coroutine(tmp_path: Path) -> None:
+    said = refusal(write(tmp_path, "async def build(seed): ..."))
+
+    assert said == (
+        "build must be a plain function, got an async one\n  where: defined at prog.py:1\n"
+        "  try:   write def build(seed), without async"
+    )

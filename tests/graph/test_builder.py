@@ -1,13 +1,50 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, cast
+
 import numpy as np
 import pytest
 
 import actorflow.ops as af
 from actorflow.errors import GraphError, SpecError
-from actorflow.graph.builder import as_tensor, build, device, name_scope, on_behalf_of
+from actorflow.graph.builder import (
+    as_tensor,
+    build,
+    colocate_with,
+    control_dependencies,
+    device,
+    name_scope,
+    on_behalf_of,
+)
 from actorflow.graph.graph import Graph
 from tests.reference import evaluate
+
+PACKAGE = Path(af.__file__).parents[1]
+PROGRAM = "import actorflow as af\nwith af.Graph():\n    print(af.constant(1.0).node.defined_at)\n"
+
+
+def line_told(script: Path, package: Path, directory: Path) -> str:
+    """Where PROGRAM, which is at `script`, was told that its constant is defined."""
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(
+        [sys.executable, str(script)],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout.strip()
+
+
+def written(script: Path) -> Path:
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.write_text(PROGRAM)
+    return script
 
 
 def lines_of(error: BaseException) -> list[str]:
@@ -23,7 +60,7 @@ def test_a_refused_node_names_both_shapes_the_inputs_and_all_three_lines() -> No
 
     here = x.node.defined_at.split(":")[0]
     first = int(x.node.defined_at.split(":")[1])
-    assert here == "test_builder.py"
+    assert here.endswith("graph/test_builder.py")
     assert lines_of(caught.value) == [
         "matmul needs equal inner dimensions, got (32, 784) and (512, 10)",
         f"input 0: x:0 (32, 784) float32, defined at {here}:{first}",
@@ -144,3 +181,72 @@ def test_a_tensor_of_another_graph_is_refused() -> None:
         x = af.constant(1.0)
     with Graph(), pytest.raises(GraphError, match="belongs to another graph"):
         af.negative(x)
+
+
+@pytest.mark.parametrize(
+    ("directory", "line"),
+    [("home", "model/net.py:3"), ("home/model", "net.py:3"), ("elsewhere", "model/net.py:3")],
+)
+def test_a_line_is_relative_to_the_current_directory_or_has_its_folder(
+    tmp_path: Path, directory: str, line: str
+) -> None:
+    script = written(tmp_path / "home" / "model" / "net.py")
+    (tmp_path / "elsewhere").mkdir()
+
+    assert line_told(script, PACKAGE, tmp_path / directory) == line
+
+
+def test_a_package_behind_a_symbolic_link_is_no_users_code(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    link = tmp_path / "home" / "actorflow"
+    link.symlink_to(PACKAGE, target_is_directory=True)
+
+    assert line_told(written(tmp_path / "net.py"), link, tmp_path) == "net.py:3"
+
+
+def test_a_file_beside_the_package_that_begins_with_its_name_is_users_code(tmp_path: Path) -> None:
+    link = tmp_path / "actorflow"
+    link.symlink_to(PACKAGE, target_is_directory=True)
+    written(tmp_path / "actorflow_model.py")
+    script = tmp_path / "main.py"
+    script.write_text("import actorflow_model\n")
+
+    assert line_told(script, link, tmp_path) == "actorflow_model.py:3"
+
+
+@pytest.mark.parametrize(
+    ("enter", "said"),
+    [
+        (lambda _: name_scope(cast("Any", None)), "a name scope is a text that is not empty, got None"),
+        (lambda _: name_scope(""), "a name scope is a text that is not empty, got ''"),
+        (
+            lambda _: colocate_with("x"),
+            "colocate_with takes a tensor, a variable or a queue of this graph, got 'x'",
+        ),
+        (lambda x: control_dependencies(x), "control_dependencies takes a list of tensors, got <Tensor x:0"),
+        (
+            lambda _: control_dependencies(cast("Any", af.Variable(1.0))),
+            "control_dependencies takes a list of tensors, got <",
+        ),
+        (
+            lambda _: control_dependencies(cast("Any", None)),
+            "control_dependencies takes a list of tensors, got None",
+        ),
+    ],
+)
+def test_a_scope_that_cannot_be_entered_says_so_at_its_line(enter: Any, said: str) -> None:
+    with Graph():
+        x = af.placeholder("float32", name="x")
+        with pytest.raises(GraphError) as caught, enter(x):
+            pass
+
+    assert lines_of(caught.value)[0].startswith(said)
+    assert "graph/test_builder.py:" in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [lambda: af.placeholder("float31"), lambda: af.constant(1.0, "float31")])
+def test_a_dtype_that_no_tensor_has_is_told_with_its_line(make: Any) -> None:
+    with Graph(), pytest.raises(SpecError, match="float31") as caught:
+        make()
+
+    assert "graph/test_builder.py:" in str(caught.value)
