@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from actorflow.actors.mailbox import Mailbox, Sizes
+from tests.strategies import examples
 
 
 @dataclass(eq=False)
@@ -148,7 +149,7 @@ class MailboxMachine(RuleBasedStateMachine):
         return [getattr(message, "nbytes", 0) for message in self.box.data] + [e.nbytes for e in self.held]
 
 
-MailboxMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+MailboxMachine.TestCase.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)
 TestMailboxMachine = MailboxMachine.TestCase
 
 

@@ -15,7 +15,7 @@ from actorflow.messages import DEAD
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
 from actorflow.tag import StepId, Tag
 from tests.actors.programs import Builder, Record, run_program
-from tests.strategies import shuffled
+from tests.strategies import examples, shuffled
 
 Values = list[tuple[Any, ...]]
 
@@ -139,7 +139,7 @@ def graphs(draw: st.DrawFn) -> Case:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(case=graphs(), seed=st.integers(0, 2**16), general=st.booleans())
 def test_every_node_takes_what_the_recursion_says_in_every_order_of_the_ring(
     case: Case, seed: int, general: bool
@@ -156,7 +156,7 @@ def test_every_node_takes_what_the_recursion_says_in_every_order_of_the_ring(
     }
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(case=graphs())
 def test_the_compiled_closures_do_what_the_general_form_does(case: Case) -> None:
     closures, general = Record(), Record()
@@ -198,7 +198,7 @@ def _inputs(node: PlanNode, back: Edge) -> PlanNode:
     return replace(node, inputs=(*node.inputs, back))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     n=st.integers(0, 12),
     parallel=st.sampled_from([1, 1, 2, 5]),
@@ -307,7 +307,7 @@ def _enter(b: Builder, source: Edge, frame: tuple[str, ...], name: str, *, const
     return k
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(n=st.integers(0, 5), parallel=st.sampled_from([1, 2, 4]), seed=st.integers(0, 2**16))
 def test_a_loop_in_a_loop_ends_with_its_count(n: int, parallel: int, seed: int) -> None:
     record = Record()
