@@ -2,11 +2,16 @@
 
 pytest                                 default: 100 examples a law, a fresh seed
 pytest --hypothesis-profile=ci         the same examples every time
-pytest --hypothesis-profile=soak       1,000 examples a law, a fresh seed
+pytest --hypothesis-profile=soak       ten times the examples, a fresh seed
 pytest --hypothesis-seed=N             what a run that printed seed N did
+
+A law that draws more or less than 100 says so with `tests.strategies.examples`, which a profile
+scales; a plain number would be the same under every profile.
 """
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -42,5 +47,20 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for line in _ops_covered(terminalreporter.stats.get("passed", [])):
+        terminalreporter.write_line(line)
     if terminalreporter.stats.get("failed"):
         terminalreporter.write_line(pytest_report_header(config))
+
+
+_CONFORMS = re.compile(r"test_conformance\.py::(test_\w+)\[([\w.]+)\]")
+
+
+def _ops_covered(passed: list[pytest.TestReport]) -> list[str]:
+    """Says for each law of the conformance suite which ops it has held for."""
+    covered: dict[str, set[str]] = {}
+    for report in passed:
+        found = _CONFORMS.search(report.nodeid)
+        if found:
+            covered.setdefault(found[1], set()).add(found[2])
+    return [f"{law}, {len(ops)} ops: {', '.join(sorted(ops))}" for law, ops in sorted(covered.items())]

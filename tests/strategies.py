@@ -1,4 +1,4 @@
-"""What laws draw from: orders of the ring."""
+"""What laws draw from: orders of the ring; and how many examples they draw."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import random
 from collections.abc import Awaitable, Callable, MutableSequence
 from typing import Any
 
+from hypothesis import settings
+
 import actorflow as af
+
+
+def examples(n: int) -> int:
+    """Returns how many examples the chosen profile asks of a law that by default draws `n`."""
+    return max(1, n * settings().max_examples // 100)
 
 
 def shuffled(seed: int) -> Callable[[MutableSequence[Any]], Any]:

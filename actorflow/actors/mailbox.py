@@ -181,10 +181,15 @@ class Mailbox:
         self._remark()
 
     def force(self, entry: Entry) -> None:
-        """Lets `entry` in over the limit, past whoever stands before it, to open a ring."""
-        del self.waiters[entry]
-        entry.enter()
+        """Lets `entry` in over the limit, past those before it who find no room, to open a ring.
+
+        Whoever stood only behind a void entry enters first: `entry` passes nobody who fits.
+        """
         self.admit()
+        if entry in self.waiters:
+            del self.waiters[entry]
+            entry.enter()
+            self.admit()
 
     def hold(self, nbytes: int) -> None:
         """Keeps a place for a message that enters by `fill`, or never, by `release`."""

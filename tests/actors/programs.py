@@ -7,13 +7,15 @@ from collections.abc import Callable, MutableSequence, Sequence
 from typing import Any
 
 from actorflow.actors.dispatch import Dispatch
+from actorflow.actors.live import Frame, Live
+from actorflow.actors.node import NodeActor
 from actorflow.actors.partition import Partition, Surroundings
 from actorflow.actors.register import Source
 from actorflow.actors.step import Step
 from actorflow.kernels.registry import kernel
 from actorflow.plan.program import Constant, Edge, Holder, Kind, PlanNode, Program
 from actorflow.spec import Spec, spec
-from actorflow.tag import StepId
+from actorflow.tag import StepId, Tag
 
 NUMBER = spec("int64", ())
 
@@ -130,6 +132,35 @@ def _nothing(holder: Holder) -> Any:
     raise AssertionError(holder)
 
 
+class Record:
+    """What every node took at every firing, and how many iterations of a loop lived at once.
+
+    Attributes:
+        taken: By tag and node: the values in its slots, and whether a control input was dead. For a
+            Merge: the value that won and its input, or DEAD and None.
+        peaks: By entry into a loop.
+    """
+
+    def __init__(self) -> None:
+        self.taken: dict[tuple[Tag, int], tuple[tuple[Any, ...], bool]] = {}
+        self.peaks: dict[Frame, int] = {}
+
+    def watch(self, k: int, node: NodeActor) -> None:
+        """Notes every firing of `node`, whatever its closures are."""
+        s, e, fire = node.slot, node.slot + (2 if node.merge else node.n_in), node.fire
+
+        def noting(live: Live) -> None:
+            key = (live.tag, k)
+            assert key not in self.taken, f"{node} fires twice for one tag"
+            dead = live.controls_dead is not None and node.i in live.controls_dead
+            self.taken[key] = (tuple(live.slots[s:e]), dead)
+            if live.frame is not None:
+                self.peaks[live.frame] = max(self.peaks.get(live.frame, 0), len(live.frame.iterations))
+            fire(live)
+
+        node.fire = noting
+
+
 def run_program(
     program: Program,
     feeds: Sequence[Any],
@@ -137,9 +168,9 @@ def run_program(
     steps: int = 1,
     pick: Callable[[MutableSequence[tuple[Any, Any]]], tuple[Any, Any]] | None = None,
     general: bool = False,
+    record: Record | None = None,
 ) -> list[list[Any] | BaseException]:
     """Runs `steps` steps at once and returns what each ended with; general = without closures."""
-
     loop: Any = BareLoop()
     dispatch = Dispatch(loop, FrozenClock(), pick=pick)
     device: Any = InlineDevice()
@@ -151,6 +182,9 @@ def run_program(
         for node in partition.nodes:
             if node.plan.kind is not Kind.FETCH:
                 node.fire, node.emit = node.fire_any, node.emit_any
+    if record is not None:
+        for k, node in enumerate(partition.nodes):
+            record.watch(k, node)
     running = []
     for k in range(steps):
         step = Step(StepId(k), len(program.fetches), loop.create_future(), None, 0.0)

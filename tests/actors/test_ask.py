@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from actorflow.actors.ask import Accounts, Ask
 from actorflow.actors.wheel import Wheel
 from actorflow.errors import ActorDied, InternalError
+from tests.strategies import examples
 from tests.virtual_loop import VirtualLoop
 
 
@@ -108,7 +109,7 @@ class AskMachine(RuleBasedStateMachine):
         self.loop.close()
 
 
-AskMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+AskMachine.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=30, deadline=None)
 TestAskMachine = AskMachine.TestCase
 
 

@@ -24,6 +24,7 @@ from actorflow.errors import (
 )
 from actorflow.messages import Request, Terminated
 from tests.actors.playing import Recorder, Scripted, play
+from tests.strategies import examples
 from tests.virtual_loop import pause
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def test_bytes_are_bounded_as_well() -> None:
     play(body)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     capacity=st.integers(1, 3),
     senders=st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=1, max_size=4),

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from actorflow.actors.fifo import Answer, Fifo
 from actorflow.errors import OutOfRange, QueueClosed, StateError
+from tests.strategies import examples
 
 
 def values(answers: list[Answer]) -> list[tuple[Any, list[Any]]]:
@@ -229,4 +230,4 @@ class FifoMachine(RuleBasedStateMachine):
 
 
 TestFifo = FifoMachine.TestCase
-TestFifo.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestFifo.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)

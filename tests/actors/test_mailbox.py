@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from actorflow.actors.mailbox import Mailbox, Sizes
+from tests.strategies import examples
 
 
 @dataclass(eq=False)
@@ -148,7 +149,7 @@ class MailboxMachine(RuleBasedStateMachine):
         return [getattr(message, "nbytes", 0) for message in self.box.data] + [e.nbytes for e in self.held]
 
 
-MailboxMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+MailboxMachine.TestCase.settings = settings(max_examples=examples(150), stateful_step_count=40, deadline=None)
 TestMailboxMachine = MailboxMachine.TestCase
 
 
@@ -162,6 +163,24 @@ def test_message_larger_than_the_limit_enters_an_empty_mailbox_alone() -> None:
     box.add("large", 500)
     assert not box.fits(50)
     assert box.fits(0)
+
+
+def test_relief_lets_those_in_first_whom_only_a_cancelled_wait_held_up() -> None:
+    box = Mailbox(max_messages=4, max_bytes=100)
+    box.add("inside", 40)
+    cancelled, second, relieved = (
+        Waiting(box, message, nbytes, holds=False)
+        for message, nbytes in [("cancelled", 90), ("second", 0), ("relieved", 0)]
+    )
+    for entry in (cancelled, second, relieved):
+        box.wait(entry)
+    cancelled.void = True
+
+    box.force(relieved)
+
+    assert [box.take() for _ in range(3)] == ["inside", "second", "relieved"]
+    assert not box.waiters
+    assert not cancelled.entered
 
 
 def test_repr_shows_limit_depth_and_peak() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors
-from tests.strategies import run_shuffled
+from tests.strategies import examples, run_shuffled
 
 
 def run(graph: af.Graph, body: Any, **options: Any) -> Any:
@@ -188,7 +188,7 @@ def test_a_batch_without_a_first_axis_is_refused() -> None:
         run(graph, lambda s: s.run(put, {x: np.float32(1)}))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     producers=st.lists(st.integers(1, 4), min_size=1, max_size=3),
     capacity=st.integers(1, 3),

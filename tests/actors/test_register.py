@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from actorflow.actors.register import Receipt, Register, Source, Write
 from actorflow.errors import SpecError, StateError, UninitialisedError
 from actorflow.spec import spec
+from tests.strategies import examples
 
 A, B = Source("a"), Source("b")
 
@@ -152,4 +153,4 @@ class RegisterMachine(RuleBasedStateMachine):
 
 
 TestRegister = RegisterMachine.TestCase
-TestRegister.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestRegister.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)

@@ -15,6 +15,7 @@ from actorflow.actors.mailbox import LEAST_OVERDRAFT
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import AskCycle, DeadlinePassed, HandlerError, MailboxFull
 from tests.actors.playing import Scripted, play
+from tests.strategies import examples
 from tests.virtual_loop import pause
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Hopper(Actor):
         await target.tell(message)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     routes=st.lists(
         st.tuples(st.lists(st.integers(0, 5), min_size=1, max_size=3), st.booleans()), min_size=1, max_size=6
@@ -191,7 +192,7 @@ ways = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     actors=st.lists(st.tuples(ways, st.booleans()), min_size=1, max_size=5),
     outside=st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.integers(0, 6)), min_size=1, max_size=25),

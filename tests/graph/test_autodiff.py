@@ -14,8 +14,9 @@ from actorflow.graph.builder import Tensor, name_scope
 from actorflow.graph.graph import Graph
 from tests.graph.programs import Program, programs
 from tests.reference import evaluate
+from tests.strategies import examples
 
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=examples(40), deadline=None)
 
 
 def differences(f: Any, at: np.ndarray, step: float = 1e-6) -> np.ndarray:

@@ -16,8 +16,9 @@ from actorflow.graph.serial import from_data, to_data
 from actorflow.spec import spec
 from tests.graph.programs import Program, programs
 from tests.reference import evaluate
+from tests.strategies import examples
 
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=examples(40), deadline=None)
 
 
 def assert_same(read: Graph, graph: Graph) -> None:

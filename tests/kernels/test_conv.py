@@ -12,8 +12,9 @@ from actorflow.errors import SpecError
 from actorflow.kernels import conv
 from actorflow.kernels.registry import find
 from actorflow.spec import margins, windows
+from tests.strategies import examples
 
-LAW = settings(max_examples=60, deadline=None)
+LAW = settings(max_examples=examples(60), deadline=None)
 dims = st.integers(1, 4)
 
 

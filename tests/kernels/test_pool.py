@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from actorflow.kernels import pool
 from actorflow.kernels.conv import windows_of
+from tests.strategies import examples
 
-LAW = settings(max_examples=60, deadline=None)
+LAW = settings(max_examples=examples(60), deadline=None)
 dims = st.integers(1, 3)
 
 

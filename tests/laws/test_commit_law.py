@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors
 from actorflow.actors.optimizer import OptimizerActor
-from tests.strategies import run_shuffled
+from tests.strategies import examples, run_shuffled
 
 NAMES = ("w1", "b1", "w2")
 
@@ -69,7 +69,7 @@ def break_node(session: af.Session, index: int) -> Any:
     return mend
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(index=st.integers(0, 100), before=st.integers(1, 3), seed=st.integers(0, 2**16))
 def test_a_kernel_failing_at_any_node_leaves_all_variables_and_slots_at_one_version(
     index: int, before: int, seed: int
@@ -94,7 +94,7 @@ def test_a_kernel_failing_at_any_node_leaves_all_variables_and_slots_at_one_vers
     assert after_repair == [after_failure[0] + 1] * 5
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(steps=st.integers(2, 6), cancelled=st.sets(st.integers(0, 5), max_size=3), seed=st.integers(0, 2**16))
 def test_concurrent_and_cancelled_steps_commit_whole_groups_only(
     steps: int, cancelled: set[int], seed: int
@@ -118,7 +118,7 @@ def test_concurrent_and_cancelled_steps_commit_whole_groups_only(
     assert 1 + ended_well <= counts[0] <= 1 + steps
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(steps=st.integers(1, 8), seed=st.integers(0, 2**16))
 def test_mailboxes_of_one_message_hold_up_nothing_for_ever(steps: int, seed: int) -> None:
     net = Net()
@@ -194,7 +194,7 @@ def test_one_variable_that_refuses_its_stage_discards_the_whole_group() -> None:
     assert af.run(main())["a"].tolist() == [1, 1]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 2**16), sizes=st.lists(st.integers(1, 4), min_size=1, max_size=4))
 def test_an_assign_that_changes_the_shape_waits_for_the_update_that_is_staged(
     seed: int, sizes: list[int]

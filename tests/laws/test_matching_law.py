@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import MutableSequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from actorflow.errors import FetchError, InternalError
 from actorflow.messages import DEAD
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
-from tests.actors.programs import Builder, run_program
-from tests.strategies import shuffled
+from actorflow.tag import StepId, Tag
+from tests.actors.programs import Builder, Record, run_program
+from tests.strategies import examples, shuffled
 
 Values = list[tuple[Any, ...]]
 
@@ -42,60 +44,127 @@ def reference(nodes: list[PlanNode], feeds: dict[int, Any]) -> Values:
     return values
 
 
+Taken = list[tuple[tuple[Any, ...], bool]]
+
+
+def takes(nodes: list[PlanNode], feeds: dict[int, Any], values: Values) -> Taken:
+    """What every node finds in its slots when it fires, and whether a control input was dead."""
+    found: Taken = []
+    for i, node in enumerate(nodes):
+        args = tuple(e.value if isinstance(e, Constant) else values[e.node][e.output] for e in node.inputs)
+        if node.kind is Kind.FEED:
+            found.append(((feeds[i],), False))
+        elif node.kind is Kind.MERGE:
+            found.append(((DEAD, None) if values[i][0] is DEAD else values[i], False))
+        else:
+            found.append((args, any(all(v is DEAD for v in values[c]) for c in node.controls)))
+    return found
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, what to feed it, and what must come of it."""
+
+    program: Program
+    fed: list[Any]
+    want: list[Any]
+    taken: Taken
+
+
 @st.composite
-def graphs(draw: st.DrawFn) -> tuple[Program, list[int], list[Any]]:
-    """A random acyclic program over sums, switches, merges, splits and controls, and what it gives."""
+def graphs(draw: st.DrawFn) -> Case:
+    """A random acyclic program over sums, switches, merges, splits and controls, and what it gives.
+
+    What nobody waits for (a Merge does not wait for its dead inputs) is taken by a probe, and one
+    Merge waits for all probes, so that every node, dead or live, has fired when the step ends.
+    """
     b = Builder()
     feeds = [b.add(Kind.FEED) for _ in range(draw(st.integers(1, 3)))]
     fed = [draw(st.integers(0, 2)) for _ in feeds]
+
+    def values() -> Values:
+        return reference(b.nodes, dict(zip(feeds, fed, strict=True)))
+
     for _ in range(draw(st.integers(1, 14))):
-        values = reference(b.nodes, dict(zip(feeds, fed, strict=True)))
-        ports = [Edge(i, k) for i, n in enumerate(b.nodes) for k in range(len(n.outputs))]
+        now = values()
+        ports = [Edge(i, k) for i, out in enumerate(now) for k in range(len(out))]
+        live = [e for e in ports if now[e.node][e.output] is not DEAD]
+        dead_nodes = [i for i, out in enumerate(now) if all(v is DEAD for v in out)]
         data: st.SearchStrategy[Any] = st.sampled_from(ports)
         some = st.one_of(data, st.integers(0, 2).map(Constant))
         controls = draw(st.lists(st.sampled_from(range(len(b.nodes))), max_size=2, unique=True))
-        kind = draw(st.sampled_from(["sum", "sum", "switch", "merge", "split"]))
+        kind = draw(st.sampled_from(["sum", "sum", "switch", "merge", "split", "untaken"]))
         if kind == "merge":
             inputs = draw(st.lists(data, min_size=1, max_size=3))
-            live = [e for e in inputs if values[e.node][e.output] is not DEAD]
-            if len(live) > 1:
-                inputs = [live[0], *(e for e in inputs if values[e.node][e.output] is DEAD)]
+            winners = [e for e in inputs if e in live]
+            if len(winners) > 1:
+                inputs = [winners[0], *(e for e in inputs if e not in live)]
             b.add(Kind.MERGE, *inputs, outputs=2, controls=controls)
         elif kind == "switch":
             b.add(Kind.SWITCH, draw(some), draw(data), outputs=2, controls=controls)
         elif kind == "split":
             b.add(Kind.KERNEL, draw(data), op="test_split", outputs=2, controls=controls)
-        else:
-            b.add(
-                Kind.KERNEL, *draw(st.lists(some, min_size=1, max_size=3)), op="test_add", controls=controls
+        elif kind == "untaken" and dead_nodes:  # live data, a dead control; it meets a live path again
+            path = b.add(
+                Kind.KERNEL,
+                *draw(st.lists(st.sampled_from(live), min_size=1, max_size=2)),
+                op="test_add",
+                controls=[draw(st.sampled_from(dead_nodes))],
             )
-    want = reference(b.nodes, dict(zip(feeds, fed, strict=True)))
+            for _ in range(draw(st.integers(0, 2))):
+                path = b.add(Kind.KERNEL, Edge(path), op="test_add")
+            b.add(Kind.MERGE, *draw(st.permutations([draw(st.sampled_from(live)), Edge(path)])), outputs=2)
+        else:
+            inputs = draw(st.lists(some, min_size=1, max_size=3))
+            b.add(Kind.KERNEL, *inputs, op="test_add", controls=controls)
+    want = values()
     live_ports = [Edge(i, k) for i, out in enumerate(want) for k, v in enumerate(out) if v is not DEAD]
     chosen = draw(st.lists(st.sampled_from(live_ports), min_size=1, max_size=4))
-    fetches = [b.add(Kind.FETCH, edge) for edge in chosen]
-    return b.program(feeds, fetches), fed, [want[e.node][e.output] for e in chosen]
+    taken = {edge for node in b.nodes if node.kind is not Kind.MERGE for edge in node.inputs}
+    probes = [
+        b.add(Kind.KERNEL, edge, op="test_add")
+        for edge in [Edge(i, k) for i, out in enumerate(want) for k in range(len(out))]
+        if edge not in taken
+    ]
+    feeds.append(b.add(Kind.FEED))
+    fed.append(7)
+    last = b.add(Kind.MERGE, Edge(feeds[-1]), outputs=2, controls=probes)
+    fetches = [b.add(Kind.FETCH, edge) for edge in (*chosen, Edge(last))]
+    want = values()
+    return Case(
+        b.program(feeds, fetches),
+        fed,
+        [want[f][0] for f in fetches],
+        takes(b.nodes, dict(zip(feeds, fed, strict=True)), want),
+    )
 
 
-@settings(max_examples=300, deadline=None)
-@given(graph=graphs(), seed=st.integers(0, 2**16), general=st.booleans())
-def test_every_order_of_the_ring_gives_the_recursive_result(
-    graph: tuple[Program, list[int], list[Any]], seed: int, general: bool
+@settings(max_examples=examples(300), deadline=None)
+@given(case=graphs(), seed=st.integers(0, 2**16), general=st.booleans())
+def test_every_node_takes_what_the_recursion_says_in_every_order_of_the_ring(
+    case: Case, seed: int, general: bool
 ) -> None:
-    program, fed, want = graph
+    record = Record()
 
-    results = run_program(program, fed, steps=3, pick=shuffled(seed), general=general)
+    results = run_program(
+        case.program, case.fed, steps=3, pick=shuffled(seed), general=general, record=record
+    )
 
-    assert results == [want] * 3
+    assert results == [case.want] * 3
+    assert record.taken == {
+        (Tag(StepId(step)), i): taken for step in range(3) for i, taken in enumerate(case.taken)
+    }
 
 
-@settings(max_examples=100, deadline=None)
-@given(graph=graphs())
-def test_the_compiled_closures_do_what_the_general_form_does(
-    graph: tuple[Program, list[int], list[Any]],
-) -> None:
-    program, fed, want = graph
+@settings(max_examples=examples(100), deadline=None)
+@given(case=graphs())
+def test_the_compiled_closures_do_what_the_general_form_does(case: Case) -> None:
+    closures, general = Record(), Record()
 
-    assert run_program(program, fed) == run_program(program, fed, general=True) == [want]
+    results = run_program(case.program, case.fed, record=closures)
+
+    assert results == run_program(case.program, case.fed, general=True, record=general) == [case.want]
+    assert closures.taken == general.taken
 
 
 def counting_loop(parallel: int, *, dead: bool = False) -> Program:
@@ -129,7 +198,7 @@ def _inputs(node: PlanNode, back: Edge) -> PlanNode:
     return replace(node, inputs=(*node.inputs, back))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     n=st.integers(0, 12),
     parallel=st.sampled_from([1, 1, 2, 5]),
@@ -140,11 +209,40 @@ def _inputs(node: PlanNode, back: Edge) -> PlanNode:
 def test_a_loop_ends_with_its_sum_at_any_capacity_and_in_any_order(
     n: int, parallel: int, taken: bool, seed: int, steps: int
 ) -> None:
-    program = counting_loop(parallel)
+    record = Record()
 
-    results = run_program(program, [n, 0, taken], steps=steps, pick=shuffled(seed))
+    results = run_program(
+        counting_loop(parallel), [n, 0, taken], steps=steps, pick=shuffled(seed), record=record
+    )
 
     assert results == [[sum(range(n)) if taken else 0]] * steps
+    assert len(record.peaks) == steps or not taken  # else the step may end before the loop begins
+    assert all(1 <= peak <= parallel for peak in record.peaks.values())
+
+
+@pytest.mark.parametrize("parallel", [1, 2, 3, 8])
+@pytest.mark.parametrize("n", [0, 1, 6])
+def test_a_loop_runs_as_many_iterations_at_once_as_it_may(n: int, parallel: int) -> None:
+    """The sum is always picked last, so that the counter runs ahead of it as far as it can."""
+    program = counting_loop(parallel)
+    (total,) = (
+        node.name
+        for node in program.nodes
+        if node.op == "test_add"
+        and len(set(node.inputs)) == 2
+        and not any(isinstance(source, Constant) for source in node.inputs)
+    )
+    record = Record()
+
+    def counter_first(ring: MutableSequence[Any]) -> Any:
+        entry = next((entry for entry in ring if entry[0].plan.name != total), ring[0])
+        ring.remove(entry)
+        return entry
+
+    (result,) = run_program(program, [n, 0, 1], pick=counter_first, record=record)
+
+    assert result == [sum(range(n))]
+    assert list(record.peaks.values()) == [min(parallel, n + 1)]
 
 
 def nested_loop(parallel: int) -> Program:
@@ -209,12 +307,15 @@ def _enter(b: Builder, source: Edge, frame: tuple[str, ...], name: str, *, const
     return k
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(n=st.integers(0, 5), parallel=st.sampled_from([1, 2, 4]), seed=st.integers(0, 2**16))
 def test_a_loop_in_a_loop_ends_with_its_count(n: int, parallel: int, seed: int) -> None:
-    (result,) = run_program(nested_loop(parallel), [n, 0], pick=shuffled(seed))
+    record = Record()
+
+    (result,) = run_program(nested_loop(parallel), [n, 0], pick=shuffled(seed), record=record)
 
     assert result == [sum(range(n))]
+    assert all(1 <= peak <= parallel for peak in record.peaks.values())
 
 
 def test_a_dead_fetch_is_an_error_that_names_it() -> None:

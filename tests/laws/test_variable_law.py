@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
-from tests.strategies import run_shuffled
+from tests.strategies import examples, run_shuffled
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     program=st.lists(st.sampled_from(["read", "add", "assign"]), min_size=1, max_size=8),
     seed=st.integers(0, 2**16),
@@ -41,7 +41,7 @@ def test_reads_and_writes_of_one_step_follow_program_order(program: list[str], s
     assert [float(v) for v in values] == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     waves=st.lists(
         st.lists(st.sampled_from(["read", "add"]), min_size=1, max_size=5), min_size=1, max_size=4

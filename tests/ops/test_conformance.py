@@ -27,6 +27,7 @@ from actorflow.kernels import registry
 from actorflow.spec import Spec
 from tests.ops.samples import SAMPLES, Case
 from tests.reference import call, evaluate
+from tests.strategies import examples
 
 for path in sorted(Path(__file__).parent.glob("samples_*.py")):
     import_module(f"tests.ops.{path.stem}")
@@ -37,7 +38,7 @@ DIFFERENTIABLE = [
     for n in COMPUTED
     if opdef.table()[n].gradient is not NOT_DIFFERENTIABLE and n in SAMPLES and SAMPLES[n].no_gradient is None
 ]
-FEW = settings(max_examples=15, deadline=None)
+FEW = settings(max_examples=examples(15), deadline=None)
 
 
 @contextmanager

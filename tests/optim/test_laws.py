@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from actorflow import optim
 from actorflow.arrays import as_dtype
+from tests.strategies import examples
 
 RULES = {
     "sgd": optim.sgd(0.1),
@@ -61,7 +62,7 @@ def frozen(tree: Any) -> Any:
 
 
 @every_rule
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(params=trees())
 def test_update_keeps_shapes_and_dtypes_and_changes_no_input(
     transform: optim.Transform, params: dict[str, Any]
