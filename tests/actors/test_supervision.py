@@ -109,6 +109,21 @@ def test_backoff_grows_to_its_limit_and_jitters_around_it(backoff: Backoff, nth:
     assert backoff.delay_s(nth, chance) <= (1 + backoff.jitter) * wait_s * (1 + 1e-9)
 
 
+def test_chance_moves_a_restart_over_the_whole_width_of_the_jitter() -> None:
+    backoff = Backoff(first_s=1.0, factor=2.0, jitter=0.2)
+
+    assert [backoff.delay_s(2, chance) for chance in (0.0, 0.5, 0.75)] == pytest.approx([1.6, 2.0, 2.2])
+
+
+@given(chance=chances)
+def test_the_wait_of_a_restart_is_drawn_by_its_chance(chance: float) -> None:
+    strategy = Strategy(backoff=Backoff(jitter=0.5))
+
+    _, effect = supervision.failed(children(), strategy, "a", Directive.RESTART, now=0.0, chance=chance)
+
+    assert effect == Restart(("a",), strategy.backoff.delay_s(1, chance))
+
+
 def test_the_nearest_class_in_on_wins_and_an_ask_resumes_unless_named() -> None:
     strategy = Strategy(
         on={LookupError: Directive.STOP, KeyError: Directive.ESCALATE}, otherwise=Directive.RESTART

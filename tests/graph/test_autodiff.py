@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import actorflow.ops as af
 from actorflow.errors import GradientError, SpecError
-from actorflow.graph.builder import Tensor, name_scope
+from actorflow.graph.builder import Tensor, colocate_with, device, name_scope
 from actorflow.graph.graph import Graph
 from tests.graph.programs import Program, programs
 from tests.reference import evaluate
@@ -321,3 +321,31 @@ def test_a_custom_rule_of_the_wrong_arity_or_spec_is_an_error() -> None:
         wide = af.custom_gradient(lambda a: (a * 2, lambda grad: af.concat([grad, grad], 0)))(x)
         with pytest.raises(GradientError, match=r"must fit \(2,\) float64, got \(4,\) float64"):
             af.gradients(wide, [x])
+
+
+def test_gradients_are_placed_where_their_forward_nodes_are() -> None:
+    with Graph() as graph:
+        x = af.placeholder("float64", (), name="x")
+        with device("/cpu:1"):
+            home = af.exp(x, name="home")
+        with colocate_with(home):
+            y = af.tanh(x, name="y")
+        with colocate_with(x):  # where gradients are asked for is not where they belong
+            af.gradients(y, [x])
+
+    made = [node for node in graph.nodes if node.name.startswith("gradients/y/")]
+    assert made
+    assert {node.colocate for node in made} == {"home"}
+
+
+def test_gradients_of_nodes_with_no_place_go_where_they_are_asked_for() -> None:
+    with Graph() as graph:
+        x = af.placeholder("float64", (), name="x")
+        home = af.exp(x, name="home")
+        y = af.tanh(x, name="y")
+        with colocate_with(home):
+            af.gradients(y, [x])
+
+    made = [node for node in graph.nodes if node.name.startswith("gradients/y/")]
+    assert made
+    assert {node.colocate for node in made} == {"home"}

@@ -89,11 +89,12 @@ def graphs(draw: st.DrawFn) -> Case:
         now = values()
         ports = [Edge(i, k) for i, out in enumerate(now) for k in range(len(out))]
         live = [e for e in ports if now[e.node][e.output] is not DEAD]
+        dead = [e for e in ports if e not in live]
         dead_nodes = [i for i, out in enumerate(now) if all(v is DEAD for v in out)]
         data: st.SearchStrategy[Any] = st.sampled_from(ports)
         some = st.one_of(data, st.integers(0, 2).map(Constant))
         controls = draw(st.lists(st.sampled_from(range(len(b.nodes))), max_size=2, unique=True))
-        kind = draw(st.sampled_from(["sum", "sum", "switch", "merge", "split", "untaken"]))
+        kind = draw(st.sampled_from(["sum", "sum", "switch", "merge", "split", "untaken", "fan", "fan"]))
         if kind == "merge":
             inputs = draw(st.lists(data, min_size=1, max_size=3))
             winners = [e for e in inputs if e in live]
@@ -104,6 +105,11 @@ def graphs(draw: st.DrawFn) -> Case:
             b.add(Kind.SWITCH, draw(some), draw(data), outputs=2, controls=controls)
         elif kind == "split":
             b.add(Kind.KERNEL, draw(data), op="test_split", outputs=2, controls=controls)
+        elif kind == "fan":  # no controls, and taken by sums alone: what `firing` compiles
+            either = st.one_of(data, st.sampled_from(dead or ports))
+            fan = b.add(Kind.KERNEL, *draw(st.lists(either, min_size=1, max_size=2)), op="test_add")
+            for _ in range(draw(st.sampled_from([1, 2, 2]))):
+                b.add(Kind.KERNEL, Edge(fan), draw(some), op="test_add")
         elif kind == "untaken" and dead_nodes:  # live data, a dead control; it meets a live path again
             path = b.add(
                 Kind.KERNEL,

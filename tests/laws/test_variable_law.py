@@ -82,6 +82,55 @@ def test_concurrent_steps_see_one_history(waves: list[list[str]], seed: int) -> 
         assert written == (1 << adds_so_far) - 1, "each add was applied, once"
 
 
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    waves=st.lists(
+        st.lists(st.sampled_from(["read", "add", "assign"]), min_size=1, max_size=5), min_size=1, max_size=4
+    ),
+    seed=st.integers(0, 2**16),
+)
+def test_concurrent_steps_with_assigns_see_one_history(waves: list[list[str]], seed: int) -> None:
+    """Some order of the steps of each wave, one after the other, gives every value that they saw."""
+    with af.Graph() as graph:
+        w = af.Variable(np.int64(0), name="w")
+        operand = af.placeholder("int64", (), name="operand")
+        verbs = {"add": w.assign_add(operand), "assign": w.assign(operand)}
+        read = w.read()
+
+    async def body(session: af.Session) -> list[list[tuple[str, int, int]]]:
+        count, history = 0, []
+        for wave in waves:
+            steps, calls = [], []
+            for verb in wave:
+                count += 1
+                number = 1 << count  # distinct, and distinct from every sum of the others
+                feeds = {} if verb == "read" else {operand: np.int64(number)}
+                calls.append((verb, number))
+                steps.append(session.run(verbs.get(verb, read), feeds))
+            seen = await asyncio.gather(*steps)
+            history.append([(*call, int(v)) for call, v in zip(calls, seen, strict=True)])
+        return history
+
+    history = run_shuffled(graph, seed, body)
+
+    values = {0}
+    for wave in history:
+        values = {after for before in values for after in _outcomes(before, wave)}
+        assert values, f"no order of {wave} gives what its steps saw"
+
+
+def _outcomes(before: int, wave: list[tuple[str, int, int]]) -> set[int]:
+    """The values after `wave` in each order of its steps in which every step sees what it saw."""
+    if not wave:
+        return {before}
+    found: set[int] = set()
+    for k, (verb, number, seen) in enumerate(wave):
+        after = {"read": before, "add": before + number, "assign": number}[verb]
+        if after == seen:
+            found |= _outcomes(after, wave[:k] + wave[k + 1 :])
+    return found
+
+
 def test_a_step_that_fails_before_a_write_never_writes() -> None:
     with af.Graph() as graph:
         w = af.Variable(1.0, name="w")
