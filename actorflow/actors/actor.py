@@ -37,7 +37,8 @@ class Actor:
 
     def receive(self, message: Any) -> Any:
         """Handles one message; plain or `async`."""
-        raise NotImplementedError
+        what = f"{type(self).__name__} has no receive"
+        raise NotImplementedError(what)
 
     def on_start(self) -> Any:
         """Runs before the first message of every incarnation; plain or `async`."""

@@ -873,3 +873,11 @@ def test_a_reentrant_actor_suspends_at_most_as_many_handlers_as_its_mailbox_hold
     play(body)
 
     assert peak == 3
+
+
+def test_an_actor_without_a_handler_says_so() -> None:
+    async def body(system: ActorSystem) -> None:
+        with pytest.raises(HandlerError, match="raised NotImplementedError: Actor has no receive"):
+            await system.spawn(Actor).ask("anything")
+
+    play(body)
