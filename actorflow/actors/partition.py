@@ -186,28 +186,27 @@ class Partition:
         if plan.kind is Kind.RANDOM:
             node.run = lambda live, args: node.emit(live, function(*args, counter=_counter(live)))
             return None
-        shapes = [
-            s.outputs[e.output].shape
-            for e in plan.inputs
-            if isinstance(e, Edge)
-            for s in [self.nodes[e.node].plan]
-        ]
-        static = all(shape is not None and None not in shape for shape in shapes)
-        if static and device.surely_inline(self._static_cost(kernel, plan)):
+        cost = self._static_cost(kernel, plan)
+        if cost is not None and device.surely_inline(cost):
             node.run = lambda live, args: node.emit(live, function(*args))
             return function
         node.run = _measured(node, device, function, Estimate(kernel, dict(plan.attrs)))
         return None
 
-    def _static_cost(self, kernel: registry.Kernel, plan: PlanNode) -> float:
-        """Returns the cost of a kernel whose input shapes are all known."""
-        args = []
+    def _static_cost(self, kernel: registry.Kernel, plan: PlanNode) -> float | None:
+        """Returns the cost of a kernel whose input shapes are all known, else None."""
+        args: list[Any] = []
         for source in plan.inputs:
-            if isinstance(source, Edge):
-                shape = self.nodes[source.node].plan.outputs[source.output].shape
-                args.append(Shaped(tuple(n or 0 for n in shape or ())))
-            else:
+            if isinstance(source, Constant):
                 args.append(source.value)
+                continue
+            shape = self.nodes[source.node].plan.outputs[source.output].shape
+            if shape is None:
+                return None
+            sizes = tuple(n for n in shape if n is not None)
+            if len(sizes) < len(shape):
+                return None
+            args.append(Shaped(sizes))
         return kernel.cost(*args, **plan.attrs)
 
     def _request(self, node: NodeActor) -> Run:
