@@ -209,13 +209,21 @@ class Dispatch:
         that async handlers find what they always find. Saves the way through the loop and back.
         """
         self.scheduled = True
+        self.without_task(self.context.run, self.pump)
+
+    def without_task(self, function: Callable[..., object], *args: Any) -> None:
+        """Calls `function` as the loop calls a callback: under no task, whoever calls this.
+
+        The first step of an async handler enters its actor's own task, and no task can be entered
+        while another is.
+        """
         task = current_task(self._loop)
         if task is None:
-            self.context.run(self.pump)
+            function(*args)
             return
         _leave_task(self._loop, task)
         try:
-            self.context.run(self.pump)
+            function(*args)
         finally:
             _enter_task(self._loop, task)
 

@@ -7,10 +7,8 @@ that the way of a message crosses no boundary.
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from asyncio import CancelledError
-from asyncio.tasks import _enter_task, _leave_task
 from collections.abc import Callable, Coroutine
 from enum import Enum, auto
 from types import CoroutineType
@@ -195,9 +193,12 @@ class Turns(Address):
 
         An asker that is an actor gets no first step inline: chains of them would nest without end.
         """
-        asker = asyncio.current_task() if question.waiter is None else None
-        if asker is not None:
-            _leave_task(self.system.loop, asker)
+        if question.waiter is None:
+            self.system.dispatch.without_task(self._drive_question, coroutine, question)
+        else:
+            self._drive_question(coroutine, question)
+
+    def _drive_question(self, coroutine: Coroutine[Any, Any, Any], question: Ask) -> None:
         try:
             if question.waiter is None:
                 self._drive(coroutine, question)
@@ -211,8 +212,6 @@ class Turns(Address):
             self.crash(error, question)
             raise
         finally:
-            if asker is not None:
-                _enter_task(self.system.loop, asker)
             if not self.busy or self.roomy():
                 self.rest()
 
