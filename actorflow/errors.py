@@ -198,3 +198,27 @@ class DeadlinePassed(ActorError):
 
 class InternalError(ActorflowError):
     """An invariant of actorflow itself broke: please report it with the message."""
+
+
+class SimulationError(ActorflowError):
+    """A simulated run cannot go on, or proved nothing."""
+
+
+class Escape(SimulationError):
+    """A simulated program reached for the real world: a socket, a thread, a process."""
+
+
+class Deadlock(SimulationError):
+    """Nothing can run any more and no timer is set; the text shows who waits for whom."""
+
+
+class Livelock(SimulationError):
+    """A simulated run took more steps, or more virtual time, than it may."""
+
+
+class FaultNeverFired(SimulationError):
+    """A fault was requested and nothing was ever harmed by it, so the test proved nothing."""
+
+
+class HistoryError(ActorflowError):
+    """A history, or a file of one, that cannot be read."""
