@@ -27,7 +27,8 @@ from inspect import isawaitable
 from traceback import walk_tb
 from typing import Any, Protocol
 
-from actorflow.clock import Clock, SystemClock
+from actorflow import setting
+from actorflow.clock import Clock
 from actorflow.errors import ActorflowError, NumericError, ProgramError, SpecError, Where
 from actorflow.graph.builder import Tensor, is_users, line_at
 from actorflow.graph.graph import Graph
@@ -205,7 +206,7 @@ async def train(
     """
     if epochs is None and steps is None:
         epochs = program.epochs
-    run = _Run(program, session, epochs, steps, clock or SystemClock())
+    run = _Run(program, session, epochs, steps, clock or setting.clock())
     while not run.over:
         async with aclosing(run.steps()) as events:
             async for event in events:

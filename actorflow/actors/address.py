@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import types
 from abc import abstractmethod
-from asyncio import CancelledError, _get_running_loop
+from asyncio import CancelledError, Future, _get_running_loop
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -79,6 +79,11 @@ class Address(Mailbox, Ref):
     @abstractmethod
     def obstacle(self) -> str:
         """Says why a message to this actor is not handled now."""
+
+    @property
+    def lane(self) -> str:
+        """Its name in schedules."""
+        return self.name
 
     # -- work for the pump ----------------------------------------------------------------------
 
@@ -296,6 +301,22 @@ class Address(Mailbox, Ref):
         finally:
             if waiter is not None:
                 _actor(waiter).awaits.pop(question, None)
+
+    def inquire(self, message: Any, deadline_s: float) -> Future[Any]:
+        """`ask` for one who cannot await, such as a link: returns the future of the answer.
+
+        It counts against this actor's mailbox, or stands in its line, like any other ask.
+        """
+        if self.closed:
+            self.system.accounts.issued += 1
+            self.system.accounts.failed += 1
+            refused = self.system.create_future()
+            refused.set_exception(self.died(message))
+            return refused
+        question = self._question(message, self._nbytes(message), deadline_s, None)
+        if not self._enter(question, question.nbytes):
+            self.wait(question)
+        return question.future
 
     def _question(self, message: Any, nbytes: int, limit_s: float, waiter: Any) -> Ask:
         system = self.system

@@ -44,6 +44,11 @@ class Runnable(Protocol):
     """Whoever can stand in the ring."""
 
     @property
+    def lane(self) -> str:
+        """Its name in schedules and traces: turns of one lane keep their order."""
+        ...
+
+    @property
     def fire(self) -> Callable[[Any], None]:
         """Takes the turn. Plain: never suspends."""
         ...
@@ -65,8 +70,11 @@ class _Always:
 
 ALWAYS = _Always()
 
-Pick = Callable[[MutableSequence[tuple[Any, Any]]], tuple[Any, Any]]
-"""Removes and returns the entry whose turn it is; a simulation hands in its chooser."""
+Pick = Callable[[MutableSequence[tuple[Any, Any]]], tuple[Any, Any] | None]
+"""Removes and returns the entry whose turn it is; a simulation hands in its chooser.
+
+None gives the event loop back at once; the pump comes again.
+"""
 
 
 class Dispatch:
@@ -177,7 +185,10 @@ class Dispatch:
         self.pumping = True
         try:
             while self.ring:
-                actor, turn = self.ring.popleft() if self.pick is None else self.pick(self.ring)
+                entry = self.ring.popleft() if self.pick is None else self.pick(self.ring)
+                if entry is None:
+                    break
+                actor, turn = entry
                 self.turns += 1
                 if turn.error is not None:
                     continue

@@ -73,6 +73,11 @@ class NodeActor:
         self.emit: Emit = self.emit_any
 
     @property
+    def lane(self) -> str:
+        """Its name in schedules: that of the node."""
+        return self.plan.name
+
+    @property
     def address(self) -> str:
         """The name under which `dump` lists the node."""
         return self.plan.name

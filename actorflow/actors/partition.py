@@ -255,10 +255,11 @@ def _measured(node: NodeActor, device: Device, function: Callable[..., Any], est
 class KernelDone:
     """Device thread → node, through the ring: the result of a kernel, or its error."""
 
-    __slots__ = ("error", "node", "result")
+    __slots__ = ("error", "lane", "node", "result")
 
     def __init__(self, node: NodeActor, result: Any, error: BaseException | None) -> None:
         self.node = node
+        self.lane = node.lane
         self.result = result
         self.error = error
 

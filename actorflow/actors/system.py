@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from actorflow import setting
 from actorflow.actors import dump
 from actorflow.actors.address import tick
 from actorflow.actors.ask import Accounts
@@ -20,8 +21,9 @@ from actorflow.actors.letters import DeadLetters
 from actorflow.actors.mailbox import Sizes
 from actorflow.actors.supervisor import Child, Supervisor
 from actorflow.actors.wheel import Wheel
-from actorflow.clock import Clock, Entropy, SystemClock
+from actorflow.clock import Clock, Entropy
 from actorflow.errors import ActorDied, ActorError, InternalError
+from actorflow.setting import SETTING, Seat
 
 if TYPE_CHECKING:
     from actorflow.actors.actor import Actor
@@ -81,14 +83,19 @@ class ActorSystem:
 
     Args:
         name: What reports call it.
-        clock: Gives the time of deadlines and timers.
-        entropy: Gives the jitter of restarts.
+        clock: Gives the time of deadlines and timers; by default that of the setting: the machine's,
+            or the simulation's in which the system is entered.
+        entropy: Gives the jitter of restarts; likewise.
         deadline_s: How long an ask waits that does not say.
-        pick: Chooses whose turn it is; with it no ask runs inline.
+        pick: Chooses whose turn it is; with it no ask runs inline. In a simulation the default is
+            the simulation's.
         instrument: Told of every turn; likewise.
         budget_s: How long the pump holds the event loop.
     """
 
+    clock: Clock
+    entropy: Entropy
+    now: Callable[[], float]
     create_future: Callable[[], Future[Any]]
     loop: AbstractEventLoop
     dispatch: Dispatch
@@ -107,14 +114,13 @@ class ActorSystem:
         budget_s: float = 0.001,
     ) -> None:
         self.name = name
-        self.clock: Clock = SystemClock() if clock is None else clock
-        self.now = self.clock.now
-        self.entropy = Entropy() if entropy is None else entropy
+        self._clock = clock
+        self._entropy = entropy
         self.deadline_s = deadline_s
         self.accounts = Accounts()
         self.actors: dict[str, Cell] = {}
         self.dead_letters = DeadLetters()
-        self.inline_left = self.inline_limit = INLINE_ASKS if pick is None and instrument is None else 0
+        self.inline_left = self.inline_limit = 0
         self.nobody = _Nobody()
         self.sizes = Sizes()
         self.tasks: set[Task[None]] = set()
@@ -295,9 +301,18 @@ class ActorSystem:
             message = f"'{self.name}' was entered before: make a new ActorSystem"
             raise ActorError(message)
         self.loop = asyncio.get_running_loop()
+        self.clock = setting.clock() if self._clock is None else self._clock
+        self.now = self.clock.now
+        self.entropy = setting.entropy() if self._entropy is None else self._entropy
+        here = SETTING.get()
+        seat: Seat | None = None if here is None or self._pick is not None else here.seat(self)
+        pick = self._pick if seat is None else seat.pick
         self.dispatch = Dispatch(
-            self.loop, self.clock, budget_s=self._budget_s, pick=self._pick, instrument=self._instrument
+            self.loop, self.clock, budget_s=self._budget_s, pick=pick, instrument=self._instrument
         )
+        if seat is not None:
+            self.dispatch.context.run(seat.enter)
+        self.inline_left = self.inline_limit = INLINE_ASKS if pick is None and self._instrument is None else 0
         self.context = self.dispatch.context.copy()  # for inline asks: the pump may be in its own
         self.wheel = Wheel(self.loop, self.clock)
         self.create_future = self.loop.create_future

@@ -1,58 +1,28 @@
-"""A device: which library computes there, and which threads take the kernels too long for the loop.
+"""A device: which library computes there, and which kernels go to its workers.
 
 A kernel of a few microseconds runs inline on the event loop: handing it over would cost more than
 it takes. One that is expected to take longer than `inline_limit_s` goes to a worker thread, and its
 result comes back to the loop as a callback, several at a time. numpy releases the GIL inside large
 calls, so two workers give 1.98x on matmul, and 0.7x on tiny adds, which is why those stay inline.
 
-BLAS gets one thread in every worker while any device is open, so that pools do not multiply; the
-old limit comes back when the last one closes.
+In a simulated run the setting gives the workers: a job then runs on the loop itself, and what is
+chosen is the turn in which its result comes.
 """
 
 from __future__ import annotations
 
-import threading
-from asyncio import AbstractEventLoop, Future
-from collections import deque
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
-from queue import SimpleQueue
-from typing import Any, ClassVar
+from typing import Any
 
-from threadpoolctl import threadpool_limits
-
-from actorflow.arrays import ignore_float_errors
 from actorflow.clock import Clock
 from actorflow.errors import SessionClosed
 from actorflow.kernels.registry import Kernel
-
-Done = Callable[[Any, BaseException | None, float], None]
-"""(result, error, seconds) -> None, called on the loop's thread."""
+from actorflow.kernels.workers import Blas, Done, Threads
+from actorflow.setting import SETTING, Workers
 
 _SECONDS_A_UNIT = 1e-9  # first guess: one unit of cost a nanosecond; then measured a node
 _SURELY_SMALL = 8_192  # units; about 10 µs for any elementwise kernel
-
-
-class _Blas:
-    """Counts open devices and holds BLAS at one thread while there is one."""
-
-    lock: ClassVar[threading.Lock] = threading.Lock()
-    users: ClassVar[int] = 0
-    limits: ClassVar[Any] = None
-
-    @classmethod
-    def enter(cls) -> None:
-        with cls.lock:
-            if cls.users == 0:
-                cls.limits = threadpool_limits(limits=1, user_api="blas")
-            cls.users += 1
-
-    @classmethod
-    def leave(cls) -> None:
-        with cls.lock:
-            cls.users -= 1
-            if cls.users == 0:
-                cls.limits.restore_original_limits()
-                cls.limits = None
 
 
 class Device:
@@ -79,85 +49,42 @@ class Device:
         self.inline_limit_s = inline_limit_s
         self.offloaded = 0
         self.now = clock.now
-        self._loop = loop
-        self._jobs: SimpleQueue[tuple[Callable[[], Any], Done] | None] = SimpleQueue()
-        self._results: deque[tuple[Done, Any, BaseException | None, float]] = deque()
-        self._waking = False
-        self._closed: Future[None] | None = None
-        self._working = threads
-        _Blas.enter()
-        self._threads = [
-            threading.Thread(target=self._work, name=f"actorflow{name}-{i}", daemon=True)
-            for i in range(threads)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._closed = False
+        Blas.enter()
+        here = SETTING.get()
+        self._workers: Workers | None = None
+        if threads:
+            self._workers = Threads(name, loop, clock, threads) if here is None else here.workers(name)
 
     def __repr__(self) -> str:
-        return (
-            f"<Device {self.name} {self.library}, {len(self._threads)} threads, {self.offloaded} offloaded>"
-        )
+        threads = len(self._workers or ())
+        return f"<Device {self.name} {self.library}, {threads} threads, {self.offloaded} offloaded>"
 
     @property
     def inline_only(self) -> bool:
-        """Tells whether there are no worker threads."""
-        return not self._threads
+        """Tells whether there are no workers."""
+        return self._workers is None
 
     def surely_inline(self, cost: float) -> bool:
         """Tells whether a kernel of that cost is so small that measuring it would cost more."""
-        return not self._threads or cost <= _SURELY_SMALL
+        return self._workers is None or cost <= _SURELY_SMALL
 
     def submit(self, job: Callable[[], Any], done: Done) -> None:
         """Runs `job` on a worker and calls `done` with its result on the loop."""
-        if self._closed is not None:
-            message = f"device {self.name} is closed"
+        if self._closed or self._workers is None:
+            message = f"device {self.name} " + ("is closed" if self._closed else "has no workers")
             raise SessionClosed(message)
         self.offloaded += 1
-        self._jobs.put((job, done))
+        self._workers.submit(job, done)
 
     async def close(self) -> None:
         """Waits for the running kernels, drops those that wait, and ends the threads."""
-        if self._closed is not None:
+        if self._closed:
             return
-        self._closed = self._loop.create_future()
-        while not self._jobs.empty():
-            self._jobs.get_nowait()
-        for _ in self._threads:
-            self._jobs.put(None)
-        if self._threads:
-            await self._closed
-        for thread in self._threads:
-            thread.join()
-        _Blas.leave()
-
-    def _work(self) -> None:
-        """The life of a worker thread."""
-        now = self.now
-        ignore_float_errors()
-        while (item := self._jobs.get()) is not None:
-            job, done = item
-            start = now()
-            try:
-                result, error = job(), None
-            except BaseException as caught:  # noqa: BLE001  it travels to the step
-                result, error = None, caught
-            self._results.append((done, result, error, now() - start))
-            del item, job, done, result, error
-            if not self._waking:  # at worst two wake-ups for one batch, never none
-                self._waking = True
-                self._loop.call_soon_threadsafe(self._drain)
-        self._loop.call_soon_threadsafe(self._left)
-
-    def _drain(self) -> None:
-        self._waking = False
-        while self._results:
-            done, result, error, seconds = self._results.popleft()
-            done(result, error, seconds)
-
-    def _left(self) -> None:
-        self._working -= 1
-        if not self._working and self._closed is not None and not self._closed.done():
-            self._closed.set_result(None)
+        self._closed = True
+        if self._workers is not None:
+            await self._workers.close()
+        Blas.leave()
 
 
 class Estimate:
@@ -180,6 +107,8 @@ class Estimate:
         It believes a fast one sooner than a slow one: a cold cache or a preempted thread makes a
         kernel look slow, nothing makes it look fast.
         """
+        if seconds <= 0.0:  # a clock that stands still, as virtual time does, teaches nothing
+            return
         measured = seconds / units
         self.rate += (0.5 if measured < self.rate else 0.1) * (measured - self.rate)
 

@@ -1,1 +1,41 @@
-"""The simulated world: virtual time, and every choice of a run drawn, recorded and replayed."""
+"""The simulated world: virtual time, and every choice of a run drawn, recorded and replayed.
+
+    @given(schedule=sim.schedules(), faults=sim.faults(crash=1, drop=2))
+    @sim.world("ps", worker=3)
+    async def test_nothing_is_lost(world): ...
+
+hypothesis is imported when `schedules` or `faults` is asked for, and not before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from actorflow.sim import checkers, history
+from actorflow.sim.choosers import FIFO, PCT, DelayBounded, Drawn, Seeded
+from actorflow.sim.harms import NO_FAULTS, Faults
+from actorflow.sim.hosts import Host
+from actorflow.sim.laws import world
+from actorflow.sim.plan import Plan
+from actorflow.sim.simulate import Limits, Outcome
+from actorflow.sim.straggler import Straggler
+from actorflow.sim.trial import StalePlanWarning, run
+from actorflow.sim.worlds import World
+
+if TYPE_CHECKING:
+    from actorflow.sim.strategies import faults, schedules
+
+__all__ = [
+    "FIFO", "NO_FAULTS", "PCT", "DelayBounded", "Drawn", "Faults", "Host", "Limits", "Outcome", "Plan",
+    "Seeded", "StalePlanWarning", "Straggler", "World", "checkers", "faults", "history", "run",
+    "schedules", "world",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("faults", "schedules"):
+        from actorflow.sim import strategies
+
+        return getattr(strategies, name)
+    message = f"module 'actorflow.sim' has no attribute {name!r}"
+    raise AttributeError(message)

@@ -1,0 +1,119 @@
+"""The threads of a device, and how their results come back to its event loop.
+
+BLAS gets one thread in every worker while any device is open, so that pools do not multiply; the
+old limit comes back when the last one closes.
+"""
+
+from __future__ import annotations
+
+import threading
+from asyncio import AbstractEventLoop, Future
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, ClassVar
+
+from threadpoolctl import threadpool_limits
+
+from actorflow.arrays import ignore_float_errors
+from actorflow.clock import Clock
+
+Done = Callable[[Any, BaseException | None, float], None]
+"""(result, error, seconds) -> None, called on the loop's thread."""
+
+
+class Blas:
+    """Counts open devices and holds BLAS at one thread while there is one."""
+
+    lock: ClassVar[threading.Lock] = threading.Lock()
+    users: ClassVar[int] = 0
+    limits: ClassVar[Any] = None
+
+    @classmethod
+    def enter(cls) -> None:
+        """One device more."""
+        with cls.lock:
+            if cls.users == 0:
+                cls.limits = threadpool_limits(limits=1, user_api="blas")
+            cls.users += 1
+
+    @classmethod
+    def leave(cls) -> None:
+        """One device less."""
+        with cls.lock:
+            cls.users -= 1
+            if cls.users == 0:
+                cls.limits.restore_original_limits()
+                cls.limits = None
+
+
+class Threads:
+    """Worker threads of one event loop; they take jobs in order, each when it is free.
+
+    Args:
+        name: Of the device, for the names of the threads.
+        loop: Where results are handed in.
+        clock: Measures the jobs.
+        n: How many.
+    """
+
+    def __init__(self, name: str, loop: AbstractEventLoop, clock: Clock, n: int) -> None:
+        self._loop = loop
+        self._now = clock.now
+        self._jobs: SimpleQueue[tuple[Callable[[], Any], Done] | None] = SimpleQueue()
+        self._results: deque[tuple[Done, Any, BaseException | None, float]] = deque()
+        self._waking = False
+        self._closed: Future[None] | None = None
+        self._working = n
+        self._threads = [
+            threading.Thread(target=self._work, name=f"actorflow{name}-{i}", daemon=True) for i in range(n)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def __len__(self) -> int:
+        return len(self._threads)
+
+    def submit(self, job: Callable[[], Any], done: Done) -> None:
+        """Runs `job` on a worker and calls `done` with its result on the loop."""
+        self._jobs.put((job, done))
+
+    async def close(self) -> None:
+        """Waits for the running jobs, drops those that wait, and ends the threads."""
+        self._closed = self._loop.create_future()
+        while not self._jobs.empty():
+            self._jobs.get_nowait()
+        for _ in self._threads:
+            self._jobs.put(None)
+        await self._closed
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        """The life of a worker thread."""
+        now = self._now
+        ignore_float_errors()
+        while (item := self._jobs.get()) is not None:
+            job, done = item
+            start = now()
+            try:
+                result, error = job(), None
+            except BaseException as caught:  # noqa: BLE001  it travels to the step
+                result, error = None, caught
+            self._results.append((done, result, error, now() - start))
+            del item, job, done, result, error
+            if not self._waking:  # at worst two wake-ups for one batch, never none
+                self._waking = True
+                self._loop.call_soon_threadsafe(self._drain)
+        self._loop.call_soon_threadsafe(self._left)
+
+    def _drain(self) -> None:
+        self._waking = False
+        while self._results:
+            done, result, error, seconds = self._results.popleft()
+            done(result, error, seconds)
+
+    def _left(self) -> None:
+        self._working -= 1
+        if not self._working and self._closed is not None and not self._closed.done():
+            self._closed.set_result(None)

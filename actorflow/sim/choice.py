@@ -1,0 +1,136 @@
+"""The places where a run may go another way, and what it did there.
+
+Everything that a simulated run does not take from its inputs is a value chosen at a **point**: which
+lane goes first, how long a message travels, whether a host crashes now. 0 is what happens on a
+perfect machine: first come, first served, delivered at once, no harm. A positive value is a delay,
+in turns for a lane and in ticks for a message; a negative one stands for one of the point's named
+harms. So a run is told whole by its **deviations**, the values other than 0, and each is addressed
+by label and count: the n-th time that this point was asked. Addresses survive edits of a program
+that a position in one long list of choices would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+MAX_DELAY = 16
+"""The longest delay that is drawn; a plan may name a longer one."""
+
+
+class Point:
+    """One place where a run may go another way.
+
+    Attributes:
+        label: Its name, the same in every run of the same program.
+        delays: The largest delay to draw; 0 where nothing can be delayed.
+        names: Harms that can happen here; the value of `names[i]` is `-1 - i`.
+        count: How often it was asked in this run.
+        planned: What a plan says about it: count -> value.
+        harms: Harms laid over what a schedule says, likewise.
+    """
+
+    __slots__ = ("count", "delays", "harms", "label", "names", "planned")
+
+    def __init__(self, label: str, delays: int = MAX_DELAY, names: tuple[str, ...] = ()) -> None:
+        self.label = label
+        self.delays = delays
+        self.names = names
+        self.count = 0
+        self.planned: Mapping[int, int] | None = None
+        self.harms: Mapping[int, int] | None = None
+
+    def text(self, value: int) -> str:
+        """Returns how a value is written: `+3` for a delay, or the name of the harm."""
+        return f"+{value}" if value > 0 else self.names[-1 - value]
+
+    def parse(self, text: str) -> int | None:
+        """Returns the value that `text` stands for; None when this point has no such harm."""
+        if text.startswith("+"):
+            return int(text)
+        return -1 - self.names.index(text) if text in self.names else None
+
+    def __repr__(self) -> str:
+        return f"<Point '{self.label}' asked {self.count} times>"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Deviation:
+    """At the `nth` time that the point `label` was asked, `text` happened."""
+
+    label: str
+    nth: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.label}#{self.nth} {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a finished run tells of one point: who plans further runs draws from it."""
+
+    label: str
+    count: int
+    delays: int
+    harms: tuple[str, ...]
+
+
+class Chooser(Protocol):
+    """Says what happens at a point."""
+
+    def at(self, point: Point) -> int:
+        """Returns the value for the asking that `point.count` numbers, from 1."""
+        ...
+
+    def meet(self, point: Point) -> None:
+        """Hears of a point before it is asked for the first time."""
+        ...
+
+
+def _nothing(_point: Point) -> int:
+    return 0
+
+
+class Choices:
+    """All choices of one run.
+
+    Attributes:
+        asked: How often any point was asked.
+        taken: The deviations so far, in order.
+    """
+
+    def __init__(self, chooser: Chooser) -> None:
+        self.asked = 0
+        self.taken: list[Deviation] = []
+        self._points: dict[str, Point] = {}
+        self._chooser = chooser
+        self._at: Callable[[Point], int] = chooser.at
+
+    def point(self, label: str, delays: int = MAX_DELAY, names: tuple[str, ...] = ()) -> Point:
+        """Returns the point of that label, made when it is met for the first time."""
+        point = self._points.get(label)
+        if point is None:
+            point = self._points[label] = Point(label, delays, names)
+            self._chooser.meet(point)
+        return point
+
+    def choose(self, point: Point) -> int:
+        """Asks what happens at `point` now."""
+        point.count += 1
+        self.asked += 1
+        value = self._at(point)
+        if value:
+            self.taken.append(Deviation(point.label, point.count, point.text(value)))
+        return value
+
+    def stop(self) -> None:
+        """Chooses 0 from now on, and keeps no account: the run is over."""
+        self._at = _nothing
+
+    def survey(self) -> tuple[Asked, ...]:
+        """Returns all points that were asked and could have gone another way, in order of appearance."""
+        return tuple(
+            Asked(p.label, p.count, p.delays, p.names) for p in self._points.values() if p.count
+        )

@@ -1,0 +1,124 @@
+"""Harms: what may go wrong in a world besides the order of things, and the account of what did.
+
+| harm | where it happens | what it does |
+| --- | --- | --- |
+| `reorder` | a message | later messages of its link overtake it for 8 ticks |
+| `duplicate` | a message | it arrives once more, 2 ticks later |
+| `drop` | a message | it is lost |
+| `split` | a link | for 16 ticks everything sent over it is lost; the other direction goes on |
+| `clog` | a link | for 16 ticks everything sent over it waits; then it all arrives |
+| `pause` | a host | it stands still for 16 ticks, as with SIGSTOP and SIGCONT |
+| `crash` | a host | it loses all that is not on disk, as with SIGKILL, and starts again after 16 ticks |
+
+The harms of a message and of a link happen when it is sent; those of a host when something reaches
+it. Each is a value at a point, so a plan names it: `v>c0#1 drop`, `host ps0#3 crash`. Delays are no
+harms: every network has them, so schedules draw them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from actorflow.errors import ConfigError, FaultNeverFired
+from actorflow.sim.choice import Asked, Chooser, Deviation, Point
+from actorflow.sim.plan import Plan, Planned
+
+LINK_HARMS = ("reorder", "duplicate", "drop", "clog", "split")
+HOST_HARMS = ("pause", "crash")
+HARMS = (*LINK_HARMS, *HOST_HARMS)
+HARM_TICKS = 16
+"""How long a pause, a clog, a split or the outage after a crash lasts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """The harms of one run, drawn before anything is known of the program.
+
+    Attributes:
+        harms: `(kind, a, b)`: the b-th time at the a-th place of a FIFO run where that kind can
+            happen, both counted from 0 and modulo what there is.
+    """
+
+    harms: tuple[tuple[str, int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        for kind, a, b in self.harms:
+            if kind not in HARMS:
+                message = f"unknown harm {kind!r}"
+                raise ConfigError(message, hint=f"harms are {', '.join(HARMS)}")
+            if a < 0 or b < 0:
+                message = f"the place of a harm is counted from 0, got {(kind, a, b)}"
+                raise ConfigError(message)
+
+    def plan(self, survey: Sequence[Asked]) -> Plan:
+        """Returns the harms at their places.
+
+        Raises:
+            FaultNeverFired: there is no place for a kind: no message is ever sent, or reaches a host.
+        """
+        found: dict[tuple[str, int], Deviation] = {}
+        for kind, a, b in self.harms:
+            places = [asked for asked in survey if kind in asked.harms]
+            if not places:
+                reaches = "is sent over a link" if kind in LINK_HARMS else "reaches a host"
+                message = f"'{kind}' was requested and can never fire: no message {reaches}"
+                raise FaultNeverFired(message, hint="let the hosts of the world talk, or do not request it")
+            asked = places[a % len(places)]
+            nth = 1 + b % asked.count
+            found.setdefault((asked.label, nth), Deviation(asked.label, nth, kind))
+        return Plan.of(found.values())
+
+
+NO_FAULTS = Faults()
+
+
+class Harmed:
+    """A chooser with harms laid over it."""
+
+    def __init__(self, chooser: Chooser, harms: Plan) -> None:
+        self.chooser = chooser
+        self._planned = Planned(harms)
+
+    def meet(self, point: Point) -> None:
+        """Looks up what is planned at this point, for both."""
+        self._planned.meet(point)
+        harms, point.planned = point.planned, None
+        self.chooser.meet(point)
+        point.harms = harms
+
+    @property
+    def unused(self) -> tuple[Deviation, ...]:
+        """Harms whose place was not reached."""
+        return self._planned.unused
+
+    def at(self, point: Point) -> int:
+        """Returns the harm, if there is one; else what the chooser says."""
+        value = self.chooser.at(point)
+        if point.harms is None:
+            return value
+        return point.harms.get(point.count, value)
+
+
+class Tally:
+    """How often each kind of harm was requested, and how often it harmed anything.
+
+    A harm that harms nothing proves nothing: a split over which no message was sent, a pause of a
+    host that had nothing to do.
+    """
+
+    def __init__(self) -> None:
+        self.requested: Counter[str] = Counter()
+        self.fired: Counter[str] = Counter()
+
+    def check(self) -> None:
+        """Raises FaultNeverFired when a kind was requested and never fired."""
+        idle = [kind for kind in sorted(self.requested) if not self.fired[kind]]
+        if idle:
+            counts = ", ".join(f"'{kind}' {self.requested[kind]} times" for kind in idle)
+            message = f"requested and never fired: {counts}; so the run proved nothing about it"
+            raise FaultNeverFired(message, hint="request it while messages are on their way")
+
+    def __repr__(self) -> str:
+        return ", ".join(f"{kind} {n}" for kind, n in sorted(self.fired.items())) or "no harm"

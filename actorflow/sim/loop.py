@@ -1,0 +1,387 @@
+"""The simulated event loop: virtual time, one lane a task, and every choice handed out.
+
+It is an asyncio loop without selector, threads or sockets. A step takes one callback from the lane
+whose turn it is (`order`); when nothing is ready, time jumps to the next timer; when there is none
+either, the program waits for ever, and that is an error. What would leave the process is refused.
+
+| of asyncio | here |
+| --- | --- |
+| `call_soon`, tasks, futures | as asyncio, lanes apart from each other |
+| timers | virtual time; what is due at one moment comes in order of setting |
+| `run_in_executor`, `to_thread` | runs inline, and its result comes at a chosen step |
+| hash of tasks and futures | the number of their making, so that sets of them keep their order |
+| names of tasks | what their coroutine is called, and a number |
+| BaseException in a task or callback | ends the run, at once: hypothesis stops an example with one |
+| sockets, pipes, signals, subprocesses | `Escape` |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from asyncio import AbstractEventLoop, Future, Handle, Task, TimerHandle
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import Context, copy_context
+from threading import get_ident
+from typing import Any, NoReturn
+
+from actorflow.errors import Deadlock, Escape, Livelock
+from actorflow.sim import stuck
+from actorflow.sim.choice import MAX_DELAY, Choices
+from actorflow.sim.lanes import LANE, Lane, Life
+from actorflow.sim.order import Order
+
+TICK_S = 0.001
+"""What a delay of one means for a message, a kernel or an executor's job."""
+
+_TIDY = 4096  # steps between two runs of the garbage collector
+
+
+class SimFuture(Future[Any]):
+    """A future whose hash is its number: sets of futures keep their order from run to run."""
+
+    number: int
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class SimTask(Task[Any]):
+    """A task whose hash is its number, and which ends the run when it ends with a BaseException."""
+
+    def __init__(
+        self, number: int, lane: Lane, coro: Coroutine[Any, Any, Any], loop: SimLoop, context: Context
+    ) -> None:
+        self.number = number  # ORDER: the constructor puts the task into a set
+        self.lane = lane
+        super().__init__(coro, loop=loop, name=lane.label, context=context)
+
+    @property
+    def dead(self) -> bool:
+        """Whether its host has crashed: it will never run again."""
+        return self.lane.life is not None and self.lane.life.dead
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    """One run's event loop.
+
+    Args:
+        order: Whose turn it is.
+        max_steps: How many callbacks and turns of actors may run; one more is a livelock.
+        max_seconds: How far virtual time may go.
+
+    Attributes:
+        trace: What happened, in order, when it is kept: (time, lane, what).
+        complaints: What asyncio would have logged: errors that nobody heard.
+    """
+
+    _ready: deque[Handle]
+
+    def __init__(self, order: Order, *, max_steps: int = 100_000, max_seconds: float = 86_400.0) -> None:
+        super().__init__()
+        self.order = order
+        self.choices: Choices = order.choices
+        self.max_steps = max_steps
+        self.max_seconds = max_seconds
+        self.steps = 0
+        self.trace: list[tuple[float, str, str]] | None = None
+        self.complaints: list[dict[str, Any]] = []
+        self.tasks: dict[int, SimTask] = {}
+        self.tidy: Callable[[], object] | None = None
+        self.systems: list[Any] = []
+        self.lives: list[Life] = []
+        self.main_lane = Lane(self.choices.point("main"))
+        self._now = 0.0
+        self._timers: list[tuple[float, int, TimerHandle]] = []
+        self._cancelled = 0
+        self._made = 0
+        self._names: Counter[str] = Counter()
+        self._fatal: BaseException | None = None
+        self._thread_here = get_ident()
+        self.set_exception_handler(lambda _loop, context: self.complaints.append(context))
+
+    # -- what programs call ------------------------------------------------------------------------
+
+    def time(self) -> float:
+        """Returns virtual seconds since the run began."""
+        return self._now
+
+    now = time
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Handle:
+        """Runs `callback` once, in the lane of its context, after what is there already."""
+        if self._closed:  # type: ignore[attr-defined]
+            self._check_closed()  # type: ignore[attr-defined]
+        handle = Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> Handle:
+        """Likewise; there are no other threads."""
+        if get_ident() != self._thread_here:
+            self.refuse("a call from another thread")
+        return self.call_soon(callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> TimerHandle:
+        """Runs `callback` at a virtual time."""
+        if self._closed:  # type: ignore[attr-defined]
+            self._check_closed()  # type: ignore[attr-defined]
+        timer = TimerHandle(when, callback, args, self, context)
+        self._made += 1
+        heapq.heappush(self._timers, (when, self._made, timer))
+        return timer
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> TimerHandle:
+        """Runs `callback` in `delay` virtual seconds."""
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
+        del handle
+        self._cancelled += 1
+        if self._cancelled > 100 and self._cancelled * 2 > len(self._timers):
+            self._timers = [entry for entry in self._timers if not entry[2].cancelled()]
+            heapq.heapify(self._timers)
+            self._cancelled = 0
+
+    def create_future(self) -> Future[Any]:
+        """Returns a future whose hash is its number."""
+        future = SimFuture(loop=self)
+        self._made = future.number = self._made + 1
+        return future
+
+    def create_task(  # type: ignore[override]
+        self, coro: Coroutine[Any, Any, Any], *, name: object = None, context: Context | None = None
+    ) -> SimTask:
+        """Starts a task in a lane of its own."""
+        if self._closed:  # type: ignore[attr-defined]
+            self._check_closed()  # type: ignore[attr-defined]
+        label = self.task_name(coro) if name is None else str(name)
+        if context is None:
+            context = copy_context()
+        lane = context.run(self.enter_lane, label)
+        self._made += 1
+        task = SimTask(self._made, lane, coro, self, context)
+        self.tasks[task.number] = task
+        return task
+
+    def task_name(self, coro: Coroutine[Any, Any, Any]) -> str:
+        """Returns the name of a task that was given none: its coroutine's, and a number."""
+        name = getattr(coro, "__name__", type(coro).__name__)
+        self._names[name] += 1
+        return f"{name}-{self._names[name]}"
+
+    def enter_lane(self, label: str, life: Life | None = None) -> Lane:
+        """Makes the present context a lane of its own, with the fate of the one that it comes from."""
+        outer = LANE.get()
+        if life is None and outer is not None:
+            life = outer.life
+        lane = Lane(self.choices.point(label), life)
+        LANE.set(lane)
+        return lane
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> Future[Any]:
+        """Runs `func` on this thread, now or some ticks later, and gives its result at a later step."""
+        del executor
+        name = getattr(getattr(func, "func", func), "__name__", type(func).__name__)
+        future = self.create_future()
+
+        def job() -> None:
+            if future.cancelled():
+                return
+            try:
+                future.set_result(func(*args))
+            except Exception as error:  # noqa: BLE001  whoever awaits it hears
+                future.set_exception(error)
+
+        self.run_at_a_step(f"executor {name}", job)
+        return future
+
+    def run_at_a_step(self, label: str, job: Callable[[], object]) -> None:
+        """Runs `job` in a lane of that name, at the next step or as many ticks later as is chosen."""
+        context = copy_context()
+        lane = context.run(self.enter_lane, label)
+        ticks = max(0, self.choices.choose(lane.point))
+        if ticks:
+            self.call_later(ticks * TICK_S, job, context=context)
+        else:
+            self.call_soon(job, context=context)
+
+    # -- the step ----------------------------------------------------------------------------------
+
+    def _run_once(self) -> None:
+        if self._fatal is not None:
+            self._raise_fatal()
+        ready = self._ready
+        timers = self._timers
+        if not ready and timers:
+            self._jump()
+        while timers and timers[0][0] <= self._now:
+            timer = heapq.heappop(timers)[2]
+            if timer._cancelled:
+                self._cancelled -= 1
+            else:
+                ready.append(timer)
+        if not ready:
+            if timers or self._stopping:  # type: ignore[attr-defined]
+                return
+            raise Deadlock(*stuck.deadlock(self))
+        handle = self.order.take(ready, self._lane, others=False)
+        if handle is None or handle._cancelled:
+            return
+        self._run(handle)
+
+    def _lane(self, handle: Handle) -> Lane:
+        return handle._context.get(LANE) or self.main_lane  # type: ignore[attr-defined]
+
+    def _jump(self) -> None:
+        """Lets time pass until something is due."""
+        timers = self._timers
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
+            self._cancelled -= 1
+        if timers and timers[0][0] > self._now:
+            if timers[0][0] > self.max_seconds:
+                message = f"virtual time reached {timers[0][0]:g} s, limit {self.max_seconds:g} s"
+                hint = "something waits or polls without end; raise max_seconds if it has to take that long"
+                raise Livelock(message, hint=hint)
+            self._now = timers[0][0]
+
+    def _run(self, handle: Handle) -> None:
+        callback = handle._callback  # type: ignore[attr-defined]
+        lane = self._lane(handle)
+        life = lane.life
+        if life is not None:
+            if life.dead:
+                return
+            if life.paused:
+                life.parked.append(handle)
+                return
+        self.count_step(lane)
+        task = getattr(callback, "__self__", None)
+        if self.trace is not None:
+            what = "step" if type(task) is SimTask else getattr(callback, "__qualname__", "callback")
+            self.trace.append((self._now, lane.label, what))
+        try:
+            handle._context.run(callback, *handle._args)  # type: ignore[attr-defined]
+        except Exception as error:  # noqa: BLE001  as asyncio: the loop goes on, and somebody hears
+            self.call_exception_handler({"message": f"a callback in '{lane.label}' raised", "exception": error})
+        if type(task) is SimTask and task.done():
+            self._ended(task)
+        if self._fatal is not None:
+            self._raise_fatal()
+
+    def _ended(self, task: SimTask) -> None:
+        """A task ended: what is no Exception must not wait in it for somebody to look."""
+        self.tasks.pop(task.number, None)
+        if not task.cancelled():
+            error = task._exception  # task.exception() would count as heard
+            if error is not None and not isinstance(error, Exception):
+                task.exception()
+                raise error
+
+    def count_step(self, lane: Lane) -> None:
+        """Counts a step, and looks whether there were too many."""
+        self.steps += 1
+        if self.steps % _TIDY == 0 and self.tidy is not None:
+            self.tidy()
+        if self.steps > self.max_steps:
+            report = stuck.Busy.of(self).see(lane.label)
+            if report is not None:
+                self.end(Livelock(*report))
+
+    def end(self, error: BaseException) -> None:
+        """Ends the run with `error`, whatever code is on the stack now."""
+        if self._fatal is None:
+            self._fatal = error
+
+    @property
+    def ending(self) -> bool:
+        """Whether the run is about to end with an error."""
+        return self._fatal is not None
+
+    def _raise_fatal(self) -> NoReturn:
+        error, self._fatal = self._fatal, None
+        assert error is not None
+        raise error
+
+    # -- the end of a run --------------------------------------------------------------------------
+
+    def living(self) -> list[SimTask]:
+        """Returns the tasks that have not ended and whose hosts have not crashed, oldest first."""
+        return [task for _, task in sorted(self.tasks.items()) if not (task.done() or task.dead)]
+
+    def begin_clean_up(self, steps: int) -> None:
+        """Goes on without choices, trace and harm, for at most `steps` more steps."""
+        self.order.stop()
+        self.trace = None
+        self._fatal = None
+        self.max_steps = self.steps + steps
+        for life in self.lives:
+            life.paused = False
+            self._ready.extend(life.parked)
+            life.parked.clear()
+
+    def bury(self) -> None:
+        """Ends what a crash left suspended.
+
+        A crash runs no `finally`; these run now, after the run, and whatever they do or raise
+        reaches nobody.
+        """
+        for _, task in sorted(self.tasks.items()):
+            if task.dead and not task.done():
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                with suppress(Exception):
+                    task.get_coro().close()
+
+    # -- what stays outside ------------------------------------------------------------------------
+
+    def refuse(self, what: str) -> NoReturn:
+        """Refuses what would leave the simulation."""
+        message = f"a simulated program cannot use the real world, got {what}"
+        raise Escape(message, hint="talk to other hosts through the world: host.ref(...), or pass in a fake")
+
+    def _process_events(self, event_list: Any) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def refuse(self: SimLoop, *_args: Any, **_kwargs: Any) -> NoReturn:
+        self.refuse(f"loop.{name}()")
+
+    async def refuse_later(self: SimLoop, *_args: Any, **_kwargs: Any) -> NoReturn:
+        self.refuse(f"loop.{name}()")
+
+    waits = asyncio.iscoroutinefunction(getattr(AbstractEventLoop, name, None))
+    chosen = refuse_later if waits else refuse
+    chosen.__name__ = name
+    return chosen
+
+
+for _name in (
+    "add_reader", "add_writer", "remove_reader", "remove_writer", "add_signal_handler", "remove_signal_handler",
+    "sock_recv", "sock_recv_into", "sock_recvfrom", "sock_recvfrom_into", "sock_sendall", "sock_sendto",
+    "sock_connect", "sock_accept", "sock_sendfile", "sendfile", "getaddrinfo", "getnameinfo",
+    "create_connection", "create_server", "create_unix_connection", "create_unix_server",
+    "create_datagram_endpoint", "connect_accepted_socket", "start_tls", "connect_read_pipe",
+    "connect_write_pipe", "subprocess_exec", "subprocess_shell",
+):  # fmt: skip
+    setattr(SimLoop, _name, _refused(_name))
+

@@ -1,0 +1,150 @@
+"""Whose turn it is: first come, first served, unless a lane stands aside.
+
+A lane that comes up may be told to **stand aside for k turns**: others that are ready go first,
+and it comes up again once k turns have passed, or when nobody else can go. Time never passes for
+that, so no deadline runs out because of it. One such entry moves a lane past whole conversations
+of others, where "run another one once" would need an entry for each of their turns.
+
+A schedule by priorities (PCT) picks among all that are ready. It is told in the same words: a lane
+that was passed over stood aside for as many turns as it took until it was picked. So every run, by
+whatever schedule, has a plan that repeats it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableSequence
+from typing import TypeVar
+
+from actorflow.sim.choice import Choices, Deviation
+from actorflow.sim.choosers import Ranks
+from actorflow.sim.lanes import Lane
+
+T = TypeVar("T")
+
+
+class Order:
+    """The turns of one run.
+
+    Attributes:
+        turn: How many turns were given.
+        held: Who stands aside, and until which turn.
+    """
+
+    __slots__ = ("_passed", "choices", "held", "ranks", "turn")
+
+    def __init__(self, choices: Choices, ranks: Ranks | None = None) -> None:
+        self.choices = choices
+        self.ranks = ranks
+        self.turn = 0
+        self.held: dict[Lane, int] = {}
+        self._passed: dict[Lane, tuple[int, int]] = {}  # with ranks: (count, turn) at which it was passed
+
+    def stop(self) -> None:
+        """First come, first served from now on: the run is over."""
+        self.choices.stop()
+        self.ranks = None
+        self.held.clear()
+        self._passed.clear()
+
+    def take(self, queue: MutableSequence[T], lane_of: Callable[[T], Lane], *, others: bool) -> T | None:
+        """Removes and returns the item whose turn it is.
+
+        Args:
+            queue: What is ready, in order of arrival; not empty.
+            lane_of: Gives the lane of an item.
+            others: Whether something outside `queue` is ready too.
+
+        Returns:
+            None when all in the queue stand aside for those others.
+        """
+        if len(queue) == 1 and not others:  # nobody to go first
+            item = queue.pop()
+            self.release(lane_of(item))
+            self.turn += 1
+            return item
+        i = self._ranked(queue, lane_of) if self.ranks else self._next(queue, lane_of, others=others)
+        if i is None:
+            return None
+        self.turn += 1
+        item = queue[i]
+        del queue[i]
+        return item
+
+    def _next(self, queue: MutableSequence[T], lane_of: Callable[[T], Lane], *, others: bool) -> int | None:
+        held = self.held
+        for i, item in enumerate(queue):
+            lane = lane_of(item)
+            if held:
+                until = held.get(lane)
+                if until is not None:
+                    if self.turn < until:
+                        continue
+                    del held[lane]
+            aside = self.choices.choose(lane.point)
+            if aside <= 0:
+                return i
+            held[lane] = self.turn + aside
+        if others:
+            return None
+        lanes = [lane_of(item) for item in queue]
+        soonest = min(lanes, key=held.__getitem__)
+        del held[soonest]
+        return lanes.index(soonest)
+
+    def gives_way(self, lane: Lane, queue: MutableSequence[T], lane_of: Callable[[T], Lane]) -> bool:
+        """Asks whether `lane`, which runs now, lets those in `queue` go first; it stands aside if so.
+
+        That counts as a turn: who gives way and comes up again at once has still given way.
+        """
+        if self.ranks is not None:
+            rank = self.ranks.rank(lane.label)
+            way = any(self.ranks.rank(lane_of(item).label) > rank for item in queue)
+            if way:
+                self._pass_over(lane)
+            else:
+                self._count(lane)
+        else:
+            aside = self.choices.choose(lane.point)
+            way = aside > 0
+            if way:
+                self.held[lane] = self.turn + aside
+        self.turn += way
+        return way
+
+    def release(self, lane: Lane) -> None:
+        """Lets a lane go on that stood aside, if it did."""
+        self.held.pop(lane, None)
+        if lane in self._passed:
+            self._end_pass(lane)
+
+    # -- by rank -----------------------------------------------------------------------------------
+
+    def _ranked(self, queue: MutableSequence[T], lane_of: Callable[[T], Lane]) -> int:
+        assert self.ranks is not None
+        first: dict[Lane, int] = {}
+        for i, item in enumerate(queue):
+            first.setdefault(lane_of(item), i)
+        lanes = list(first)
+        best = self.ranks.best([lane.label for lane in lanes])
+        for lane in lanes[:best]:
+            if lane not in self._passed:
+                self._pass_over(lane)
+        chosen = lanes[best]
+        if chosen in self._passed:
+            self._end_pass(chosen)
+        self._count(chosen)
+        return first[chosen]
+
+    def _pass_over(self, lane: Lane) -> None:
+        """Notes that a lane which came up has to wait for others of higher rank."""
+        self._count(lane)
+        self._passed[lane] = (lane.point.count, self.turn)
+
+    def _end_pass(self, lane: Lane) -> None:
+        nth, since = self._passed.pop(lane)
+        if self.turn > since:
+            self.choices.taken.append(Deviation(lane.label, nth, f"+{self.turn - since}"))
+
+    def _count(self, lane: Lane) -> None:
+        lane.point.count += 1
+        self.choices.asked += 1

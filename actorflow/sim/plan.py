@@ -1,0 +1,121 @@
+"""A plan: the few deviations that make a run what it is, and the one artefact of a failure.
+
+`Plan("coord>g0#1 +5; v>c0#2 drop")` reads: the first message from coord to g0 took 5 ticks longer,
+the second from v to c0 was lost, and all else went as on a perfect machine. It can be pasted into a
+test as `@example(schedule=Plan("..."))`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from actorflow.errors import ConfigError
+from actorflow.sim.choice import Asked, Deviation, Point
+
+MAX_DEVIATIONS = 8
+"""More than a reader can hold in mind is not an explanation."""
+
+_ENTRY = re.compile(r"(?P<label>.*\S)#(?P<nth>[1-9][0-9]*) (?P<text>\+[1-9][0-9]*|[a-z_]+[0-9]*)")
+
+
+class Plan:
+    """A schedule told by its deviations; without any it is first come, first served.
+
+    Args:
+        text: Entries `label#n what`, separated by `; `. `what` is `+k` for a delay of k turns or
+            ticks, or the name of a harm.
+
+    Raises:
+        ConfigError: an entry that cannot be read, two for one place, or more than 8.
+    """
+
+    __slots__ = ("deviations",)
+
+    needs_survey = False
+
+    def __init__(self, text: str = "") -> None:
+        entries = [_parse(entry) for part in text.split(";") if (entry := part.strip())]
+        if len(entries) > MAX_DEVIATIONS:
+            message = f"a plan has at most {MAX_DEVIATIONS} deviations, got {len(entries)}"
+            raise ConfigError(message)
+        places = [(entry.label, entry.nth) for entry in entries]
+        for label, nth in places:
+            if places.count((label, nth)) > 1:
+                message = f"a plan says one thing for each place, got two for '{label}#{nth}'"
+                raise ConfigError(message)
+        self.deviations: tuple[Deviation, ...] = tuple(entries)
+
+    @classmethod
+    def of(cls, deviations: Iterable[Deviation]) -> Plan:
+        """Returns the plan of these deviations, however many they are."""
+        plan = cls()
+        plan.deviations = tuple(deviations)
+        return plan
+
+    def chooser(self, survey: Sequence[Asked] = ()) -> Planned:
+        """Returns the chooser that follows this plan; it needs no survey."""
+        del survey
+        return Planned(self)
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.deviations))
+
+    def __repr__(self) -> str:
+        return f'Plan("{self}")'
+
+    def __len__(self) -> int:
+        return len(self.deviations)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Plan) and self.deviations == other.deviations
+
+    def __hash__(self) -> int:
+        return hash(self.deviations)
+
+
+def _parse(entry: str) -> Deviation:
+    match = _ENTRY.fullmatch(entry)
+    if match is None:
+        message = f"an entry of a plan reads 'label#n what', got {entry!r}"
+        raise ConfigError(message, hint="for example 'v>c0#1 drop' or 'worker#3 +5'")
+    return Deviation(match["label"], int(match["nth"]), match["text"])
+
+
+class Planned:
+    """The chooser that follows a plan.
+
+    Attributes:
+        unused: Deviations whose place was not reached, or could not be what they say.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._by_label: dict[str, list[Deviation]] = {}
+        for deviation in plan.deviations:
+            self._by_label.setdefault(deviation.label, []).append(deviation)
+        self._points: list[tuple[Point, list[Deviation]]] = []
+
+    def meet(self, point: Point) -> None:
+        """Looks up what the plan says about this point."""
+        deviations = self._by_label.pop(point.label, None)
+        if deviations is not None:
+            values = {d.nth: v for d in deviations if (v := point.parse(d.text)) is not None}
+            point.planned = values
+            self._points.append((point, deviations))
+
+    def at(self, point: Point) -> int:
+        """Returns what the plan says."""
+        planned = point.planned
+        return 0 if planned is None else planned.get(point.count, 0)
+
+    @property
+    def unused(self) -> tuple[Deviation, ...]:
+        """Deviations that had no effect so far."""
+        unmet = [d for deviations in self._by_label.values() for d in deviations]
+        missed = [
+            d
+            for point, deviations in self._points
+            for d in deviations
+            if d.nth > point.count or point.parse(d.text) is None
+        ]
+        return (*unmet, *missed)

@@ -1,0 +1,80 @@
+"""From a run that fails to the few deviations that it takes.
+
+First whole groups of deviations are left out, then single ones (delta debugging), then every delay
+is shortened, and harms become delays where that is enough. Each try is a run of the program, so the
+result is a plan that was seen to fail.
+
+Source: Zeller, Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 2002.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from actorflow.sim.choice import Deviation
+from actorflow.sim.plan import Plan
+
+MAX_RUNS = 500
+
+
+class Reduction:
+    """The search for the shortest plan that fails.
+
+    Args:
+        fails: Runs the program under a plan; true when it fails as it did at first.
+        max_runs: How many runs it may take; then the best so far is the result.
+
+    Attributes:
+        runs: How many it took.
+    """
+
+    def __init__(self, fails: Callable[[Plan], bool], max_runs: int = MAX_RUNS) -> None:
+        self._fails = fails
+        self._max_runs = max_runs
+        self._known: dict[tuple[Deviation, ...], bool] = {}
+        self.runs = 0
+
+    def reduce(self, deviations: Sequence[Deviation]) -> Plan | None:
+        """Returns the shortest plan found; None when not even all the deviations together fail."""
+        entries = tuple(sorted(set(deviations)))
+        if not self._still(entries):
+            return None
+        entries = self._shorten(self._leave_out(entries))
+        return Plan.of(self._leave_out(entries))
+
+    def _still(self, entries: tuple[Deviation, ...]) -> bool:
+        known = self._known.get(entries)
+        if known is None:
+            if self.runs >= self._max_runs:
+                return False
+            self.runs += 1
+            known = self._known[entries] = self._fails(Plan.of(entries))
+        return known
+
+    def _leave_out(self, entries: tuple[Deviation, ...]) -> tuple[Deviation, ...]:
+        size = len(entries)
+        while size:
+            start = 0
+            while start < len(entries):
+                fewer = entries[:start] + entries[start + size :]
+                if self._still(fewer):
+                    entries = fewer
+                else:
+                    start += size
+            size = min(size // 2, len(entries))
+        return entries
+
+    def _shorten(self, entries: tuple[Deviation, ...]) -> tuple[Deviation, ...]:
+        for i, entry in enumerate(entries):
+            for text in _milder(entry.text):
+                milder = (*entries[:i], Deviation(entry.label, entry.nth, text), *entries[i + 1 :])
+                if self._still(milder):
+                    entries = milder
+                    break
+        return entries
+
+
+def _milder(text: str) -> list[str]:
+    """Returns what to try instead of `text`, mildest first."""
+    limit = int(text) if text.startswith("+") else 17
+    return [f"+{k}" for k in (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16) if k < limit]

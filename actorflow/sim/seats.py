@@ -1,0 +1,125 @@
+"""What a simulated run hands to the actor systems and sessions in it: turns, time, chance, workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableSequence
+from typing import Any
+
+from actorflow.clock import Clock, Entropy
+from actorflow.errors import SessionClosed
+from actorflow.sim.choice import Choices
+from actorflow.sim.lanes import Lane
+from actorflow.sim.loop import SimLoop
+
+_IN_A_ROW = 64
+"""Turns of actors while the loop has other work; the real pump stops when its time is up."""
+
+
+class SimSetting:
+    """The setting of one host, or of a whole run without hosts.
+
+    Args:
+        loop: The run's.
+        clock: The host's own, which may be wrong; by default the loop's.
+        entropy: Its source of chance.
+        prefix: Put before the names of its actors in plans and reports, such as `ps0/`.
+    """
+
+    def __init__(
+        self, loop: SimLoop, *, entropy: Entropy, clock: Clock | None = None, prefix: str = ""
+    ) -> None:
+        self.loop = loop
+        self.clock: Clock = loop if clock is None else clock
+        self.entropy = entropy
+        self.prefix = prefix
+
+    def seat(self, system: Any) -> RingSeat:
+        """Returns the place of an actor system's ring."""
+        self.loop.systems.append(system)
+        return RingSeat(self.loop, f"{self.prefix}{system.name}", self.prefix)
+
+    def workers(self, name: str) -> SimWorkers:
+        """Returns the workers of a device."""
+        return SimWorkers(self.loop, f"{self.prefix}kernel{name}")
+
+
+class RingSeat:
+    """The ring of one actor system: a lane for the ring as a whole, and one for each actor in it."""
+
+    def __init__(self, loop: SimLoop, label: str, prefix: str) -> None:
+        self._loop = loop
+        self._label = label
+        self._prefix = prefix
+        self._order = loop.order
+        self._choices: Choices = loop.choices
+        self._lanes: dict[str, Lane] = {}
+        self._in_a_row = 0
+
+    def enter(self) -> None:
+        """Makes the present context the ring's lane."""
+        self._lane = self._loop.enter_lane(self._label)
+
+    def pick(self, ring: MutableSequence[tuple[Any, Any]]) -> tuple[Any, Any] | None:
+        """Removes and returns the entry whose turn it is; None gives the event loop back."""
+        loop = self._loop
+        life = self._lane.life
+        if loop.ending or (life is not None and (life.dead or life.paused)):
+            return None
+        others = bool(loop._ready)
+        if others and self._gives_way():
+            self._in_a_row = 0
+            return None
+        entry = self._order.take(ring, self._lane_of, others=others)
+        if entry is not None:
+            lane = self._lane_of(entry)
+            loop.count_step(lane)
+            if loop.trace is not None:
+                loop.trace.append((loop.time(), lane.label, "turn"))
+        return entry
+
+    def _gives_way(self) -> bool:
+        self._in_a_row += 1
+        if self._in_a_row >= _IN_A_ROW:
+            return True
+        return self._order.gives_way(self._lane, self._loop._ready, self._loop._lane)
+
+    def _lane_of(self, entry: tuple[Any, Any]) -> Lane:
+        name: str = entry[0].lane
+        lane = self._lanes.get(name)
+        if lane is None:
+            lane = self._lanes[name] = Lane(self._choices.point(self._prefix + name), self._lane.life)
+        return lane
+
+
+class SimWorkers:
+    """Workers without threads: a job runs on the loop, and its result comes at a chosen step."""
+
+    def __init__(self, loop: SimLoop, label: str) -> None:
+        self._loop = loop
+        self._label = label
+        self._closed = False
+
+    def __len__(self) -> int:
+        return 1
+
+    def submit(self, job: Callable[[], Any], done: Callable[[Any, BaseException | None, float], None]) -> None:
+        """Runs `job` at a later step, and hands in what it returned or raised."""
+        if self._closed:
+            message = f"{self._label} is closed"
+            raise SessionClosed(message)
+
+        def run() -> None:
+            if self._closed:
+                return
+            try:
+                result, error = job(), None
+            except Exception as caught:  # noqa: BLE001  it travels to the step
+                result, error = None, caught
+            done(result, error, 0.0)
+
+        self._loop.run_at_a_step(self._label, run)
+
+    async def close(self) -> None:
+        """Drops what waits."""
+        self._closed = True
+

@@ -1,0 +1,61 @@
+"""Strategies: hypothesis draws how a run goes, and shrinks it to the few deviations that matter.
+
+Schedules are drawn as a short list of deviations, `Drawn`: removing an entry removes a deviation,
+and hypothesis looks for the shortest list. (Drawing every choice of a run on its own shrinks to the
+fewest *draws*, which a run with many deviations may well have: 13-17 deviations where one is enough.)
+One schedule in four is by seed, by priorities, or by a few delays anywhere; when such a one fails, it is
+reduced to a plan afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from actorflow.errors import ConfigError
+from actorflow.sim.choosers import PCT, DelayBounded, Drawn, Schedule, Seeded
+from actorflow.sim.harms import HARMS, Faults
+
+_FAR = 255
+_ENTRIES = 6
+
+_SEEDS = st.integers(0, 2**16 - 1)
+_ENTRY = st.tuples(st.integers(0, _FAR), st.integers(0, _FAR), st.integers(0, 15))
+_DRAWN: st.SearchStrategy[Schedule] = st.builds(
+    Drawn, st.lists(_ENTRY, max_size=_ENTRIES, unique_by=lambda entry: entry[:2]).map(tuple)
+)
+_OTHERS: st.SearchStrategy[Schedule] = st.one_of(
+    st.builds(Seeded, _SEEDS, st.sampled_from([0.05, 0.2, 1.0])),
+    st.builds(PCT, _SEEDS, st.integers(1, 4)),
+    st.builds(DelayBounded, _SEEDS, st.integers(1, 4)),
+)
+
+
+def schedules() -> st.SearchStrategy[Any]:
+    """Returns a strategy of schedules; the simplest is first come, first served."""
+    return st.one_of(_DRAWN, _DRAWN, _DRAWN, _OTHERS)
+
+
+def faults(**limits: int) -> st.SearchStrategy[Faults]:
+    """Returns a strategy of harms; the simplest is none.
+
+    Args:
+        **limits: How many of each kind there may be in one run, such as `crash=1, drop=2`.
+
+    Raises:
+        ConfigError: an unknown kind, or a limit that is not a whole number above 0.
+    """
+    for kind, limit in limits.items():
+        if kind not in HARMS:
+            message = f"unknown harm {kind!r}"
+            raise ConfigError(message, hint=f"harms are {', '.join(HARMS)}")
+        if not isinstance(limit, int) or limit < 1:
+            message = f"{kind} is how many there may be in one run, got {limit!r}"
+            raise ConfigError(message)
+    kinds = [kind for kind in HARMS for _ in range(limits.get(kind, 0))]
+    if not kinds:
+        return st.just(Faults())
+    place = st.integers(0, _FAR)
+    harms = st.tuples(*(st.none() | st.tuples(st.just(kind), place, place) for kind in kinds))
+    return harms.map(lambda drawn: Faults(tuple(harm for harm in drawn if harm is not None)))

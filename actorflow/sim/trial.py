@@ -1,0 +1,137 @@
+"""Runs a program under a schedule; a failure is told by the plan that repeats it.
+
+A failing run by seed or by priorities is reduced to the few deviations that it takes, and the plan
+is noted on the exception, ready to be pasted as an `@example`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+
+
+from actorflow.errors import FaultNeverFired
+from actorflow.sim.choosers import FIFO, Schedule, planned
+from actorflow.sim.harms import HARMS, NO_FAULTS, Faults
+from actorflow.sim.plan import MAX_DEVIATIONS, Plan
+from actorflow.sim.reduction import Reduction
+from actorflow.sim.simulate import Limits, Main, Outcome, attempt
+
+
+class StalePlanWarning(UserWarning):
+    """A plan has an entry whose place the program does not reach any more: it repeats nothing."""
+
+
+def run(
+    main: Main,
+    schedule: Schedule = FIFO,
+    faults: Faults = NO_FAULTS,
+    *,
+    seed: int = 0,
+    limits: Limits | None = None,
+    trace: bool = False,
+) -> Outcome:
+    """Runs the program in virtual time, and returns what it did.
+
+    Args:
+        main: Makes the program's main coroutine; it may be called many times.
+        schedule: How to choose: FIFO, `Plan`, `Seeded`, `PCT`, `DelayBounded`.
+        faults: Harms laid over that.
+        seed: Of all chance in the run.
+        limits: How long it may take.
+        trace: Whether to keep what happened.
+
+    Raises:
+        Exception: what the program raised, with the plan noted on it.
+        Deadlock, Livelock: the program cannot end.
+        Escape: it reached for the real world.
+        FaultNeverFired: a requested harm did nothing.
+    """
+    return Trial(main, seed=seed, limits=limits).run(schedule, faults, _paste, trace=trace)
+
+
+def _paste(plan: Plan) -> str:
+    return f"schedule={plan!r}"
+
+
+class Trial:
+    """A program that is run again and again.
+
+    Args:
+        main: Makes its main coroutine.
+        seed: Of all chance in a run.
+        limits: How long a run may take.
+        hint: A plan that made a like program fail: tried first when a failure is reduced.
+    """
+
+    def __init__(
+        self, main: Main, *, seed: int = 0, limits: Limits | None = None, hint: Plan | None = None
+    ) -> None:
+        self.hint = hint
+        self._main = main
+        self._seed = seed
+        self._limits = limits
+
+    def attempt(self, schedule: Schedule, faults: Faults = NO_FAULTS, *, trace: bool = False) -> Outcome:
+        """Runs the program once and returns what it did."""
+        return attempt(
+            self._main, schedule, faults, seed=self._seed, limits=self._limits, trace=trace
+        )
+
+    def run(
+        self, schedule: Schedule, faults: Faults, paste: Callable[[Plan], str], *, trace: bool = False
+    ) -> Outcome:
+        """Runs the program; raises its error with the note that `paste` makes of the plan."""
+        outcome = self.attempt(schedule, faults, trace=trace)
+        if outcome.error is None and faults.harms and not _harmed(outcome):
+            # Another deviation took the run elsewhere: without it the harm has its place.
+            outcome = self.attempt(FIFO, faults, trace=trace)
+            if outcome.error is None and not _harmed(outcome):
+                message = f"none of the harms {faults.harms} was reached"
+                raise FaultNeverFired(message)
+        if outcome.error is not None:
+            raise self._told(outcome, schedule, paste)
+        if isinstance(schedule, Plan) and outcome.unused:
+            stale = "; ".join(map(str, outcome.unused))
+            warnings.warn(f"the plan was not followed, never reached: {stale}", StalePlanWarning, stacklevel=3)
+        return outcome
+
+    def _told(self, outcome: Outcome, schedule: Schedule, paste: Callable[[Plan], str]) -> Exception:
+        """Returns the error of a failed run, with the plan as a note."""
+        error = outcome.error
+        assert error is not None
+        plan = outcome.plan
+        if len(plan) and not planned(schedule):
+            plan, outcome = self._reduced(outcome)
+            error = outcome.error
+            assert error is not None
+        if not len(plan):
+            error.add_note("it fails first come, first served, without any deviation:")
+        elif len(plan) == 1:
+            error.add_note(f"it takes one deviation: {plan}")
+        else:
+            error.add_note(f"it takes {len(plan)} deviations: {plan}")
+        if len(plan) > MAX_DEVIATIONS:
+            error.add_note(f"more than a plan holds ({MAX_DEVIATIONS}): repeat it with schedule={schedule!r}")
+        else:
+            error.add_note(paste(plan))
+        return error
+
+    def _reduced(self, outcome: Outcome) -> tuple[Plan, Outcome]:
+        """Returns the shortest plan found that fails with the same kind of error, and its run."""
+        kind = type(outcome.error)
+        reduction = Reduction(lambda plan: type(self.attempt(plan).error) is kind)
+        start = outcome.plan
+        if self.hint is not None and len(self.hint) < len(start) and type(self.attempt(self.hint).error) is kind:
+            start = self.hint
+        plan = reduction.reduce(start.deviations)
+        if plan is None:
+            return outcome.plan, outcome
+        self.hint = plan
+        return plan, self.attempt(plan)
+
+
+def _harmed(outcome: Outcome) -> bool:
+    return any(deviation.text in HARMS for deviation in outcome.plan.deviations)
+
+
