@@ -15,11 +15,11 @@ Emmi, Qadeer, Rakamarić, "Delay-Bounded Scheduling", POPL 2011.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from actorflow.clock import Entropy
 from actorflow.errors import ConfigError
 from actorflow.sim.choice import Asked, Chooser, Deviation, Point
 from actorflow.sim.plan import MAX_DEVIATIONS, Plan, Planned
@@ -99,7 +99,7 @@ class Seeded:
 
 class _Random:
     def __init__(self, schedule: Seeded) -> None:
-        self._random = random.Random(schedule.seed)
+        self._chance = Entropy(schedule.seed)
         self._p = schedule.p
         self._left = float("inf") if schedule.budget is None else schedule.budget
 
@@ -107,10 +107,10 @@ class _Random:
         pass
 
     def at(self, point: Point) -> int:
-        if self._left <= 0 or not point.delays or self._random.random() >= self._p:
+        if self._left <= 0 or not point.delays or self._chance.uniform() >= self._p:
             return 0
         self._left -= 1
-        return 1 + int(self._random.random() * point.delays)
+        return 1 + self._chance.below(point.delays)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +128,10 @@ class DelayBounded:
 
     def chooser(self, survey: Sequence[Asked]) -> Planned:
         """Returns the chooser."""
-        source = random.Random(self.seed)
+        chance = Entropy(self.seed)
         places = [(a, nth) for a in survey if a.delays for nth in range(1, a.count + 1)]
-        drawn = source.sample(places, min(self.delays, len(places)))
-        delays = (Deviation(a.label, nth, f"+{source.randint(1, a.delays)}") for a, nth in drawn)
+        drawn = [places.pop(chance.below(len(places))) for _ in range(min(self.delays, len(places)))]
+        delays = (Deviation(a.label, nth, f"+{1 + chance.below(a.delays)}") for a, nth in drawn)
         return Planned(Plan.of(delays))
 
 
@@ -164,14 +164,14 @@ class Ranks(_Random):
         super().__init__(Seeded(schedule.seed, schedule.p))
         self._depth = schedule.depth
         self._ranks: dict[str, float] = {}
-        self._falls = {self._random.randrange(max(1, steps)): -1.0 - d for d in range(schedule.depth - 1)}
+        self._falls = {self._chance.below(max(1, steps)): -1.0 - d for d in range(schedule.depth - 1)}
         self._picks = 0
 
     def rank(self, label: str) -> float:
         """Returns the rank of a lane; the highest goes first."""
         rank = self._ranks.get(label)
         if rank is None:
-            rank = self._ranks[label] = self._depth + self._random.random()
+            rank = self._ranks[label] = self._depth + self._chance.uniform()
         return rank
 
     def best(self, labels: Sequence[str]) -> int:
