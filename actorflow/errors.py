@@ -222,3 +222,11 @@ class FaultNeverFired(SimulationError):
 
 class HistoryError(ActorflowError):
     """A history, or a file of one, that cannot be read."""
+
+
+class Violation(SimulationError, AssertionError):
+    """A checker refuted a history; the text shows the least of it that cannot be."""
+
+
+class Undecided(SimulationError, AssertionError):
+    """A checker's budget was used up before it had a verdict, so nothing is proved."""

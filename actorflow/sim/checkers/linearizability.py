@@ -1,0 +1,110 @@
+"""Whether a history could have come from one object that does one operation at a time.
+
+A history is linearizable when there is an order of its operations that the model accepts and that
+agrees with real time: what returned before another was invoked comes before it (M. Herlihy, J. Wing,
+"Linearizability: a correctness condition for concurrent objects", 1990).
+
+SOURCE: `search` has the algorithm. A history is linearizable exactly when it is so on each object apart
+(the same paper; A. Horn, D. Kroening, "Faster linearizability checking via P-compositionality", 2015), so
+each partition of the model is searched alone, small ones first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from actorflow.sim.checkers.models import Call, Model, Register
+from actorflow.sim.checkers.search import Budget, Stuck, search
+from actorflow.sim.checkers.timeline import call, clipped, draw
+from actorflow.sim.checkers.verdict import Verdict
+from actorflow.sim.history import History, Operation, Status, Value
+from actorflow.sim.history.operation import shown
+
+BUDGET = 1_000_000
+SHOWN = 6  # how many states of the place where a history breaks are shown
+
+
+def linearizable(history: Iterable[Operation], model: Model | None = None, budget: int = BUDGET) -> Verdict:
+    """Returns whether `history` is linearizable, with an order of it or the shortest part that has none.
+
+    Failed operations did not happen. Operations of unknown outcome may take effect at any time after
+    their invocation, or never.
+
+    Args:
+        history: What clients asked for and were told.
+        model: The object; a register of None, `read`, `write` and `cas`, one for each key, when left out.
+        budget: How many configurations may be looked at, in all; about 200 bytes and some microseconds each.
+
+    Returns:
+        A verdict. True: `order` is a linearization. False: `explain()` shows the shortest prefix of the
+        history that has none, as a picture, and what the object could have been when it broke. None:
+        the budget was used up.
+    """
+    model = Register() if model is None else model
+    shared = Budget(budget)
+    orders: list[tuple[Operation, ...]] = []
+    stuck: Stuck | None = None
+    broken: Sequence[Operation] = ()
+    undecided: list[Value] = []
+    for key, part in _partitions(history, model):
+        if stuck is not None:  # only an earlier break would make the explanation shorter
+            part = History(part).until((stuck.operation.returned or 0) - 1)
+        found = search(part, model, key, shared)
+        if found.stuck is not None:
+            stuck, broken = found.stuck, part
+        elif found.order is None:
+            undecided.append(key)
+        else:
+            orders.append(found.order)
+    if stuck is not None:
+        return _violated(stuck, broken, model, shared)
+    if undecided:
+        keys = f" for {len(undecided)} keys" if len(undecided) > 1 else ""
+        what = f"no verdict{keys} within the budget of {budget} configurations"
+        return Verdict("linearizable", None, what, explored=shared.used)
+    order = _merged(orders)
+    what = f"{len(order)} operations have an order"
+    return Verdict("linearizable", True, what, explored=shared.used, order=order)
+
+
+def _partitions(history: Iterable[Operation], model: Model) -> list[tuple[Value, Sequence[Operation]]]:
+    """Returns the operations that may have happened, by key of the model, the smallest part first."""
+    parts: dict[Value, list[Operation]] = {}
+    for operation in history:
+        if operation.status is not Status.FAIL:
+            parts.setdefault(model.key(Call.of(operation)), []).append(operation)
+    return sorted(parts.items(), key=lambda item: len(item[1]))  # ties stay in order of invocation
+
+
+def _merged(orders: list[tuple[Operation, ...]]) -> tuple[Operation, ...]:
+    """Returns one order from one for each key.
+
+    Each operation takes effect at the latest invocation up to it in its own order. That lies before
+    its return, since the order agrees with real time; so sorting by it keeps real time between keys.
+    """
+    placed: list[tuple[int, int, Operation]] = []
+    for order in orders:
+        point = -1
+        for at, operation in enumerate(order):
+            point = max(point, operation.invoked)
+            placed.append((point, at, operation))
+    return tuple(operation for _, _, operation in sorted(placed, key=lambda item: item[:2]))
+
+
+def _violated(stuck: Stuck, part: Sequence[Operation], model: Model, shared: Budget) -> Verdict:
+    last = stuck.operation
+    event = last.returned or 0
+    on = "" if last.key is None else f" on {shown(last.key)}"
+    what = f"{call(last)} by client {last.client}{on}, event {event}, fits nowhere"
+    states = [shown(state) for state, _, _ in stuck.states[:SHOWN]]
+    more = ", ..." if len(stuck.states) > SHOWN else ""
+    lines = [
+        draw(History(part).until(event), last),
+        "",
+        clipped(f"Before {call(last)} returned, the state could only be {' or '.join(states)}{more}:"),
+    ]
+    for _, why, order in stuck.states[:SHOWN]:
+        changes = [f"{call(o)} (client {o.client})" for o in order if not model.observes(Call.of(o))]
+        lines.append(clipped(f"  {why}"))
+        lines.append(clipped(f"    after {', '.join(changes[-3:])}" if changes else "    at the start"))
+    return Verdict("linearizable", False, what, "\n".join(lines), shared.used)

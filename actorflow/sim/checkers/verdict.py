@@ -1,0 +1,66 @@
+"""What a checker found, in one shape for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn, Self
+
+from actorflow.errors import Undecided, Violation
+from actorflow.sim.history import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """True, False or unknown, and why.
+
+    Say `assert linearizable(history).ok`, or `linearizable(history).check()` for an error that explains.
+    A verdict itself is neither true nor false, so that unknown can pass neither for a pass nor for a
+    failure.
+
+    Attributes:
+        checker: The name of what was checked, such as "linearizable".
+        ok: True, False, or None when the budget was used up first.
+        what: The finding in one line.
+        details: The rest of the explanation, in lines of at most 100 columns; "" when there is none.
+        explored: How many configurations were looked at; 0 for a checker that does not search.
+        order: When ok, and the checker looks for an order: one in which the operations could have
+            happened, one at a time.
+    """
+
+    checker: str
+    ok: bool | None
+    what: str
+    details: str = ""
+    explored: int = 0
+    order: tuple[Operation, ...] | None = None
+
+    def __bool__(self) -> NoReturn:
+        message = f"a verdict is True, False or unknown: ask for .ok or call .check(), got {self.what!r}"
+        raise TypeError(message)
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def explain(self) -> str:
+        """Returns the finding and, when it is not True, the least that shows it."""
+        said = {True: "ok", False: "violated", None: "unknown"}[self.ok]
+        return f"{self.checker}: {said}, {self.what}" + (f"\n{self.details}" if self.details else "")
+
+    def check(self) -> Self:
+        """Returns itself when ok.
+
+        Raises:
+            Violation: The history is refuted.
+            Undecided: The budget was used up first.
+        """
+        if self.ok is True:
+            return self
+        if self.ok is False:
+            raise Violation(self.explain())
+        raise Undecided(self.explain(), hint="raise budget=, or record a shorter history")
+
+
+def listed(found: list[str], limit: int = 5) -> str:
+    """Returns the first findings as indented lines, and how many more there are."""
+    lines = [f"  {line if len(line) <= 98 else line[:95] + '...'}" for line in found[:limit]]
+    return "\n".join([*lines, *[f"  ... and {len(found) - limit} more"] * (len(found) > limit)])
