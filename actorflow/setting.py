@@ -29,7 +29,9 @@ class Seat(Protocol):
 class Workers(Protocol):
     """Who runs the kernels that take too long for the event loop."""
 
-    def submit(self, job: Callable[[], Any], done: Callable[[Any, BaseException | None, float], None]) -> None:
+    def submit(
+        self, job: Callable[[], Any], done: Callable[[Any, BaseException | None, float], None]
+    ) -> None:
         """Runs `job`, and later `done(result, error, seconds)` on the event loop."""
         ...
 

@@ -36,7 +36,7 @@ ONLY_IN = {
     "random": {"clock", "sim.chance"},
     "rich": {"cli", "dashboard"},
     "secrets": {"clock"},
-    "threadpoolctl": {"kernels.device"},
+    "threadpoolctl": {"kernels.workers"},
     "time": {"clock", "sim.reality"},
     "uuid": {"clock", "sim.chance"},
     "uvloop": {"loop"},

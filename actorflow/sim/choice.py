@@ -131,6 +131,4 @@ class Choices:
 
     def survey(self) -> tuple[Asked, ...]:
         """Returns all points that were asked and could have gone another way, in order of appearance."""
-        return tuple(
-            Asked(p.label, p.count, p.delays, p.names) for p in self._points.values() if p.count
-        )
+        return tuple(Asked(p.label, p.count, p.delays, p.names) for p in self._points.values() if p.count)

@@ -3,10 +3,10 @@
 | schedule | at a point | found quickly with it |
 | --- | --- | --- |
 | `Plan("...")` | what the plan says, else 0 | what is already known |
-| `Drawn(...)` | a plan whose addresses are counted among the points of a FIFO run | shrinks to one deviation |
+| `Drawn(...)` | a plan whose addresses are counted in a FIFO run | all; shrinks to one deviation |
 | `Seeded(seed, p)` | with probability p any delay | bugs that many orders show |
-| `DelayBounded(seed, delays)` | deviates exactly `delays` times, anywhere | bugs that one or two delays show |
-| `PCT(seed, depth)` | runs the lane of highest priority; priorities change `depth - 1` times | deep orders of few lanes |
+| `DelayBounded(seed, delays)` | deviates exactly `delays` times | bugs that one or two delays show |
+| `PCT(seed, depth)` | runs the highest priority; `depth - 1` times the first falls | deep orders of few lanes |
 
 Sources: PCT: Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with Probabilistic
 Guarantees of Finding Bugs", ASPLOS 2010; its number of steps is learnt from a FIFO run. Delay-bounded:
@@ -29,7 +29,10 @@ from actorflow.sim.plan import MAX_DEVIATIONS, Plan, Planned
 class Schedule(Protocol):
     """How a run is to choose, before it runs."""
 
-    needs_survey: bool
+    @property
+    def needs_survey(self) -> bool:
+        """Whether it has to know the points of a FIFO run."""
+        ...
 
     def chooser(self, survey: Sequence[Asked]) -> Chooser:
         """Returns the chooser of one run.

@@ -180,6 +180,14 @@ class Host:
         self._world.connect(self)
         await self._run_boot()
 
+    async def close(self) -> None:
+        """Stops this host in good order."""
+        if self.life.paused:
+            self.resume()
+        await self._loop.create_task(
+            _left(self.system), name=f"{self.name}/stop", context=self._context.copy()
+        )
+
     def _enter(self) -> None:
         self._loop.enter_lane(self.name, self.life)
         prefix = f"{self.name}/"
@@ -374,7 +382,8 @@ _FROZEN: dict[type, tuple[str, ...] | None] = {}
 
 
 def _frozen_parts(kind: Any) -> tuple[str, ...] | None:
-    frozen = dataclasses.is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    parameters = getattr(kind, "__dataclass_params__", None)
+    frozen = parameters is not None and parameters.frozen
     parts = _FROZEN[kind] = tuple(f.name for f in dataclasses.fields(kind)) if frozen else None
     return parts
 
@@ -386,6 +395,10 @@ def _set(future: Future[None]) -> None:
 
 async def _entered(system: ActorSystem) -> None:
     await system.__aenter__()
+
+
+async def _left(system: ActorSystem) -> None:
+    await system.__aexit__(None, None, None)
 
 
 async def _awaited(something: Awaitable[None]) -> None:

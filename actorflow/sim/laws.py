@@ -64,7 +64,10 @@ def world(
                 loop: Any = asyncio.get_running_loop()
                 here = World(loop, hosts, latency_s=latency_s, seed=seed)
                 await here.start()
-                result = await test(here, **inputs)
+                try:
+                    result = await test(here, **inputs)
+                finally:
+                    await here.close()
                 here.tally.check()
                 return result
 

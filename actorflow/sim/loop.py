@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 
 from actorflow.errors import Deadlock, Escape, Livelock
 from actorflow.sim import stuck
-from actorflow.sim.choice import MAX_DELAY, Choices
+from actorflow.sim.choice import Choices
 from actorflow.sim.lanes import LANE, Lane, Life
 from actorflow.sim.order import Order
 
@@ -102,6 +102,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._made = 0
         self._names: Counter[str] = Counter()
         self._fatal: BaseException | None = None
+        self._busy: stuck.Busy | None = None
         self._thread_here = get_ident()
         self.set_exception_handler(lambda _loop, context: self.complaints.append(context))
 
@@ -239,7 +240,7 @@ class SimLoop(asyncio.BaseEventLoop):
         if not ready:
             if timers or self._stopping:  # type: ignore[attr-defined]
                 return
-            raise Deadlock(*stuck.deadlock(self))
+            raise Deadlock(stuck.deadlock(self))
         handle = self.order.take(ready, self._lane, others=False)
         if handle is None or handle._cancelled:
             return
@@ -279,7 +280,9 @@ class SimLoop(asyncio.BaseEventLoop):
         try:
             handle._context.run(callback, *handle._args)  # type: ignore[attr-defined]
         except Exception as error:  # noqa: BLE001  as asyncio: the loop goes on, and somebody hears
-            self.call_exception_handler({"message": f"a callback in '{lane.label}' raised", "exception": error})
+            self.call_exception_handler(
+                {"message": f"a callback in '{lane.label}' raised", "exception": error}
+            )
         if type(task) is SimTask and task.done():
             self._ended(task)
         if self._fatal is not None:
@@ -300,9 +303,10 @@ class SimLoop(asyncio.BaseEventLoop):
         if self.steps % _TIDY == 0 and self.tidy is not None:
             self.tidy()
         if self.steps > self.max_steps:
-            report = stuck.Busy.of(self).see(lane.label)
+            self._busy = self._busy or stuck.Busy(self)
+            report = self._busy.see(lane.label)
             if report is not None:
-                self.end(Livelock(*report))
+                self.end(Livelock(report))
 
     def end(self, error: BaseException) -> None:
         """Ends the run with `error`, whatever code is on the stack now."""
@@ -330,6 +334,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.order.stop()
         self.trace = None
         self._fatal = None
+        self._busy = None
         self.max_steps = self.steps + steps
         for life in self.lives:
             life.paused = False
@@ -376,7 +381,8 @@ def _refused(name: str) -> Callable[..., Any]:
 
 
 for _name in (
-    "add_reader", "add_writer", "remove_reader", "remove_writer", "add_signal_handler", "remove_signal_handler",
+    "add_reader", "add_writer", "remove_reader", "remove_writer",
+    "add_signal_handler", "remove_signal_handler",
     "sock_recv", "sock_recv_into", "sock_recvfrom", "sock_recvfrom_into", "sock_sendall", "sock_sendto",
     "sock_connect", "sock_accept", "sock_sendfile", "sendfile", "getaddrinfo", "getnameinfo",
     "create_connection", "create_server", "create_unix_connection", "create_unix_server",
@@ -384,4 +390,3 @@ for _name in (
     "connect_write_pipe", "subprocess_exec", "subprocess_shell",
 ):  # fmt: skip
     setattr(SimLoop, _name, _refused(_name))
-

@@ -102,7 +102,9 @@ class SimWorkers:
     def __len__(self) -> int:
         return 1
 
-    def submit(self, job: Callable[[], Any], done: Callable[[Any, BaseException | None, float], None]) -> None:
+    def submit(
+        self, job: Callable[[], Any], done: Callable[[Any, BaseException | None, float], None]
+    ) -> None:
         """Runs `job` at a later step, and hands in what it returned or raised."""
         if self._closed:
             message = f"{self._label} is closed"
@@ -122,4 +124,3 @@ class SimWorkers:
     async def close(self) -> None:
         """Drops what waits."""
         self._closed = True
-

@@ -18,11 +18,11 @@ from actorflow.clock import Entropy
 from actorflow.errors import Deadlock, Livelock, SimulationError
 from actorflow.setting import SETTING
 from actorflow.sim import reality
-from actorflow.sim.choice import Asked, Chooser, Choices
+from actorflow.sim.choice import Asked, Choices, Chooser
 from actorflow.sim.choosers import FIFO, Ranks, Schedule
 from actorflow.sim.harms import NO_FAULTS, Faults, Harmed
 from actorflow.sim.lanes import LANE
-from actorflow.sim.loop import SimLoop
+from actorflow.sim.loop import SimLoop, SimTask
 from actorflow.sim.order import Order
 from actorflow.sim.plan import Plan, Planned
 from actorflow.sim.seats import SimSetting
@@ -148,17 +148,22 @@ def _clean_up(loop: SimLoop) -> None:
     """Ends all that is left, first come, first served and without harm; no trace of it is kept."""
     loop.begin_clean_up(_CLEAN_UP_STEPS)
     try:
-        living = loop.living()
-        for task in living:
-            task.cancel()
-        if living:
-            loop.run_until_complete(asyncio.gather(*living, return_exceptions=True))
+        actors = {task for system in loop.systems for task in system.tasks}
+        _end(loop, [task for task in loop.living() if task not in actors])  # which closes the systems
+        _end(loop, loop.living())
         loop.run_until_complete(loop.shutdown_asyncgens())
     except (Deadlock, Livelock) as error:
         loop.call_exception_handler({"message": "what was left could not be ended", "exception": error})
     finally:
         loop.bury()
         loop.close()
+
+
+def _end(loop: SimLoop, tasks: list[SimTask]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
 
 
 def _unheard(complaints: list[dict[str, Any]]) -> SimulationError:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from types import CoroutineType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 _LOOK = 256  # steps past the limit that a livelock's report looks at
 _SHOWN = 12
 
 
-def deadlock(loop: Any) -> tuple[str]:
+def deadlock(loop: Any) -> str:
     """Returns the text of a deadlock: every task and what it waits for, and the actors' own report."""
     tasks = [loop.tasks[number] for number in sorted(loop.tasks)]
     waiting = [task for task in tasks if not task.done()]
@@ -22,7 +21,7 @@ def deadlock(loop: Any) -> tuple[str]:
     for system in loop.systems:
         if system.actors:
             lines += [f"  {line}" for line in str(system.dump()).splitlines()]
-    return ("\n".join(lines),)
+    return "\n".join(lines)
 
 
 def _task(task: Any) -> str:
@@ -49,22 +48,12 @@ def _whom(task: Any) -> str:
 class Busy:
     """Who takes the steps past the limit: looked at only then, so that counting costs nothing before."""
 
-    _of: WeakKeyDictionary[Any, Busy] = WeakKeyDictionary()
-
     def __init__(self, loop: Any) -> None:
         self._limit: int = loop.max_steps
         self._now: float = loop.time()
         self._seen: Counter[str] = Counter()
 
-    @classmethod
-    def of(cls, loop: Any) -> Busy:
-        """Returns the look at this loop, begun when it is asked for."""
-        found = cls._of.get(loop)
-        if found is None:
-            found = cls._of[loop] = cls(loop)
-        return found
-
-    def see(self, label: str) -> tuple[str] | None:
+    def see(self, label: str) -> str | None:
         """Counts one more step; returns the report once enough were seen."""
         self._seen[label] += 1
         if self._seen.total() < _LOOK:
@@ -72,5 +61,5 @@ class Busy:
         busiest = ", ".join(f"'{name}' {n}" for name, n in self._seen.most_common(6))
         return (
             f"more than {self._limit} steps were taken and the program has not ended, at {self._now:g} s; "
-            f"of the next {_LOOK} steps: {busiest}",
+            f"of the next {_LOOK} steps: {busiest}"
         )

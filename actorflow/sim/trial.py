@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-
 from actorflow.errors import FaultNeverFired
 from actorflow.sim.choosers import FIFO, Schedule, planned
 from actorflow.sim.harms import HARMS, NO_FAULTS, Faults
@@ -74,9 +73,7 @@ class Trial:
 
     def attempt(self, schedule: Schedule, faults: Faults = NO_FAULTS, *, trace: bool = False) -> Outcome:
         """Runs the program once and returns what it did."""
-        return attempt(
-            self._main, schedule, faults, seed=self._seed, limits=self._limits, trace=trace
-        )
+        return attempt(self._main, schedule, faults, seed=self._seed, limits=self._limits, trace=trace)
 
     def run(
         self, schedule: Schedule, faults: Faults, paste: Callable[[Plan], str], *, trace: bool = False
@@ -93,7 +90,9 @@ class Trial:
             raise self._told(outcome, schedule, paste)
         if isinstance(schedule, Plan) and outcome.unused:
             stale = "; ".join(map(str, outcome.unused))
-            warnings.warn(f"the plan was not followed, never reached: {stale}", StalePlanWarning, stacklevel=3)
+            warnings.warn(
+                f"the plan was not followed, never reached: {stale}", StalePlanWarning, stacklevel=3
+            )
         return outcome
 
     def _told(self, outcome: Outcome, schedule: Schedule, paste: Callable[[Plan], str]) -> Exception:
@@ -122,7 +121,11 @@ class Trial:
         kind = type(outcome.error)
         reduction = Reduction(lambda plan: type(self.attempt(plan).error) is kind)
         start = outcome.plan
-        if self.hint is not None and len(self.hint) < len(start) and type(self.attempt(self.hint).error) is kind:
+        if (
+            self.hint is not None
+            and len(self.hint) < len(start)
+            and type(self.attempt(self.hint).error) is kind
+        ):
             start = self.hint
         plan = reduction.reduce(start.deviations)
         if plan is None:
@@ -133,5 +136,3 @@ class Trial:
 
 def _harmed(outcome: Outcome) -> bool:
     return any(deviation.text in HARMS for deviation in outcome.plan.deviations)
-
-

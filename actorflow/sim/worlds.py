@@ -84,6 +84,20 @@ class World:
         for host in self._hosts.values():
             await host.start()
 
+    async def close(self) -> None:
+        """Closes the actor systems of all hosts that live, without choices or harm from now on.
+
+        Raises:
+            ExceptionGroup: errors of actors that nobody heard.
+        """
+        self.loop.order.stop()
+        self.heal()
+        for link in self._links.values():
+            link.unclog()
+        for host in self._hosts.values():
+            if host.alive:
+                await host.close()
+
     async def sleep(self, seconds: float) -> None:
         """Lets virtual time pass."""
         done = self.loop.create_future()
@@ -107,7 +121,9 @@ class World:
 
     def restart_later(self, host: Host, seconds: float) -> None:
         """Starts a crashed host again in a while."""
-        self.loop.call_later(seconds, lambda: self.loop.create_task(host.start(), name=f"restart {host.name}"))
+        self.loop.call_later(
+            seconds, lambda: self.loop.create_task(host.start(), name=f"restart {host.name}")
+        )
 
     def pause(self, host: Host, seconds: float | None = None) -> None:
         """Stops a host where it stands, for a time or until `resume`."""
@@ -146,7 +162,7 @@ class World:
         self.link(source.name, target.name).unclog()
 
     async def swizzle(self, hosts: Iterable[Host], seconds: float) -> None:
-        """Clogs all links to and from some of `hosts`, one host after the other, and unclogs them in another order.
+        """Clogs all links of some of `hosts`, one host after the other; unclogs them in another order.
 
         Source: "swizzle-clogging" of FoundationDB's simulation.
         """
