@@ -16,6 +16,7 @@ from tests.soaking.falsified import Falsified
 from tests.soaking.worker import Ask, Collected, Told
 
 LINES_OF_LOG = 25
+DUMPS = ("Timeout (", "Fatal Python error")  # what faulthandler begins with; innermost call first
 
 
 class WorkerLost(Exception):
@@ -93,8 +94,11 @@ class Worker:
         return f"{how}\n{self._end_of_log()}"
 
     def _end_of_log(self) -> str:
-        lines = self._log.read_text(errors="replace").splitlines()[-LINES_OF_LOG:]
-        return "\n".join([f"the end of {self._log}:", *lines])
+        """Returns where the process was when it ended itself, else the last lines it wrote."""
+        lines = self._log.read_text(errors="replace").splitlines()
+        dumps = [n for n, line in enumerate(lines) if line.startswith(DUMPS)]
+        shown = lines[dumps[-1] :][:LINES_OF_LOG] if dumps else lines[-LINES_OF_LOG:]
+        return "\n".join([f"from {self._log}:", *shown])
 
 
 def _answer(found: dict[str, Any]) -> Collected | Told:

@@ -58,7 +58,7 @@ def asked(share: Share, slice_s: float) -> int:
 
 
 def ran(share: Share, asked: int, examples: int, seconds: float, failures: int) -> Share:
-    """Returns the share after a turn; a turn that ran nothing leaves the rate as it was."""
+    """Returns the share after a turn; after one that ran nothing the law begins with few again."""
     return replace(
         share,
         rounds=share.rounds + 1,
@@ -66,6 +66,6 @@ def ran(share: Share, asked: int, examples: int, seconds: float, failures: int) 
         seconds=share.seconds + seconds,
         failures=share.failures + failures,
         turn_s=share.turn_s + seconds,
-        asked=asked,
+        asked=asked if examples else 0,
         rate=examples / seconds if examples and seconds > 0 else share.rate,
     )

@@ -23,6 +23,7 @@ from tests.soaking.worker import Ask, Collected, Told
 SHRINK_LIMIT_S = 360.0  # hypothesis gives up shrinking after 300
 SHORTEST_S, LONGEST_S = 0.2, 10.0
 ROUNDS = 4  # slices of a law in a soak, where the time is enough
+MARGIN = 4.0  # a slice aims at that part of its limit: its law may be slower than it was
 WORKER_TURNS = 200
 WORKER_GROWTH_BYTES = 1 << 30
 COLLECT_LIMIT_S = 120.0
@@ -155,7 +156,7 @@ class Soak:
             self.say(f"dropped, since they are gone: {', '.join(dropped)}")
         share_s = max(0.0, self._end - self.clock.now()) * self.plan.workers / len(self.laws)
         self.state.shares = shares.caught_up(self.state.shares, share_s)
-        self._slice_s = min(max(share_s / ROUNDS, SHORTEST_S), LONGEST_S)
+        self._slice_s = min(max(share_s / ROUNDS, SHORTEST_S), LONGEST_S, self.plan.limit_s / MARGIN)
         self.say(f"{len(self.laws)} laws, about {share_s:.1f} s each in slices of {self._slice_s:.1f} s")
 
     def _give(self, place: Place) -> None:

@@ -136,6 +136,7 @@ class Turns:
         finally:
             faulthandler.cancel_dump_traceback_later()
         seconds = time.perf_counter() - began
+        name = function.originalname or function.name
         outcomes = {report.outcome for report in self._reports}
         outcome = next(each for each in ("failed", "skipped", "passed") if each in outcomes)
         return Told(
@@ -145,7 +146,7 @@ class Turns:
             drawn_out=any(each.get("stopped-because") == DRAWN_OUT for each in self._statistics),
             failures=self._failures,
             source=str(item.path),
-            function=function.function.__qualname__,
+            function=f"{function.cls.__qualname__}.{name}" if function.cls else name,
             resident_bytes=_resident_bytes(),
             reason=next((_reason(each) for each in self._reports if each.skipped), ""),
         )
