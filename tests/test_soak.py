@@ -190,7 +190,7 @@ def test_a_module_that_names_inf_itself_is_left_its_name() -> None:
         ("F: test_x(n=Graph(Node()))", "the test module has no Graph, Node"),
         ("F: test_x(1)", "have no names"),
         ("Falsifying explicit example: test_x(n=1)", "an @example of the law already"),
-        ("F:\nstate = Machine()\nstate.teardown()", "a state machine takes no @example"),
+        ("F:\nstate = Machine()\nstate.teardown()", "told no arguments"),
         ("@example(n=", "the note is not Python: @example(n="),
     ],
 )
@@ -320,7 +320,7 @@ def test_quick(n): ...
 
 @given(st.integers())
 def test_slow(n):
-    time.sleep(0.02)
+    time.sleep(0.01)
 
 @given(st.integers(0, 1000), st.booleans())
 def test_fails(n, flag):
@@ -406,12 +406,12 @@ def test_a_soak_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     path = tmp_path / ".soak/state.json"
     given = ("-k", "quick or slow", "--minutes")
 
-    killed = soak(tmp_path, *given, "0.5")
+    killed = soak(tmp_path, "--workers", "1", *given, "0.2")
     read_until(killed, passed=4)
     killed.send_signal(signal.SIGKILL)
     ended(killed)
     before, message = load(path)
-    resumed = soak(tmp_path, *given, "0.2")
+    resumed = soak(tmp_path, "--workers", "1", *given, "0.2")
     out = read_until(resumed, passed=1)
     resumed.send_signal(signal.SIGINT)
     out += ended(resumed)
@@ -460,6 +460,21 @@ def test_a_slice_repeated_by_its_seed_draws_the_same_examples(
     assert same != whole[: len(same)]
 
 
+@pytest.mark.slow
+def test_a_law_that_hypothesis_refuses_fails_and_the_worker_lives_on(planted: Path) -> None:
+    (planted / "test_refused.py").write_text(
+        "from hypothesis import given, strategies as st\n\n@given(st.integers())\ndef test_x(n=1): ...\n"
+    )
+    worker = Worker(planted / "worker.log", ".", "refused or another")
+    assert collected(worker).others == ["test_recording.py::test_records"]
+
+    told = [turn(worker, law, 1, 5) for law in ("test_refused.py::test_x", "test_recording.py::test_another")]
+
+    worker.stop()
+    assert [each.outcome for each in told] == ["failed", "passed"]
+    assert "Cannot apply @given to a function with defaults" in told[0].failures[0].error
+
+
 def collected(worker: Worker) -> Collected:
     answer = None
     while answer is None:
@@ -488,7 +503,7 @@ def turn(worker: Worker, law: str, seed: int, n: int) -> Told:
 def test_laws_that_are_not_there_are_misuse(
     planted: Path, capsys: pytest.CaptureFixture[str], given: tuple[str, ...], said: str
 ) -> None:
-    status = main(["--laws", ".", *given])
+    status = main(["--laws", ".", "--workers", "1", *given])
 
     assert status == 2
     assert said in capsys.readouterr().err
@@ -498,7 +513,7 @@ def test_laws_that_are_not_there_are_misuse(
 def test_laws_that_do_not_load_are_misuse(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (planted / "test_broken.py").write_text("import nothing_of_that_name")
 
-    status = main(["--laws", "."])
+    status = main(["--laws", ".", "--workers", "1"])
 
     assert status == 2
     assert "1 files of laws do not load" in capsys.readouterr().err
@@ -509,7 +524,7 @@ def test_two_soaks_do_not_share_a_state(planted: Path, capsys: pytest.CaptureFix
     with (planted / ".soak/state.json.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
 
-        status = main(["--laws", "."])
+        status = main(["--laws", ".", "--workers", "1"])
 
     assert status == 2
     assert "another soak is using .soak/state.json" in capsys.readouterr().err

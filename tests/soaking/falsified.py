@@ -83,7 +83,7 @@ def _example(notes: list[str], name: str, free: Collection[str]) -> tuple[str | 
             return None, "it is an @example of the law already"
         drawn = [each for each in call.keywords if each.arg not in free]
         return f"@{ast.unparse(ast.Call(ast.Name('example'), [], drawn))}", None
-    return None, "hypothesis told no arguments; a state machine takes no @example"
+    return None, "hypothesis told no arguments (a state machine has none)"
 
 
 def _ready_made(lines: list[str]) -> tuple[str | None, str | None]:

@@ -57,6 +57,7 @@ def failure(found: Failure, laws: str) -> str:
     return "\n".join(
         [
             _identity(found),
+            *([f"but:    {found.what.why_not}"] if found.what.why_not else []),
             f"seed:   {found.seed}",
             f"repeat: {repeat(laws, found.law, found.seed, found.examples)}",
             "error:  " + found.what.error.replace("\n", "\n        "),
@@ -67,10 +68,7 @@ def failure(found: Failure, laws: str) -> str:
 
 def _identity(found: Failure) -> str:
     error = found.what.error.partition("\n")[0]
-    kept = found.what.example or "nothing to paste"
-    if found.what.why_not:
-        kept += f"  ({found.what.why_not})"
-    return f"law:    {found.law}\nraised: {error}\nkeep:   {kept}"
+    return f"law:    {found.law}\nraised: {error}\nkeep:   {found.what.example or 'nothing to paste'}"
 
 
 def append(path: Path, failures: Iterable[Failure], laws: str) -> int:
