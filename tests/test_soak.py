@@ -347,6 +347,18 @@ def test_records(n, numbers):
 def test_another(x): ...
 """
 
+SHORT = """
+import pytest
+from hypothesis import given, strategies as st
+
+@given(st.booleans())
+def test_drawn_out(x): ...
+
+@pytest.mark.skip(reason="no device")
+@given(st.integers())
+def test_skipped(x): ...
+"""
+
 
 def soak(where: Path, *given: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.soak", "--laws", ".", *given]
@@ -378,7 +390,7 @@ def test_laws_share_the_time_and_what_fails_hangs_or_dies_does_not_stop_the_othe
     source.write_text(PLANTED)
 
     process = soak(tmp_path, "--minutes", "0.3", "--limit", "1.5", "--write")
-    out = read_until(process, failed=1, lost=2, test_quick=4, test_slow=4)
+    out = read_until(process, failed=1, lost=2, test_quick=3, test_slow=3)
     process.send_signal(signal.SIGINT)
     out += ended(process)
 
@@ -517,6 +529,26 @@ def test_laws_that_do_not_load_are_misuse(planted: Path, capsys: pytest.CaptureF
 
     assert status == 2
     assert "1 files of laws do not load" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_soak_ends_early_when_every_law_rests_and_replaces_a_worker_that_grew(
+    planted: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (planted / "test_short.py").write_text(SHORT)
+    (planted / ".soak").mkdir()
+    (planted / ".soak/state.json").write_text("of another kind")
+    monkeypatch.setattr("tests.soaking.soak.WORKER_GROWTH_BYTES", -1)
+
+    status = main(["--laws", ".", "--minutes", "5", "--workers", "1", "-k", "short", "--fresh"])
+
+    out = capsys.readouterr().out
+    assert status == 0
+    assert "the state so far is kept as .soak/state.json.old-1" in out
+    assert re.search(r"worker replaced: it grew to \d+ MiB, last by test_short.py::test_drawn", out)
+    assert "rested: test_short.py::test_drawn_out: it has no examples that it did not draw" in out
+    assert "rested: test_short.py::test_skipped: skipped: Skipped: no device" in out
+    assert "in all; 0 of 2 laws not reached in this run" in out
 
 
 def test_two_soaks_do_not_share_a_state(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-LINES_OF_ERROR = 30
+LINES_OF_ERROR, LINES_OF_NOTES = 10, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,9 @@ def _notes(error: BaseException) -> list[str]:
 
 
 def _first_lines(error: BaseException) -> str:
-    lines = [f"{type(error).__name__}: {error}", *_notes(error)]
-    return "\n".join("\n".join(lines).splitlines()[:LINES_OF_ERROR])
+    said = f"{type(error).__name__}: {error}".splitlines()[:LINES_OF_ERROR]
+    told = "\n".join(_notes(error)).splitlines()[:LINES_OF_NOTES]
+    return "\n".join([*said, *told])
 
 
 def _example(notes: list[str], name: str, free: Collection[str]) -> tuple[str | None, str | None]:
