@@ -1,7 +1,7 @@
 # Each target sets up what it needs in .venv, once; after that everything works offline.
 #   make demo                     train the digits example over three seeds
 #   make test ARGS='-k queue'     the tests, two at a time
-#   make soak MINUTES=30          the laws, on fresh examples until the time is up
+#   make soak MINUTES=30          the laws share half an hour, on fresh examples
 
 PYTHON  ?= python3
 MINUTES ?= 5
@@ -34,13 +34,10 @@ bench: .venv/bench.stamp
 		echo "== $$name"; $(BIN)/python -m benchmarks $$name $(ARGS); \
 	done
 
-# Every round draws a new seed and prints it: make test ARGS='--hypothesis-seed=N' repeats one. The round
-# that has begun when the time is up is finished.
+# All laws share the time; the next soak goes on where this one stopped (.soak/state.json). Each slice
+# prints its seed, and the end says how to repeat one. ARGS=--write writes what failed into the laws.
 soak: .venv/dev.stamp
-	@set -e; end=$$(( $$(date +%s) + 60 * $(MINUTES) )); \
-	while [ $$(date +%s) -lt $$end ]; do \
-		$(BIN)/python -m pytest -n 2 -m hypothesis --hypothesis-profile=soak $(ARGS); \
-	done
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("actorflow needs Python 3.11 or newer, but $(PYTHON) is %d.%d\n  try: make $(MAKECMDGOALS) PYTHON=python3.12" % v[:2])'

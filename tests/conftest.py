@@ -2,7 +2,8 @@
 
 pytest                                 default: 100 examples a law, a fresh seed
 pytest --hypothesis-profile=ci         the same examples every time
-pytest --hypothesis-profile=soak       ten times the examples, a fresh seed
+pytest --hypothesis-profile=soak       ten times the examples, a fresh seed, each law once
+python -m tests.soak --minutes 20      all laws share the time, which takes as many examples as fit
 pytest --hypothesis-seed=N             what a run that printed seed N did
 
 A law that draws more or less than 100 says so with `tests.strategies.examples`, which a profile
