@@ -2,7 +2,7 @@
 
 Whatever the interpreter audits is refused by one audit hook, installed once a process; it also sees
 functions that were bound before the run. It lets everything through outside a run and on other
-threads: 0.1 us an audited operation. What is not audited is replaced for the length of a run. Files
+threads: 0.2 us an audited operation. What is not audited is replaced for the length of a run. Files
 stay open to the program: imports, coverage and fixtures need them.
 
 What gets past both: a lock, a condition or a queue of `threading` that is waited for (nobody will
@@ -57,6 +57,7 @@ _AUDITED: dict[str, tuple[str, int | None, str]] = {
     "os.kill": ("send a signal", 1, _SIGNAL),
     "os.killpg": ("send a signal", 1, _SIGNAL),
     "signal.pthread_kill": ("send a signal", 1, _SIGNAL),
+    "time.sleep": ("block", 0, "await asyncio.sleep(seconds)"),  # since 3.13; before, if bound before the run
     "_thread.start_new_thread": ("start a thread", 0, _THREAD),
     "_thread.start_joinable_thread": ("start a thread", 0, _THREAD),
 }

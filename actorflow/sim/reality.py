@@ -10,9 +10,10 @@ What is refused: `actorflow.sim.escapes`. Each of these says what it cannot repl
 - `datetime.now`, `utcnow`, `today` and `date.today`: C methods of C classes. To replace the classes
   would break `isinstance` and every module that holds them. Use `datetime.fromtimestamp(time.time())`;
 - the clocks of C extensions, and files' times;
-- the environment: variables, the machine's name, the process id, the time zone of `localtime`.
+- the environment: variables, the machine's name, the process id, the time zone of `localtime`,
+  the names of temporary files.
 
-A run of a program that does nothing costs about 50 us more for this, with numpy loaded.
+Entry and exit cost 55 to 75 us together, with numpy, hypothesis and pytest loaded.
 """
 
 from __future__ import annotations
@@ -136,9 +137,6 @@ class _Clock:
 
 _collector = Collector()
 _clock = _Clock()
-_one_at_a_time = Lock()
-_seams: list[Seam] = []  # made at the first run
-_waiting = set(escapes.LATE)
 
 
 def _time_seams() -> list[Seam]:
@@ -172,12 +170,13 @@ def _of_local(real: Callable[..., Any], before: int) -> Callable[..., Any]:
 
 
 _local = time.localtime
+_one_at_a_time = Lock()
+_seams: list[Seam] = [*_time_seams(), *chance.seams(), *escapes.seams()]
+_waiting = set(escapes.LATE)
 
 
 def _replace_all() -> None:
-    if not _seams:
-        escapes.install()
-        _seams.extend([*_time_seams(), *chance.seams(), *escapes.seams()])
+    escapes.install()
     if _waiting:
         _seams.extend(escapes.late_seams(_waiting))
     replace(_seams)

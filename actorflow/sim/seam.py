@@ -77,7 +77,7 @@ class MethodSeam(Seam):
 def replace(seams: list[Seam]) -> None:
     """Puts every stand-in in place and remembers what was there.
 
-    One loop, no call a seam: 60 seams cost 9 us here instead of 26.
+    One loop, no call a seam: to replace and restore 60 seams takes 18 us together.
     """
     for seam in seams:
         found = getattr(seam.space, seam.name)

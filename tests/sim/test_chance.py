@@ -16,6 +16,7 @@ from numpy.random import rand as numpy_bound_long_ago
 
 from actorflow.sim import reality
 
+HIDDEN = bound_long_ago.__self__  # type: ignore[attr-defined]
 SOURCES: dict[str, Callable[[], object]] = {
     "random.random": lambda: random.random(),
     "random.random, bound before": bound_long_ago,
@@ -140,6 +141,18 @@ def test_another_thread_goes_on_with_the_real_stream_and_does_not_disturb_the_ru
 
     assert theirs == expected
     assert mine == drawn(lambda: random.random(), 7)
+
+
+def test_no_function_of_the_hidden_generator_is_forgotten() -> None:
+    """Another thread that called one would draw from the run's own stream."""
+    shared = [name for name in random.__all__ if getattr(getattr(random, name), "__self__", None) is HIDDEN]
+    before = {name: getattr(random, name) for name in shared}
+
+    with reality.replaced(now=float, seed=7):
+        left = [name for name in shared if getattr(random, name) is before[name]]
+
+    assert len(shared) > 15
+    assert left == []
 
 
 def test_another_thread_has_real_entropy() -> None:

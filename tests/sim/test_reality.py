@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
+import random
 import sys
 import threading
 import time
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import find, given
+from hypothesis import strategies as st
 
 from actorflow.errors import Escape, SimulationError
 from actorflow.sim import reality
@@ -286,6 +289,26 @@ def test_what_was_refused_is_remembered_where_the_program_caught_it() -> None:
     with simulated() as next_run:
         pass
     assert next_run.refused == []
+
+
+@given(st.data(), st.integers())
+def test_hypothesis_may_draw_during_a_run(data: st.DataObject, seed: int) -> None:
+    with simulated(seed):
+        drawn = data.draw(st.lists(st.integers(0, 9), max_size=5))
+        chance = random.random()
+    with simulated(seed):
+        again = random.random()
+
+    assert len(drawn) <= 5
+    assert chance == again
+
+
+def test_hypothesis_shrinks_through_runs() -> None:
+    def long_enough(data: list[int]) -> bool:
+        with simulated():
+            return sum(data) + random.random() * 0 + time.time() >= reality.EPOCH_S + 100
+
+    assert find(st.lists(st.integers(0, 1000)), long_enough) == [100]
 
 
 def test_a_finaliser_of_the_run_sees_its_world() -> None:
