@@ -97,12 +97,10 @@ class Choices:
     """All choices of one run.
 
     Attributes:
-        asked: How often any point was asked.
         taken: The deviations so far, in order.
     """
 
     def __init__(self, chooser: Chooser) -> None:
-        self.asked = 0
         self.taken: list[Deviation] = []
         self._points: dict[str, Point] = {}
         self._chooser = chooser
@@ -116,10 +114,14 @@ class Choices:
             self._chooser.meet(point)
         return point
 
+    @property
+    def asked(self) -> int:
+        """How often any point was asked."""
+        return sum(point.count for point in self._points.values())
+
     def choose(self, point: Point) -> int:
         """Asks what happens at `point` now."""
         point.count += 1
-        self.asked += 1
         value = self._at(point)
         if value:
             self.taken.append(Deviation(point.label, point.count, point.text(value)))

@@ -269,20 +269,7 @@ class Host:
             error = ActorDied(f"host '{self.name}' has no actor '{envelope.actor}'; it has {here}")
             self._reply(source, envelope.actor, ask, error, _ERROR)
             return
-        answer = cell.inquire(envelope.body, self.system.deadline_s)
-        if answer.done():
-            self._answer(source, envelope.actor, ask, answer)
-        else:
-            answer.add_done_callback(lambda done: self._answer(source, envelope.actor, ask, done))
-
-    def _answer(self, target: str, actor: str, ask: int, answer: Future[Any]) -> None:
-        if answer.cancelled():
-            return
-        error = answer.exception()
-        if error is None:
-            self._reply(target, actor, ask, answer.result(), _ANSWER)
-        else:
-            self._reply(target, actor, ask, error, _ERROR)
+        cell.inquire(envelope.body, self.system.deadline_s, _Reply(self, envelope))
 
     def _reply(self, target: str, actor: str, ask: int, body: Any, kind: str) -> None:
         self.link(target).send(Envelope(self.name, actor, sent(body), ask, kind))
@@ -305,6 +292,48 @@ class Host:
     def __repr__(self) -> str:
         state = "crashed" if self.life.dead else "paused" if self.life.paused else "running"
         return f"<Host '{self.name}' {state}, incarnation {self.incarnation}>"
+
+
+class _Reply:
+    """Sends an answer back to where the question came from."""
+
+    __slots__ = ("_envelope", "_host", "_over")
+
+    def __init__(self, host: Host, envelope: Envelope) -> None:
+        self._host = host
+        self._envelope = envelope
+        self._over = False
+
+    def done(self) -> bool:
+        """Tells whether it has been sent."""
+        return self._over
+
+    def set_result(self, result: Any, /) -> None:
+        """Sends the answer."""
+        self._send(result, _ANSWER)
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Sends the error."""
+        self._send(exception, _ERROR)
+
+    def result(self) -> Any:
+        """Nothing is kept here."""
+
+    def exception(self) -> None:
+        """Nothing is kept here."""
+
+    def cancel(self) -> None:
+        """Sends nothing."""
+        self._over = True
+
+    def cancelled(self) -> bool:
+        """Nobody on this host waits."""
+        return False
+
+    def _send(self, body: Any, kind: str) -> None:
+        self._over = True
+        envelope = self._envelope
+        self._host._reply(envelope.source, envelope.actor, envelope.ask, body, kind)
 
 
 class RemoteRef:

@@ -12,6 +12,7 @@ whatever schedule, has a plan that repeats it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, MutableSequence
 from typing import TypeVar
 
@@ -46,7 +47,7 @@ class Order:
         self.held.clear()
         self._passed.clear()
 
-    def take(self, queue: MutableSequence[T], lane_of: Callable[[T], Lane], *, others: bool) -> T | None:
+    def take(self, queue: deque[T], lane_of: Callable[[T], Lane], *, others: bool) -> T | None:
         """Removes and returns the item whose turn it is.
 
         Args:
@@ -59,7 +60,8 @@ class Order:
         """
         if len(queue) == 1 and not others:  # nobody to go first
             item = queue.pop()
-            self.release(lane_of(item))
+            if self.held or self._passed:
+                self.release(lane_of(item))
             self.turn += 1
             return item
         i = self._ranked(queue, lane_of) if self.ranks else self._next(queue, lane_of, others=others)
@@ -147,4 +149,3 @@ class Order:
 
     def _count(self, lane: Lane) -> None:
         lane.point.count += 1
-        self.choices.asked += 1

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Any
 
 from actorflow.clock import Entropy
-from actorflow.errors import Deadlock, Livelock, SimulationError
+from actorflow.errors import Deadlock, Livelock, SimulationError, said
 from actorflow.setting import SETTING
 from actorflow.sim import reality
 from actorflow.sim.choice import Asked, Choices, Chooser
@@ -133,8 +133,12 @@ def _once(main: Main, chooser: Chooser, harms: Plan, seed: int, limits: Limits, 
             unused = (*harmed.unused, *(chooser.unused if isinstance(chooser, Planned) else ()))
             _clean_up(loop)
             outside.tidy()
-    if error is None and loop.complaints:
-        error = _unheard(loop.complaints)
+    if loop.complaints:
+        unheard = _unheard(loop.complaints)
+        if error is None:
+            error = unheard
+        else:
+            error.add_note(f"besides, {unheard.what}")
     return Outcome(result, error, Plan.of(taken), found, unused, steps, seconds, kept)
 
 
@@ -171,6 +175,8 @@ def _unheard(complaints: list[dict[str, Any]]) -> SimulationError:
     first = complaints[0]
     cause = first.get("exception")
     what = f"{len(complaints)} errors were heard by nobody; the first: {first['message']}"
+    if cause is not None:
+        what += f": {said(cause)}"
     error = SimulationError(what, hint="await the task, or handle the error where it is raised")
     error.__cause__ = cause
     return error
