@@ -18,7 +18,7 @@ harms: every network has them, so schedules draw them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from actorflow.errors import ConfigError, FaultNeverFired
@@ -82,23 +82,21 @@ class Harmed:
         self._planned = Planned(harms)
 
     def meet(self, point: Point) -> None:
-        """Looks up what is planned at this point, for both."""
-        self._planned.meet(point)
-        harms, point.planned = point.planned, None
+        """Looks up what is planned at this point; a harm comes before a delay."""
+        harms = self._planned.values(point)
         self.chooser.meet(point)
-        point.harms = harms
+        if harms is not None:
+            point.planned = {**(point.planned or {}), **harms}
 
     @property
     def unused(self) -> tuple[Deviation, ...]:
         """Harms whose place was not reached."""
         return self._planned.unused
 
-    def at(self, point: Point) -> int:
-        """Returns the harm, if there is one; else what the chooser says."""
-        value = self.chooser.at(point)
-        if point.harms is None:
-            return value
-        return point.harms.get(point.count, value)
+    @property
+    def draw(self) -> Callable[[Point], int] | None:
+        """As the chooser below."""
+        return self.chooser.draw
 
 
 class Tally:
