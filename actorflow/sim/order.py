@@ -1,7 +1,8 @@
 """Whose turn it is: first come, first served, unless a lane stands aside.
 
-A lane that comes up may be told to **stand aside for k turns**: others that are ready go first,
-and it comes up again once k turns have passed, or when nobody else can go. Time never passes for
+A lane that comes up may be told to **stand aside for k turns**: others that are ready go first. Once
+k turns have passed, or when nobody else can go, it has its turn, and is not asked again before that:
+so nobody waits for ever, whatever is chosen. Time never passes for
 that, so no deadline runs out because of it. One such entry moves a lane past whole conversations
 of others, where "run another one once" would need an entry for each of their turns.
 
@@ -89,6 +90,7 @@ class Order:
                     if self.turn < until:
                         continue
                     del held[lane]
+                    return i
             aside = self.choices.choose(lane.point)
             if aside <= 0:
                 return i
@@ -141,7 +143,8 @@ class Order:
         chosen = lanes[best]
         if chosen in self._passed:
             self._end_pass(chosen)
-        self._count(chosen)
+        else:
+            self._count(chosen)
         return first[chosen]
 
     def _pass_over(self, lane: Lane) -> None:

@@ -69,7 +69,6 @@ class RingSeat:
             return None
         others = bool(loop._ready)
         if others and self._gives_way():
-            self._in_a_row = 0
             return None
         entry = self._order.take(ring, self._lane_of, others=others)
         if entry is not None:
@@ -77,9 +76,16 @@ class RingSeat:
         return entry
 
     def _gives_way(self) -> bool:
+        if self._in_a_row < 0:  # it gave way, so now it has its turn: two rings could do so for ever
+            self._in_a_row = 0
+            return False
         self._in_a_row += 1
-        if self._in_a_row >= _IN_A_ROW:
+        if self._in_a_row >= _IN_A_ROW or self._order_says():
+            self._in_a_row = -1
             return True
+        return False
+
+    def _order_says(self) -> bool:
         return self._order.gives_way(self._lane, self._loop._ready, attrgetter("lane"))
 
     def _lane_of(self, entry: tuple[Any, Any]) -> Lane:

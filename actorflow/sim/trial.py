@@ -13,8 +13,11 @@ from actorflow.errors import FaultNeverFired
 from actorflow.sim.choosers import FIFO, Schedule, planned
 from actorflow.sim.harms import HARMS, NO_FAULTS, Faults
 from actorflow.sim.plan import MAX_DEVIATIONS, Plan
-from actorflow.sim.reduction import Reduction
+from actorflow.sim.reduction import MAX_RUNS, Reduction
 from actorflow.sim.simulate import Limits, Main, Outcome, attempt
+
+_MAX_STEPS = 5_000_000  # that a reduction may take in all: a livelock takes very many a run
+_MIN_RUNS = 20
 
 
 class StalePlanWarning(UserWarning):
@@ -119,7 +122,12 @@ class Trial:
     def _reduced(self, outcome: Outcome) -> tuple[Plan, Outcome]:
         """Returns the shortest plan found that fails with the same kind of error, and its run."""
         kind = type(outcome.error)
-        reduction = Reduction(lambda plan: type(self.attempt(plan).error) is kind)
+        affordable = max(_MIN_RUNS, _MAX_STEPS // max(1, outcome.steps))
+
+        def fails(plan: Plan) -> bool:
+            return type(self.attempt(plan).error) is kind
+
+        reduction = Reduction(fails, min(MAX_RUNS, affordable))
         start = outcome.plan
         if (
             self.hint is not None
