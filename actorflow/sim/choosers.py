@@ -157,7 +157,7 @@ class PCT:
 
     def chooser(self, survey: Sequence[Asked]) -> Ranks:
         """Returns the chooser."""
-        return Ranks(self, sum(asked.count for asked in survey))
+        return Ranks(self, sum(asked.count for asked in survey if not asked.harms))
 
 
 class Ranks(_Random):

@@ -100,6 +100,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._timers: list[tuple[float, int, TimerHandle]] = []
         self._cancelled = 0
         self._made = 0
+        self._batch = 0  # steps until timers are looked at again
         self._names: Counter[str] = Counter()
         self._fatal: BaseException | None = None
         self._busy: stuck.Busy | None = None
@@ -228,19 +229,13 @@ class SimLoop(asyncio.BaseEventLoop):
         if self._fatal is not None:
             self._raise_fatal()
         ready = self._ready
-        timers = self._timers
-        if not ready and timers:
-            self._jump()
-        while timers and timers[0][0] <= self._now:
-            timer = heapq.heappop(timers)[2]
-            if timer._cancelled:
-                self._cancelled -= 1
-            else:
-                ready.append(timer)
-        if not ready:
-            if timers or self._stopping:  # type: ignore[attr-defined]
-                return
-            raise Deadlock(stuck.deadlock(self))
+        if self._batch <= 0 or not ready:
+            self._collect_due()
+            if not ready:
+                if self._timers or self._stopping:  # type: ignore[attr-defined]
+                    return
+                raise Deadlock(stuck.deadlock(self))
+        self._batch -= 1
         handle = self.order.take(ready, self._lane, others=False)
         if handle is None or handle._cancelled:
             return
@@ -248,6 +243,20 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _lane(self, handle: Handle) -> Lane:
         return handle._context.get(LANE) or self.main_lane  # type: ignore[attr-defined]
+
+    def _collect_due(self) -> None:
+        """Begins a batch: what is ready now, and the timers that are due come after it, as in asyncio."""
+        ready = self._ready
+        if not ready and self._timers:
+            self._jump()
+        timers = self._timers
+        while timers and timers[0][0] <= self._now:
+            timer = heapq.heappop(timers)[2]
+            if timer._cancelled:
+                self._cancelled -= 1
+            else:
+                ready.append(timer)
+        self._batch = len(ready)
 
     def _jump(self) -> None:
         """Lets time pass until something is due."""

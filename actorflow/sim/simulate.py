@@ -127,6 +127,7 @@ def _once(main: Main, chooser: Chooser, harms: Plan, seed: int, limits: Limits, 
         except Exception as raised:  # noqa: BLE001  it is the outcome
             error = raised
         finally:
+            order.end()
             kept = None if loop.trace is None else tuple(loop.trace)
             steps, seconds, taken = loop.steps, loop.time(), tuple(choices.taken)
             found = choices.survey()
