@@ -92,6 +92,11 @@ def _ignore(_point: Point) -> None:
     pass
 
 
+def _plain(label: str) -> str:
+    """Returns the label without what parts the entries of a plan, on one line, and not empty."""
+    return " ".join(label.replace(";", ",").split()) or "-"
+
+
 class Choices:
     """All choices of one run.
 
@@ -106,9 +111,15 @@ class Choices:
         self._draw = chooser.draw
 
     def point(self, label: str, delays: int = MAX_DELAY, names: tuple[str, ...] = ()) -> Point:
-        """Returns the point of that label, made when it is met for the first time."""
+        """Returns the point of that label, made when it is met for the first time.
+
+        A label that no plan could hold, such as one with a line break, is written so that one can.
+        """
         point = self._points.get(label)
         if point is None:
+            plain = _plain(label)
+            if plain != label:
+                return self.point(plain, delays, names)
             point = self._points[label] = Point(label, delays, names)
             self._meet(point)
         return point

@@ -56,6 +56,7 @@ class RingSeat:
         self._choices: Choices = loop.choices
         self._lanes: dict[str, Lane] = {}
         self._in_a_row = 0
+        self._gave_way = False
 
     def enter(self) -> None:
         """Makes the present context the ring's lane."""
@@ -68,24 +69,21 @@ class RingSeat:
         if loop.ending or (life is not None and (life.dead or life.paused)):
             return None
         others = bool(loop._ready)
-        if others and self._gives_way():
+        # Who gave way takes a turn before it may do so again: two rings could otherwise do it for ever.
+        if others and not self._gave_way and self._gives_way():
+            self._in_a_row = 0
+            self._gave_way = True
             return None
         entry = self._order.take(ring, self._lane_of, others=others)
+        self._gave_way = entry is None
         if entry is not None:
             loop.count_turn(self._lane_of(entry))
         return entry
 
     def _gives_way(self) -> bool:
-        if self._in_a_row < 0:  # it gave way, so now it has its turn: two rings could do so for ever
-            self._in_a_row = 0
-            return False
         self._in_a_row += 1
-        if self._in_a_row >= _IN_A_ROW or self._order_says():
-            self._in_a_row = -1
+        if self._in_a_row >= _IN_A_ROW:
             return True
-        return False
-
-    def _order_says(self) -> bool:
         return self._order.gives_way(self._lane, self._loop._ready, attrgetter("lane"))
 
     def _lane_of(self, entry: tuple[Any, Any]) -> Lane:
