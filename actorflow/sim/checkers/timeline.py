@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from actorflow.sim.checkers.verdict import WIDTH
 from actorflow.sim.history import Client, Operation, Status, Value
 from actorflow.sim.history.operation import shown
 
-WIDTH = 100
 ROWS = 20
 LABEL = 32  # the longest text in a bar
 
