@@ -21,6 +21,7 @@ from actorflow.sim.history import History, Operation, Status, Value
 from actorflow.sim.history.operation import shown
 
 BUDGET = 1_000_000
+EARLIER = 10_000  # how many more may be looked at to find a break on another key that is earlier still
 SHOWN = 6  # how many states of the place where a history breaks are shown
 
 
@@ -52,12 +53,13 @@ def linearizable(history: Iterable[Operation], model: Model | None = None, budge
         found = search(part, model, key, shared)
         if found.stuck is not None:
             stuck, broken = found.stuck, part
+            shared.limit = min(shared.limit, shared.used + EARLIER)
         elif found.order is None:
             undecided.append(key)
         else:
             orders.append(found.order)
     if stuck is not None:
-        return _violated(stuck, broken, model, shared)
+        return _violated(stuck, broken, model, shared, undecided)
     if undecided:
         keys = f" for {len(undecided)} keys" if len(undecided) > 1 else ""
         what = f"no verdict{keys} within the budget of {budget} configurations"
@@ -91,7 +93,9 @@ def _merged(orders: list[tuple[Operation, ...]]) -> tuple[Operation, ...]:
     return tuple(operation for _, _, operation in sorted(placed, key=lambda item: item[:2]))
 
 
-def _violated(stuck: Stuck, part: Sequence[Operation], model: Model, shared: Budget) -> Verdict:
+def _violated(
+    stuck: Stuck, part: Sequence[Operation], model: Model, shared: Budget, undecided: list[Value]
+) -> Verdict:
     last = stuck.operation
     event = last.returned or 0
     on = "" if last.key is None else f" on {shown(last.key)}"
@@ -107,4 +111,7 @@ def _violated(stuck: Stuck, part: Sequence[Operation], model: Model, shared: Bud
         changes = [f"{call(o)} (client {o.client})" for o in order if not model.observes(Call.of(o))]
         lines.append(clipped(f"  {why}"))
         lines.append(clipped(f"    after {', '.join(changes[-3:])}" if changes else "    at the start"))
+    if undecided:
+        keys = ", ".join(shown(key, 20) for key in undecided)
+        lines.append(clipped(f"Within the budget it is not known whether these keys break earlier: {keys}"))
     return Verdict("linearizable", False, what, "\n".join(lines), shared.used)

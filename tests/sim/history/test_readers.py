@@ -104,7 +104,7 @@ INVOKE = "{:process 1, :type :invoke, :f :get, :key 1, :value nil}"
         (history.read_jepsen, "\nINFO  jepsen.util - x :ok :read 3", "line 2, column 1: expected `INFO jepsen"),
         (history.read_jepsen, "INFO  jepsen.util - 0 :ok :read 3", "line 1, column 1: process 0 ends 'read', but nothing"),
         (history.read_jepsen, "INFO  jepsen.util - 0 :invoke :cas 3", "cas needs a vector of the old and the new"),
-        (history.read_jepsen, "INFO  jepsen.util - 0 :invoke :cas [3", "line 1, column 40, line 1, column 1: '[' is not"),
+        (history.read_jepsen, "INFO  jepsen.util - 0 :invoke :cas [3", "line 1, column 36: '[' is not closed"),
         (history.read_kv, INVOKE + "\n" + INVOKE, "line 2, column 1: client 1 invokes 'get' while its get"),
         (history.read_kv, INVOKE.replace("get", "jump"), "expected get, put or append, got 'jump'"),
         (history.read_kv, "\n {:process 1}", "line 2, column 2: an event is a map with :process :type"),
