@@ -218,7 +218,10 @@ class MultiRegister:
 
     def observes(self, call: Call) -> bool:
         """One that only reads does."""
-        return all(isinstance(part, tuple) and part[:1] == ("read",) for part in call.args)
+        parts = call.result if call.known else call.args
+        return isinstance(parts, tuple) and all(
+            isinstance(part, tuple) and part[:1] == ("read",) for part in parts
+        )
 
     def step(self, state: State, call: Call) -> State | Refusal:
         """Reads and writes happen at once, in the order in which they stand."""

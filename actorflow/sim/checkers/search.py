@@ -8,7 +8,7 @@ operations of known outcome in it.
 
 SOURCE: J. M. Wing, C. Gong, "Testing and verifying concurrent objects", 1993, and G. Lowe, "Testing for
 linearizability", 2017: depth first, with a memo of the configurations that led nowhere. What has taken
-effect is a bit mask. Beyond them, each halving the search or better on the public histories:
+effect is a bit mask. Beyond them:
 
 * Operations are numbered by their return, those of unknown outcome last: the lowest missing bit is the
   one whose return is due first, and candidates are tried in that order (most urgent first).
@@ -18,6 +18,9 @@ effect is a bit mask. Beyond them, each halving the search or better on the publ
   change nothing.
 * A configuration is hopeless when one with the same state and the same known operations, and no
   unknown operation used that this one has not used, was hopeless: it could do all that this one can.
+
+Configurations looked at in the 85 etcd logs and 12 Knossos files (tests/sim/test_public_histories.py): 4,151;
+10,522 without the second rule, 5,291 without the third, 13,582 without the fourth.
 """
 
 from __future__ import annotations
