@@ -20,8 +20,8 @@ from actorflow.sim.checkers.verdict import Verdict
 from actorflow.sim.history import History, Operation, Status, Value
 from actorflow.sim.history.operation import shown
 
-BUDGET = 1_000_000
-EARLIER = 10_000  # how many more may be looked at to find a break on another key that is earlier still
+BUDGET = 500_000
+EXPLAINING = 10_000  # how many more than for the verdict may be looked at for the shortest explanation
 SHOWN = 6  # how many states of the place where a history breaks are shown
 
 
@@ -45,15 +45,15 @@ def linearizable(history: Iterable[Operation], model: Model | None = None, budge
     shared = Budget(budget)
     orders: list[tuple[Operation, ...]] = []
     stuck: Stuck | None = None
-    broken: Sequence[Operation] = ()
+    broken = History()
     undecided: list[Value] = []
     for key, part in _partitions(history, model):
         if stuck is not None:  # only an earlier break would make the explanation shorter
             part = History(part).until((stuck.operation.returned or 0) - 1)
         found = search(part, model, key, shared)
         if found.stuck is not None:
-            stuck, broken = found.stuck, part
-            shared.limit = min(shared.limit, shared.used + EARLIER)
+            shared.limit = min(shared.limit, 2 * shared.used + EXPLAINING)
+            stuck, broken = _shortest(found.stuck, part, model, key, shared)
         elif found.order is None:
             undecided.append(key)
         else:
@@ -78,6 +78,25 @@ def _partitions(history: Iterable[Operation], model: Model) -> list[tuple[Value,
     return sorted(parts.items(), key=lambda item: len(item[1]))  # ties stay in order of invocation
 
 
+def _shortest(
+    stuck: Stuck, part: Sequence[Operation], model: Model, key: Value, shared: Budget
+) -> tuple[Stuck, History]:
+    """Returns where the shortest prefix without an order breaks, and that prefix.
+
+    No prefix before the return where the search got stuck is without one. That prefix itself may have
+    one: operations that are open in it ended later, and the search knew how.
+    """
+    whole, first = History(part), stuck.operation.returned or 0
+    for end in sorted(o.returned for o in part if o.returned is not None and o.returned >= first):
+        prefix = whole.until(end)
+        found = search(prefix, model, key, shared)
+        if found.stuck is not None:
+            return found.stuck, prefix
+        if found.order is None:
+            break  # the budget is used up: what the search knew must do
+    return stuck, whole.until(first)
+
+
 def _merged(orders: list[tuple[Operation, ...]]) -> tuple[Operation, ...]:
     """Returns one order from one for each key.
 
@@ -93,9 +112,7 @@ def _merged(orders: list[tuple[Operation, ...]]) -> tuple[Operation, ...]:
     return tuple(operation for _, _, operation in sorted(placed, key=lambda item: item[:2]))
 
 
-def _violated(
-    stuck: Stuck, part: Sequence[Operation], model: Model, shared: Budget, undecided: list[Value]
-) -> Verdict:
+def _violated(stuck: Stuck, prefix: History, model: Model, shared: Budget, undecided: list[Value]) -> Verdict:
     last = stuck.operation
     event = last.returned or 0
     on = "" if last.key is None else f" on {shown(last.key)}"
@@ -103,7 +120,7 @@ def _violated(
     states = [shown(state) for state, _, _ in stuck.states[:SHOWN]]
     more = ", ..." if len(stuck.states) > SHOWN else ""
     lines = [
-        draw(History(part).until(event), last),
+        draw(prefix, last),
         "",
         clipped(f"Before {call(last)} returned, the state could only be {' or '.join(states)}{more}:"),
     ]

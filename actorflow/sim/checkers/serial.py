@@ -84,7 +84,8 @@ def serial_equivalence(
             if explored > budget:
                 what = f"no verdict within the budget of {budget} applications"
                 return Verdict("serial_equivalence", None, what, explored=explored)
-            frames.append((done | 1 << i, _applied(apply, state, happened[i], print_of), (*path, i)))
+            frames.append((done | 1 << i, apply(state, happened[i]), (*path, i)))
+            _unchanged(state, print_of, f"apply at {call(happened[i])} of client {happened[i].client}")
     which = "the given order" if order is not None else "any of the orders that agree with real time"
     what = f"the final state is not that of {which}"
     details = "" if nearest is None else _nearest(final, nearest[0], [happened[i] for i in nearest[1]])
@@ -108,14 +109,10 @@ def _all_before(happened: Sequence[Operation], needed: int) -> list[int]:
     return [needed & ((1 << i) - 1) for i in range(len(happened))]
 
 
-def _applied(apply: Callable[[S, Operation], S], state: S, operation: Operation, print_of: Hashable) -> S:
-    after = apply(state, operation)
+def _unchanged(state: object, print_of: Hashable, by: str) -> None:
     if bits(state) != print_of:
-        message = (
-            f"apply changed the state that it was given, at {call(operation)} by client {operation.client}"
-        )
+        message = f"the state that was given to {by} was changed"
         raise HistoryError(message, hint="return a new state: others are still to be tried from the old one")
-    return after
 
 
 def _nearest(final: object, state: object, path: Sequence[Operation]) -> str:
@@ -178,13 +175,14 @@ def synchronous_equivalence(
     explored = 0
     for at in sorted(groups):
         reached: dict[Hashable, tuple[S, tuple[Operation, ...]]] = {}
-        for state, path in states.values():
+        for print_of, (state, path) in states.items():
             for chosen in _choices(sorted(groups[at], key=rank), rank):
                 explored += 1
                 if explored > budget:
                     what = f"no verdict within the budget of {budget} steps"
                     return Verdict("synchronous_equivalence", None, what, explored=explored)
                 after = update(state, chosen) if chosen else state
+                _unchanged(state, print_of, f"update of step {at}")
                 reached.setdefault(bits(after), (after, path + chosen))
         states = reached
     equal = states.get(bits(final))

@@ -44,6 +44,18 @@ def test_register_verdicts_are_those_of_the_definition(history: History) -> None
     agrees(history, Register())
 
 
+@given(histories(register_calls, statuses=(Status.OK, Status.INFO)))
+@settings(max_examples=examples(300))
+def test_many_open_operations_are_judged_as_defined(history: History) -> None:
+    agrees(history, Register())
+
+
+@given(histories(kv_calls, statuses=(Status.OK, Status.INFO)))
+@settings(max_examples=examples(200))
+def test_many_open_appends_are_judged_as_defined(history: History) -> None:
+    agrees(history, KeyValue())
+
+
 @given(histories(mutex_calls))
 @settings(max_examples=examples(200))
 def test_mutex_verdicts_are_those_of_the_definition(history: History) -> None:
@@ -116,8 +128,20 @@ def test_a_refutation_shows_the_prefix_as_a_picture_and_what_could_have_been() -
         "  read returned 3, the value was 0\n"
         "    after write 0 (client 0)\n"
         "  read returned 3, the value was 4\n"
-        "    after write 0 (client 0), write 4 (client 2)"
+        "    after write 0 (client 0), write 4 -> ? (client 2)"
     )
+
+
+def test_a_prefix_does_not_know_how_its_open_operations_will_end() -> None:
+    """Until the open cas says that it did not match either, it may be why the other one did not."""
+    history = [
+        ended(0, "write", 2, at=(0, 1)),
+        ended(1, "cas", 2, 1, at=(2, 7), result=False),
+        ended(2, "cas", 2, 0, at=(3, 5), result=False),
+    ]
+
+    assert checkers.linearizable(History(history).until(5)).ok
+    assert "cas 2 1 -> False by client 1, event 7, fits nowhere" in checkers.linearizable(history).what
 
 
 def test_an_open_write_may_take_effect_late_or_never() -> None:

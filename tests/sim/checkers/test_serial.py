@@ -171,13 +171,17 @@ def test_the_searched_orders_are_exactly_those_that_agree_with_real_time(
         assert list(verdict.order) == order
 
 
-def test_an_apply_that_changes_its_state_is_an_error() -> None:
-    def in_place(state: list[int], operation: Operation) -> list[int]:
+def test_a_function_that_changes_its_state_is_an_error() -> None:
+    def in_place(state: list[int], operation: object) -> list[int]:
         state.append(1)
         return state
 
-    with pytest.raises(HistoryError, match=r"(?s)changed the state that it was given.*return a new state"):
+    with pytest.raises(
+        HistoryError, match=r"(?s)given to apply at add 1.0 of client 0 was changed.*return a new"
+    ):
         checkers.serial_equivalence(overlapping(1.0).history(), in_place, [], [1])
+    with pytest.raises(HistoryError, match=r"given to update of step 0 was changed"):
+        checkers.synchronous_equivalence(trained([0], in_rank_order=True)[0], in_place, [], [1])
 
 
 def test_a_verdict_past_the_budget_is_unknown() -> None:
