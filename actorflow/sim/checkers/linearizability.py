@@ -12,6 +12,7 @@ each partition of the model is searched alone, small ones first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from actorflow.sim.checkers.models import Call, Model, Register
 from actorflow.sim.checkers.search import Budget, Stuck, search
@@ -44,22 +45,21 @@ def linearizable(history: Iterable[Operation], model: Model | None = None, budge
     model = Register() if model is None else model
     shared = Budget(budget)
     orders: list[tuple[Operation, ...]] = []
-    stuck: Stuck | None = None
-    broken = History()
+    broken: _Break | None = None
     undecided: list[Value] = []
     for key, part in _partitions(history, model):
-        if stuck is not None:  # only an earlier break would make the explanation shorter
-            part = History(part).until((stuck.operation.returned or 0) - 1)
+        if broken is not None:  # only an earlier break would make the explanation shorter
+            part = History(part).until(broken.end - 1)
         found = search(part, model, key, shared)
         if found.stuck is not None:
             shared.limit = min(shared.limit, 2 * shared.used + EXPLAINING)
-            stuck, broken = _shortest(found.stuck, part, model, key, shared)
+            broken = _shortest(found.stuck, part, model, key, shared)
         elif found.order is None:
             undecided.append(key)
         else:
             orders.append(found.order)
-    if stuck is not None:
-        return _violated(stuck, broken, model, shared, undecided)
+    if broken is not None:
+        return _violated(broken, model, shared, undecided)
     if undecided:
         keys = f" for {len(undecided)} keys" if len(undecided) > 1 else ""
         what = f"no verdict{keys} within the budget of {budget} configurations"
@@ -78,10 +78,17 @@ def _partitions(history: Iterable[Operation], model: Model) -> list[tuple[Value,
     return sorted(parts.items(), key=lambda item: len(item[1]))  # ties stay in order of invocation
 
 
-def _shortest(
-    stuck: Stuck, part: Sequence[Operation], model: Model, key: Value, shared: Budget
-) -> tuple[Stuck, History]:
-    """Returns where the shortest prefix without an order breaks, and that prefix.
+@dataclass(frozen=True, slots=True)
+class _Break:
+    """Where a history breaks: the prefix up to event `end` has no order, and the search got stuck so."""
+
+    stuck: Stuck
+    prefix: History
+    end: int
+
+
+def _shortest(stuck: Stuck, part: Sequence[Operation], model: Model, key: Value, shared: Budget) -> _Break:
+    """Returns the shortest prefix without an order.
 
     No prefix before the return where the search got stuck is without one. That prefix itself may have
     one: operations that are open in it ended later, and the search knew how.
@@ -91,10 +98,10 @@ def _shortest(
         prefix = whole.until(end)
         found = search(prefix, model, key, shared)
         if found.stuck is not None:
-            return found.stuck, prefix
+            return _Break(found.stuck, prefix, end)
         if found.order is None:
             break  # the budget is used up: what the search knew must do
-    return stuck, whole.until(first)
+    return _Break(stuck, whole, max(o.returned or 0 for o in part))
 
 
 def _merged(orders: list[tuple[Operation, ...]]) -> tuple[Operation, ...]:
@@ -112,15 +119,16 @@ def _merged(orders: list[tuple[Operation, ...]]) -> tuple[Operation, ...]:
     return tuple(operation for _, _, operation in sorted(placed, key=lambda item: item[:2]))
 
 
-def _violated(stuck: Stuck, prefix: History, model: Model, shared: Budget, undecided: list[Value]) -> Verdict:
-    last = stuck.operation
-    event = last.returned or 0
+def _violated(broken: _Break, model: Model, shared: Budget, undecided: list[Value]) -> Verdict:
+    stuck, last = broken.stuck, broken.stuck.operation
     on = "" if last.key is None else f" on {shown(last.key)}"
-    what = f"{call(last)} by client {last.client}{on}, event {event}, fits nowhere"
+    what = f"{call(last)} by client {last.client}{on}, event {last.returned}, fits nowhere"
+    if last.returned != broken.end:
+        what += f", as is known at event {broken.end}"
     states = [shown(state) for state, _, _ in stuck.states[:SHOWN]]
     more = ", ..." if len(stuck.states) > SHOWN else ""
     lines = [
-        draw(prefix, last),
+        draw(broken.prefix, last),
         "",
         clipped(f"Before {call(last)} returned, the state could only be {' or '.join(states)}{more}:"),
     ]
