@@ -22,7 +22,7 @@ from actorflow.sim.history import History, Operation, Status, Value
 from actorflow.sim.history.operation import shown
 
 BUDGET = 500_000
-EXPLAINING = 10_000  # how many more than for the verdict may be looked at for the shortest explanation
+EXPLAINING = 10_000  # how many more may be looked at, for each key, to find a shorter explanation
 SHOWN = 6  # how many states of the place where a history breaks are shown
 
 
@@ -35,7 +35,8 @@ def linearizable(history: Iterable[Operation], model: Model | None = None, budge
     Args:
         history: What clients asked for and were told.
         model: The object; a register of None, `read`, `write` and `cas`, one for each key, when left out.
-        budget: How many configurations may be looked at, in all; about 200 bytes and some microseconds each.
+        budget: How many configurations may be looked at for the verdict, in all: some microseconds and
+            about 200 bytes each. A refutation may take a few more to find its shortest explanation.
 
     Returns:
         A verdict. True: `order` is a linearization. False: `explain()` shows the shortest prefix of the
@@ -43,30 +44,32 @@ def linearizable(history: Iterable[Operation], model: Model | None = None, budge
         the budget was used up.
     """
     model = Register() if model is None else model
-    shared = Budget(budget)
     orders: list[tuple[Operation, ...]] = []
     broken: _Break | None = None
     undecided: list[Value] = []
+    budgets = [Budget(budget)]
     for key, part in _partitions(history, model):
         if broken is not None:  # only an earlier break would make the explanation shorter
             part = History(part).until(broken.end - 1)
-        found = search(part, model, key, shared)
+            budgets.append(Budget(EXPLAINING))
+        found = search(part, model, key, budgets[-1])
         if found.stuck is not None:
-            shared.limit = min(shared.limit, 2 * shared.used + EXPLAINING)
-            broken = _shortest(found.stuck, part, model, key, shared)
+            budgets.append(Budget(budgets[-1].used + EXPLAINING))
+            broken = _shortest(found.stuck, part, model, key, budgets[-1])
         elif found.order is None:
             undecided.append(key)
         else:
             orders.append(found.order)
+    explored = sum(spent.used for spent in budgets)
     if broken is not None:
-        return _violated(broken, model, shared, undecided)
+        return _violated(broken, model, explored, undecided)
     if undecided:
         keys = f" for {len(undecided)} keys" if len(undecided) > 1 else ""
         what = f"no verdict{keys} within the budget of {budget} configurations"
-        return Verdict("linearizable", None, what, explored=shared.used)
+        return Verdict("linearizable", None, what, explored=explored)
     order = _merged(orders)
     what = f"{len(order)} operations have an order"
-    return Verdict("linearizable", True, what, explored=shared.used, order=order)
+    return Verdict("linearizable", True, what, explored=explored, order=order)
 
 
 def _partitions(history: Iterable[Operation], model: Model) -> list[tuple[Value, Sequence[Operation]]]:
@@ -87,7 +90,7 @@ class _Break:
     end: int
 
 
-def _shortest(stuck: Stuck, part: Sequence[Operation], model: Model, key: Value, shared: Budget) -> _Break:
+def _shortest(stuck: Stuck, part: Sequence[Operation], model: Model, key: Value, budget: Budget) -> _Break:
     """Returns the shortest prefix without an order.
 
     No prefix before the return where the search got stuck is without one. That prefix itself may have
@@ -96,7 +99,7 @@ def _shortest(stuck: Stuck, part: Sequence[Operation], model: Model, key: Value,
     whole, first = History(part), stuck.operation.returned or 0
     for end in sorted(o.returned for o in part if o.returned is not None and o.returned >= first):
         prefix = whole.until(end)
-        found = search(prefix, model, key, shared)
+        found = search(prefix, model, key, budget)
         if found.stuck is not None:
             return _Break(found.stuck, prefix, end)
         if found.order is None:
@@ -119,7 +122,7 @@ def _merged(orders: list[tuple[Operation, ...]]) -> tuple[Operation, ...]:
     return tuple(operation for _, _, operation in sorted(placed, key=lambda item: item[:2]))
 
 
-def _violated(broken: _Break, model: Model, shared: Budget, undecided: list[Value]) -> Verdict:
+def _violated(broken: _Break, model: Model, explored: int, undecided: list[Value]) -> Verdict:
     stuck, last = broken.stuck, broken.stuck.operation
     on = "" if last.key is None else f" on {shown(last.key)}"
     what = f"{call(last)} by client {last.client}{on}, event {last.returned}, fits nowhere"
@@ -138,5 +141,7 @@ def _violated(broken: _Break, model: Model, shared: Budget, undecided: list[Valu
         lines.append(clipped(f"    after {', '.join(changes[-3:])}" if changes else "    at the start"))
     if undecided:
         keys = ", ".join(shown(key, 20) for key in undecided)
-        lines.append(clipped(f"Within the budget it is not known whether these keys break earlier: {keys}"))
-    return Verdict("linearizable", False, what, "\n".join(lines), shared.used)
+        lines.append(
+            clipped(f"Not looked into for long enough to know whether these keys break earlier: {keys}")
+        )
+    return Verdict("linearizable", False, what, "\n".join(lines), explored)

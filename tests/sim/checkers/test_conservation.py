@@ -159,3 +159,23 @@ def test_a_real_queue_passes_and_any_loss_or_doubling_is_caught(
     if gone:
         assert checkers.queue(history, left=[*left, data.draw(st.sampled_from(gone))]).ok is False
     assert checkers.queue(history, left=[*left, "invented"]).ok is False
+
+
+@given(st.lists(st.sampled_from("pq"), min_size=2, max_size=12), st.data())
+@settings(max_examples=examples(100))
+def test_two_elements_of_one_producer_that_change_places_are_caught_and_of_two_are_not(
+    producers: list[str], data: st.DataObject
+) -> None:
+    elements = [(producer, n) for n, producer in enumerate(producers)]
+    at = data.draw(st.integers(0, len(elements) - 2))
+    swapped = [*elements[:at], elements[at + 1], elements[at], *elements[at + 2 :]]
+    recorder = Recorder(StillClock())
+    for element in elements:
+        recorder.invoke(element[0], "enqueue", element).ok()
+    for element in swapped:
+        recorder.invoke("consumer", "dequeue").ok(element)
+
+    verdict = checkers.queue(recorder.history())
+
+    assert verdict.ok is (producers[at] != producers[at + 1])
+    assert checkers.queue(recorder.history(), ordered=False).ok
