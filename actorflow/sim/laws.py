@@ -20,7 +20,7 @@ from actorflow.errors import ConfigError
 from actorflow.sim.choosers import FIFO, Schedule
 from actorflow.sim.harms import NO_FAULTS, Faults
 from actorflow.sim.plan import Plan
-from actorflow.sim.simulate import Limits
+from actorflow.sim.simulate import Limits, Main
 from actorflow.sim.trial import Trial
 from actorflow.sim.worlds import World
 
@@ -32,7 +32,8 @@ def world(
 ) -> Callable[[Test], Callable[..., Any]]:
     """Returns a decorator that runs an async test in a world of its own.
 
-    The test gets the `World` first, then its inputs by name. What it returns is returned.
+    The test gets the `World` first, then its inputs by name. What it returns is returned. The
+    function's attribute `program(**inputs)` gives what `sim.run` takes: the test in its world.
 
     Args:
         *names: Hosts of which there is one.
@@ -56,10 +57,7 @@ def world(
         told = _Told(test)
         hint: Plan | None = None
 
-        @functools.wraps(test)
-        def law(schedule: Schedule = FIFO, faults: Faults = NO_FAULTS, **inputs: Any) -> Any:
-            nonlocal hint
-
+        def program(**inputs: Any) -> Main:
             async def main() -> Any:
                 loop: Any = asyncio.get_running_loop()
                 here = World(loop, hosts, latency_s=latency_s, seed=seed)
@@ -71,13 +69,19 @@ def world(
                 here.tally.check()
                 return result
 
-            trial = Trial(main, seed=seed, limits=limits, hint=hint)
+            return main
+
+        @functools.wraps(test)
+        def law(schedule: Schedule = FIFO, faults: Faults = NO_FAULTS, **inputs: Any) -> Any:
+            nonlocal hint
+            trial = Trial(program(**inputs), seed=seed, limits=limits, hint=hint)
             try:
                 return trial.run(schedule, faults, lambda plan: told.example(plan, inputs)).result
             finally:
                 hint = trial.hint
 
         law.__signature__ = _signature(test)  # type: ignore[attr-defined]
+        law.program = program  # type: ignore[attr-defined]
         return law
 
     return decorate
