@@ -40,11 +40,15 @@ class Order:
         self._passed: dict[Lane, tuple[int, int]] = {}  # with ranks: (count, turn) at which it was passed
 
     def stop(self) -> None:
-        """First come, first served from now on: the run is over."""
+        """First come, first served from now on: the run is over.
+
+        Who was passed over and never came up again stood aside until now.
+        """
+        for lane in list(self._passed):
+            self._end_pass(lane)
         self.choices.stop()
         self.ranks = None
         self.held.clear()
-        self._passed.clear()
 
     def take(self, queue: MutableSequence[T], lane_of: Callable[[T], Lane], *, others: bool) -> T | None:
         """Removes and returns the item whose turn it is.
