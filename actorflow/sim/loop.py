@@ -31,6 +31,7 @@ from actorflow.errors import Deadlock, Escape, Livelock
 from actorflow.sim import stuck
 from actorflow.sim.choice import Choices
 from actorflow.sim.lanes import LANE, Lane, Life
+from actorflow.sim.numbered import Generators
 from actorflow.sim.order import Order
 
 TICK_S = 0.001
@@ -103,6 +104,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._names: Counter[str] = Counter()
         self._fatal: BaseException | None = None
         self._busy: stuck.Busy | None = None
+        self._asyncgens = Generators()
         self._thread_here = get_ident()
         self.set_exception_handler(lambda _loop, context: self.complaints.append(context))
 
@@ -162,6 +164,11 @@ class SimLoop(asyncio.BaseEventLoop):
         future = SimFuture(loop=self)
         self._made = future.number = self._made + 1
         return future
+
+    def take_number(self) -> int:
+        """Returns a number for one thing more that is to have its own hash."""
+        self._made += 1
+        return self._made
 
     def create_task(  # type: ignore[override]
         self, coro: Coroutine[Any, Any, Any], *, name: object = None, context: Context | None = None
