@@ -30,7 +30,9 @@ def here(where: str | None, chosen: Sequence[Pair]) -> Here:
     return found
 
 
-def elsewhere(hash_seed: str, where: str | None, order: Sequence[int], chosen: Sequence[Pair]) -> dict[Pair, str]:
+def elsewhere(
+    hash_seed: str, where: str | None, order: Sequence[int], chosen: Sequence[Pair]
+) -> dict[Pair, str]:
     with closing(Elsewhere(hash_seed, where, order, chosen)) as other:
         other.hear()
         return other.digests
