@@ -144,7 +144,7 @@ class Elsewhere:
         self._to: IO[str] = self._process.stdin
         self._from: IO[str] = self._process.stdout
         asked = [[pair.program, pair.schedule, pair.seed] for pair in chosen]
-        self._say({"programs": where, "pairs": asked, "order": order})
+        self._say({"programs": where, "pairs": asked, "order": list(order)})
 
     def hear(self) -> None:
         """Takes the digests in.

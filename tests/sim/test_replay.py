@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from actorflow import sim
 from actorflow.errors import SimulationError
+from actorflow.sim.choice import Asked
 from actorflow.sim.pairs import SCHEDULES, Pair, pairs, programs
 from actorflow.sim.replay import HASH_SEEDS, Difference, Elsewhere, Here, orders, stir
 from actorflow.sim.simulate import Outcome, attempt, digest
@@ -92,8 +94,6 @@ def test_the_schedules_do_deviate() -> None:
 
 def test_who_is_passed_over_until_the_end_is_in_the_plan() -> None:
     async def main() -> str:
-        import asyncio
-
         async def other() -> None:
             await asyncio.sleep(0)
 
@@ -163,9 +163,10 @@ def test_another_process_gives_the_account_of_what_differs() -> None:
 
 
 def test_a_process_that_ends_early_is_told(capfd: pytest.CaptureFixture[str]) -> None:
-    with closing(Elsewhere("0", f"{IRREGULAR}:EMPTY", (0,), [Pair("steady", "fifo", 0)])) as other:
-        with pytest.raises(SimulationError, match="hash seed 0 ended early, at '--program steady"):
-            other.hear()
+    chosen = [Pair("steady", "fifo", 0)]
+    early = pytest.raises(SimulationError, match="hash seed 0 ended early, at '--program steady")
+    with closing(Elsewhere("0", f"{IRREGULAR}:EMPTY", (0,), chosen)) as other, early:
+        other.hear()
 
     assert "programs are a dict" in capfd.readouterr().err
 
@@ -191,7 +192,7 @@ def told(**changed: Any) -> Outcome:
         {"plan": sim.Plan("main#1 +2")},
         {"steps": 77},
         {"seconds": 0.25},
-        {"survey": (sim.choice.Asked("main", 9, 16, ()),)},
+        {"survey": (Asked("main", 9, 16, ()),)},
     ],
     ids=lambda changed: next(iter(changed)),
 )
