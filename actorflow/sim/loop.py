@@ -293,6 +293,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self.tasks.pop(task.number, None)
         if not task.cancelled():
             error = task._exception  # task.exception() would count as heard
+            if task.dead:
+                task.exception()  # it has crashed its own host, and nobody is left to hear
             if error is not None and not isinstance(error, Exception):
                 task.exception()
                 raise error
@@ -337,9 +339,13 @@ class SimLoop(asyncio.BaseEventLoop):
         self._busy = None
         self.max_steps = self.steps + steps
         for life in self.lives:
-            life.paused = False
-            self._ready.extend(life.parked)
-            life.parked.clear()
+            self.unpark(life)
+
+    def unpark(self, life: Life) -> None:
+        """Lets what a paused host has parked run, before all that got ready later."""
+        life.paused = False
+        self._ready.extendleft(reversed(life.parked))
+        life.parked.clear()
 
     def bury(self) -> None:
         """Ends what a crash left suspended.
