@@ -23,9 +23,11 @@ likes, and these only by hand:
 | --- | --- | --- | --- |
 | `hold` | a message | it waits until it is released or dropped; later ones go past it | when one is taken |
 | `slow` | a link | messages travel several times as long | for each message |
-| `swizzle` | hosts | clogs the links of some, one host by one, and unclogs them in another order | as `clog` |
+| `swizzle` | hosts | clogs the links of some, host by host, and unclogs them in another order | as `clog` |
 | `straggle` | a host | its work takes longer, now and then much longer | for each stall |
 | `skew` | a host | its clock jumps ahead, or goes too fast or too slow | when it is read |
+
+Who reads a wrong clock is misled, deadlines of asks among it; the timers of the loop are true.
 """
 
 from __future__ import annotations

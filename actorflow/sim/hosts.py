@@ -276,20 +276,19 @@ class Host:
             question.set_exception(envelope.body)
 
     def _receive(self, envelope: Envelope) -> None:
-        source, actor, body, ask, _, limit_s = envelope
+        actor = envelope.actor
         cell = self.system.actors.get(actor)
-        if not ask:
+        if not envelope.ask:
             if cell is not None:
-                cell.put(body, self.system.nobody)
-            return
-        if cell is None:
+                cell.put(envelope.body, self.system.nobody)
+        elif cell is not None:
+            cell.inquire(envelope.body, envelope.limit_s, _Answer(self, envelope))
+        else:
             here = ", ".join(sorted(self.system.actors)) or "none"
             error = ActorDied(f"host '{self.name}' has no actor '{actor}'; it has {here}")
-            self.answer(source, actor, ask, error, ERROR)
-            return
-        cell.inquire(body, limit_s, _Answer(self, source, actor, ask))
+            self.answer(envelope, error, ERROR)
 
-    def answer(self, asker: str, actor: str, ask: int, body: Any, kind: str) -> None:
+    def answer(self, question: Envelope, body: Any, kind: str) -> None:
         """Sends an answer, or an error, to the host that asked."""
         if self.life.dead:
             return  # the handler in which it crashed has returned
@@ -297,7 +296,8 @@ class Host:
             body = sent(body)
         except ConfigError as error:
             body, kind = error, ERROR
-        self._world.link(self.name, asker).send(Envelope(self.name, actor, body, ask, kind, 0.0))
+        link = self._world.link(self.name, question.source)
+        link.send(Envelope(self.name, question.actor, body, question.ask, kind, 0.0))
 
     def __repr__(self) -> str:
         state = "crashed" if self.life.dead else "paused" if self.life.paused else "running"
@@ -307,20 +307,23 @@ class Host:
 class _Answer(Future[Any]):
     """What a question from another host ends with: it leaves at once, and nobody here waits for it."""
 
-    def __init__(self, host: Host, asker: str, actor: str, ask: int) -> None:
+    def __init__(self, host: Host, question: Envelope) -> None:
         super().__init__(loop=host.loop)
         self._host = host
-        self._to = (asker, actor, ask)
+        self._question = question
+        self._since_s = host.loop.time()
 
     def set_result(self, result: Any) -> None:
         """Sends the answer."""
         super().set_result(None)
-        self._host.answer(*self._to, result, ANSWER)
+        self._host.answer(self._question, result, ANSWER)
 
     def set_exception(self, error: Any) -> None:
-        """Sends the error."""
+        """Sends the error, unless it is that time is up: the asker knows that by its own clock."""
         super().set_result(None)
-        self._host.answer(*self._to, error, ERROR)
+        waited_s = (self._host.loop.time() - self._since_s) * self._host.clock.rate
+        if not (isinstance(error, DeadlinePassed) and waited_s >= self._question.limit_s):
+            self._host.answer(self._question, error, ERROR)
 
 
 class RemoteRef:
