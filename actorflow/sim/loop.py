@@ -135,7 +135,12 @@ class SimLoop(asyncio.BaseEventLoop):
         self._busy: stuck.Busy | None = None
         self._asyncgens = Generators()
         self._thread_here = get_ident()
-        self.set_exception_handler(lambda _loop, context: self.complaints.append(context))
+        self.set_exception_handler(SimLoop._complain)
+
+    def _complain(self, context: dict[str, Any]) -> None:
+        """Keeps what asyncio would have logged; nobody hears the tasks of a crashed host."""
+        if not getattr(context.get("future"), "dead", False):
+            self.complaints.append(context)
 
     # -- what programs call ------------------------------------------------------------------------
 
@@ -352,8 +357,8 @@ class SimLoop(asyncio.BaseEventLoop):
     def count_step(self, lane: Lane) -> None:
         """Counts a step, and looks whether there were too many."""
         self.steps += 1
-        if self.steps % _TIDY == 0 and self.tidy is not None:
-            self.tidy()
+        if self.steps % _TIDY == 0:
+            self._tidy_up()
         if self.steps > self.max_steps:
             self._busy = self._busy or stuck.Busy(self)
             report = self._busy.see(lane.label)
@@ -395,9 +400,13 @@ class SimLoop(asyncio.BaseEventLoop):
         self.max_steps = self.steps + steps
         self.max_seconds += self._now
         for life in self.lives:
-            life.paused = False
-            self._ready.extend(life.parked)
-            life.parked.clear()
+            self.unpark(life)
+
+    def unpark(self, life: Life) -> None:
+        """Lets what a paused host has parked run, before all that got ready later."""
+        life.paused = False
+        self._ready.extendleft(reversed(life.parked))
+        life.parked.clear()
 
     def bury(self) -> None:
         """Ends what a crash left suspended.
@@ -405,11 +414,25 @@ class SimLoop(asyncio.BaseEventLoop):
         A crash runs no `finally`; these run now, after the run, and whatever they do or raise
         reaches nobody.
         """
-        for _, task in sorted(self.tasks.items()):
-            if task.dead and not task.done():
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                with suppress(Exception):
-                    task.get_coro().close()
+        dead = [task for _, task in sorted(self.tasks.items()) if task.dead and not task.done()]
+        if not dead:
+            return
+        self._tidy_up()  # what the living left unheard is kept
+        heard = len(self.complaints)
+        for task in dead:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            with suppress(Exception):
+                task.get_coro().close()
+        self._tidy_up()
+        del self.complaints[heard:]
+
+    def _tidy_up(self) -> None:
+        if self.tidy is not None:
+            self.tidy()
+
+    def __reduce__(self) -> NoReturn:
+        message = "an event loop has no copy, nor has what leads to it: a host, a ref, a task"
+        raise TypeError(message)
 
     # -- what stays outside ------------------------------------------------------------------------
 
