@@ -308,6 +308,11 @@ class Address(Mailbox, Ref):
         """`ask` for one who cannot await, such as a link: whatever comes of it goes to `answer`.
 
         It counts against this actor's mailbox, or stands in its line, like any other ask.
+
+        Args:
+            message: The question.
+            deadline_s: How long to wait.
+            answer: Where the answer goes, or the error.
         """
         question = self._question(message, self._nbytes(message), deadline_s, None, answer)
         if self.closed:

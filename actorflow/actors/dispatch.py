@@ -180,8 +180,8 @@ class Dispatch:
             self._rest()
 
     def _pump_observed(self) -> None:
-        """The same, one entry at a time, for a chooser or an instrument."""
-        end = self._now() + self.budget_s
+        """The same, one entry at a time, for a chooser, whose budget is its own, or an instrument."""
+        end = self._now() + self.budget_s if self.pick is None else None
         self.pumping = True
         try:
             while self.ring:
@@ -200,7 +200,7 @@ class Dispatch:
                     if self.instrument is not None:
                         self._observe(self.instrument.failed, actor, turn, error)
                     actor.fail(turn, error)
-                if self._now() >= end:
+                if end is not None and self._now() >= end:
                     break
         finally:
             self._rest()

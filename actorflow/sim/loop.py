@@ -33,6 +33,7 @@ from actorflow.setting import SETTING
 from actorflow.sim import stuck
 from actorflow.sim.choice import Choices
 from actorflow.sim.lanes import LANE, Lane, Life
+from actorflow.sim.numbered import Generators
 from actorflow.sim.order import Order
 
 TICK_S = 0.001
@@ -164,8 +165,14 @@ class SimLoop(asyncio.BaseEventLoop):
         self._names: Counter[str] = Counter()
         self._fatal: BaseException | None = None
         self._busy: stuck.Busy | None = None
+        self._asyncgens = Generators()
         self._thread_here = get_ident()
-        self.set_exception_handler(lambda _loop, context: self.complaints.append(context))
+        self.set_exception_handler(SimLoop._complain)
+
+    def _complain(self, context: dict[str, Any]) -> None:
+        """Keeps what asyncio would have logged; nobody hears the tasks of a crashed host."""
+        if not getattr(context.get("future"), "dead", False):
+            self.complaints.append(context)
 
     # -- what programs call ------------------------------------------------------------------------
 
@@ -228,6 +235,11 @@ class SimLoop(asyncio.BaseEventLoop):
         future = SimFuture(loop=self)
         self._made = future.number = self._made + 1
         return future
+
+    def take_number(self) -> int:
+        """Returns a number for one thing more that is to have its own hash."""
+        self._made += 1
+        return self._made
 
     def create_task(  # type: ignore[override]
         self, coro: Coroutine[Any, Any, Any], *, name: object = None, context: Context | None = None
@@ -384,8 +396,8 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _look(self, lane: Lane) -> None:
         """Looks whether there were too many steps, and for garbage; from time to time."""
-        if self.tidy is not None and self.steps % _TIDY == 0:
-            self.tidy()
+        if self.steps % _TIDY == 0:
+            self._tidy_up()
         if self.steps > self.max_steps:
             self._busy = self._busy or stuck.Busy(self)
             report = self._busy.see(lane.label)
@@ -429,9 +441,13 @@ class SimLoop(asyncio.BaseEventLoop):
         self._look_at = self.steps + 1
         self.max_seconds += self._now
         for life in self.lives:
-            life.paused = False
-            self._ready.extend(life.parked)
-            life.parked.clear()
+            self.unpark(life)
+
+    def unpark(self, life: Life) -> None:
+        """Lets what a paused host has parked run, before all that got ready later."""
+        life.paused = False
+        self._ready.extendleft(reversed(life.parked))
+        life.parked.clear()
 
     def bury(self) -> None:
         """Ends what a crash left suspended.
@@ -439,11 +455,25 @@ class SimLoop(asyncio.BaseEventLoop):
         A crash runs no `finally`; these run now, after the run, and whatever they do or raise
         reaches nobody.
         """
-        for _, task in sorted(self.tasks.items()):
-            if task.dead and not task.done():
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                with suppress(Exception):
-                    task.get_coro().close()
+        dead = [task for _, task in sorted(self.tasks.items()) if task.dead and not task.done()]
+        if not dead:
+            return
+        self._tidy_up()  # what the living left unheard is kept
+        heard = len(self.complaints)
+        for task in dead:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            with suppress(Exception):
+                task.get_coro().close()
+        self._tidy_up()
+        del self.complaints[heard:]
+
+    def _tidy_up(self) -> None:
+        if self.tidy is not None:
+            self.tidy()
+
+    def __reduce__(self) -> NoReturn:
+        message = "an event loop has no copy, nor has what leads to it: a host, a ref, a task"
+        raise TypeError(message)
 
     # -- what stays outside ------------------------------------------------------------------------
 

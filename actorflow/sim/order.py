@@ -51,11 +51,11 @@ class Order:
             self._end_pass(lane)
 
     def stop(self) -> None:
-        """First come, first served from now on: the run is over."""
+        """First come, first served from now on: what follows is no part of the run."""
+        self.end()
         self.choices.stop()
         self.ranks = None
         self.held.clear()
-        self._passed.clear()
 
     def take(self, queue: deque[T], lane_of: Callable[[T], Lane], *, others: bool) -> T | None:
         """Removes and returns the item whose turn it is.
