@@ -21,7 +21,8 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import IO
 
 from actorflow.clock import SystemClock
@@ -120,9 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="only this one")
     parser.add_argument("--answer", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
-    logging.getLogger("actorflow").setLevel(logging.CRITICAL + 1)  # programs fail on purpose
     if chosen.answer:
-        answer(sys.stdin, sys.stdout)
+        with _quiet():
+            answer(sys.stdin, sys.stdout)
         return 0
     if chosen.pairs < 1:
         parser.error(f"--pairs must be at least 1, got {chosen.pairs}")
@@ -136,10 +137,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not asked:
         parser.error(f"none of the first {chosen.pairs} pairs is asked for; raise --pairs")
     try:
-        return check(known, asked, chosen.programs, sys.stdout)
+        with _quiet():
+            return check(known, asked, chosen.programs, sys.stdout)
     except SimulationError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the log of actors off the terminal: programs fail on purpose."""
+    log = logging.getLogger("actorflow")
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _chosen(known: Mapping[str, Program], chosen: argparse.Namespace) -> list[Pair]:
