@@ -8,9 +8,9 @@ A **pair** is a program under a schedule, drawn by a seed, with harms where it h
    run leaves behind for the next. There the pair that comes last here is the very first.
 
 Two runs are equal when their accounts are: the trace, the plan, the points asked, result and error.
-The last line says whether all are, and the exit status is 0 if so 1 if not, and 2 if nothing could be
-compared. Programs of your own:
-`--programs module:NAME`, where NAME is a dict of coroutine functions and laws (`sim.world`).
+The last line says whether all are, and the exit status is 0 if so, 1 if not, and 2 if nothing could be
+compared. Programs of your own: `--programs module:NAME`, where NAME is a dict of coroutine functions
+and laws (`sim.world`).
 
 What it cannot show: that the schedules reach what there is to see; and nothing about other machines,
 versions of Python or of numpy.
