@@ -22,7 +22,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import IO
 
 from actorflow.clock import SystemClock
@@ -122,8 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--answer", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
     if chosen.answer:
-        with _quiet():
-            answer(sys.stdin, sys.stdout)
+        said = sys.stdout
+        with _quiet(), redirect_stdout(sys.stderr):  # what a program prints is no answer
+            answer(sys.stdin, said)
         return 0
     if chosen.pairs < 1:
         parser.error(f"--pairs must be at least 1, got {chosen.pairs}")
