@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from asyncio import AbstractEventLoop, Future, Handle, Task, TimerHandle
+from asyncio.base_events import _run_until_complete_cb  # type: ignore[attr-defined]
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -29,7 +30,7 @@ from typing import Any, NoReturn
 
 from actorflow.errors import Deadlock, Escape, Livelock
 from actorflow.sim import stuck
-from actorflow.sim.choice import Choices
+from actorflow.sim.choice import MAX_DELAY, Choices
 from actorflow.sim.lanes import LANE, Lane, Life
 from actorflow.sim.order import Order
 
@@ -104,7 +105,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._fatal: BaseException | None = None
         self._busy: stuck.Busy | None = None
         self._thread_here = get_ident()
-        self.set_exception_handler(SimLoop._complain)
+        self.set_exception_handler(lambda _loop, context: self._complain(context))
 
     def _complain(self, context: dict[str, Any]) -> None:
         """Keeps what asyncio would have logged; nobody hears the tasks of a crashed host."""
@@ -189,12 +190,12 @@ class SimLoop(asyncio.BaseEventLoop):
         self._names[name] += 1
         return f"{name}-{self._names[name]}"
 
-    def enter_lane(self, label: str, life: Life | None = None) -> Lane:
+    def enter_lane(self, label: str, life: Life | None = None, delays: int = MAX_DELAY) -> Lane:
         """Makes the present context a lane of its own, with the fate of the one that it comes from."""
         outer = LANE.get()
         if life is None and outer is not None:
             life = outer.life
-        lane = Lane(self.choices.point(label), life)
+        lane = Lane(self.choices.point(label, delays), life)
         LANE.set(lane)
         return lane
 
@@ -341,6 +342,9 @@ class SimLoop(asyncio.BaseEventLoop):
         self._fatal = None
         self._busy = None
         self.max_steps = self.steps + steps
+        for handle in self._ready:
+            if handle._callback is _run_until_complete_cb:  # type: ignore[attr-defined]
+                handle.cancel()  # of a main task that ended with a BaseException: it would stop this
         for life in self.lives:
             self.unpark(life)
 
