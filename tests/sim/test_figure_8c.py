@@ -103,8 +103,9 @@ def median_step_s(backups: int) -> float:
 
         return median(await ps.run(train()))
 
-    time_s: float = trains()
-    return time_s
+    outcome = trains()
+    assert isinstance(outcome, float)
+    return outcome
 
 
 @pytest.mark.slow
