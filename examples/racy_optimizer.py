@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,33 +25,18 @@ from actorflow import sim
 STEPS = 3
 
 
-class Read(NamedTuple):
-    """Asks how many updates have been made."""
-
-
-class Write(NamedTuple):
-    """Sets how many updates have been made."""
-
-    count: int
-
-
-class Next(NamedTuple):
-    """Counts one more update, and asks how many there were before."""
-
-
 class Schedule(af.Actor):
     """Owns the number of updates that all its optimizers have made."""
 
     count = 0
 
-    def receive(self, message: Read | Write | Next) -> int:
-        """Answers with the count as it was before."""
+    def receive(self, message: str | int) -> int:
+        """Answers "read" and "next" with the count; "next" adds one to it, and a number replaces it."""
         before = self.count
-        match message:
-            case Write(count):
-                self.count = count
-            case Next():
-                self.count += 1
+        if isinstance(message, int):
+            self.count = message
+        elif message == "next":
+            self.count += 1
         return before
 
 
@@ -68,8 +53,8 @@ class Racy(af.OptimizerActor):
 
     async def on_gradients(self, grads: Mapping[str, Any], ctx: af.UpdateContext) -> Any:
         """Returns the deltas at the rate of the present count."""
-        count = await self.schedule.ask(Read())
-        await self.schedule.ask(Write(count + 1))
+        count = await self.schedule.ask("read")
+        await self.schedule.ask(count + 1)
         return self.descend(grads, count), ()
 
     def descend(self, grads: Mapping[str, Any], count: int) -> dict[str, Any]:
@@ -83,7 +68,7 @@ class Repaired(Racy):
 
     async def on_gradients(self, grads: Mapping[str, Any], ctx: af.UpdateContext) -> Any:
         """Returns the deltas at the rate of the present count."""
-        return self.descend(grads, await self.schedule.ask(Next())), ()
+        return self.descend(grads, await self.schedule.ask("next")), ()
 
 
 def loss_of(name: str, x: Any, y: Any, *hidden: int) -> Any:
@@ -110,7 +95,7 @@ async def train(optimizer: type[Racy], steps: int = STEPS) -> tuple[int, list[fl
             for _ in range(steps):
                 await asyncio.gather(*(session.run(update) for update in updates))
             last = await session.run(losses)
-        count = await schedule.ask(Read())
+        count = await schedule.ask("read")
     return count, [float(loss) for loss in last]
 
 
