@@ -8,7 +8,7 @@ next incarnation. What it had sent before still arrives.
 from __future__ import annotations
 
 import math
-from asyncio import Future, Handle, gather
+from asyncio import Future, gather
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
@@ -260,7 +260,7 @@ class Host:
             self._world.restart_later(self, HARM_TICKS * TICK_S)
         else:
             self.pause(HARM_TICKS * TICK_S)
-            self.life.parked.append(Handle(self._take, (envelope,), self.loop))  # ORDER: it was here first
+            self.loop.park(self.life, self._take, envelope)  # ORDER: it was here first
 
     def _take(self, envelope: Envelope) -> None:
         """Hands an envelope to whom it is for."""

@@ -167,12 +167,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._busy: stuck.Busy | None = None
         self._asyncgens = Generators()
         self._thread_here = get_ident()
-        self.set_exception_handler(SimLoop._complain)
-
-    def _complain(self, context: dict[str, Any]) -> None:
-        """Keeps what asyncio would have logged; nobody hears the tasks of a crashed host."""
-        if not getattr(context.get("future"), "dead", False):
-            self.complaints.append(context)
+        self.set_exception_handler(_complain)
 
     # -- what programs call ------------------------------------------------------------------------
 
@@ -443,6 +438,11 @@ class SimLoop(asyncio.BaseEventLoop):
         for life in self.lives:
             self.unpark(life)
 
+    def park(self, life: Life, callback: Callable[..., object], *args: Any) -> None:
+        """Keeps a callback for when the paused host goes on, in the present lane."""
+        lane = LANE.get() or self.main_lane
+        life.parked.append(_Turn(callback, args, self, copy_context(), lane))
+
     def unpark(self, life: Life) -> None:
         """Lets what a paused host has parked run, before all that got ready later."""
         life.paused = False
@@ -487,6 +487,13 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         pass
+
+
+def _complain(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Keeps what asyncio would have logged; nobody hears the tasks of a crashed host."""
+    assert isinstance(loop, SimLoop)
+    if not getattr(context.get("future"), "dead", False):
+        loop.complaints.append(context)
 
 
 def _refused(name: str) -> Callable[..., Any]:

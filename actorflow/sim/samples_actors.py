@@ -263,7 +263,7 @@ async def outage(world: World) -> Any:
             await host.work(0.002)
 
     world.straggle(workers[0], Straggler(p=1.0))
-    world.skew(workers[1], offset_s=0.5, rate=1.1)
+    world.skew(workers[1], ahead_s=0.5, rate=1.1)
     running = [host.run(client(host)) for host in workers]
     await world.sleep(0.003)
     world.pause(workers[2], 0.004)

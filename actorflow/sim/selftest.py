@@ -8,9 +8,9 @@ A **pair** is a program under a schedule, drawn by a seed, with harms where it h
    run leaves behind for the next. There the pair that comes last here is the very first.
 
 Two runs are equal when their accounts are: the trace, the plan, the points asked, result and error.
-The last line says whether all are, and the exit status is 0 if so 1 if not, and 2 if nothing could be
-compared. Programs of your own:
-`--programs module:NAME`, where NAME is a dict of coroutine functions and laws (`sim.world`).
+The last line says whether all are, and the exit status is 0 if so, 1 if not, and 2 if nothing could be
+compared. Programs of your own: `--programs module:NAME`, where NAME is a dict of coroutine functions
+and laws (`sim.world`).
 
 What it cannot show: that the schedules reach what there is to see; and nothing about other machines,
 versions of Python or of numpy.
@@ -21,7 +21,8 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from typing import IO
 
 from actorflow.clock import SystemClock
@@ -120,9 +121,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="only this one")
     parser.add_argument("--answer", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
-    logging.getLogger("actorflow").setLevel(logging.CRITICAL + 1)  # programs fail on purpose
     if chosen.answer:
-        answer(sys.stdin, sys.stdout)
+        said = sys.stdout
+        with _quiet(), redirect_stdout(sys.stderr):  # what a program prints is no answer
+            answer(sys.stdin, said)
         return 0
     if chosen.pairs < 1:
         parser.error(f"--pairs must be at least 1, got {chosen.pairs}")
@@ -136,10 +138,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not asked:
         parser.error(f"none of the first {chosen.pairs} pairs is asked for; raise --pairs")
     try:
-        return check(known, asked, chosen.programs, sys.stdout)
+        with _quiet():
+            return check(known, asked, chosen.programs, sys.stdout)
     except SimulationError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps the log of actors off the terminal: programs fail on purpose."""
+    log = logging.getLogger("actorflow")
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _chosen(known: Mapping[str, Program], chosen: argparse.Namespace) -> list[Pair]:

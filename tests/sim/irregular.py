@@ -47,8 +47,13 @@ async def steady() -> Any:
     return [i for i in {1, 5, 9, 17}]  # noqa: C416  the order of numbers is the same everywhere
 
 
+async def printing() -> None:
+    print("what a program prints")  # noqa: T201
+
+
 ADDRESSES = {"steady": steady, "addresses": addresses}
 STRINGS = {"steady": steady, "strings": strings, "strings_in_order_of_tasks": strings_in_order_of_tasks}
 REAL_TIME = {"real_time": real_time}
 NUMBERS = {"numbers": numbers, "steady": steady}
+PRINTING = {"printing": printing}
 EMPTY: dict[str, Any] = {}

@@ -111,7 +111,9 @@ def test_a_task_has_a_lane_of_its_own_wherever_it_is_made() -> None:
             group.create_task(note("group"), name="in a group")
             group.create_task(note("unnamed"))
         await asyncio.gather(note("gathered"), note("gathered too"))
-        asyncio.get_running_loop().call_soon(lambda: asyncio.create_task(note("callback"), name="of a callback"))
+        asyncio.get_running_loop().call_soon(
+            lambda: asyncio.create_task(note("callback"), name="of a callback")
+        )
         await asyncio.create_task(note("empty context"), name="empty", context=Context())
         await asyncio.sleep(1)
 

@@ -9,7 +9,9 @@ from actorflow.sim.choice import Choices, Deviation, Point
 from actorflow.sim.harms import LINK_HARMS
 from actorflow.sim.plan import MAX_DEVIATIONS, Plan, Planned
 
-labels = st.text(st.characters(codec="utf-8", exclude_characters=";", exclude_categories=("C", "Z")), min_size=1)
+labels = st.text(
+    st.characters(codec="utf-8", exclude_characters=";", exclude_categories=("C", "Z")), min_size=1
+)
 spaced = st.lists(labels, min_size=1, max_size=3).map(" ".join)
 deviations = st.builds(
     Deviation,

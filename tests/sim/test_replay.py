@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow import sim
-from actorflow.errors import SimulationError
+from actorflow.errors import Deadlock, SimulationError
 from actorflow.sim.choice import Asked
+from actorflow.sim.harms import HARMS
 from actorflow.sim.pairs import SCHEDULES, Pair, pairs, programs
 from actorflow.sim.replay import HASH_SEEDS, Difference, Elsewhere, Here, orders, stir
 from actorflow.sim.simulate import Outcome, attempt, digest
@@ -82,6 +83,28 @@ def test_the_plan_of_every_kind_of_schedule_repeats_its_run(program: str, schedu
     found = here(None, [Pair(program, schedule, seed) for seed in (3, 4)])
 
     assert not found.differences, str(found.differences[0])
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_every_program_ends_as_it_says_first_come_first_served(name: str) -> None:
+    """A program that fails at its first line would be repeated exactly, too."""
+    outcome = attempt(PROGRAMS[name].main)
+
+    expected = {"stuck": Deadlock, "unheard": SimulationError}.get(name, type(None))
+    assert type(outcome.error) is expected, outcome.error
+
+
+def test_kernels_are_large_enough_for_the_workers() -> None:
+    _, ended = attempt(PROGRAMS["offloaded"].main).result
+
+    assert max(offloaded for _, offloaded in ended) > 4
+
+
+def test_most_harmed_runs_are_harmed() -> None:
+    outcomes = [Pair("outage", "fifo", seed).run(PROGRAMS["outage"]) for seed in range(30)]
+    kinds = {deviation.text for outcome in outcomes for deviation in outcome.plan.deviations}
+
+    assert kinds == set(HARMS)
 
 
 def test_the_schedules_do_deviate() -> None:

@@ -83,7 +83,9 @@ def system_of(made: list[Made], tells: list[int]) -> Callable[[], Coroutine[Any,
 
 
 kinds = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=4)
-worlds = st.builds(system_of, st.lists(kinds, min_size=1, max_size=3), st.lists(st.integers(0, 6), max_size=5))
+worlds = st.builds(
+    system_of, st.lists(kinds, min_size=1, max_size=3), st.lists(st.integers(0, 6), max_size=5)
+)
 TWO_RINGS = system_of([[(False, False)] * 3] * 2, [5, 5, 5])
 
 
@@ -136,7 +138,9 @@ def test_an_actor_stands_aside_for_others_of_its_ring() -> None:
     asked = {a.label: a.count for a in attempt(main).survey}
 
     assert attempt(main).result == ["a", "b", "c"]
-    results = {tuple(attempt(main, Plan(f"a#{n} +{k}")).result) for n in range(1, asked["a"] + 1) for k in (1, 2)}
+    results = {
+        tuple(attempt(main, Plan(f"a#{n} +{k}")).result) for n in range(1, asked["a"] + 1) for k in (1, 2)
+    }
     assert ("b", "a", "c") in results
     assert ("b", "c", "a") in results
 
@@ -183,7 +187,9 @@ def test_actors_that_tell_each_other_for_ever_are_a_livelock_that_names_them() -
     outcome = attempt(main, limits=Limits(max_steps=500))
 
     assert isinstance(outcome.error, Livelock)
-    assert "'ping' 128, 'pong' 128" in str(outcome.error).replace("'pong' 128, 'ping' 128", "'ping' 128, 'pong' 128")
+    assert "'ping' 128, 'pong' 128" in str(outcome.error).replace(
+        "'pong' 128, 'ping' 128", "'ping' 128, 'pong' 128"
+    )
 
 
 def test_time_and_chance_of_a_system_are_those_of_the_run() -> None:

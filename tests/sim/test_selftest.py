@@ -64,6 +64,14 @@ def test_a_difference_between_hash_seeds_ends_with_1_and_shows_it() -> None:
     assert "two runs in one process" not in done.stdout
 
 
+def test_a_program_may_print() -> None:
+    done = run("--programs", "tests.sim.irregular:PRINTING", "--pairs", "1")
+
+    assert done.returncode == 0
+    assert done.stdout.count("what a program prints") == 2  # here
+    assert done.stderr.count("what a program prints") == 3  # once in each other process
+
+
 def test_what_cannot_be_compared_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, said in [
         (["--pairs", "0"], "--pairs must be at least 1, got 0"),
