@@ -10,7 +10,7 @@ import pytest
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
-from actorflow.errors import Deadlock, DeadlinePassed
+from actorflow.errors import DeadlinePassed, Deadlock
 from actorflow.sim.simulate import attempt
 
 
