@@ -3,7 +3,7 @@ from __future__ import annotations
 from contextvars import copy_context
 
 from actorflow import setting
-from actorflow.clock import Entropy, SystemClock
+from actorflow.clock import Clock, Entropy, SystemClock
 from actorflow.setting import SETTING, Seat, Setting, Workers
 from actorflow.sim.simulate import attempt
 
@@ -16,7 +16,7 @@ def test_in_the_real_world_there_is_no_setting() -> None:
 
 def test_a_setting_gives_its_own_clock_and_chance_where_its_context_is_carried() -> None:
     class Given:
-        clock = SystemClock()
+        clock: Clock = SystemClock()
         entropy = Entropy(5)
 
         def seat(self, system: object) -> Seat:

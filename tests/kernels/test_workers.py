@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -68,7 +69,7 @@ def test_a_device_in_a_simulated_run_starts_no_thread_and_runs_its_jobs_at_a_cho
         device = a_device()
         heard: list[Any] = []
         for k in range(2):
-            device.submit(lambda k=k: k, lambda k, *_: heard.append((k, device.now())))
+            device.submit(partial(int, k), lambda k, *_: heard.append((k, device.now())))
         await asyncio.sleep(1)
         assert threading.active_count() == before
         await device.close()

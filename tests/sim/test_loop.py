@@ -33,7 +33,9 @@ class Stable(VirtualLoop):
     def time(self) -> float:
         return round(super().time() * 8) / 8
 
-    def call_at(self, when: float, *args: Any, **kwargs: Any) -> asyncio.TimerHandle:
+    def call_at(  # type: ignore[override]
+        self, when: float, *args: Any, **kwargs: Any
+    ) -> asyncio.TimerHandle:
         self.made += 1
         return super().call_at(when + self.made * 1e-13, *args, **kwargs)
 
