@@ -52,7 +52,7 @@ def world(
         **counts: Hosts of which there are several: `worker=3` makes worker0, worker1 and worker2.
 
     Raises:
-        ConfigError: no hosts, or two of one name, or what is decorated is not an `async def` that
+        ConfigError: two hosts of one name, or what is decorated is not an `async def` that
             takes a world.
     """
     for name, n in counts.items():
@@ -128,7 +128,8 @@ def _signature(test: Test) -> tuple[inspect.Signature, list[str]]:
     """
     if not inspect.iscoroutinefunction(test):
         message = f"sim.world decorates an `async def`, got {test!r}"
-        raise ConfigError(message, hint="@given(...) stands above @sim.world(...)")
+        given = hasattr(test, "hypothesis")
+        raise ConfigError(message, hint="@given(...) stands above @sim.world(...)" if given else None)
     parameters = list(inspect.signature(test).parameters.values())
     selves = parameters[:1] if parameters and parameters[0].name == "self" else []
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -5,7 +5,7 @@ Source: Abadi et al., "TensorFlow: A System for Large-Scale Machine Learning", O
 used, 3 give the most, 9.5 %; a fifth makes it slightly worse.
 
 300 steps leave about half a per cent of chance in a median, which is as much as lies between 4 and
-5 backups; the seed is one where that order shows, as it does for most.
+5 backups; the seed is one where that order shows.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def median_step_s(backups: int) -> float:
                 times.append(world.loop.time() - begun_s)
             return times
 
-        return median(await ps.run(train()))
+        found: float = median(await ps.run(train()))
+        return found
 
     outcome = trains()
     assert isinstance(outcome, float)

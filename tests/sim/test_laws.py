@@ -170,7 +170,6 @@ def test_a_world_has_a_seed_and_limits() -> None:
 @pytest.mark.parametrize(
     ("names", "counts", "text"),
     [
-        ((), {}, "at least one host, got none"),
         (("a", "a"), {}, "different names, got a twice"),
         (("w1",), {"w": 2}, "different names, got w1 twice"),
         ((), {"worker": 0}, "worker is how many hosts of that name there are, got 0"),

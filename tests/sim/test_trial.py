@@ -124,7 +124,7 @@ class Backwards:
     def meet(self, point: Any) -> None:
         pass
 
-    def at(self, point: Any) -> int:
+    def draw(self, point: Any) -> int:
         name, _, number = point.label.partition("-")
         return 10 - int(number) if name == "lane" else 0
 
