@@ -22,12 +22,13 @@ from actorflow.setting import SETTING
 from actorflow.sim.choice import Point
 from actorflow.sim.harms import HARM_TICKS, HOST_HARMS
 from actorflow.sim.lanes import LANE, Life
-from actorflow.sim.loop import TICK_S, SimTask
+from actorflow.sim.loop import TICK_S
 from actorflow.sim.network import ANSWER, ERROR, SAY, Envelope, Link
 from actorflow.sim.parcels import Disk, sent
 from actorflow.sim.seats import SimSetting
 from actorflow.sim.skew import SkewedClock
 from actorflow.sim.straggler import Straggler
+from actorflow.sim.tasks import SimTask
 
 if TYPE_CHECKING:
     from actorflow.sim.worlds import World

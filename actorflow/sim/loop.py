@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from asyncio import AbstractEventLoop, Future, Handle, Task, TimerHandle, base_events
+from asyncio import AbstractEventLoop, Future, Handle, TimerHandle, base_events
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import Context, copy_context
-from operator import attrgetter
 from threading import get_ident
 from typing import Any, NoReturn
 
@@ -35,6 +34,7 @@ from actorflow.sim.choice import MAX_DELAY, Choices
 from actorflow.sim.lanes import LANE, Lane, Life
 from actorflow.sim.numbered import Generators
 from actorflow.sim.order import Order
+from actorflow.sim.tasks import LANE_OF, SimFuture, SimTask, Timer, Turn
 
 TICK_S = 0.001
 """What a delay of one means for a message, a kernel or an executor's job."""
@@ -45,85 +45,6 @@ _TIDY = 4096  # steps between two runs of the garbage collector
 def _called(coro: Any) -> str:
     name: str = getattr(coro, "__name__", type(coro).__name__)
     return name
-
-
-class SimFuture(Future[Any]):
-    """A future whose hash is its number: sets of futures keep their order from run to run."""
-
-    number: int
-
-    def __hash__(self) -> int:
-        return self.number
-
-
-class SimTask(Task[Any]):
-    """A task whose hash is its number, and which ends the run when it ends with a BaseException."""
-
-    def __init__(
-        self,
-        number: int,
-        lane: Lane,
-        coro: Coroutine[Any, Any, Any],
-        *,
-        name: str | None,
-        loop: SimLoop,
-        context: Context,
-    ) -> None:
-        self.number = number  # ORDER: the constructor puts the task into a set
-        self.lane = lane
-        self._born = loop.order.turn, loop.steps
-        self._sim = loop
-        self._unnamed = name is None
-        super().__init__(coro, loop=loop, name=name or lane.label, context=context)
-
-    def set_name(self, value: object) -> None:
-        """Names the task; its lane too, as long as nothing has run since it was made.
-
-        Up to Python 3.12 `asyncio.create_task` and `TaskGroup` name a task in this way.
-        """
-        super().set_name(value)
-        if self._born == (self._sim.order.turn, self._sim.steps):
-            if self._unnamed:
-                self._sim.take_name_back(self.get_coro())
-            self._unnamed = False
-            self.lane.rename(self._sim.choices.point(str(value)))
-
-    @property
-    def dead(self) -> bool:
-        """Whether its host has crashed: it will never run again."""
-        return self.lane.life is not None and self.lane.life.dead
-
-    def __hash__(self) -> int:
-        return self.number
-
-
-class _Turn(Handle):
-    """A callback and its lane; without the debug source of asyncio's own."""
-
-    __slots__ = ("lane",)
-
-    def __init__(
-        self, callback: Callable[..., object], args: Any, loop: SimLoop, context: Context, lane: Lane
-    ) -> None:
-        self._callback = callback
-        self._args = args
-        self._loop = loop
-        self._context = context
-        self._cancelled = False
-        self._repr = None
-        self._source_traceback = None
-        self.lane = lane
-
-
-class _Timer(TimerHandle):
-    """A callback that comes up at some time, and its lane."""
-
-    __slots__ = ("lane",)
-
-    lane: Lane
-
-
-_LANE_OF: Callable[[_Turn | _Timer], Lane] = attrgetter("lane")
 
 
 class SimLoop(asyncio.BaseEventLoop):
@@ -139,7 +60,7 @@ class SimLoop(asyncio.BaseEventLoop):
         complaints: What asyncio would have logged: errors that nobody heard.
     """
 
-    _ready: deque[Any]  # of _Turn and _Timer, whose insides typeshed does not know
+    _ready: deque[Any]  # of Turn and Timer, whose insides typeshed does not know
     _stopping: bool
     _closed: bool
 
@@ -159,7 +80,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.main_lane = Lane(self.choices.point("main"))
         self._look_at = 1
         self._now = 0.0
-        self._timers: list[tuple[float, int, _Timer]] = []
+        self._timers: list[tuple[float, int, Timer]] = []
         self._cancelled = 0
         self._made = 0
         self._names: Counter[str] = Counter()
@@ -187,7 +108,7 @@ class SimLoop(asyncio.BaseEventLoop):
             context, lane = copy_context(), LANE.get()
         else:
             lane = context.get(LANE)
-        handle = _Turn(callback, args, self, context, lane or self.main_lane)
+        handle = Turn(callback, args, self, context, lane or self.main_lane)
         self._ready.append(handle)
         return handle
 
@@ -205,7 +126,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """Runs `callback` at a virtual time."""
         if self._closed:
             self._check_closed()  # type: ignore[attr-defined]
-        timer = _Timer(when, callback, args, self, context)
+        timer = Timer(when, callback, args, self, context)
         timer.lane = timer._context.get(LANE) or self.main_lane  # type: ignore[attr-defined]
         self._made += 1
         heapq.heappush(self._timers, (when, self._made, timer))
@@ -320,7 +241,7 @@ class SimLoop(asyncio.BaseEventLoop):
                         continue
                     raise Deadlock(stuck.deadlock(self))
             batch -= 1
-            handle = take(ready, _LANE_OF, others=False)
+            handle = take(ready, LANE_OF, others=False)
             if handle is None or handle._cancelled:
                 continue
             lane: Lane = handle.lane
@@ -441,7 +362,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def park(self, life: Life, callback: Callable[..., object], *args: Any) -> None:
         """Keeps a callback for when the paused host goes on, in the present lane."""
         lane = LANE.get() or self.main_lane
-        life.parked.append(_Turn(callback, args, self, copy_context(), lane))
+        life.parked.append(Turn(callback, args, self, copy_context(), lane))
 
     def unpark(self, life: Life) -> None:
         """Lets what a paused host has parked run, before all that got ready later."""

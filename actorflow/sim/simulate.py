@@ -23,10 +23,11 @@ from actorflow.sim.choice import Asked, Choices, Chooser
 from actorflow.sim.choosers import FIFO, Ranks, Schedule
 from actorflow.sim.harms import NO_FAULTS, Faults, Harmed
 from actorflow.sim.lanes import LANE
-from actorflow.sim.loop import SimLoop, SimTask
+from actorflow.sim.loop import SimLoop
 from actorflow.sim.order import Order
 from actorflow.sim.plan import Plan, Planned
 from actorflow.sim.seats import SimSetting
+from actorflow.sim.tasks import SimTask
 
 Main = Callable[[], Coroutine[Any, Any, Any]]
 """Makes the main coroutine of a program."""
