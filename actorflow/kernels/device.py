@@ -14,6 +14,7 @@ from __future__ import annotations
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from typing import Any
+from weakref import finalize
 
 from actorflow.clock import Clock
 from actorflow.errors import SessionClosed
@@ -51,6 +52,9 @@ class Device:
         self.now = clock.now
         self._closed = False
         Blas.enter()
+        # A device that nobody closes, as that of a simulated host that crashed, leaves when it is collected.
+        self._leave = finalize(self, Blas.leave)
+        self._leave.atexit = False
         here = SETTING.get()
         self._workers: Workers | None = None
         if threads:
@@ -84,7 +88,7 @@ class Device:
         self._closed = True
         if self._workers is not None:
             await self._workers.close()
-        Blas.leave()
+        self._leave()
 
 
 class Estimate:

@@ -25,7 +25,7 @@ Done = Callable[[Any, BaseException | None, float], None]
 class Blas:
     """Counts open devices and holds BLAS at one thread while there is one."""
 
-    lock: ClassVar[threading.Lock] = threading.Lock()
+    lock: ClassVar[Any] = threading.RLock()  # a collected device leaves at any moment
     users: ClassVar[int] = 0
     limits: ClassVar[Any] = None
 

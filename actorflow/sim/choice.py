@@ -89,6 +89,11 @@ class Chooser(Protocol):
         ...
 
 
+def _plain(label: str) -> str:
+    """Returns the label without what parts the entries of a plan, on one line, and not empty."""
+    return " ".join(label.replace(";", ",").split()) or "-"
+
+
 def _nothing(_point: Point) -> int:
     return 0
 
@@ -109,9 +114,15 @@ class Choices:
         self._at: Callable[[Point], int] = chooser.at
 
     def point(self, label: str, delays: int = MAX_DELAY, names: tuple[str, ...] = ()) -> Point:
-        """Returns the point of that label, made when it is met for the first time."""
+        """Returns the point of that label, made when it is met for the first time.
+
+        A label that no plan could hold, such as one with a line break, is written so that one can.
+        """
         point = self._points.get(label)
         if point is None:
+            plain = _plain(label)
+            if plain != label:
+                return self.point(plain, delays, names)
             point = self._points[label] = Point(label, delays, names)
             self._chooser.meet(point)
         return point

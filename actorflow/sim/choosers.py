@@ -6,7 +6,7 @@
 | `Drawn(...)` | a plan whose addresses are counted in a FIFO run | all; shrinks to one deviation |
 | `Seeded(seed, p)` | with probability p any delay | bugs that many orders show |
 | `DelayBounded(seed, delays)` | deviates exactly `delays` times | bugs that one or two delays show |
-| `PCT(seed, depth)` | runs the highest priority; `depth - 1` times the first falls | deep orders of few lanes |
+| `PCT(seed, depth)` | runs the highest priority, which falls `depth - 1` times | deep orders of few lanes |
 
 Sources: PCT: Burckhardt, Kothari, Musuvathi, Nagarakatte, "A Randomized Scheduler with Probabilistic
 Guarantees of Finding Bugs", ASPLOS 2010; its number of steps is learnt from a FIFO run. Delay-bounded:
@@ -157,7 +157,7 @@ class PCT:
 
     def chooser(self, survey: Sequence[Asked]) -> Ranks:
         """Returns the chooser."""
-        return Ranks(self, sum(asked.count for asked in survey))
+        return Ranks(self, sum(asked.count for asked in survey if not asked.harms))
 
 
 class Ranks(_Random):

@@ -48,6 +48,11 @@ class Lane:
         self.point = point
         self.life = life
 
+    def rename(self, point: Point) -> None:
+        """Takes another name, before anything has run in it."""
+        self.label = point.label
+        self.point = point
+
     def __repr__(self) -> str:
         return f"<Lane '{self.label}'>"
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from asyncio import AbstractEventLoop, Future, Handle, Task, TimerHandle
+from asyncio import AbstractEventLoop, Future, Handle, Task, TimerHandle, base_events
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -28,6 +28,7 @@ from threading import get_ident
 from typing import Any, NoReturn
 
 from actorflow.errors import Deadlock, Escape, Livelock
+from actorflow.setting import SETTING
 from actorflow.sim import stuck
 from actorflow.sim.choice import Choices
 from actorflow.sim.lanes import LANE, Lane, Life
@@ -37,6 +38,11 @@ TICK_S = 0.001
 """What a delay of one means for a message, a kernel or an executor's job."""
 
 _TIDY = 4096  # steps between two runs of the garbage collector
+
+
+def _called(coro: Any) -> str:
+    name: str = getattr(coro, "__name__", type(coro).__name__)
+    return name
 
 
 class SimFuture(Future[Any]):
@@ -52,11 +58,33 @@ class SimTask(Task[Any]):
     """A task whose hash is its number, and which ends the run when it ends with a BaseException."""
 
     def __init__(
-        self, number: int, lane: Lane, coro: Coroutine[Any, Any, Any], loop: SimLoop, context: Context
+        self,
+        number: int,
+        lane: Lane,
+        coro: Coroutine[Any, Any, Any],
+        *,
+        name: str | None,
+        loop: SimLoop,
+        context: Context,
     ) -> None:
         self.number = number  # ORDER: the constructor puts the task into a set
         self.lane = lane
-        super().__init__(coro, loop=loop, name=lane.label, context=context)
+        self._born = loop.order.turn, loop.steps
+        self._sim = loop
+        self._unnamed = name is None
+        super().__init__(coro, loop=loop, name=name or lane.label, context=context)
+
+    def set_name(self, value: object) -> None:
+        """Names the task; its lane too, as long as nothing has run since it was made.
+
+        Up to Python 3.12 `asyncio.create_task` and `TaskGroup` name a task in this way.
+        """
+        super().set_name(value)
+        if self._born == (self._sim.order.turn, self._sim.steps):
+            if self._unnamed:
+                self._sim.take_name_back(self.get_coro())
+            self._unnamed = False
+            self.lane.rename(self._sim.choices.point(str(value)))
 
     @property
     def dead(self) -> bool:
@@ -100,6 +128,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._timers: list[tuple[float, int, TimerHandle]] = []
         self._cancelled = 0
         self._made = 0
+        self._batch = 0  # steps until timers are looked at again
         self._names: Counter[str] = Counter()
         self._fatal: BaseException | None = None
         self._busy: stuck.Busy | None = None
@@ -169,20 +198,28 @@ class SimLoop(asyncio.BaseEventLoop):
         """Starts a task in a lane of its own."""
         if self._closed:  # type: ignore[attr-defined]
             self._check_closed()  # type: ignore[attr-defined]
-        label = self.task_name(coro) if name is None else str(name)
+        given = None if name is None else str(name)
+        label = self.task_name(coro) if given is None else given
         if context is None:
             context = copy_context()
+        elif context.get(LANE) is None:  # made by the program itself, and still of this run and this host
+            context.run(LANE.set, LANE.get())
+            context.run(SETTING.set, SETTING.get())
         lane = context.run(self.enter_lane, label)
         self._made += 1
-        task = SimTask(self._made, lane, coro, self, context)
+        task = SimTask(self._made, lane, coro, name=given, loop=self, context=context)
         self.tasks[task.number] = task
         return task
 
     def task_name(self, coro: Coroutine[Any, Any, Any]) -> str:
         """Returns the name of a task that was given none: its coroutine's, and a number."""
-        name = getattr(coro, "__name__", type(coro).__name__)
+        name = _called(coro)
         self._names[name] += 1
         return f"{name}-{self._names[name]}"
+
+    def take_name_back(self, coro: Any) -> None:
+        """Counts a task no longer that was given a name after all, so that numbers do not depend on how."""
+        self._names[_called(coro)] -= 1
 
     def enter_lane(self, label: str, life: Life | None = None) -> Lane:
         """Makes the present context a lane of its own, with the fate of the one that it comes from."""
@@ -228,19 +265,13 @@ class SimLoop(asyncio.BaseEventLoop):
         if self._fatal is not None:
             self._raise_fatal()
         ready = self._ready
-        timers = self._timers
-        if not ready and timers:
-            self._jump()
-        while timers and timers[0][0] <= self._now:
-            timer = heapq.heappop(timers)[2]
-            if timer._cancelled:
-                self._cancelled -= 1
-            else:
-                ready.append(timer)
-        if not ready:
-            if timers or self._stopping:  # type: ignore[attr-defined]
-                return
-            raise Deadlock(stuck.deadlock(self))
+        if self._batch <= 0 or not ready:
+            self._collect_due()
+            if not ready:
+                if self._timers or self._stopping:
+                    return
+                raise Deadlock(stuck.deadlock(self))
+        self._batch -= 1
         handle = self.order.take(ready, self._lane, others=False)
         if handle is None or handle._cancelled:
             return
@@ -248,6 +279,20 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _lane(self, handle: Handle) -> Lane:
         return handle._context.get(LANE) or self.main_lane  # type: ignore[attr-defined]
+
+    def _collect_due(self) -> None:
+        """Begins a batch: what is ready now, and the timers that are due come after it, as in asyncio."""
+        ready = self._ready
+        if not ready and self._timers:
+            self._jump()
+        timers = self._timers
+        while timers and timers[0][0] <= self._now:
+            timer = heapq.heappop(timers)[2]
+            if timer._cancelled:
+                self._cancelled -= 1
+            else:
+                ready.append(timer)
+        self._batch = len(ready)
 
     def _jump(self) -> None:
         """Lets time pass until something is due."""
@@ -335,7 +380,13 @@ class SimLoop(asyncio.BaseEventLoop):
         self.trace = None
         self._fatal = None
         self._busy = None
+        self._stopping = False
+        stop = base_events._run_until_complete_cb  # type: ignore[attr-defined]
+        for handle in self._ready:  # the end of the main task must not stop the loop a second time
+            if handle._callback is stop:  # type: ignore[attr-defined]
+                handle.cancel()
         self.max_steps = self.steps + steps
+        self.max_seconds += self._now
         for life in self.lives:
             life.paused = False
             self._ready.extend(life.parked)

@@ -1,8 +1,9 @@
 """Whose turn it is: first come, first served, unless a lane stands aside.
 
 A lane that comes up may be told to **stand aside for k turns**: others that are ready go first,
-and it comes up again once k turns have passed, or when nobody else can go. Time never passes for
-that, so no deadline runs out because of it. One such entry moves a lane past whole conversations
+and it goes as soon as k turns have passed and it comes up, or when nobody else can go. It is not
+asked a second time before it went, so no lane stands aside for ever. Time never passes for that,
+so no deadline runs out because of it. One such entry moves a lane past whole conversations
 of others, where "run another one once" would need an entry for each of their turns.
 
 A schedule by priorities (PCT) picks among all that are ready. It is told in the same words: a lane
@@ -21,6 +22,10 @@ from actorflow.sim.lanes import Lane
 
 T = TypeVar("T")
 
+PATIENCE = 512
+"""So many turns at most go by rank past a lane that is first in line: asyncio is fair, and a program
+may wait in a loop for what another lane does."""
+
 
 class Order:
     """The turns of one run.
@@ -38,6 +43,11 @@ class Order:
         self.turn = 0
         self.held: dict[Lane, int] = {}
         self._passed: dict[Lane, tuple[int, int]] = {}  # with ranks: (count, turn) at which it was passed
+
+    def end(self) -> None:
+        """Accounts for the lanes that were passed over and had not gone when the run ended."""
+        for lane in list(self._passed):
+            self._end_pass(lane)
 
     def stop(self) -> None:
         """First come, first served from now on: the run is over."""
@@ -74,16 +84,15 @@ class Order:
         held = self.held
         for i, item in enumerate(queue):
             lane = lane_of(item)
-            if held:
-                until = held.get(lane)
-                if until is not None:
-                    if self.turn < until:
-                        continue
-                    del held[lane]
-            aside = self.choices.choose(lane.point)
-            if aside <= 0:
+            until = held.get(lane) if held else None
+            if until is None:
+                aside = self.choices.choose(lane.point)
+                if aside <= 0:
+                    return i
+                held[lane] = self.turn + aside
+            elif self.turn >= until:
+                del held[lane]
                 return i
-            held[lane] = self.turn + aside
         if others:
             return None
         lanes = [lane_of(item) for item in queue]
@@ -126,13 +135,17 @@ class Order:
             first.setdefault(lane_of(item), i)
         lanes = list(first)
         best = self.ranks.best([lane.label for lane in lanes])
+        oldest = self._passed.get(lanes[0])
+        if oldest is not None and self.turn - oldest[1] >= PATIENCE:
+            best = 0
         for lane in lanes[:best]:
             if lane not in self._passed:
                 self._pass_over(lane)
         chosen = lanes[best]
         if chosen in self._passed:
             self._end_pass(chosen)
-        self._count(chosen)
+        else:
+            self._count(chosen)
         return first[chosen]
 
     def _pass_over(self, lane: Lane) -> None:

@@ -62,7 +62,8 @@ class Plan:
         return "; ".join(map(str, self.deviations))
 
     def __repr__(self) -> str:
-        return f'Plan("{self}")'
+        text = str(self).replace("\\", "\\\\").replace('"', '\\"')
+        return f'Plan("{text}")'
 
     def __len__(self) -> int:
         return len(self.deviations)

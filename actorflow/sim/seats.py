@@ -54,6 +54,7 @@ class RingSeat:
         self._choices: Choices = loop.choices
         self._lanes: dict[str, Lane] = {}
         self._in_a_row = 0
+        self._gave_way = False
 
     def enter(self) -> None:
         """Makes the present context the ring's lane."""
@@ -66,10 +67,13 @@ class RingSeat:
         if loop.ending or (life is not None and (life.dead or life.paused)):
             return None
         others = bool(loop._ready)
-        if others and self._gives_way():
+        # Who gave way takes a turn before it may do so again: two rings could otherwise do it for ever.
+        if others and not self._gave_way and self._gives_way():
             self._in_a_row = 0
+            self._gave_way = True
             return None
         entry = self._order.take(ring, self._lane_of, others=others)
+        self._gave_way = entry is None
         if entry is not None:
             lane = self._lane_of(entry)
             loop.count_step(lane)

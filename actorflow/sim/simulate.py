@@ -17,7 +17,7 @@ from typing import Any
 from actorflow.clock import Entropy
 from actorflow.errors import Deadlock, Livelock, SimulationError
 from actorflow.setting import SETTING
-from actorflow.sim import reality
+from actorflow.sim import endings, reality
 from actorflow.sim.choice import Asked, Choices, Chooser
 from actorflow.sim.choosers import FIFO, Ranks, Schedule
 from actorflow.sim.harms import NO_FAULTS, Faults, Harmed
@@ -53,7 +53,7 @@ class Outcome:
 
     Attributes:
         result: What the main coroutine returned; None when it raised.
-        error: What it raised.
+        error: What it raised; what is no Exception is here only from `pytest.fail`.
         plan: The deviations that were taken: run again under this plan, the program does the same.
         survey: The points that were asked.
         unused: Deviations of the plan that was given whose place was not reached.
@@ -63,7 +63,7 @@ class Outcome:
     """
 
     result: Any
-    error: Exception | None
+    error: BaseException | None
     plan: Plan
     survey: tuple[Asked, ...]
     unused: tuple[Any, ...]
@@ -99,8 +99,8 @@ def attempt(
 
     Raises:
         FaultNeverFired: a harm was requested that has no place in this program.
-        BaseException: what is no Exception ends the run and comes through, such as the one with
-            which hypothesis stops an example.
+        BaseException: what is no failure of the program ends the run and comes through, such as
+            Ctrl-C, and what hypothesis stops or discards an example with.
     """
     limits = limits or Limits()
     survey: tuple[Asked, ...] = ()
@@ -119,22 +119,28 @@ def _once(main: Main, chooser: Chooser, harms: Plan, seed: int, limits: Limits, 
     loop = SimLoop(order, max_steps=limits.max_steps, max_seconds=limits.max_seconds)
     if trace:
         loop.trace = []
-    result, error = None, None
+    result: Any = None
+    error: BaseException | None = None
     with reality.replaced(now=loop.time, seed=seed) as outside:
         loop.tidy = outside.tidy
         try:
             result = copy_context().run(_drive, loop, main, seed)
-        except Exception as raised:  # noqa: BLE001  it is the outcome
-            error = raised
-        finally:
-            kept = None if loop.trace is None else tuple(loop.trace)
-            steps, seconds, taken = loop.steps, loop.time(), tuple(choices.taken)
-            found = choices.survey()
-            unused = (*harmed.unused, *(chooser.unused if isinstance(chooser, Planned) else ()))
-            _clean_up(loop)
-            outside.tidy()
+        except BaseException as raised:  # noqa: BLE001  the outcome, or raised below
+            error = endings.unwrapped(raised)
+        order.end()
+        kept = None if loop.trace is None else tuple(loop.trace)
+        steps, seconds, taken = loop.steps, loop.time(), tuple(choices.taken)
+        found = choices.survey()
+        unused = (*harmed.unused, *(chooser.unused if isinstance(chooser, Planned) else ()))
+        late = _clean_up(loop)
+        outside.tidy()
+    if late is not None and (error is None or endings.is_failure(error)):
+        error = late
     if error is None and loop.complaints:
         error = _unheard(loop.complaints)
+    error = endings.of_hypothesis(error) or error
+    if error is not None and not endings.is_failure(error):
+        raise error
     return Outcome(result, error, Plan.of(taken), found, unused, steps, seconds, kept)
 
 
@@ -144,19 +150,40 @@ def _drive(loop: SimLoop, main: Main, seed: int) -> Any:
     return loop.run_until_complete(main())
 
 
-def _clean_up(loop: SimLoop) -> None:
-    """Ends all that is left, first come, first served and without harm; no trace of it is kept."""
+def _clean_up(loop: SimLoop) -> BaseException | None:
+    """Ends all that is left, first come, first served and without harm; no trace of it is kept.
+
+    Returns:
+        What is no failure of the program and came meanwhile, such as Ctrl-C.
+    """
     loop.begin_clean_up(_CLEAN_UP_STEPS)
+    late: BaseException | None = None
     try:
-        actors = {task for system in loop.systems for task in system.tasks}
-        _end(loop, [task for task in loop.living() if task not in actors])  # which closes the systems
-        _end(loop, loop.living())
-        loop.run_until_complete(loop.shutdown_asyncgens())
-    except (Deadlock, Livelock) as error:
-        loop.call_exception_handler({"message": "what was left could not be ended", "exception": error})
+        for phase in (_end_others, _end_actors, _end_generators):  # the others close their systems
+            try:
+                phase(loop)
+            except (Deadlock, Livelock) as error:
+                message = "what was left could not be ended"
+                loop.call_exception_handler({"message": message, "exception": error})
+            except BaseException as error:  # noqa: BLE001  the rest is ended all the same
+                late = late or endings.unwrapped(error)
     finally:
         loop.bury()
         loop.close()
+    return late
+
+
+def _end_others(loop: SimLoop) -> None:
+    actors = {task for system in loop.systems for task in system.tasks}
+    _end(loop, [task for task in loop.living() if task not in actors])
+
+
+def _end_actors(loop: SimLoop) -> None:
+    _end(loop, loop.living())
+
+
+def _end_generators(loop: SimLoop) -> None:
+    loop.run_until_complete(loop.shutdown_asyncgens())
 
 
 def _end(loop: SimLoop, tasks: list[SimTask]) -> None:
@@ -164,6 +191,10 @@ def _end(loop: SimLoop, tasks: list[SimTask]) -> None:
         task.cancel()
     if tasks:
         loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            message = f"'{task.get_name()}' was cancelled at the end of the run and raised"
+            loop.call_exception_handler({"message": message, "exception": error})
 
 
 def _unheard(complaints: list[dict[str, Any]]) -> SimulationError:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 
 from actorflow.errors import FaultNeverFired
+from actorflow.sim import endings
 from actorflow.sim.choosers import FIFO, Schedule, planned
 from actorflow.sim.harms import HARMS, NO_FAULTS, Faults
 from actorflow.sim.plan import MAX_DEVIATIONS, Plan
@@ -87,7 +88,7 @@ class Trial:
                 message = f"none of the harms {faults.harms} was reached"
                 raise FaultNeverFired(message)
         if outcome.error is not None:
-            raise self._told(outcome, schedule, paste)
+            raise self._told(outcome, schedule, faults, paste)
         if isinstance(schedule, Plan) and outcome.unused:
             stale = "; ".join(map(str, outcome.unused))
             warnings.warn(
@@ -95,15 +96,15 @@ class Trial:
             )
         return outcome
 
-    def _told(self, outcome: Outcome, schedule: Schedule, paste: Callable[[Plan], str]) -> Exception:
+    def _told(
+        self, outcome: Outcome, schedule: Schedule, faults: Faults, paste: Callable[[Plan], str]
+    ) -> BaseException:
         """Returns the error of a failed run, with the plan as a note."""
+        plan = outcome.plan
+        if len(plan) > MAX_DEVIATIONS or (len(plan) and not planned(schedule)):
+            plan, outcome = self._reduced(outcome)
         error = outcome.error
         assert error is not None
-        plan = outcome.plan
-        if len(plan) and not planned(schedule):
-            plan, outcome = self._reduced(outcome)
-            error = outcome.error
-            assert error is not None
         if not len(plan):
             error.add_note("it fails first come, first served, without any deviation:")
         elif len(plan) == 1:
@@ -111,27 +112,43 @@ class Trial:
         else:
             error.add_note(f"it takes {len(plan)} deviations: {plan}")
         if len(plan) > MAX_DEVIATIONS:
-            error.add_note(f"more than a plan holds ({MAX_DEVIATIONS}): repeat it with schedule={schedule!r}")
+            repeat = f"schedule={schedule!r}" + (f", faults={faults!r}" if faults.harms else "")
+            error.add_note(f"more than a plan holds ({MAX_DEVIATIONS}): repeat it with {repeat}")
         else:
             error.add_note(paste(plan))
         return error
 
     def _reduced(self, outcome: Outcome) -> tuple[Plan, Outcome]:
-        """Returns the shortest plan found that fails with the same kind of error, and its run."""
+        """Returns the shortest plan found that fails with the same kind of error, and its run.
+
+        Where the plan of a run does not repeat it, that run itself: its program depends on more than
+        its schedule, such as on what it draws from hypothesis while it runs.
+        """
         kind = type(outcome.error)
-        reduction = Reduction(lambda plan: type(self.attempt(plan).error) is kind)
+        failed: dict[Plan, Outcome] = {}
+
+        def fails(plan: Plan) -> bool:
+            again = self.attempt(plan)
+            if type(again.error) is kind:
+                failed.clear()  # the last one that failed is the shortest
+                failed[plan] = again
+            return plan in failed
+
         start = outcome.plan
-        if (
-            self.hint is not None
-            and len(self.hint) < len(start)
-            and type(self.attempt(self.hint).error) is kind
-        ):
-            start = self.hint
-        plan = reduction.reduce(start.deviations)
+        try:
+            if self.hint is not None and len(self.hint) < len(start) and fails(self.hint):
+                start = self.hint
+            plan = Reduction(fails).reduce(start.deviations)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            if endings.of_hypothesis(error) is None:
+                raise
+            return outcome.plan, outcome
         if plan is None:
             return outcome.plan, outcome
         self.hint = plan
-        return plan, self.attempt(plan)
+        return plan, failed[plan]
 
 
 def _harmed(outcome: Outcome) -> bool:
