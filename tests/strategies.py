@@ -13,6 +13,9 @@ from actorflow import sim
 from actorflow.sim.choosers import Schedule
 from actorflow.sim.simulate import Limits, Main
 
+LIMITS = Limits(max_steps=20_000)
+"""A law takes some hundred steps; what takes so many more does not end, and is told soon."""
+
 
 def examples(n: int) -> int:
     """Returns how many examples the chosen profile asks of a law that by default draws `n`."""
@@ -43,7 +46,7 @@ def run_drawn(
     graph: af.Graph, schedule: Schedule, body: Callable[[af.Session], Awaitable[Any]], **options: Any
 ) -> Any:
     """Runs `body` in a session in the simulator, and returns what it returned."""
-    return sim.run(simulated(graph, body, **options), schedule).result
+    return sim.run(simulated(graph, body, **options), schedule, limits=LIMITS).result
 
 
 def plan_of_the_fault(main: Main, kind: type[BaseException] = AssertionError, tries: int = 200) -> sim.Plan:
@@ -62,7 +65,7 @@ def plan_of_the_fault(main: Main, kind: type[BaseException] = AssertionError, tr
     )
     @given(schedule=sim.schedules())
     def law(schedule: Schedule) -> None:
-        sim.run(main, schedule, limits=Limits(max_steps=20_000))
+        sim.run(main, schedule, limits=LIMITS)
 
     with pytest.raises(kind) as caught:
         law()
@@ -70,5 +73,5 @@ def plan_of_the_fault(main: Main, kind: type[BaseException] = AssertionError, tr
     assert len(told) == 1, caught.value.__notes__
     plan = sim.Plan(told[0].removeprefix('schedule=Plan("').removesuffix('")'))
     with pytest.raises(kind):
-        sim.run(main, plan)
+        sim.run(main, plan, limits=LIMITS)
     return plan

@@ -20,6 +20,7 @@ from actorflow.setting import SETTING
 from actorflow.sim.choosers import Schedule
 from actorflow.spec import Spec, spec
 from actorflow.tag import StepId, Tag
+from tests.strategies import LIMITS
 
 NUMBER = spec("int64", ())
 
@@ -213,11 +214,11 @@ def simulate_program(
         ring.running = start(partition, loop, feeds, steps)
         ring.waits = partition.waits
         results = await asyncio.gather(*(step.future for step in ring.running), return_exceptions=True)
-        while dispatch.scheduled:
+        while dispatch.scheduled:  # noqa: ASYNC110  nobody tells when a ring is empty
             await asyncio.sleep(0)
         check(results, record)
 
-    sim.run(main, schedule)
+    sim.run(main, schedule, limits=LIMITS)
 
 
 class Ring:

@@ -23,9 +23,8 @@ from actorflow.errors import (
     Where,
 )
 from actorflow.messages import Request, Terminated
-from tests.actors.playing import Recorder, Scripted, play
+from tests.actors.playing import Recorder, Scripted, pause, play
 from tests.strategies import examples
-from tests.virtual_loop import pause
 
 if TYPE_CHECKING:
     from actorflow.actors.system import ActorSystem

@@ -110,7 +110,9 @@ async def overlap(net: Net, session: af.Session, steps: int, cancelled: frozense
     results = await asyncio.gather(*tasks, return_exceptions=True)
     await asyncio.sleep(0.005)  # updates of cancelled steps that were past their last check end
     ended_well = sum(not isinstance(r, BaseException) for r in results)
-    assert all(isinstance(r, asyncio.CancelledError) for r in results if isinstance(r, BaseException)), results
+    assert all(isinstance(r, asyncio.CancelledError) for r in results if isinstance(r, BaseException)), (
+        results
+    )
     counts = await net.counts(session)
     assert len(set(counts)) == 1, counts
     assert 1 + ended_well <= counts[0] <= 1 + steps

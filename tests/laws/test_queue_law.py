@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +42,9 @@ class Bounded:
     def step(self, state: Any, call: Call) -> Any:
         match call.op:
             case "put":
-                return (*state, *call.args) if len(state) < self.capacity else Refusal("it was full: {}", state)
+                return (
+                    (*state, *call.args) if len(state) < self.capacity else Refusal("it was full: {}", state)
+                )
             case "take":
                 if not state:
                     return Refusal("it was empty")

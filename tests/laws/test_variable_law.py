@@ -113,7 +113,11 @@ class Shared:
         with af.Graph() as self.graph:
             w = af.Variable(np.int64(0), name="w")
             self.operand = af.placeholder("int64", (), name="operand")
-            self.verbs = {"read": w.read(), "add": w.assign_add(self.operand), "assign": w.assign(self.operand)}
+            self.verbs = {
+                "read": w.read(),
+                "add": w.assign_add(self.operand),
+                "assign": w.assign(self.operand),
+            }
 
     async def serve(
         self, session: af.Session, clients: list[list[str]], cancelled: frozenset[tuple[int, int]] = NOBODY
@@ -186,7 +190,7 @@ def test_the_law_finds_a_variable_that_reads_a_stale_snapshot(monkeypatch: pytes
     monkeypatch.setattr(VariableActor, "handle", stale)
 
     async def body(session: af.Session) -> None:
-        verdict = await shared.serve(session, [["assign", "read"], ["read"]])
+        verdict = await shared.serve(session, [["assign", "assign"], ["read", "read"]])
         assert verdict.ok, verdict.explain()
 
     assert 1 <= len(plan_of_the_fault(simulated(shared.graph, body))) <= 2
@@ -206,7 +210,7 @@ def test_the_law_finds_a_retried_write_that_is_applied_twice(monkeypatch: pytest
     monkeypatch.setattr(VariableActor, "handle", twice)
 
     async def body(session: af.Session) -> None:
-        verdict = await shared.serve(session, [["add"], ["read", "read"]])
+        verdict = await shared.serve(session, [["add"], ["read", "add"]])
         assert verdict.ok, verdict.explain()
 
     assert len(plan_of_the_fault(simulated(shared.graph, body))) <= 2
