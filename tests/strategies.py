@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -71,7 +72,7 @@ def plan_of_the_fault(main: Main, kind: type[BaseException] = AssertionError, tr
         law()
     told = [note for note in caught.value.__notes__ if note.startswith("schedule=Plan(")]
     assert len(told) == 1, caught.value.__notes__
-    plan = sim.Plan(told[0].removeprefix('schedule=Plan("').removesuffix('")'))
+    plan = sim.Plan(ast.literal_eval(told[0].removeprefix("schedule=Plan(").removesuffix(")")))
     with pytest.raises(kind):
         sim.run(main, plan, limits=LIMITS)
     return plan
