@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import sim
-from actorflow.actors.variable import ReadValue, VariableActor, WriteValue
+from actorflow.actors.register import Register, Source, Write
+from actorflow.actors.variable import Initialise, Read, ReadValue, VariableActor, WriteValue
 from actorflow.sim.checkers import Call, Refusal
 from actorflow.sim.choosers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from actorflow.sim.simulate import Main
+from actorflow.spec import spec
+from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
 
 NOBODY: frozenset[tuple[int, int]] = frozenset()
 
@@ -194,6 +197,61 @@ def test_the_law_finds_a_variable_that_reads_a_stale_snapshot(monkeypatch: pytes
         assert verdict.ok, verdict.explain()
 
     assert 1 <= len(plan_of_the_fault(simulated(shared.graph, body))) <= 2
+
+
+def retried(clients: list[list[int]], capacity: int) -> Main:
+    """Returns a program whose clients send each of their writes so many times, and count what came of it.
+
+    They wait for the last answer to a write before they send the next.
+    """
+
+    async def main() -> None:
+        async with af.ActorSystem(name="system") as system:
+            ref = system.spawn(VariableActor, "w", spec("int64", ()), name="w", max_messages=capacity)
+            await ref.ask(Initialise(np.array(0)))
+
+            async def client(source: Source, times: list[int]) -> None:
+                asks = []
+                for sequence, count in enumerate(times, 1):
+                    for _ in range(count):
+                        write = WriteValue(Write.ADD, np.array(1), source, sequence)
+                        asks.append(asyncio.create_task(ref.ask(write)))
+                        await asyncio.sleep(0)
+                    await asks[-1]
+                await asyncio.gather(*asks)
+
+            await asyncio.gather(*(client(Source(f"c{i}"), times) for i, times in enumerate(clients)))
+            value, version = await ref.ask(Read())
+            assert (int(value), version - 1) == (sum(map(len, clients)),) * 2
+
+    return main
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    clients=st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=4), min_size=1, max_size=3),
+    capacity=st.integers(1, 2),
+    schedule=sim.schedules(),
+)
+def test_a_write_that_is_sent_again_is_applied_once(
+    clients: list[list[int]], capacity: int, schedule: Schedule
+) -> None:
+    sim.run(retried(clients, capacity), schedule, limits=LIMITS)
+
+
+def test_the_law_finds_a_variable_that_knows_its_last_write_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old write that comes late is taken for a new one."""
+    write = Register.write
+
+    def forgetful(self: Register, kind: Write, value: Any, source: Source, sequence: int) -> Any:
+        last = self.last.get(source)
+        if last is not None and sequence < last[0]:
+            del self.last[source]
+        return write(self, kind, value, source, sequence)
+
+    monkeypatch.setattr(Register, "write", forgetful)
+
+    assert 1 <= len(plan_of_the_fault(retried([[2, 1]], 2))) <= 2
 
 
 def test_the_law_finds_a_retried_write_that_is_applied_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,7 +153,7 @@ print([attempt(main, schedule, trace=True).digest for schedule in SCHEDULES])
 @pytest.mark.slow
 def test_a_schedule_is_the_same_run_in_processes_that_hash_otherwise() -> None:
     ran = [
-        subprocess.run(  # noqa: S603
+        subprocess.run(
             [sys.executable, "-c", DIGESTS],
             env={"PYTHONPATH": ".", "PYTHONHASHSEED": seed},
             capture_output=True,
