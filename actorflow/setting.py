@@ -7,7 +7,8 @@ share an event loop and have a clock each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableSequence
+from collections import deque
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -21,7 +22,7 @@ class Seat(Protocol):
         """Marks the present context as the ring's own."""
         ...
 
-    def pick(self, ring: MutableSequence[tuple[Any, Any]]) -> tuple[Any, Any] | None:
+    def pick(self, ring: deque[tuple[Any, Any]]) -> tuple[Any, Any] | None:
         """Removes and returns the entry whose turn it is; None gives the event loop back."""
         ...
 

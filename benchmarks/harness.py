@@ -32,23 +32,27 @@ class Better(Enum):
 
 
 class Unit(Enum):
-    """What a metric counts: rates should be high, microseconds and memory low."""
+    """What a metric counts: rates should be high, times and memory low."""
 
     FIRINGS = "firings/s"
     MESSAGES = "messages/s"
     OPS = "ops/s"
+    MILLISECONDS = "ms"
     MICROSECONDS = "us"
     MEBIBYTES = "MiB"
 
     @property
     def better(self) -> Better:
         """Which way it should go."""
-        return Better.LOW if self in (Unit.MICROSECONDS, Unit.MEBIBYTES) else Better.HIGH
+        low = self in (Unit.MILLISECONDS, Unit.MICROSECONDS, Unit.MEBIBYTES)
+        return Better.LOW if low else Better.HIGH
 
     def of(self, operations: int, seconds: float) -> float:
         """Returns the value of a round."""
         if self is Unit.MEBIBYTES:
             return seconds
+        if self is Unit.MILLISECONDS:
+            return seconds / operations * 1e3
         return seconds / operations * 1e6 if self is Unit.MICROSECONDS else operations / seconds
 
 

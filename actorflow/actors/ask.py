@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from actorflow.actors.wheel import Bucket, remove
 from actorflow.errors import DeadlinePassed, InternalError
@@ -43,6 +42,38 @@ class Accounts:
         )
 
 
+class Answer(Protocol):
+    """Where an answer goes: a future, or whatever sends it on. Ends once, as a future does."""
+
+    def done(self) -> bool:
+        """Tells whether it has ended."""
+        ...
+
+    def set_result(self, result: Any, /) -> None:
+        """Takes the answer."""
+        ...
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Takes the error instead."""
+        ...
+
+    def result(self) -> Any:
+        """Returns the answer of one that has ended."""
+        ...
+
+    def exception(self) -> BaseException | None:
+        """Returns the error of one that has ended."""
+        ...
+
+    def cancel(self) -> object:
+        """Nobody waits any more."""
+        ...
+
+    def cancelled(self) -> bool:
+        """Tells whether nobody waited any more."""
+        ...
+
+
 class Ask:
     """Asker → actor: a message whose handler's return value is the answer.
 
@@ -70,7 +101,7 @@ class Ask:
         self,
         message: Any,
         nbytes: int,
-        future: Future[Any],
+        future: Answer,
         target: Address,
         waiter: Address | Handling | None,
         since: float,

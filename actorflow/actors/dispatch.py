@@ -17,7 +17,7 @@ from __future__ import annotations
 from asyncio import AbstractEventLoop, _get_running_loop, current_task
 from asyncio.tasks import _enter_task, _leave_task
 from collections import deque
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable
 from contextvars import Context, copy_context
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
@@ -70,7 +70,7 @@ class _Always:
 
 ALWAYS = _Always()
 
-Pick = Callable[[MutableSequence[tuple[Any, Any]]], tuple[Any, Any] | None]
+Pick = Callable[[deque[tuple[Any, Any]]], tuple[Any, Any] | None]
 """Removes and returns the entry whose turn it is; a simulation hands in its chooser.
 
 None gives the event loop back at once; the pump comes again.
@@ -180,8 +180,8 @@ class Dispatch:
             self._rest()
 
     def _pump_observed(self) -> None:
-        """The same, one entry at a time, for a chooser or an instrument."""
-        end = self._now() + self.budget_s
+        """The same, one entry at a time, for a chooser, whose budget is its own, or an instrument."""
+        end = self._now() + self.budget_s if self.pick is None else None
         self.pumping = True
         try:
             while self.ring:
@@ -200,7 +200,7 @@ class Dispatch:
                     if self.instrument is not None:
                         self._observe(self.instrument.failed, actor, turn, error)
                     actor.fail(turn, error)
-                if self._now() >= end:
+                if end is not None and self._now() >= end:
                     break
         finally:
             self._rest()

@@ -27,11 +27,10 @@ class Point:
         delays: The largest delay to draw; 0 where nothing can be delayed.
         names: Harms that can happen here; the value of `names[i]` is `-1 - i`.
         count: How often it was asked in this run.
-        planned: What a plan says about it: count -> value.
-        harms: Harms laid over what a schedule says, likewise.
+        planned: What a plan says about it, which comes before all chance: count -> value.
     """
 
-    __slots__ = ("count", "delays", "harms", "label", "names", "planned")
+    __slots__ = ("count", "delays", "label", "names", "planned")
 
     def __init__(self, label: str, delays: int = MAX_DELAY, names: tuple[str, ...] = ()) -> None:
         self.label = label
@@ -39,7 +38,6 @@ class Point:
         self.names = names
         self.count = 0
         self.planned: Mapping[int, int] | None = None
-        self.harms: Mapping[int, int] | None = None
 
     def text(self, value: int) -> str:
         """Returns how a value is written: `+3` for a delay, or the name of the harm."""
@@ -80,13 +78,18 @@ class Asked:
 class Chooser(Protocol):
     """Says what happens at a point."""
 
-    def at(self, point: Point) -> int:
-        """Returns the value for the asking that `point.count` numbers, from 1."""
+    def meet(self, point: Point) -> None:
+        """Hears of a point before it is asked for the first time; writes its plan there."""
         ...
 
-    def meet(self, point: Point) -> None:
-        """Hears of a point before it is asked for the first time."""
+    @property
+    def draw(self) -> Callable[[Point], int] | None:
+        """Gives the value of an asking that is not planned; None where that is always 0."""
         ...
+
+
+def _ignore(_point: Point) -> None:
+    pass
 
 
 def _plain(label: str) -> str:
@@ -94,24 +97,18 @@ def _plain(label: str) -> str:
     return " ".join(label.replace(";", ",").split()) or "-"
 
 
-def _nothing(_point: Point) -> int:
-    return 0
-
-
 class Choices:
     """All choices of one run.
 
     Attributes:
-        asked: How often any point was asked.
         taken: The deviations so far, in order.
     """
 
     def __init__(self, chooser: Chooser) -> None:
-        self.asked = 0
         self.taken: list[Deviation] = []
         self._points: dict[str, Point] = {}
-        self._chooser = chooser
-        self._at: Callable[[Point], int] = chooser.at
+        self._meet: Callable[[Point], None] = chooser.meet
+        self._draw = chooser.draw
 
     def point(self, label: str, delays: int = MAX_DELAY, names: tuple[str, ...] = ()) -> Point:
         """Returns the point of that label, made when it is met for the first time.
@@ -124,21 +121,30 @@ class Choices:
             if plain != label:
                 return self.point(plain, delays, names)
             point = self._points[label] = Point(label, delays, names)
-            self._chooser.meet(point)
+            self._meet(point)
         return point
+
+    @property
+    def asked(self) -> int:
+        """How often any point was asked."""
+        return sum(point.count for point in self._points.values())
 
     def choose(self, point: Point) -> int:
         """Asks what happens at `point` now."""
         point.count += 1
-        self.asked += 1
-        value = self._at(point)
+        value = 0 if self._draw is None else self._draw(point)
+        if point.planned is not None:
+            value = point.planned.get(point.count, value)
         if value:
             self.taken.append(Deviation(point.label, point.count, point.text(value)))
         return value
 
     def stop(self) -> None:
         """Chooses 0 from now on, and keeps no account: the run is over."""
-        self._at = _nothing
+        self._draw = None
+        self._meet = _ignore
+        for point in self._points.values():
+            point.planned = None
 
     def survey(self) -> tuple[Asked, ...]:
         """Returns all points that were asked and could have gone another way, in order of appearance."""

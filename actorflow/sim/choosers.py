@@ -109,7 +109,7 @@ class _Random:
     def meet(self, point: Point) -> None:
         pass
 
-    def at(self, point: Point) -> int:
+    def draw(self, point: Point) -> int:
         if self._left <= 0 or not point.delays or self._chance.uniform() >= self._p:
             return 0
         self._left -= 1

@@ -5,20 +5,35 @@
 | `reorder` | a message | later messages of its link overtake it for 8 ticks |
 | `duplicate` | a message | it arrives once more, 2 ticks later |
 | `drop` | a message | it is lost |
-| `split` | a link | for 16 ticks everything sent over it is lost; the other direction goes on |
 | `clog` | a link | for 16 ticks everything sent over it waits; then it all arrives |
+| `split` | a link | for 16 ticks everything sent over it is lost; the other direction goes on |
 | `pause` | a host | it stands still for 16 ticks, as with SIGSTOP and SIGCONT |
 | `crash` | a host | it loses all that is not on disk, as with SIGKILL, and starts again after 16 ticks |
 
 The harms of a message and of a link happen when it is sent; those of a host when something reaches
 it. Each is a value at a point, so a plan names it: `v>c0#1 drop`, `host ps0#3 crash`. Delays are no
 harms: every network has them, so schedules draw them.
+
+What is lost in a split, waits in a clog or is held is not reordered or duplicated as well.
+
+All of these but `reorder`, `duplicate` and `drop` can be done by hand too, for as long as a test
+likes, and these only by hand:
+
+| harm | to | what it does | counts |
+| --- | --- | --- | --- |
+| `hold` | a message | it waits until it is released or dropped; later ones go past it | when one is taken |
+| `slow` | a link | messages travel several times as long | for each message |
+| `swizzle` | hosts | clogs the links of some, host by host, and unclogs them in another order | as `clog` |
+| `straggle` | a host | its work takes longer, now and then much longer | for each stall |
+| `skew` | a host | its clock jumps ahead, or goes too fast or too slow | when it is read |
+
+Who reads a wrong clock is misled, deadlines of asks among it; the timers of the loop are true.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from actorflow.errors import ConfigError, FaultNeverFired
@@ -82,30 +97,33 @@ class Harmed:
         self._planned = Planned(harms)
 
     def meet(self, point: Point) -> None:
-        """Looks up what is planned at this point, for both."""
-        self._planned.meet(point)
-        harms, point.planned = point.planned, None
+        """Looks up what is planned at this point; a harm comes before a delay."""
+        harms = self._planned.values(point)
         self.chooser.meet(point)
-        point.harms = harms
+        if harms is not None:
+            point.planned = {**(point.planned or {}), **harms}
 
     @property
     def unused(self) -> tuple[Deviation, ...]:
         """Harms whose place was not reached."""
         return self._planned.unused
 
-    def at(self, point: Point) -> int:
-        """Returns the harm, if there is one; else what the chooser says."""
-        value = self.chooser.at(point)
-        if point.harms is None:
-            return value
-        return point.harms.get(point.count, value)
+    @property
+    def draw(self) -> Callable[[Point], int] | None:
+        """As the chooser below."""
+        return self.chooser.draw
 
 
 class Tally:
     """How often each kind of harm was requested, and how often it harmed anything.
 
     A harm that harms nothing proves nothing: a split over which no message was sent, a pause of a
-    host that had nothing to do.
+    host that had nothing to do. What a schedule draws happens to somebody by construction, and
+    counts here only as fired.
+
+    Attributes:
+        requested: By hand.
+        fired: Whatever was harmed, by hand or by a schedule.
     """
 
     def __init__(self) -> None:
@@ -113,12 +131,16 @@ class Tally:
         self.fired: Counter[str] = Counter()
 
     def check(self) -> None:
-        """Raises FaultNeverFired when a kind was requested and never fired."""
-        idle = [kind for kind in sorted(self.requested) if not self.fired[kind]]
+        """Raises FaultNeverFired when a kind was requested and never fired, or a hold took nothing."""
+        least = {kind: min(n, 1) for kind, n in self.requested.items()}
+        least["hold"] = self.requested["hold"]
+        idle = [kind for kind in sorted(least) if self.fired[kind] < least[kind]]
         if idle:
-            counts = ", ".join(f"'{kind}' {self.requested[kind]} times" for kind in idle)
-            message = f"requested and never fired: {counts}; so the run proved nothing about it"
+            counts = ", ".join(
+                f"'{kind}' ({self.requested[kind]} requested, {self.fired[kind]} fired)" for kind in idle
+            )
+            message = f"a fault that harms nothing proves nothing, got {counts}"
             raise FaultNeverFired(message, hint="request it while messages are on their way")
 
     def __repr__(self) -> str:
-        return ", ".join(f"{kind} {n}" for kind, n in sorted(self.fired.items())) or "no harm"
+        return ", ".join(f"{kind} {n}" for kind, n in sorted(self.fired.items()) if n) or "no harm"

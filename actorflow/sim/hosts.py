@@ -2,30 +2,31 @@
 
 A crash stops everything of the host at once: no `finally`, no `on_stop`, no answer. Its actors,
 their mailboxes and all that was on its way to it are gone; `disk` alone is still there for the
-next incarnation.
+next incarnation. What it had sent before still arrives.
 """
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-from asyncio import Future
+import math
+from asyncio import Future, gather
 from collections.abc import Awaitable, Callable, Coroutine
-from contextvars import Context, copy_context
-from typing import TYPE_CHECKING, Any, NamedTuple
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
 from actorflow.clock import Entropy
-from actorflow.errors import ActorDied, ActorError, ActorflowError, ConfigError, DeadlinePassed
+from actorflow.errors import ActorDied, ActorError, ConfigError, DeadlinePassed
 from actorflow.setting import SETTING
 from actorflow.sim.choice import Point
-from actorflow.sim.harms import HARM_TICKS, HOST_HARMS, Tally
-from actorflow.sim.lanes import Life
-from actorflow.sim.loop import TICK_S, SimLoop
-from actorflow.sim.network import Link
+from actorflow.sim.harms import HARM_TICKS, HOST_HARMS
+from actorflow.sim.lanes import LANE, Life
+from actorflow.sim.loop import TICK_S, SimTask
+from actorflow.sim.network import ANSWER, ERROR, SAY, Envelope, Link
+from actorflow.sim.parcels import Disk, sent
 from actorflow.sim.seats import SimSetting
+from actorflow.sim.skew import SkewedClock
 from actorflow.sim.straggler import Straggler
 
 if TYPE_CHECKING:
@@ -35,72 +36,38 @@ Boot = Callable[["Host"], Awaitable[None] | None]
 """What a host does when it starts, and again whenever it starts after a crash."""
 
 
-class SkewedClock:
-    """A clock that is wrong by an offset and runs too fast or too slow."""
-
-    def __init__(self, loop: SimLoop, tally: Tally) -> None:
-        self.offset_s = 0.0
-        self.rate = 1.0
-        self._loop = loop
-        self._tally = tally
-
-    def now(self) -> float:
-        """Returns the host's time."""
-        if self.rate == 1.0 and not self.offset_s:
-            return self._loop.time()
-        self._tally.fired["skew"] += 1
-        return self._loop.time() * self.rate + self.offset_s
-
-
-class Envelope(NamedTuple):
-    """What travels between hosts: a message for an actor, or the answer to one.
-
-    Attributes:
-        source: The host that sends.
-        actor: The name of the actor, on the host that the link leads to.
-        body: The message, the answer, or the error.
-        ask: The number of the question, 0 for what is only told.
-        kind: What body is.
-    """
-
-    source: str
-    actor: str
-    body: Any
-    ask: int
-    kind: str
-
-
-_SAY, _ANSWER, _ERROR = "say", "answer", "error"
-
-
 class Host:
     """One machine of a simulated world.
 
     Attributes:
         name: As in labels of plans.
         incarnation: How often it has started.
-        disk: What survives a crash: put plain values there.
+        disk: What survives a crash, as copies of what is put there.
         system: Its actors.
+        clock: Its time; see `World.skew`.
         straggler: How its work is disturbed; None for not at all.
     """
 
     system: ActorSystem
     life: Life
-    clock: SkewedClock
 
     def __init__(self, world: World, name: str, entropy: Entropy) -> None:
         self.name = name
         self.incarnation = 0
-        self.disk: dict[str, Any] = {}
+        self.disk = Disk()
+        self.clock = SkewedClock(world.loop, world.tally)
         self.straggler: Straggler | None = None
+        self.loop = world.loop
+        self.questions: dict[int, Future[Any]] = {}
+        self.next_number = world.next_number
         self._world = world
-        self._loop = world.loop
         self._entropy = entropy
         self._boot: Boot | None = None
+        self._choose = world.loop.choices.choose
         self._point: Point = world.loop.choices.point(f"host {name}", 0, HOST_HARMS)
-        self._open: dict[int, Future[Any]] = {}
-        self._running: dict[Future[Any], None] = {}
-        self.clock = SkewedClock(world.loop, world.tally)
+        self._running: dict[Future[Any], SimTask] = {}
+        self._entered = False
+        self._paused_until = 0.0
 
     @property
     def alive(self) -> bool:
@@ -120,110 +87,156 @@ class Host:
         Args:
             address: `<host>/<actor>`.
         """
-        host, _, actor = address.partition("/")
+        name, _, actor = address.partition("/")
         if not actor:
             message = f"an address reads 'host/actor', got {address!r}"
             raise ConfigError(message)
-        return RemoteRef(self, self._world.host(host), actor)
+        return RemoteRef(self, self._world.link(self.name, name), name, actor)
 
     def run(self, coroutine: Coroutine[Any, Any, Any], *, name: str | None = None) -> Future[Any]:
-        """Runs a coroutine on this host; the future has its result, or ActorDied when the host crashes."""
+        """Runs a coroutine on this host; the future has its result, or ActorDied when the host crashes.
+
+        Whoever cancels the future cancels the coroutine.
+        """
+        if not self.alive:
+            coroutine.close()
         self._check_alive("runs")
-        outcome = self._loop.create_future()
-        self._running[outcome] = None
-        label = name or self._loop.task_name(coroutine)
+        outcome = self.loop.create_future()
+        label = name or self.loop.task_name(coroutine)
         context = self._context.copy()
-        task = self._loop.create_task(coroutine, name=f"{self.name}/{label}", context=context)
+        task = self.loop.create_task(coroutine, name=f"{self.name}/{label}", context=context)
+        self._running[outcome] = task
 
         def ended(_task: Any) -> None:
             self._running.pop(outcome, None)
-            if outcome.done():
-                task.cancelled() or task.exception()
-            elif task.cancelled():
+            if task.cancelled():
                 outcome.cancel()
-            elif (error := task.exception()) is not None:
+                return
+            error = task.exception()
+            if outcome.done():
+                return  # it was cancelled, and the coroutine has ended otherwise
+            if error is not None:
                 outcome.set_exception(error)
             else:
                 outcome.set_result(task.result())
 
         task.add_done_callback(ended, context=context)
-        outcome.add_done_callback(lambda o: task.cancel() if o.cancelled() and not task.done() else None)
+        outcome.add_done_callback(lambda _outcome: task.cancel() if outcome.cancelled() else None)
         return outcome
 
     async def on_boot(self, boot: Boot) -> None:
-        """Runs `boot(host)` now, and again whenever this host starts after a crash."""
+        """Runs `boot(host)` now, and again whenever this host starts after a crash.
+
+        Returns once it has run, or the host has crashed over it: then the next start runs it.
+        """
         self._boot = boot
-        await self._run_boot()
+        if self.alive:
+            await self._booted(self.life)
 
     async def work(self, seconds: float) -> None:
         """Takes as long as `seconds` of work take on this host, stalls included."""
         if self.straggler is not None:
-            extra, stalled = self.straggler.extra_s(self._entropy)
+            extra_s, stalled = self.straggler.extra_s(self._entropy)
             self._world.tally.fired["straggle"] += stalled
-            seconds += extra
-        done = self._loop.create_future()
-        self._loop.call_later(max(0.0, seconds), _set, done)
-        await done
+            seconds += extra_s
+        await self._world.sleep(max(0.0, seconds))
 
     # -- life --------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Begins a new incarnation."""
+        """Begins a new incarnation; returns once it has booted, or has crashed before that."""
         self.incarnation += 1
-        self.life = Life()
-        self._loop.lives.append(self.life)
-        context = copy_context()
-        self._context: Context = context
-        context.run(self._enter)
+        self.life = life = Life()
+        self.loop.lives.append(life)
+        self._paused_until = 0.0
+        self._entered = False
+        self._context: Context = self._world.context.copy()
+        self._context.run(self._enter)
         self.system = ActorSystem(name=self.name)
-        await self._loop.create_task(_entered(self.system), name=f"{self.name}/start", context=context.copy())
+        try:
+            await self.run(self._enter_system(), name="start")
+        except ActorDied:
+            if life.dead:
+                return
+            raise
         self._world.connect(self)
-        await self._run_boot()
-
-    async def close(self) -> None:
-        """Stops this host in good order."""
-        if self.life.paused:
-            self.resume()
-        await self._loop.create_task(
-            _left(self.system), name=f"{self.name}/stop", context=self._context.copy()
-        )
+        await self._booted(life)
 
     def _enter(self) -> None:
-        self._loop.enter_lane(self.name, self.life)
+        self.loop.enter_lane(self.name, self.life)
         prefix = f"{self.name}/"
-        SETTING.set(SimSetting(self._loop, entropy=self._entropy, clock=self.clock, prefix=prefix))
+        SETTING.set(SimSetting(self.loop, entropy=self._entropy, clock=self.clock, prefix=prefix))
 
-    async def _run_boot(self) -> None:
-        if self._boot is not None:
-            started = self._context.copy().run(self._boot, self)
-            if started is not None:
-                await self.run(_awaited(started), name="boot")
+    async def _enter_system(self) -> None:
+        await self.system.__aenter__()
+        self._entered = True
+
+    async def _booted(self, life: Life) -> None:
+        if self._boot is None:
+            return
+        started = self._context.copy().run(self._boot, self)
+        if started is None:
+            return
+        try:
+            await self.run(_awaited(started), name="boot")
+        except ActorDied:
+            if not life.dead:
+                raise
+
+    async def close(self) -> None:
+        """Stops this host in good order: its programs, which are cancelled, then its actors."""
+        if self.life.paused:
+            self.resume()
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        await gather(*running, return_exceptions=True)  # whoever awaits the programs hears
+        if self._entered and self.alive:
+            leaving = self.system.__aexit__(None, None, None)
+            await self.loop.create_task(leaving, name=f"{self.name}/stop", context=self._context.copy())
 
     def crash(self) -> None:
         """Kills everything on this host, at once."""
         self._check_alive("crashes")
+        self._count_pause()
         self.life.dead = True
+        self.life.paused = False
         self.life.parked.clear()
-        died = ActorDied(f"host '{self.name}' crashed, incarnation {self.incarnation}")
-        for outcome in self._running:
+        for system in self.loop.systems:
+            lane = system.dispatch.context.get(LANE)
+            if lane is not None and lane.life is self.life:
+                for cell in system.actors.values():
+                    cell.data.clear()  # the turn in which the crash came takes no further message
+        running, self._running = self._running, {}
+        self.questions = {}
+        for outcome in running:
             if not outcome.done():
-                outcome.set_exception(died)
+                outcome.set_exception(
+                    ActorDied(f"host '{self.name}' crashed, incarnation {self.incarnation}")
+                )
                 outcome.exception()  # who does not await it has lost nothing
-        self._running = {}
-        self._open = {}
 
-    def pause(self) -> None:
-        """Stops this host where it stands, as SIGSTOP does."""
+    def pause(self, seconds: float = math.inf) -> None:
+        """Stops this host where it stands, as SIGSTOP does; the longer of two pauses holds."""
         self._check_alive("pauses")
         self.life.paused = True
+        until = self.loop.time() + seconds
+        self._paused_until = max(self._paused_until, until)
+        if until < math.inf:
+            self.loop.call_at(until, self._end_pause, self.life, context=self._world.context)
+
+    def _end_pause(self, life: Life) -> None:
+        if life is self.life and self.loop.time() >= self._paused_until:
+            self.resume()
 
     def resume(self) -> None:
         """Lets a paused host go on: what got ready meanwhile runs, in order."""
-        if self.life.parked:
-            self._world.tally.fired["pause"] += 1
-        self.life.paused = False
-        self._loop._ready.extend(self.life.parked)
-        self.life.parked.clear()
+        self._count_pause()
+        self._paused_until = 0.0
+        self.loop.unpark(self.life)
+
+    def _count_pause(self) -> None:
+        self._world.tally.fired["pause"] += bool(self.life.parked)
 
     def _check_alive(self, what: str) -> None:
         if not self.alive:
@@ -233,78 +246,107 @@ class Host:
     # -- post --------------------------------------------------------------------------------------
 
     def deliver(self, envelope: Envelope) -> None:
-        """Takes in what arrives over a link."""
-        value = self._loop.choices.choose(self._point)
+        """Takes in what arrives over a link, unless that harms this host."""
+        value = self._choose(self._point)
         if value < 0:
-            self._harm(HOST_HARMS[-1 - value])
-        if self.life.dead:
-            return
-        if self.life.paused:
-            self._loop.call_soon(self.deliver_now, envelope)
-            return
-        self.deliver_now(envelope)
-
-    def deliver_now(self, envelope: Envelope) -> None:
-        """Hands an envelope to whom it is for."""
-        if envelope.kind is _SAY:
-            self._receive(envelope)
-            return
-        future = self._open.get(envelope.ask)
-        if future is None or future.done():
-            return  # its asker waits no more
-        if envelope.kind is _ANSWER:
-            future.set_result(envelope.body)
+            self._harm(HOST_HARMS[-1 - value], envelope)
         else:
-            future.set_exception(envelope.body)
+            self._take(envelope)
 
-    def _receive(self, envelope: Envelope) -> None:
-        cell = self.system.actors.get(envelope.actor)
-        source, ask = envelope.source, envelope.ask
-        if not ask:
-            if cell is not None:
-                cell.put(envelope.body, self.system.nobody)
-            return
-        if cell is None:
-            here = ", ".join(sorted(self.system.actors)) or "none"
-            error = ActorDied(f"host '{self.name}' has no actor '{envelope.actor}'; it has {here}")
-            self._reply(source, envelope.actor, ask, error, _ERROR)
-            return
-        answer = cell.inquire(envelope.body, self.system.deadline_s)
-        if answer.done():
-            self._answer(source, envelope.actor, ask, answer)
-        else:
-            answer.add_done_callback(lambda done: self._answer(source, envelope.actor, ask, done))
-
-    def _answer(self, target: str, actor: str, ask: int, answer: Future[Any]) -> None:
-        if answer.cancelled():
-            return
-        error = answer.exception()
-        if error is None:
-            self._reply(target, actor, ask, answer.result(), _ANSWER)
-        else:
-            self._reply(target, actor, ask, error, _ERROR)
-
-    def _reply(self, target: str, actor: str, ask: int, body: Any, kind: str) -> None:
-        self.link(target).send(Envelope(self.name, actor, sent(body), ask, kind))
-
-    def link(self, target: str) -> Link:
-        """Returns the link from here to another host, or to this one."""
-        return self._world.link(self.name, target)
-
-    def _harm(self, harm: str) -> None:
-        tally = self._world.tally
-        tally.requested[harm] += 1
-        tally.fired[harm] += 1
+    def _harm(self, harm: str, envelope: Envelope) -> None:
         if harm == "crash":
+            self._world.tally.fired["crash"] += 1
             self.crash()
             self._world.restart_later(self, HARM_TICKS * TICK_S)
         else:
-            self.pause()
-            self._world.resume_later(self, HARM_TICKS * TICK_S)
+            self.pause(HARM_TICKS * TICK_S)
+            self.loop.park(self.life, self._take, envelope)  # ORDER: it was here first
+
+    def _take(self, envelope: Envelope) -> None:
+        """Hands an envelope to whom it is for."""
+        if envelope.kind is SAY:
+            self._receive(envelope)
+            return
+        question = self.questions.get(envelope.ask)
+        if question is None or question.done():
+            return  # its asker waits no more
+        if envelope.kind is ANSWER:
+            question.set_result(envelope.body)
+        else:
+            question.set_exception(envelope.body)
+
+    def _receive(self, envelope: Envelope) -> None:
+        actor = envelope.actor
+        cell = self.system.actors.get(actor)
+        if not envelope.ask:
+            if cell is not None:
+                cell.put(envelope.body, self.system.nobody)
+        elif cell is not None:
+            cell.inquire(envelope.body, envelope.limit_s, _Answer(self, envelope))
+        else:
+            here = ", ".join(sorted(self.system.actors)) or "none"
+            error = ActorDied(f"host '{self.name}' has no actor '{actor}'; it has {here}")
+            self.answer(envelope, error, ERROR)
+
+    def answer(self, question: Envelope, body: Any, kind: str) -> None:
+        """Sends an answer, or an error, to the host that asked."""
+        if self.life.dead:
+            return  # the handler in which it crashed has returned
+        try:
+            body = sent(body)
+        except ConfigError as error:
+            body, kind = error, ERROR
+        link = self._world.link(self.name, question.source)
+        link.send(Envelope(self.name, question.actor, body, question.ask, kind, 0.0))
 
     def __repr__(self) -> str:
         state = "crashed" if self.life.dead else "paused" if self.life.paused else "running"
         return f"<Host '{self.name}' {state}, incarnation {self.incarnation}>"
+
+
+class _Answer:
+    """What a question from another host ends with: it leaves at once, and nobody here waits for it.
+
+    An `actors.ask.Answer`; a future would cost a step of the loop and an object more.
+    """
+
+    __slots__ = ("_host", "_over", "_question", "_since_s")
+
+    def __init__(self, host: Host, question: Envelope) -> None:
+        self._host = host
+        self._over = False
+        self._question = question
+        self._since_s = host.loop.time()
+
+    def done(self) -> bool:
+        """Tells whether it has left."""
+        return self._over
+
+    def set_result(self, result: Any, /) -> None:
+        """Sends the answer."""
+        self._over = True
+        self._host.answer(self._question, result, ANSWER)
+
+    def set_exception(self, error: BaseException, /) -> None:
+        """Sends the error, unless it is that time is up: the asker knows that by its own clock."""
+        self._over = True
+        waited_s = (self._host.loop.time() - self._since_s) * self._host.clock.rate
+        if not (isinstance(error, DeadlinePassed) and waited_s >= self._question.limit_s):
+            self._host.answer(self._question, error, ERROR)
+
+    def cancel(self) -> None:
+        """Sends nothing."""
+        self._over = True
+
+    def cancelled(self) -> bool:
+        """Nobody here waits."""
+        return False
+
+    def result(self) -> None:
+        """Nothing is kept here."""
+
+    def exception(self) -> None:
+        """Nothing is kept here."""
 
 
 class RemoteRef:
@@ -313,92 +355,63 @@ class RemoteRef:
     Delivery: at most once a send, in order while nothing reorders the link; nobody hears of a loss.
     """
 
-    __slots__ = ("_actor", "_host", "_link", "_target", "name")
+    __slots__ = ("_actor", "_host", "_link", "name")
 
-    def __init__(self, host: Host, target: Host, actor: str) -> None:
-        self.name = f"{target.name}/{actor}"
+    def __init__(self, host: Host, link: Link, target: str, actor: str) -> None:
+        self.name = f"{target}/{actor}"
         self._host = host
-        self._target = target
         self._actor = actor
-        self._link = host.link(target.name)
+        self._link = link
 
     def tell(self, message: Any) -> None:
         """Sends `message`; never waits."""
-        self._link.send(Envelope(self._host.name, self._actor, sent(message), 0, _SAY))
+        host = self._host
+        if host.life.dead:
+            self._refuse()
+            return
+        self._link.send(Envelope(host.name, self._actor, sent(message), 0, SAY, 0.0))
 
     async def ask(self, message: Any, deadline_s: float | None = None) -> Any:
-        """Sends `message` and returns the answer.
+        """Sends `message` and returns the answer; the deadline is by the clock of the asking host.
 
         Raises:
             DeadlinePassed: no answer in time; whether the message was handled is unknown.
-            ActorflowError: what the actor's handler raised.
+            ActorError: what the actor's handler raised is the cause.
+            ActorflowError: one that the handler raised comes as itself.
         """
+        __tracebackhide__ = True
         host = self._host
-        loop = host._loop
-        limit_s = host.system.deadline_s if deadline_s is None else deadline_s
-        number = host._world.next_number()
+        loop = host.loop
         future = loop.create_future()
-        host._open[number] = future
-        timer = loop.call_later(limit_s, self._late, future, message, limit_s)
-        self._link.send(Envelope(host.name, self._actor, sent(message), number, _SAY))
+        if host.life.dead:
+            self._refuse()
+            return await future
+        limit_s = host.system.deadline_s if deadline_s is None else deadline_s
+        body = sent(message)
+        ask = host.next_number()
+        host.questions[ask] = future
+        timer = loop.call_later(limit_s / host.clock.rate, self._late, future, message, limit_s)
+        self._link.send(Envelope(host.name, self._actor, body, ask, SAY, limit_s))
         try:
             return await future
         finally:
             timer.cancel()
-            host._open.pop(number, None)
+            host.questions.pop(ask, None)
 
     def _late(self, future: Future[Any], message: Any, limit_s: float) -> None:
         if not future.done():
             what = f"'{self.name}' did not answer {type(message).__name__} within {limit_s:g} s"
             future.set_exception(DeadlinePassed(what))
 
+    def _refuse(self) -> None:
+        """Raises ActorError, unless it is the crashed host's own code that speaks: that is not heard."""
+        lane = LANE.get()
+        if lane is None or lane.life is not self._host.life:
+            message = f"a host speaks while it is alive, got '{self._host.name}', which has crashed"
+            raise ActorError(message, hint="await world.restart(host) first")
+
     def __repr__(self) -> str:
         return f"<RemoteRef '{self.name}' from '{self._host.name}'>"
-
-
-_PLAIN = frozenset((int, float, str, bytes, bool, type(None), complex))
-
-
-def sent(message: Any) -> Any:
-    """Returns `message` as the other side gets it: a copy, unless it is of plain values throughout."""
-    kind = type(message)
-    if kind in _PLAIN:
-        return message
-    if kind is tuple:
-        for item in message:
-            if type(item) not in _PLAIN:
-                return copy.deepcopy(message)
-        return message
-    if isinstance(message, ActorflowError):
-        return message
-    parts = _FROZEN.get(kind) if kind in _FROZEN else _frozen_parts(kind)
-    if parts is not None and all(type(getattr(message, part)) in _PLAIN for part in parts):
-        return message
-    return copy.deepcopy(message)
-
-
-_FROZEN: dict[type, tuple[str, ...] | None] = {}
-"""The fields of frozen dataclasses; None for other types."""
-
-
-def _frozen_parts(kind: Any) -> tuple[str, ...] | None:
-    parameters = getattr(kind, "__dataclass_params__", None)
-    frozen = parameters is not None and parameters.frozen
-    parts = _FROZEN[kind] = tuple(f.name for f in dataclasses.fields(kind)) if frozen else None
-    return parts
-
-
-def _set(future: Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
-
-
-async def _entered(system: ActorSystem) -> None:
-    await system.__aenter__()
-
-
-async def _left(system: ActorSystem) -> None:
-    await system.__aexit__(None, None, None)
 
 
 async def _awaited(something: Awaitable[None]) -> None:

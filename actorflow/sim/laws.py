@@ -5,7 +5,8 @@
     async def test_nothing_is_lost(world, n): ...
 
 Hypothesis then draws the schedule, the harms and the inputs of one example, and shrinks them
-together. The test itself runs on the simulated loop, outside all hosts.
+together. The test itself runs on the simulated loop, outside all hosts. It need not name
+`schedule` and `faults`; if it does, it gets them too, and `@given` can give all by position.
 """
 
 from __future__ import annotations
@@ -13,18 +14,24 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Coroutine
+import sys
+from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 from actorflow.errors import ConfigError
 from actorflow.sim.choosers import FIFO, Schedule
 from actorflow.sim.harms import NO_FAULTS, Faults
 from actorflow.sim.plan import Plan
-from actorflow.sim.simulate import Limits
+from actorflow.sim.simulate import Limits, Main
 from actorflow.sim.trial import Trial
-from actorflow.sim.worlds import World
+from actorflow.sim.worlds import World, check_names
 
-Test = Callable[..., Coroutine[Any, Any, Any]]
+Test = Any
+"""An `async def` function that takes a World first."""
+
+_DRAWN = ("schedule", "faults")
+_REST = "schedule_and_faults"
 
 
 def world(
@@ -32,7 +39,10 @@ def world(
 ) -> Callable[[Test], Callable[..., Any]]:
     """Returns a decorator that runs an async test in a world of its own.
 
-    The test gets the `World` first, then its inputs by name. What it returns is returned.
+    The test gets the `World` first, then its inputs by name: what hypothesis draws, and fixtures of
+    pytest. What it returns is returned. Called without `schedule` and `faults`, it runs first come,
+    first served, without harm. Its attribute `program(**inputs)` gives what `sim.run` takes: the test in
+    its world.
 
     Args:
         *names: Hosts of which there is one.
@@ -42,80 +52,164 @@ def world(
         **counts: Hosts of which there are several: `worker=3` makes worker0, worker1 and worker2.
 
     Raises:
-        ConfigError: two hosts have one name, or the decorated function is not `async def`.
+        ConfigError: no hosts, or two of one name, or what is decorated is not an `async def` that
+            takes a world.
     """
-    hosts = [*names, *(f"{name}{i}" for name, n in counts.items() for i in range(n))]
-    if len(set(hosts)) < len(hosts):
-        message = f"hosts of a world have different names, got {', '.join(hosts)}"
-        raise ConfigError(message)
+    for name, n in counts.items():
+        if type(n) is not int or n < 1:
+            message = f"{name} is how many hosts of that name there are, got {n!r}"
+            raise ConfigError(message)
+    hosts = check_names([*names, *(f"{name}{i}" for name, n in counts.items() for i in range(n))])
 
     def decorate(test: Test) -> Callable[..., Any]:
-        if not inspect.iscoroutinefunction(test):
-            message = f"sim.world decorates an `async def`, got {test!r}"
-            raise ConfigError(message, hint="@given(...) stands above @sim.world(...)")
-        told = _Told(test)
+        signature, named = _signature(test)
         hint: Plan | None = None
 
-        @functools.wraps(test)
-        def law(schedule: Schedule = FIFO, faults: Faults = NO_FAULTS, **inputs: Any) -> Any:
-            nonlocal hint
-
+        def program(*selves: Any, **inputs: Any) -> Main:
             async def main() -> Any:
                 loop: Any = asyncio.get_running_loop()
                 here = World(loop, hosts, latency_s=latency_s, seed=seed)
                 await here.start()
                 try:
-                    result = await test(here, **inputs)
-                finally:
-                    await here.close()
+                    result = await test(*selves, here, **inputs)
+                except Exception as error:
+                    await _close_after(here, error)
+                    raise
+                await here.close()
                 here.tally.check()
                 return result
 
-            trial = Trial(main, seed=seed, limits=limits, hint=hint)
+            return main
+
+        @functools.wraps(test)
+        def law(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            nonlocal hint
+            inputs = _inputs(test, signature, args, kwargs)
+            selves = [inputs.pop("self")] if "self" in inputs else []
+            schedule: Schedule = inputs.pop("schedule", FIFO)
+            faults: Faults = inputs.pop("faults", NO_FAULTS)
+            drawn = {"schedule": schedule, "faults": faults}
+            given = {**inputs, **{name: drawn[name] for name in named}}
+
+            trial = Trial(program(*selves, **given), seed=seed, limits=limits, hint=hint)
             try:
-                return trial.run(schedule, faults, lambda plan: told.example(plan, inputs)).result
+                return trial.run(schedule, faults, lambda plan: _example(test, plan, inputs)).result
+            except Exception as error:  # noqa: BLE001  it goes on, without the way to the test
+                raise error.with_traceback(_from(test, error.__traceback__)) from error.__cause__
             finally:
                 hint = trial.hint
 
-        law.__signature__ = _signature(test)  # type: ignore[attr-defined]
+        law.__signature__ = signature  # type: ignore[attr-defined]
+        law.program = program  # type: ignore[attr-defined]
+        place = {"co_filename": test.__code__.co_filename, "co_firstlineno": test.__code__.co_firstlineno}
+        code = law.__code__.replace(**place)  # type: ignore[attr-defined]
+        law.__code__ = code  # type: ignore[attr-defined]  # where hypothesis says that the test is
         return law
 
     return decorate
 
 
-def _signature(test: Test) -> inspect.Signature:
-    """Returns `(schedule=FIFO, faults=NO_FAULTS, *inputs)`: the test's, with the world taken out."""
-    inputs = list(inspect.signature(test).parameters.values())[1:]
-    given = [
-        inspect.Parameter("schedule", inspect.Parameter.KEYWORD_ONLY, default=FIFO),
-        inspect.Parameter("faults", inspect.Parameter.KEYWORD_ONLY, default=NO_FAULTS),
-    ]
-    keyword_only = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in inputs]
-    return inspect.Signature([*given, *keyword_only])
+async def _close_after(here: World, error: Exception) -> None:
+    """Closes the world of a test that has failed; what fails over that is noted on the failure."""
+    try:
+        await here.close()
+    except Exception as further:  # noqa: BLE001  the first error is the one to show
+        error.add_note(f"closing the world failed too: {further!r}")
 
 
-class _Told:
-    """How a failure of a test is written as an `@example` in the words of the test's own module."""
+def _signature(test: Test) -> tuple[inspect.Signature, list[str]]:
+    """Returns how a test is called once its world is taken out, and which of `_DRAWN` it names.
 
-    def __init__(self, test: Test) -> None:
-        self._globals: dict[str, Any] = getattr(test, "__globals__", {})
+    A test that names neither takes both by keyword all the same. They have no parameters then:
+    pytest would look for fixtures, and hypothesis refuses parameters with defaults.
+    """
+    if not inspect.iscoroutinefunction(test):
+        message = f"sim.world decorates an `async def`, got {test!r}"
+        raise ConfigError(message, hint="@given(...) stands above @sim.world(...)")
+    parameters = list(inspect.signature(test).parameters.values())
+    selves = parameters[:1] if parameters and parameters[0].name == "self" else []
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    rest = parameters[len(selves) :]
+    if not rest or rest[0].kind not in positional:
+        message = f"a test of a world takes the world first, got {test.__name__}{inspect.signature(test)}"
+        raise ConfigError(message)
+    inputs = [p for p in rest[1:] if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = [p.name for p in inputs if p.name in _DRAWN]
+    more = [] if named else [inspect.Parameter(_REST, inspect.Parameter.VAR_KEYWORD)]
+    return inspect.Signature([*selves, *inputs, *more]), named
 
-    def example(self, plan: Plan, inputs: dict[str, Any]) -> str:
-        """Returns the line to paste."""
-        prefix = self._prefix()
-        arguments = [f"schedule={prefix}{plan!r}"]
-        arguments += [f"{name}={value!r}" for name, value in inputs.items()]
-        return f"@example({', '.join(arguments)})"
 
-    def _prefix(self) -> str:
-        """Returns how the test's module reaches `Plan`."""
-        found = self._globals
-        if found.get("Plan") is Plan:
-            return ""
-        for name, value in found.items():
-            if inspect.ismodule(value) and value.__name__ == "actorflow.sim":
-                return f"{name}."
-        for name, value in found.items():
-            if inspect.ismodule(value) and value.__name__ == "actorflow":
-                return f"{name}.sim."
+def _inputs(test: Test, signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:
+    """Returns all that a law is called with, by name; hypothesis hands in some by position."""
+    try:
+        bound = signature.bind_partial(*args, **kwargs).arguments
+    except TypeError as error:
+        message = f"{test.__name__} takes {signature}, and {error}"
+        raise ConfigError(message) from None
+    rest = bound.pop(_REST, {})
+    inputs = {**bound, **rest}
+    known = [*(name for name in signature.parameters if name != _REST), *_DRAWN]
+    unknown = [name for name in inputs if name not in known]
+    if unknown:
+        message = f"{test.__name__} takes {', '.join(dict.fromkeys(known))}, got {', '.join(unknown)}"
+        raise ConfigError(message)
+    return inputs
+
+
+def _from(test: Test, trace: TracebackType | None) -> TracebackType | None:
+    """Returns a traceback from the test's own frame on, if it gets there: the way to it is ours."""
+    here = trace
+    while here is not None and here.tb_frame.f_code is not test.__code__:
+        here = here.tb_next
+    return here or trace
+
+
+def _example(test: Test, plan: Plan, inputs: dict[str, Any]) -> str:
+    """Returns how the failure is written as an `@example`, in the words of the test's own module."""
+    words: dict[str, Any] = test.__globals__
+    given = _given()
+    arguments = {"schedule": f"{_prefix(words)}{plan!r}"}
+    if given is not None and "faults" in given:
+        arguments["faults"] = f"{_prefix(words)}Faults()"  # those that matter are in the plan
+    unpasted = []
+    for name, value in inputs.items():
+        if given is None or name in given:
+            arguments[name] = repr(value)
+            if not _evaluates(arguments[name], words):
+                unpasted.append(name)
+    if given is not None:
+        arguments = {name: text for name, text in arguments.items() if name in given}
+    line = f"@example({', '.join(f'{name}={text}' for name, text in arguments.items())})"
+    if unpasted:
+        line += f"\n(to be pasted once {' and '.join(unpasted)} can be written there)"
+    return line
+
+
+def _given() -> frozenset[str] | None:
+    """Returns what hypothesis gives to the test that runs now; None when it cannot be known."""
+    control = sys.modules.get("hypothesis.control")
+    if control is None or not control.currently_in_test_context():
+        return None
+    handle = getattr(getattr(control.current_build_context(), "wrapped_test", None), "hypothesis", None)
+    given = getattr(handle, "_given_kwargs", None)
+    return None if given is None else frozenset(given)
+
+
+def _evaluates(text: str, words: dict[str, Any]) -> bool:
+    try:
+        eval(text, dict(words))
+    except Exception:  # noqa: BLE001  a repr may be any text
+        return False
+    return True
+
+
+def _prefix(words: dict[str, Any]) -> str:
+    """Returns how a module reaches `Plan`."""
+    if words.get("Plan") is Plan and words.get("Faults") in (None, Faults):
         return ""
+    for module, within in (("actorflow.sim", "."), ("actorflow", ".sim.")):
+        for name, value in words.items():
+            if inspect.ismodule(value) and value.__name__ == module:
+                return f"{name}{within}"
+    return ""

@@ -1,28 +1,58 @@
 """The network of a simulated world: one link for each direction between two hosts.
 
-A link keeps the order of its messages, however late they are; only `reorder` breaks it. A message
-arrives in the lane of its link, and shares the fate of the host that it is for: it is parked while
-that host is paused, and lost when that host has crashed since.
+A link keeps the order of its messages, however late they are. `reorder` lets later ones overtake
+one; the second copy of a `duplicate` comes at its own time; what is held and released has left the
+line. Nothing else breaks the order.
+
+A message arrives in the lane of its link, and shares the fate of the incarnation that it was sent
+to: it is parked while that is paused, and lost when it has crashed, also when it was held or waited
+in a clog.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
-from contextvars import copy_context
-from typing import Any
+from contextvars import Context, copy_context
+from typing import Any, NamedTuple
 
 from actorflow.errors import ConfigError
 from actorflow.sim.choice import Point
 from actorflow.sim.harms import HARM_TICKS, LINK_HARMS, Tally
 from actorflow.sim.lanes import Life
 from actorflow.sim.loop import TICK_S, SimLoop
+from actorflow.sim.parcels import sent
 
-_REORDER_TICKS = 8
-_DUPLICATE_TICKS = 2
+_REORDER_S = 8 * TICK_S
+_DUPLICATE_S = 2 * TICK_S
+_HARM_S = HARM_TICKS * TICK_S
 
-Deliver = Callable[[Any], None]
-"""Takes a message in, at the host that it is for."""
+
+class Envelope(NamedTuple):
+    """What travels between hosts: a message for an actor, or the answer to one.
+
+    Attributes:
+        source: The host that sends.
+        actor: The name of the actor that is told, asked, or answers.
+        body: The message, the answer, or the error.
+        ask: The number of the question, 0 for what is only told.
+        kind: `SAY`, `ANSWER` or `ERROR`.
+        limit_s: How long the asker waits.
+    """
+
+    source: str
+    actor: str
+    body: Any
+    ask: int
+    kind: str
+    limit_s: float
+
+
+SAY, ANSWER, ERROR = "say", "answer", "error"
+
+Deliver = Callable[[Envelope], None]
+"""Takes an envelope in, at the host that it is for."""
 
 
 class Held:
@@ -32,28 +62,36 @@ class Held:
         message: It; None until one came.
     """
 
-    def __init__(self, link: Link, matches: Callable[[Any], bool]) -> None:
-        self.message: Any = None
+    def __init__(self, link: Link, matches: Callable[[Envelope], bool]) -> None:
+        self.message: Envelope | None = None
         self._link = link
         self._matches = matches
+        self._way: Callable[[], object] | None = None
         self._over = False
 
-    def takes(self, message: Any) -> bool:
-        """Takes `message` off the link if it is the one that is waited for."""
-        if self.message is not None or self._over or not self._matches(message):
+    def takes(self, message: Envelope, way: Callable[[], object]) -> bool:
+        """Takes `message` off the link if it is the one that is waited for.
+
+        Args:
+            message: It.
+            way: Lets it arrive.
+        """
+        if self._way is not None or not self._matches(message):
             return False
         self.message = message
+        self._way = way
         return True
 
     def release(self) -> None:
-        """Sends the message on its way now; from now on none is held."""
+        """Lets the message arrive now, whatever its link is like; from now on none is held."""
         self._let_go()
-        if self.message is not None:
-            self._link.arrive_after(0.0, self.message)
+        if self._way is not None:
+            self._way()
 
     def drop(self) -> None:
         """Loses the message; from now on none is held."""
         self._let_go()
+        self._link.lost += self._way is not None
 
     def _let_go(self) -> None:
         if self._over:
@@ -61,17 +99,21 @@ class Held:
             raise ConfigError(message)
         self._over = True
         self._link.holds.remove(self)
+        self._link.look()
+
+    def __repr__(self) -> str:
+        state = "let go" if self._over else "waits" if self._way is None else "holds"
+        return f"<Held on {self._link.label}, {state}: {self.message!r}>"
 
 
 class Link:
-    """One direction between two hosts.
+    """One direction between two hosts. It is made outside of all hosts, and so are its timers.
 
     Attributes:
         label: `source>target`.
         latency_s: How long a message travels.
         slowness: Its factor.
-        split: Whether everything sent is lost.
-        clogged: Whether everything sent waits.
+        holds: Which messages are taken off; the others go past them.
         sent, lost: Counts of messages.
     """
 
@@ -81,43 +123,41 @@ class Link:
         self.label = label
         self.latency_s = latency_s
         self.slowness = 1.0
-        self.split = False
-        self.clogged = False
         self.sent = self.lost = 0
         self.holds: list[Held] = []
         self.point: Point = loop.choices.point(label, names=LINK_HARMS)
+        self._choose = loop.choices.choose
         self._loop = loop
         self._tally = tally
-        self._last = 0.0
-        self._waiting: deque[Any] = deque()
+        self._outside: Context = copy_context()
+        self._split_until = self._clogged_until = 0.0
+        self._waiting: deque[Envelope] = deque()
+        self._troubled = False
         self.connect(life, deliver)
 
     def connect(self, life: Life, deliver: Deliver) -> None:
         """Leads to an incarnation of the host; what is on its way to an older one is lost with that."""
         self._deliver = deliver
-        self._context = copy_context()
+        self._context = self._outside.copy()
         self._context.run(self._loop.enter_lane, self.label, life)
+        self.lost += len(self._waiting)
         self._waiting.clear()
+        self._last = 0.0
 
-    def send(self, message: Any) -> None:
+    def send(self, message: Envelope) -> None:
         """Sends `message`; whether and when it arrives is chosen now."""
         self.sent += 1
-        value = self._loop.choices.choose(self.point)
-        late_s = 0.0
-        if value > 0:
-            late_s = value * TICK_S
-        elif value < 0:
-            harm = LINK_HARMS[-1 - value]
-            self._tally.requested[harm] += 1
-            getattr(self, f"_{harm}")(message)
+        value = self._choose(self.point)
+        if not value and not self._troubled:
+            self._go(message, self.latency_s)
             return
-        if self.split or self.clogged or self.holds or self.slowness != 1.0:
-            if self._harmed(message):
-                return
-            late_s += self.latency_s * (self.slowness - 1.0)
+        self._go_troubled(message, value)
+
+    def _go(self, message: Envelope, travel_s: float) -> float:
+        """Lets `message` arrive after all that went before it; returns when that is."""
         loop = self._loop
-        now = loop.time()
-        at = now + self.latency_s + late_s
+        now = loop._now
+        at = now + travel_s
         if at > self._last:
             self._last = at
         else:
@@ -126,65 +166,103 @@ class Link:
             loop.call_soon(self._deliver, message, context=self._context)
         else:
             loop.call_at(at, self._deliver, message, context=self._context)
+        return at
 
-    def arrive_after(self, seconds: float, message: Any) -> None:
-        """Lets `message` arrive, whatever else is on the link."""
-        self._loop.call_later(seconds, self._deliver, message, context=self._context)
-
-    def _harmed(self, message: Any) -> bool:
-        """Counts what harms this message; true when it does not go its way now."""
+    def _go_troubled(self, message: Envelope, value: int) -> None:
+        """Sends a message that is late or harmed, or over a link that is not as it should be."""
+        harm = LINK_HARMS[-1 - value] if value < 0 else None
+        if harm == "split":
+            self.begin_split(_HARM_S)
+        elif harm == "clog":
+            self.begin_clog(_HARM_S)
         fired = self._tally.fired
-        if self.split:
-            fired["split"] += 1
+        if self.split or harm == "drop":
+            fired["split" if self.split else "drop"] += 1
             self.lost += 1
-            return True
-        if self.clogged:
+            return
+        if self.clogged or self._waiting:
             fired["clog"] += 1
             self._waiting.append(message)
-            return True
+            return
         for held in self.holds:
-            if held.takes(message):
+            if held.takes(message, self._way(message)):
                 fired["hold"] += 1
-                return True
+                return
         fired["slow"] += self.slowness != 1.0
-        return False
+        travel_s = self.latency_s * self.slowness + max(value, 0) * TICK_S
+        if harm == "reorder":
+            fired["reorder"] += 1
+            at = max(self._last, self._loop.time() + travel_s) + _REORDER_S
+            self._loop.call_at(at, self._deliver, message, context=self._context)
+            return
+        at = self._go(message, travel_s)
+        if harm == "duplicate":
+            fired["duplicate"] += 1
+            again = message._replace(body=sent(message.body))
+            self._loop.call_at(at + _DUPLICATE_S, self._deliver, again, context=self._context)
 
-    # -- harms -------------------------------------------------------------------------------------
+    def _way(self, message: Envelope) -> Callable[[], object]:
+        """Returns what lets `message` arrive at the incarnation that is there now."""
+        deliver, context = self._deliver, self._context
+        return lambda: self._loop.call_soon(deliver, message, context=context)
 
-    def _drop(self, _message: Any) -> None:
-        self._tally.fired["drop"] += 1
-        self.lost += 1
+    # -- the state of the link ---------------------------------------------------------------------
 
-    def _duplicate(self, message: Any) -> None:
-        self._tally.fired["duplicate"] += 1
-        self.arrive_after(self.latency_s, message)
-        self.arrive_after(self.latency_s + _DUPLICATE_TICKS * TICK_S, message)
+    @property
+    def split(self) -> bool:
+        """Whether everything sent is lost."""
+        return self._split_until > self._loop.time()
 
-    def _reorder(self, message: Any) -> None:
-        self._tally.fired["reorder"] += 1
-        self.arrive_after(self.latency_s + _REORDER_TICKS * TICK_S, message)
+    @property
+    def clogged(self) -> bool:
+        """Whether everything sent waits."""
+        return self._clogged_until > self._loop.time()
 
-    def _split(self, _message: Any) -> None:
-        self.split = True
-        self._tally.fired["split"] += 1
-        self.lost += 1
-        self._loop.call_later(HARM_TICKS * TICK_S, self.heal)
-
-    def _clog(self, message: Any) -> None:
-        self.clogged = True
-        self._tally.fired["clog"] += 1
-        self._waiting.append(message)
-        self._loop.call_later(HARM_TICKS * TICK_S, self.unclog)
+    def begin_split(self, seconds: float = math.inf) -> None:
+        """Loses what is sent from now on, until `heal` or for a time; the longer of two splits holds."""
+        self._split_until = max(self._split_until, self._loop.time() + seconds)
+        self._troubled = True
 
     def heal(self) -> None:
-        """Ends a split."""
-        self.split = False
+        """Ends all splits."""
+        self._split_until = 0.0
+        self.look()
+
+    def begin_clog(self, seconds: float = math.inf) -> None:
+        """Lets what is sent from now on wait, until `unclog` or for a time; the longer of two clogs holds."""
+        until = self._loop.time() + seconds
+        self._clogged_until = max(self._clogged_until, until)
+        self._troubled = True
+        if until < math.inf:
+            self._loop.call_at(until, self._end_clog, context=self._outside)
+
+    def _end_clog(self) -> None:
+        if not self.clogged:
+            self.unclog()
 
     def unclog(self) -> None:
-        """Ends a clog: what waited arrives, in order."""
-        self.clogged = False
+        """Ends all clogs: what waited goes its way now, in order."""
+        self._clogged_until = 0.0
         while self._waiting:
-            self.arrive_after(self.latency_s, self._waiting.popleft())
+            self._go(self._waiting.popleft(), self.latency_s * self.slowness)
+        self.look()
+
+    def hold(self, matches: Callable[[Envelope], bool]) -> Held:
+        """Takes the next message that matches off the link; the others go on."""
+        held = Held(self, matches)
+        self.holds.append(held)
+        self.look()
+        return held
+
+    def slow(self, factor: float) -> None:
+        """Lets messages travel `factor` times as long from now on."""
+        self.slowness = factor
+        self.look()
+
+    def look(self) -> None:
+        """Notes whether anything is wrong with the link."""
+        waits = self.clogged or bool(self._waiting)
+        self._troubled = self.split or waits or bool(self.holds) or self.slowness != 1.0
 
     def __repr__(self) -> str:
         state = " split" * self.split + " clogged" * self.clogged

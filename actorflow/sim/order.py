@@ -13,6 +13,7 @@ whatever schedule, has a plan that repeats it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, MutableSequence
 from typing import TypeVar
 
@@ -50,13 +51,13 @@ class Order:
             self._end_pass(lane)
 
     def stop(self) -> None:
-        """First come, first served from now on: the run is over."""
+        """First come, first served from now on: what follows is no part of the run."""
+        self.end()
         self.choices.stop()
         self.ranks = None
         self.held.clear()
-        self._passed.clear()
 
-    def take(self, queue: MutableSequence[T], lane_of: Callable[[T], Lane], *, others: bool) -> T | None:
+    def take(self, queue: deque[T], lane_of: Callable[[T], Lane], *, others: bool) -> T | None:
         """Removes and returns the item whose turn it is.
 
         Args:
@@ -69,9 +70,17 @@ class Order:
         """
         if len(queue) == 1 and not others:  # nobody to go first
             item = queue.pop()
-            self.release(lane_of(item))
+            if self.held or self._passed:
+                self.release(lane_of(item))
             self.turn += 1
             return item
+        if self.ranks is None and not self.held:  # _next, for the usual case: -0.5 us a step
+            lane = lane_of(queue[0])
+            aside = self.choices.choose(lane.point)
+            if not aside:
+                self.turn += 1
+                return queue.popleft()
+            self.held[lane] = self.turn + aside
         i = self._ranked(queue, lane_of) if self.ranks else self._next(queue, lane_of, others=others)
         if i is None:
             return None
@@ -160,4 +169,3 @@ class Order:
 
     def _count(self, lane: Lane) -> None:
         lane.point.count += 1
-        self.choices.asked += 1

@@ -90,6 +90,8 @@ class Planned:
         unused: Deviations whose place was not reached, or could not be what they say.
     """
 
+    draw = None
+
     def __init__(self, plan: Plan) -> None:
         self._by_label: dict[str, list[Deviation]] = {}
         for deviation in plan.deviations:
@@ -97,17 +99,16 @@ class Planned:
         self._points: list[tuple[Point, list[Deviation]]] = []
 
     def meet(self, point: Point) -> None:
-        """Looks up what the plan says about this point."""
-        deviations = self._by_label.pop(point.label, None)
-        if deviations is not None:
-            values = {d.nth: v for d in deviations if (v := point.parse(d.text)) is not None}
-            point.planned = values
-            self._points.append((point, deviations))
+        """Writes what the plan says about this point there."""
+        point.planned = self.values(point)
 
-    def at(self, point: Point) -> int:
-        """Returns what the plan says."""
-        planned = point.planned
-        return 0 if planned is None else planned.get(point.count, 0)
+    def values(self, point: Point) -> dict[int, int] | None:
+        """Returns what the plan says about this point: count -> value; None when it is silent."""
+        deviations = self._by_label.pop(point.label, None)
+        if deviations is None:
+            return None
+        self._points.append((point, deviations))
+        return {d.nth: v for d in deviations if (v := point.parse(d.text)) is not None}
 
     @property
     def unused(self) -> tuple[Deviation, ...]:

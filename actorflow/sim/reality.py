@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from actorflow.errors import Escape, SimulationError
-from actorflow.sim import chance, escapes
+from actorflow.sim import chance, escapes, numbered
 from actorflow.sim.collector import Collector
 from actorflow.sim.seam import Seam, replace, restore, running
 
@@ -171,7 +171,7 @@ def _of_local(real: Callable[..., Any], before: int) -> Callable[..., Any]:
 
 _local = time.localtime
 _one_at_a_time = Lock()
-_seams: list[Seam] = [*_time_seams(), *chance.seams(), *escapes.seams()]
+_seams: list[Seam] = [*_time_seams(), *chance.seams(), *escapes.seams(), *numbered.seams()]
 _waiting = set(escapes.LATE)
 
 

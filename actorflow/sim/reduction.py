@@ -1,7 +1,8 @@
 """From a run that fails to the few deviations that it takes.
 
-First whole groups of deviations are left out, then single ones (delta debugging), then every delay
-is shortened, and harms become delays where that is enough. Each try is a run of the program, so the
+First whole groups of deviations are left out, then single ones (delta debugging); then one long
+delay is tried instead of several; then every delay is shortened, and harms become delays where that
+is enough. Each try is a run of the program, so the
 result is a plan that was seen to fail.
 
 Source: Zeller, Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 2002.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from actorflow.sim.choice import Deviation
+from actorflow.sim.choice import MAX_DELAY, Deviation
 from actorflow.sim.plan import Plan
 
 MAX_RUNS = 500
@@ -39,7 +40,7 @@ class Reduction:
         entries = tuple(sorted(set(deviations)))
         if not self._still(entries):
             return None
-        entries = self._shorten(self._leave_out(entries))
+        entries = self._shorten(self._alone(self._leave_out(entries)))
         return Plan.of(self._leave_out(entries))
 
     def _still(self, entries: tuple[Deviation, ...]) -> bool:
@@ -64,6 +65,16 @@ class Reduction:
             size = min(size // 2, len(entries))
         return entries
 
+    def _alone(self, entries: tuple[Deviation, ...]) -> tuple[Deviation, ...]:
+        """Looks whether one delay, made long, does what several short ones do together."""
+        if len(entries) > 1:
+            for entry in entries:
+                text = f"+{MAX_DELAY}" if entry.text.startswith("+") else entry.text
+                alone = (Deviation(entry.label, entry.nth, text),)
+                if self._still(alone):
+                    return alone
+        return entries
+
     def _shorten(self, entries: tuple[Deviation, ...]) -> tuple[Deviation, ...]:
         for i, entry in enumerate(entries):
             for text in _milder(entry.text):
@@ -76,5 +87,5 @@ class Reduction:
 
 def _milder(text: str) -> list[str]:
     """Returns what to try instead of `text`, mildest first."""
-    limit = int(text) if text.startswith("+") else 17
+    limit = int(text) if text.startswith("+") else MAX_DELAY + 1
     return [f"+{k}" for k in (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16) if k < limit]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableSequence
+from collections import deque
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from actorflow.clock import Clock, Entropy
@@ -60,7 +62,7 @@ class RingSeat:
         """Makes the present context the ring's lane."""
         self._lane = self._loop.enter_lane(self._label)
 
-    def pick(self, ring: MutableSequence[tuple[Any, Any]]) -> tuple[Any, Any] | None:
+    def pick(self, ring: deque[tuple[Any, Any]]) -> tuple[Any, Any] | None:
         """Removes and returns the entry whose turn it is; None gives the event loop back."""
         loop = self._loop
         life = self._lane.life
@@ -75,17 +77,14 @@ class RingSeat:
         entry = self._order.take(ring, self._lane_of, others=others)
         self._gave_way = entry is None
         if entry is not None:
-            lane = self._lane_of(entry)
-            loop.count_step(lane)
-            if loop.trace is not None:
-                loop.trace.append((loop.time(), lane.label, "turn"))
+            loop.count_turn(self._lane_of(entry))
         return entry
 
     def _gives_way(self) -> bool:
         self._in_a_row += 1
         if self._in_a_row >= _IN_A_ROW:
             return True
-        return self._order.gives_way(self._lane, self._loop._ready, self._loop._lane)
+        return self._order.gives_way(self._lane, self._loop._ready, attrgetter("lane"))
 
     def _lane_of(self, entry: tuple[Any, Any]) -> Lane:
         name: str = entry[0].lane

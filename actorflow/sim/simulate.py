@@ -8,14 +8,15 @@ run is repeated to find the few deviations that it takes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import re
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextvars import copy_context
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 from actorflow.clock import Entropy
-from actorflow.errors import Deadlock, Livelock, SimulationError
+from actorflow.errors import Deadlock, Livelock, SimulationError, said
 from actorflow.setting import SETTING
 from actorflow.sim import endings, reality
 from actorflow.sim.choice import Asked, Choices, Chooser
@@ -32,6 +33,8 @@ Main = Callable[[], Coroutine[Any, Any, Any]]
 
 NO_HARM = Plan()
 _CLEAN_UP_STEPS = 100_000
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_CAUSES = 8  # of an error, that an account tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +75,32 @@ class Outcome:
     trace: tuple[tuple[float, str, str], ...] | None
 
     @property
+    def account(self) -> tuple[str, ...]:
+        """All that happened, a line for each thing; equal for equal runs, in every process.
+
+        Results and errors are told by their `repr`: let a program return plain values, since that of
+        an object may show its address, and that of a long array leaves values out.
+        """
+        steps = [f"{when!r} s  {lane}  {what}" for when, lane, what in self.trace or ()]
+        asked = sorted(f"asked {point.label!r} {point.count} times" for point in self.survey)
+        return (
+            *steps,
+            f"{self.steps} steps, {self.seconds!r} s",
+            *(f"took {deviation}" for deviation in sorted(self.plan.deviations)),
+            *asked,
+            f"result {self.result!r}",
+            *_causes(self.error),
+        )
+
+    @property
     def digest(self) -> str:
-        """A short hash of all that happened; equal for equal runs, in every process."""
-        told = (self.trace, str(self.plan), self.steps, self.seconds, repr(self.result), repr(self.error))
-        return blake2b(repr(told).encode(), digest_size=8).hexdigest()
+        """A short hash of `account`."""
+        return digest(self.account)
+
+
+def digest(account: Iterable[str]) -> str:
+    """Returns a short hash of an account."""
+    return blake2b("\n".join(account).encode(), digest_size=8).hexdigest()
 
 
 def attempt(
@@ -136,8 +161,12 @@ def _once(main: Main, chooser: Chooser, harms: Plan, seed: int, limits: Limits, 
         outside.tidy()
     if late is not None and (error is None or endings.is_failure(error)):
         error = late
-    if error is None and loop.complaints:
-        error = _unheard(loop.complaints)
+    if loop.complaints:
+        unheard = _unheard(loop.complaints)
+        if error is None:
+            error = unheard
+        else:
+            error.add_note(f"besides, {unheard.what}")
     error = endings.of_hypothesis(error) or error
     if error is not None and not endings.is_failure(error):
         raise error
@@ -197,11 +226,23 @@ def _end(loop: SimLoop, tasks: list[SimTask]) -> None:
             loop.call_exception_handler({"message": message, "exception": error})
 
 
+def _causes(error: BaseException | None) -> Iterator[str]:
+    """Tells an error, what it says, and what it came from."""
+    seen = 0
+    while error is not None and seen < _CAUSES:
+        yield f"error {error!r}: {error}"
+        error = error.__cause__ or error.__context__
+        seen += 1
+
+
 def _unheard(complaints: list[dict[str, Any]]) -> SimulationError:
     """Returns the error of a run that ended well while errors reached nobody."""
     first = complaints[0]
     cause = first.get("exception")
-    what = f"{len(complaints)} errors were heard by nobody; the first: {first['message']}"
+    message = _ADDRESS.sub("", first["message"])  # which no other run has
+    what = f"{len(complaints)} errors were heard by nobody; the first: {message}"
+    if cause is not None:
+        what += f": {said(cause)}"
     error = SimulationError(what, hint="await the task, or handle the error where it is raised")
     error.__cause__ = cause
     return error

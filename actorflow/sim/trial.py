@@ -14,8 +14,11 @@ from actorflow.sim import endings
 from actorflow.sim.choosers import FIFO, Schedule, planned
 from actorflow.sim.harms import HARMS, NO_FAULTS, Faults
 from actorflow.sim.plan import MAX_DEVIATIONS, Plan
-from actorflow.sim.reduction import Reduction
+from actorflow.sim.reduction import MAX_RUNS, Reduction
 from actorflow.sim.simulate import Limits, Main, Outcome, attempt
+
+_MAX_STEPS = 5_000_000  # that a reduction may take in all: a livelock takes very many a run
+_MIN_RUNS = 20
 
 
 class StalePlanWarning(UserWarning):
@@ -125,6 +128,7 @@ class Trial:
         its schedule, such as on what it draws from hypothesis while it runs.
         """
         kind = type(outcome.error)
+        affordable = max(_MIN_RUNS, _MAX_STEPS // max(1, outcome.steps))
         failed: dict[Plan, Outcome] = {}
 
         def fails(plan: Plan) -> bool:
@@ -138,7 +142,7 @@ class Trial:
         try:
             if self.hint is not None and len(self.hint) < len(start) and fails(self.hint):
                 start = self.hint
-            plan = Reduction(fails).reduce(start.deviations)
+            plan = Reduction(fails, min(MAX_RUNS, affordable)).reduce(start.deviations)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:

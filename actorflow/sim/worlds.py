@@ -1,22 +1,48 @@
 """A simulated world: hosts that talk over a network, and everything that can be done to them.
 
 The test's own code is outside the hosts: it survives every crash, and it may harm them at a chosen
-moment. What was harmed by hand is requested as much as what was drawn: see `harms`.
+moment. A harm by hand that harms nothing fails the test: see `harms`.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from contextvars import copy_context
 
 from actorflow.clock import Entropy
 from actorflow.errors import ConfigError
 from actorflow.sim.harms import Tally
 from actorflow.sim.hosts import Host
+from actorflow.sim.lanes import Life
 from actorflow.sim.loop import SimLoop
-from actorflow.sim.network import Held, Link
+from actorflow.sim.network import Envelope, Held, Link
 from actorflow.sim.straggler import Straggler
+
+_NAME = re.compile(r"[A-Za-z_][\w.-]*")
+
+
+def check_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of the hosts of a world.
+
+    Raises:
+        ConfigError: there are none, two are the same, or one cannot be part of an address.
+    """
+    names = tuple(names)
+    if not names:
+        message = "a world has at least one host, got none"
+        raise ConfigError(message, hint='@sim.world("ps", worker=3)')
+    for name in names:
+        if not _NAME.fullmatch(name):
+            message = f"the name of a host is letters, digits, '_', '.' and '-', got {name!r}"
+            raise ConfigError(message, hint="a name stands in addresses such as 'ps/variable', and in plans")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        message = f"hosts of a world have different names, got {', '.join(twice)} twice"
+        raise ConfigError(message)
+    return names
 
 
 class World:
@@ -29,22 +55,27 @@ class World:
         seed: Of the hosts' chance.
 
     Attributes:
-        hosts: In the order of their names as given.
         tally: Which harms were requested, and which harmed something.
+        context: That of code outside of all hosts.
     """
 
     def __init__(self, loop: SimLoop, names: Iterable[str], *, latency_s: float = 0.0, seed: int = 0) -> None:
         self.loop = loop
         self.tally = Tally()
+        self.context = copy_context()
+        self.context.run(loop.enter_lane, "world")
+        self.next_number: Callable[[], int] = itertools.count(1).__next__
         self._latency_s = latency_s
         self._links: dict[tuple[str, str], Link] = {}
-        self._numbers = itertools.count(1)
         self._entropy = Entropy(seed)
-        self._hosts = {name: Host(self, name, Entropy(self._entropy.below(1 << 62))) for name in names}
+        self._closed = False
+        self._hosts = {
+            name: Host(self, name, Entropy(self._entropy.below(1 << 62))) for name in check_names(names)
+        }
 
     @property
     def hosts(self) -> list[Host]:
-        """All hosts."""
+        """All hosts, in the order of their names as given."""
         return list(self._hosts.values())
 
     def host(self, name: str) -> Host:
@@ -65,13 +96,11 @@ class World:
             self.host(source)
             host = self.host(target)
             latency_s = 0.0 if source == target else self._latency_s
-            link = Link(self.loop, f"{source}>{target}", latency_s, self.tally, host.life, host.deliver)
+            link = self.context.copy().run(
+                Link, self.loop, f"{source}>{target}", latency_s, self.tally, host.life, host.deliver
+            )
             self._links[source, target] = link
         return link
-
-    def next_number(self) -> int:
-        """Returns a number that no other question of this world has."""
-        return next(self._numbers)
 
     def connect(self, host: Host) -> None:
         """Leads all links to a host to its present incarnation."""
@@ -85,67 +114,78 @@ class World:
             await host.start()
 
     async def close(self) -> None:
-        """Closes the actor systems of all hosts that live, without choices or harm from now on.
+        """Closes all hosts that live, without choices or harm from now on; who is down stays down.
 
         Raises:
             ExceptionGroup: errors of actors that nobody heard.
         """
+        self._closed = True
         self.loop.order.stop()
         self.heal()
         for link in self._links.values():
             link.unclog()
+        errors = []
         for host in self._hosts.values():
             if host.alive:
-                await host.close()
+                try:
+                    await host.close()
+                except Exception as error:  # noqa: BLE001  raised when all are closed
+                    errors.append(error)
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            message = f"errors on {len(errors)} hosts"
+            raise ExceptionGroup(message, errors)
 
     async def sleep(self, seconds: float) -> None:
-        """Lets virtual time pass."""
+        """Lets virtual time pass, by the true clock."""
         done = self.loop.create_future()
-        self.loop.call_later(seconds, done.set_result, None)
-        await done
+        timer = self.loop.call_later(seconds, done.set_result, None)
+        try:
+            await done
+        finally:
+            timer.cancel()
 
     # -- harms by hand -----------------------------------------------------------------------------
 
     def crash(self, host: Host) -> None:
         """Kills a host at once; `restart` begins its next incarnation."""
-        self._requested("crash")
         host.crash()
+        self._requested("crash")
         self.tally.fired["crash"] += 1
 
     async def restart(self, host: Host) -> None:
         """Starts a crashed host again, with a new incarnation."""
         if host.alive:
-            message = f"'{host.name}' is alive, incarnation {host.incarnation}: crash it first"
-            raise ConfigError(message)
+            message = f"a host starts when it has crashed, got '{host.name}', alive"
+            raise ConfigError(message, hint="world.crash(host) first")
         await host.start()
 
     def restart_later(self, host: Host, seconds: float) -> None:
-        """Starts a crashed host again in a while."""
-        self.loop.call_later(
-            seconds, lambda: self.loop.create_task(host.start(), name=f"restart {host.name}")
-        )
+        """Starts a crashed host again in a while, unless somebody else has done so."""
+        self.loop.call_later(seconds, self._restart_due, host, host.life, context=self.context)
 
-    def pause(self, host: Host, seconds: float | None = None) -> None:
-        """Stops a host where it stands, for a time or until `resume`."""
+    def _restart_due(self, host: Host, life: Life) -> None:
+        if host.life is life and not self._closed:
+            self.loop.create_task(host.start(), name=f"restart {host.name}")
+
+    def pause(self, host: Host, seconds: float = math.inf) -> None:
+        """Stops a host where it stands, for a time or until `resume`; the longer of two pauses holds."""
+        host.pause(seconds)
         self._requested("pause")
-        host.pause()
-        if seconds is not None:
-            self.resume_later(host, seconds)
 
     def resume(self, host: Host) -> None:
         """Lets a paused host go on."""
         host.resume()
 
-    def resume_later(self, host: Host, seconds: float) -> None:
-        """Lets a paused host go on in a while."""
-        life = host.life
-        self.loop.call_later(seconds, lambda: host.resume() if host.life is life else None)
-
     def split(self, a: Iterable[Host], b: Iterable[Host], *, one_way: bool = False) -> None:
-        """Loses everything sent from `a` to `b`, and back unless `one_way`, until `heal`."""
-        self._requested("split")
+        """Loses what is sent from `a` to `b`, and back unless `one_way`, until `heal`.
+
+        What is on its way already arrives.
+        """
         for link in self._between(a, b, one_way=one_way):
-            link.split = True
+            link.begin_split()
+        self._requested("split")
 
     def heal(self) -> None:
         """Ends all splits."""
@@ -153,12 +193,12 @@ class World:
             link.heal()
 
     def clog(self, source: Host, target: Host) -> None:
-        """Lets everything sent from `source` to `target` wait until `unclog`."""
+        """Lets what is sent from `source` to `target` wait until `unclog`."""
+        self.link(source.name, target.name).begin_clog()
         self._requested("clog")
-        self.link(source.name, target.name).clogged = True
 
     def unclog(self, source: Host, target: Host) -> None:
-        """Lets what waited arrive."""
+        """Lets what waits go its way, in order."""
         self.link(source.name, target.name).unclog()
 
     async def swizzle(self, hosts: Iterable[Host], seconds: float) -> None:
@@ -166,59 +206,63 @@ class World:
 
         Source: "swizzle-clogging" of FoundationDB's simulation.
         """
-        chosen = [host for host in hosts if self._entropy.below(2)] or list(hosts)[:1]
-        pause_s = seconds / (2 * len(chosen))
+        hosts = list(hosts)
+        chosen = [host for host in hosts if self._entropy.below(2)] or hosts[:1]
+        pause_s = seconds / max(1, 2 * len(chosen))
+        clogged: list[Host] = []
         for host in self._shuffled(chosen):
-            for other in self._hosts.values():
-                if other is not host:
-                    self.clog(host, other)
-                    self.clog(other, host)
+            clogged.append(host)
+            for other in self._others(host):
+                self.clog(host, other)
+                self.clog(other, host)
             await self.sleep(pause_s)
         for host in self._shuffled(chosen):
-            for other in self._hosts.values():
-                if other is not host:
+            clogged.remove(host)
+            for other in self._others(host):
+                if other not in clogged:
                     self.unclog(host, other)
                     self.unclog(other, host)
             await self.sleep(pause_s)
 
     def slow(self, source: Host, target: Host, factor: float) -> None:
-        """Makes messages from `source` to `target` travel `factor` times as long."""
+        """Makes messages from `source` to `target` travel `factor` times as long; 1 ends it."""
         link = self.link(source.name, target.name)
-        if not link.latency_s:
-            message = f"a slower {link.label} needs a latency, got 0 s"
+        if not (link.latency_s and 1 <= factor < math.inf):
+            got = f"{link.latency_s:g} s and {factor:g}"
+            message = f"a slower link has a latency and a factor of at least 1, got {got}"
             raise ConfigError(message, hint="make the world with latency_s=0.001")
-        self._requested("slow")
-        link.slowness = factor
+        link.slow(factor)
+        if factor > 1:
+            self._requested("slow")
 
     def straggle(self, host: Host, straggler: Straggler | None = None) -> None:
         """Disturbs the work of a host; see `Host.work`."""
-        self._requested("straggle")
         host.straggler = straggler or Straggler()
+        self._requested("straggle")
 
-    def skew(self, host: Host, *, offset_s: float = 0.0, rate: float = 1.0) -> None:
-        """Makes the clock of a host wrong; it never goes back."""
-        if rate <= 0 or offset_s < host.clock.offset_s:
-            message = f"a clock never goes back, got rate {rate} and offset {offset_s} s"
-            raise ConfigError(message)
+    def skew(self, host: Host, *, ahead_s: float = 0.0, rate: float = 1.0) -> None:
+        """Makes the clock of a host wrong: it jumps ahead, and goes on at `rate`."""
+        host.clock.set(ahead_s, rate)
         self._requested("skew")
-        now = host.clock.now()
-        host.clock.rate = rate
-        host.clock.offset_s = max(now - self.loop.time() * rate, 0.0) + offset_s
 
     def hold(
-        self, source: Host, target: Host, matches: Callable[[Any], bool] = lambda _envelope: True
+        self, source: Host, target: Host, matches: Callable[[Envelope], bool] = lambda _envelope: True
     ) -> Held:
-        """Takes the next message from `source` to `target` that matches off its way, until it is released."""
+        """Takes the next message from `source` to `target` that matches off its way, until it is released.
+
+        Later messages go past it.
+        """
+        held = self.link(source.name, target.name).hold(matches)
         self._requested("hold")
-        link = self.link(source.name, target.name)
-        held = Held(link, matches)
-        link.holds.append(held)
         return held
 
     # -- the account -------------------------------------------------------------------------------
 
     def _requested(self, kind: str) -> None:
         self.tally.requested[kind] += 1
+
+    def _others(self, host: Host) -> list[Host]:
+        return [other for other in self._hosts.values() if other is not host]
 
     def _between(self, a: Iterable[Host], b: Iterable[Host], *, one_way: bool) -> list[Link]:
         a, b = list(a), list(b)

@@ -48,7 +48,11 @@ def test_the_value_is_the_median_of_the_rounds_after_warm_up() -> None:
 
 @pytest.mark.parametrize(
     ("unit", "ours", "theirs", "ratio"),
-    [(Unit.MESSAGES, 100.0, 50.0, 2.0), (Unit.MICROSECONDS, 10_000.0, 20_000.0, 0.5)],
+    [
+        (Unit.MESSAGES, 100.0, 50.0, 2.0),
+        (Unit.MICROSECONDS, 10_000.0, 20_000.0, 0.5),
+        (Unit.MILLISECONDS, 10.0, 20.0, 0.5),
+    ],
 )
 def test_the_ratio_is_ours_over_theirs_whichever_way_is_better(
     unit: Unit, ours: float, theirs: float, ratio: float

@@ -84,6 +84,7 @@ def test_each_note_is_said_once() -> None:
     [
         (0.65, Unit.MICROSECONDS, "0.650 µs"),
         (123.4, Unit.MICROSECONDS, "123 µs"),
+        (2.5, Unit.MILLISECONDS, "2.50 ms"),
         (1_234_567.0, Unit.FIRINGS, "1.23 M/s"),
         (45_600.0, Unit.OPS, "45.6 k/s"),
         (12.0, Unit.OPS, "12.0 /s"),

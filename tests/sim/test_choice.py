@@ -20,7 +20,7 @@ class Always:
     def meet(self, point: Point) -> None:
         self.met.append(point.label)
 
-    def at(self, point: Point) -> int:
+    def draw(self, point: Point) -> int:
         return self.value
 
 
@@ -95,7 +95,7 @@ def test_whatever_a_label_holds_a_plan_can_say_it(label: str, nth: int) -> None:
     assert again.point(label) is again.point(label)
 
 
-@pytest.mark.parametrize("label", ["a", "v>c0", "host ps0", "worker/3 #2", "x  y" , " a;b\n"])
+@pytest.mark.parametrize("label", ["a", "v>c0", "host ps0", "worker/3 #2", "x  y", " a;b\n"])
 def test_a_label_has_one_point_however_it_is_asked_for(label: str) -> None:
     choices = Choices(Always(0))
 

@@ -264,7 +264,7 @@ def test_messages_are_late_under_pct_with_probability_p() -> None:
     chooser = PCT(5, p=0.5).chooser([])
     point = Point("v>c0")
 
-    late = sum(chooser.at(point) > 0 for _ in range(400))
+    late = sum(chooser.draw(point) > 0 for _ in range(400))
 
     assert 150 <= late <= 250
 

@@ -26,7 +26,7 @@ class Told:
     def meet(self, point: Point) -> None:
         pass
 
-    def at(self, point: Point) -> int:
+    def draw(self, point: Point) -> int:
         return self._values.popleft() if self._values else 0
 
 

@@ -9,7 +9,9 @@ from actorflow.sim.choice import Choices, Deviation, Point
 from actorflow.sim.harms import LINK_HARMS
 from actorflow.sim.plan import MAX_DEVIATIONS, Plan, Planned
 
-labels = st.text(st.characters(codec="utf-8", exclude_characters=";", exclude_categories=("C", "Z")), min_size=1)
+labels = st.text(
+    st.characters(codec="utf-8", exclude_characters=";", exclude_categories=("C", "Z")), min_size=1
+)
 spaced = st.lists(labels, min_size=1, max_size=3).map(" ".join)
 deviations = st.builds(
     Deviation,
@@ -33,7 +35,9 @@ def test_a_plan_is_read_back_from_what_it_prints(plan: Plan) -> None:
 def test_an_empty_plan_is_first_come_first_served() -> None:
     assert Plan("") == Plan() == Plan(" ; ")
     assert repr(Plan()) == 'Plan("")'
-    assert Plan().chooser().at(Point("a")) == 0
+    point = Point("a")
+    Plan().chooser().meet(point)
+    assert (Plan().chooser().draw, point.planned) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ each partition of the model is searched alone, small ones first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from actorflow.sim.checkers.models import Call, Model, Register
 from actorflow.sim.checkers.search import Budget, Stuck, search
@@ -20,7 +21,8 @@ from actorflow.sim.checkers.verdict import Verdict
 from actorflow.sim.history import History, Operation, Status, Value
 from actorflow.sim.history.operation import shown
 
-BUDGET = 1_000_000
+BUDGET = 500_000
+EXPLAINING = 10_000  # how many more may be looked at, for each key, to find a shorter explanation
 SHOWN = 6  # how many states of the place where a history breaks are shown
 
 
@@ -33,7 +35,8 @@ def linearizable(history: Iterable[Operation], model: Model | None = None, budge
     Args:
         history: What clients asked for and were told.
         model: The object; a register of None, `read`, `write` and `cas`, one for each key, when left out.
-        budget: How many configurations may be looked at, in all; about 200 bytes and some microseconds each.
+        budget: How many configurations may be looked at for the verdict, in all: some microseconds and
+            about 200 bytes each. A refutation may take a few more to find its shortest explanation.
 
     Returns:
         A verdict. True: `order` is a linearization. False: `explain()` shows the shortest prefix of the
@@ -41,30 +44,32 @@ def linearizable(history: Iterable[Operation], model: Model | None = None, budge
         the budget was used up.
     """
     model = Register() if model is None else model
-    shared = Budget(budget)
     orders: list[tuple[Operation, ...]] = []
-    stuck: Stuck | None = None
-    broken: Sequence[Operation] = ()
+    broken: _Break | None = None
     undecided: list[Value] = []
+    budgets = [Budget(budget)]
     for key, part in _partitions(history, model):
-        if stuck is not None:  # only an earlier break would make the explanation shorter
-            part = History(part).until((stuck.operation.returned or 0) - 1)
-        found = search(part, model, key, shared)
+        if broken is not None:  # only an earlier break would make the explanation shorter
+            part = History(part).until(broken.end - 1)
+            budgets.append(Budget(EXPLAINING))
+        found = search(part, model, key, budgets[-1])
         if found.stuck is not None:
-            stuck, broken = found.stuck, part
+            budgets.append(Budget(budgets[-1].used + EXPLAINING))
+            broken = _shortest(found.stuck, part, model, key, budgets[-1])
         elif found.order is None:
             undecided.append(key)
         else:
             orders.append(found.order)
-    if stuck is not None:
-        return _violated(stuck, broken, model, shared)
+    explored = sum(spent.used for spent in budgets)
+    if broken is not None:
+        return _violated(broken, model, explored, undecided)
     if undecided:
         keys = f" for {len(undecided)} keys" if len(undecided) > 1 else ""
         what = f"no verdict{keys} within the budget of {budget} configurations"
-        return Verdict("linearizable", None, what, explored=shared.used)
+        return Verdict("linearizable", None, what, explored=explored)
     order = _merged(orders)
     what = f"{len(order)} operations have an order"
-    return Verdict("linearizable", True, what, explored=shared.used, order=order)
+    return Verdict("linearizable", True, what, explored=explored, order=order)
 
 
 def _partitions(history: Iterable[Operation], model: Model) -> list[tuple[Value, Sequence[Operation]]]:
@@ -74,6 +79,32 @@ def _partitions(history: Iterable[Operation], model: Model) -> list[tuple[Value,
         if operation.status is not Status.FAIL:
             parts.setdefault(model.key(Call.of(operation)), []).append(operation)
     return sorted(parts.items(), key=lambda item: len(item[1]))  # ties stay in order of invocation
+
+
+@dataclass(frozen=True, slots=True)
+class _Break:
+    """Where a history breaks: the prefix up to event `end` has no order, and the search got stuck so."""
+
+    stuck: Stuck
+    prefix: History
+    end: int
+
+
+def _shortest(stuck: Stuck, part: Sequence[Operation], model: Model, key: Value, budget: Budget) -> _Break:
+    """Returns the shortest prefix without an order.
+
+    No prefix before the return where the search got stuck is without one. That prefix itself may have
+    one: operations that are open in it ended later, and the search knew how.
+    """
+    whole, first = History(part), stuck.operation.returned or 0
+    for end in sorted(o.returned for o in part if o.returned is not None and o.returned >= first):
+        prefix = whole.until(end)
+        found = search(prefix, model, key, budget)
+        if found.stuck is not None:
+            return _Break(found.stuck, prefix, end)
+        if found.order is None:
+            break  # the budget is used up: what the search knew must do
+    return _Break(stuck, whole, max(o.returned or 0 for o in part))
 
 
 def _merged(orders: list[tuple[Operation, ...]]) -> tuple[Operation, ...]:
@@ -91,15 +122,16 @@ def _merged(orders: list[tuple[Operation, ...]]) -> tuple[Operation, ...]:
     return tuple(operation for _, _, operation in sorted(placed, key=lambda item: item[:2]))
 
 
-def _violated(stuck: Stuck, part: Sequence[Operation], model: Model, shared: Budget) -> Verdict:
-    last = stuck.operation
-    event = last.returned or 0
+def _violated(broken: _Break, model: Model, explored: int, undecided: list[Value]) -> Verdict:
+    stuck, last = broken.stuck, broken.stuck.operation
     on = "" if last.key is None else f" on {shown(last.key)}"
-    what = f"{call(last)} by client {last.client}{on}, event {event}, fits nowhere"
+    what = f"{call(last)} by client {last.client}{on}, event {last.returned}, fits nowhere"
+    if last.returned != broken.end:
+        what += f", as is known at event {broken.end}"
     states = [shown(state) for state, _, _ in stuck.states[:SHOWN]]
     more = ", ..." if len(stuck.states) > SHOWN else ""
     lines = [
-        draw(History(part).until(event), last),
+        draw(broken.prefix, last),
         "",
         clipped(f"Before {call(last)} returned, the state could only be {' or '.join(states)}{more}:"),
     ]
@@ -107,4 +139,9 @@ def _violated(stuck: Stuck, part: Sequence[Operation], model: Model, shared: Bud
         changes = [f"{call(o)} (client {o.client})" for o in order if not model.observes(Call.of(o))]
         lines.append(clipped(f"  {why}"))
         lines.append(clipped(f"    after {', '.join(changes[-3:])}" if changes else "    at the start"))
-    return Verdict("linearizable", False, what, "\n".join(lines), shared.used)
+    if undecided:
+        keys = ", ".join(shown(key, 20) for key in undecided)
+        lines.append(
+            clipped(f"Not looked into for long enough to know whether these keys break earlier: {keys}")
+        )
+    return Verdict("linearizable", False, what, "\n".join(lines), explored)

@@ -112,13 +112,13 @@ class Register:
         """A register holds what was written last."""
         match call.op, call.args:
             case "read", ():
-                if not call.known or call.result == state:
+                if not call.known or _same(call.result, state):
                     return state
                 return Refusal("read returned {}, the value was {}", call.result, state)
             case "write", (value,):
                 return value
             case "cas", (old, new):
-                fits = old == state
+                fits = _same(old, state)
                 if not call.known or call.result is fits:
                     return new if fits else state
                 if not isinstance(call.result, bool):
@@ -154,7 +154,7 @@ class KeyValue:
         """A value is what was put last, and all that was appended since."""
         match call.op, call.args:
             case "get", ():
-                if not call.known or call.result == state:
+                if not call.known or _same(call.result, state):
                     return state
                 return Refusal("get returned {}, the value was {}", call.result, state)
             case "put", (value,):
@@ -218,7 +218,10 @@ class MultiRegister:
 
     def observes(self, call: Call) -> bool:
         """One that only reads does."""
-        return all(isinstance(part, tuple) and part[:1] == ("read",) for part in call.args)
+        parts = call.result if call.known else call.args
+        return isinstance(parts, tuple) and all(
+            isinstance(part, tuple) and part[:1] == ("read",) for part in parts
+        )
 
     def step(self, state: State, call: Call) -> State | Refusal:
         """Reads and writes happen at once, in the order in which they stand."""
@@ -230,7 +233,7 @@ class MultiRegister:
         for part in parts:
             match part:
                 case ("read", str(name), found):
-                    if known and found != values.get(name):
+                    if known and not _same(found, values.get(name)):
                         text = "the txn read {} from {}, the value was {}"
                         return Refusal(text, found, name, values.get(name))
                 case ("write", str(name), value):
@@ -238,6 +241,10 @@ class MultiRegister:
                 case _:
                     raise _unknown("multi-register", call, f"a txn reads or writes, got {shown(part)}")
         return tuple(sorted(item for item in values.items() if item[1] is not None))
+
+
+def _same(one: object, other: object) -> bool:
+    return one is other or one == other  # a history has one NaN, and that is itself
 
 
 def _unknown(model: str, call: Call, rule: str) -> HistoryError:

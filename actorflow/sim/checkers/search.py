@@ -8,7 +8,7 @@ operations of known outcome in it.
 
 SOURCE: J. M. Wing, C. Gong, "Testing and verifying concurrent objects", 1993, and G. Lowe, "Testing for
 linearizability", 2017: depth first, with a memo of the configurations that led nowhere. What has taken
-effect is a bit mask. Beyond them, each halving the search or better on the public histories:
+effect is a bit mask. Beyond them:
 
 * Operations are numbered by their return, those of unknown outcome last: the lowest missing bit is the
   one whose return is due first, and candidates are tried in that order (most urgent first).
@@ -16,8 +16,12 @@ effect is a bit mask. Beyond them, each halving the search or better on the publ
   choice beside it: what comes after it could have come after it anyway.
 * Of equal operations of unknown outcome the first invoked goes first; none is taken where it would
   change nothing.
+* An unknown operation is not taken when the next one would lead to the same state without it.
 * A configuration is hopeless when one with the same state and the same known operations, and no
   unknown operation used that this one has not used, was hopeless: it could do all that this one can.
+
+Configurations looked at in the 85 etcd logs and 12 Knossos files (tests/sim/test_public_histories.py): 3,388;
+8,429 without the second rule, 3,740 without the third, 4,151 without the fourth, 3,767 without the fifth.
 """
 
 from __future__ import annotations
@@ -83,6 +87,7 @@ def search(operations: Sequence[Operation], model: Model, key: Value, budget: Bu
     return _Search(operations, model, key, budget).run()
 
 
+NOTHING = -1
 _NONE_USED = (0,)  # a configuration that has used no unknown operation can do all that any other can
 
 
@@ -114,14 +119,18 @@ class _Search:
         self.deepest = _Deepest()
         self.hopeless: dict[tuple[int, int], tuple[int, ...]] = {}
         self.path: list[int] = []
-        self.frames: list[tuple[int, int, int, int]] = []  # (done, state, choices left, length of path)
+        # (done, state, state before the last unknown operation, choices left, length of path)
+        self.frames: list[tuple[int, int, int, int, int]] = []
 
     def run(self) -> Outcome:
-        done, state = 0, self.start
+        done, state, unseen = 0, self.start, NOTHING
         while True:
+            length = len(self.path)
             done, due = self.observe(done, state)
             if due < 0:
                 return Outcome(tuple(self.ordered[i] for i in self.path), None)
+            if len(self.path) > length:
+                unseen = NOTHING
             choices = 0
             if self.is_new(done, state):
                 self.budget.used += 1
@@ -130,10 +139,10 @@ class _Search:
                 if due >= self.deepest.due:
                     self.deepest.saw(due, state, self.path)
                 choices = self.before[due] & ~done & ~self.observers
-            move = self.move(done, state, choices)
+            move = self.move(done, state, unseen, choices)
             if move is None:
                 return Outcome(None, _stuck(self.steps, self.ordered, self.deepest))
-            done, state = move
+            done, state, unseen = move
 
     def observe(self, done: int, state: int) -> tuple[int, int]:
         """Takes all that the state allows and that changes nothing.
@@ -165,15 +174,23 @@ class _Search:
         for other in others:
             if other & used == other:
                 return False
-        self.hopeless[here] = (*others, used) if used else _NONE_USED
+        kept = [other for other in others if used & other != used]
+        self.hopeless[here] = (*kept, used) if used else _NONE_USED
         return True
 
-    def move(self, done: int, state: int, choices: int) -> tuple[int, int] | None:
+    def move(self, done: int, state: int, unseen: int, choices: int) -> tuple[int, int, int] | None:
         """Takes the first choice that leads on, going back where there is none left.
 
-        Returns the next configuration, or None when all have been looked at.
+        Args:
+            done: What has taken effect.
+            state: The state.
+            unseen: The state before the last operation, if that was an unknown one; else NOTHING.
+            choices: What may be tried next.
+
+        Returns:
+            The same three for the next configuration, or None when all have been looked at.
         """
-        rows, take, count, frames = self.steps.rows, self.steps.take, self.count, self.frames
+        take, count, frames = self.steps.take, self.count, self.frames
         length = len(self.path)
         while True:
             while choices:
@@ -182,19 +199,19 @@ class _Search:
                 i = bit.bit_length() - 1
                 if i >= count and self.earlier[i - count] & ~done:
                     continue
-                after = rows[i].get(state)
-                if after is None:
-                    after = take(i, state)
+                after = take(i, state)
                 if after == REFUSED or (i >= count and after == state):
                     continue
+                if unseen != NOTHING and take(i, unseen) == after:
+                    continue
                 if choices:
-                    frames.append((done, state, choices, length))
+                    frames.append((done, state, unseen, choices, length))
                 del self.path[length:]
                 self.path.append(i)
-                return done | bit, after
+                return done | bit, after, state if i >= count else NOTHING
             if not frames:
                 return None
-            done, state, choices, length = frames.pop()
+            done, state, unseen, choices, length = frames.pop()
 
 
 def _sorted(operations: Sequence[Operation], model: Model) -> tuple[list[Operation], list[Operation]]:

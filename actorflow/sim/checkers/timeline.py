@@ -14,26 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actorflow.sim.history import Client, Operation, Status, Value
-from actorflow.sim.history.operation import shown
+from actorflow.sim.checkers.verdict import WIDTH
+from actorflow.sim.history import Client, Operation
 
-WIDTH = 100
 ROWS = 20
 LABEL = 32  # the longest text in a bar
 
 
-def call(operation: Operation, limit: int = LABEL) -> str:
+def call(operation: Operation) -> str:
     """Returns the operation in a few characters, without its key: `write 4 -> ?`, `read -> 3`."""
-
-    def short(value: Value) -> str:
-        return shown(value, 20)
-
-    text = " ".join([operation.op, *(short(arg) for arg in operation.args)])
-    if operation.status is Status.INFO:
-        text += " -> ?"
-    elif operation.result is not None or not operation.args:
-        text += f" -> {short(operation.result)}"
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+    return clipped(operation.brief(20), LABEL)
 
 
 def draw(operations: Sequence[Operation], marked: Operation | None = None) -> str:
@@ -131,7 +121,7 @@ class _Picture:
             lines.append(clipped(f"open since before: {named}"))
         if self._left_out:
             lines.append(f"{self._left_out} operations ended before and are left out")
-        return "\n".join(line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..." for line in lines)
+        return "\n".join(clipped(line) for line in lines)
 
 
 def clipped(line: str, width: int = WIDTH) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import NoReturn, Self
 
 from actorflow.errors import Undecided, Violation
 from actorflow.sim.history import Operation
+
+WIDTH = 100  # of an explanation, in columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,10 @@ class Verdict:
 
 
 def listed(found: list[str], limit: int = 5) -> str:
-    """Returns the first findings as indented lines, and how many more there are."""
-    lines = [f"  {line if len(line) <= 98 else line[:95] + '...'}" for line in found[:limit]]
+    """Returns the first findings as indented paragraphs, and how many more there are."""
+    lines = [
+        line
+        for finding in found[:limit]
+        for line in textwrap.wrap(finding, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    ]
     return "\n".join([*lines, *[f"  ... and {len(found) - limit} more"] * (len(found) > limit)])

@@ -31,16 +31,17 @@ class Symbol(str):
     __slots__ = ()
 
 
-def parse(text: str, source: str = "<text>") -> tuple[tuple[Any, int], ...]:
-    """Returns the values in `text`, each with the offset at which it starts.
+def parse(text: str, source: str = "<text>", start: int = 0) -> tuple[tuple[Any, int], ...]:
+    """Returns the values in `text` from offset `start` on, each with the offset at which it starts.
 
     Raises:
         HistoryError: The text is no EDN; the message has the source, the line and the column.
     """
     reader = _Reader(text, source)
+    reader.at = start
     values = []
-    while (start := reader.skip()) < len(text):
-        values.append((reader.value(0), start))
+    while (at := reader.skip()) < len(text):
+        values.append((reader.value(0), at))
     return tuple(values)
 
 
@@ -72,6 +73,7 @@ _CHARACTER = re.compile(r"\\(u[0-9a-fA-F]{4}|[a-z]{2,}|.)", re.DOTALL)
 _WORD = re.compile(r"[^\s,;\"\\()\[\]{}^`~@]+")
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)N?")
 _FLOAT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?M?")
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 _NAMES = {"nil": None, "true": True, "false": False}
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\"}
 _CHARACTERS = {"newline": "\n", "space": " ", "tab": "\t", "return": "\r"}
@@ -196,7 +198,7 @@ class _Reader:
         if word[0].isdigit() or (word[0] in "+-" and word[1:2].isdigit()):
             if _INTEGER.fullmatch(word) and len(word) <= DIGITS:
                 return int(word.rstrip("N"))
-            if _FLOAT.fullmatch(word):
+            if _FLOAT.fullmatch(word) and not _WHOLE.fullmatch(word):
                 return float(word.rstrip("M"))
             message = f"{word!r} is no number"
             raise self.wrong(message, start)

@@ -78,17 +78,19 @@ class Operation:
             raise HistoryError(message)
 
     def __str__(self) -> str:
-        """Reads like the call: `read -> 3`, `write 4 -> ?`, `cas 1 2 -> False on x`."""
-        said = " ".join([self.op, *(shown(arg) for arg in self.args)])
+        """Reads like the call: `read -> 3`, `write 4 -> ?`, `cas 1 2 -> False on 'x'`."""
+        return self.brief() if self.key is None else f"{self.brief()} on {shown(self.key)}"
+
+    def brief(self, limit: int = 40) -> str:
+        """Returns what was asked and answered, without the key, each value in at most `limit` characters."""
+        said = " ".join([self.op, *(shown(arg, limit) for arg in self.args)])
         if self.status is Status.FAIL:
-            said += " -> failed"
-        elif self.status is Status.INFO:
-            said += " -> ?"
-        elif self.result is not None:
-            said += f" -> {shown(self.result)}"
-        elif not self.args:
-            said += " -> None"
-        return said if self.key is None else f"{said} on {shown(self.key)}"
+            return f"{said} -> failed"
+        if self.status is Status.INFO:
+            return f"{said} -> ?"
+        if self.result is None and self.args:
+            return said  # it gives nothing back
+        return f"{said} -> {shown(self.result, limit)}"
 
 
 _SCALARS = frozenset({type(None), bool, int, str, bytes})

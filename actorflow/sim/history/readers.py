@@ -156,7 +156,7 @@ def _jepsen_events(source: _Source) -> Iterable[_Event]:
             )
             raise source.wrong(at, what)
         kind, op = found[2], found[3]
-        values = parse(line[found.end() :], f"the value in {source.place(at + found.end())}")
+        values = parse(source.text[: at + len(line)], source.name, at + found.end())
         value = values[0][0] if values else None
         unknown = isinstance(value, Keyword)  # :timed-out
         args = () if kind != "invoke" else _arguments(op, value, at, source)

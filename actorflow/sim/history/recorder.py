@@ -20,7 +20,6 @@ from actorflow.errors import (
     HistoryError,
     OutOfRange,
     QueueClosed,
-    SpecError,
     UninitialisedError,
     said,
 )
@@ -29,14 +28,14 @@ from actorflow.sim.history.operation import Client, Operation, Status, Value, ke
 
 R = TypeVar("R")
 
-# What proves that an operation did not happen: it was refused before it changed anything.
+# What proves that an operation did not happen: it was refused before it changed anything. This is about
+# operations that are one effect; of a step that assigns and then dequeues from a closed queue, half happened.
 DEFINITE: tuple[type[BaseException], ...] = (
     AskCycle,
     FeedError,
     FetchError,
     OutOfRange,
     QueueClosed,
-    SpecError,
     UninitialisedError,
 )
 
