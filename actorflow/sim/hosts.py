@@ -32,7 +32,7 @@ from actorflow.sim.straggler import Straggler
 if TYPE_CHECKING:
     from actorflow.sim.worlds import World
 
-Boot = Callable[["Host"], Awaitable[None] | None]
+Boot = Callable[["Host"], object]
 """What a host does when it starts, and again whenever it starts after a crash."""
 
 
@@ -175,7 +175,7 @@ class Host:
         if self._boot is None:
             return
         started = self._context.copy().run(self._boot, self)
-        if started is None:
+        if not isinstance(started, Awaitable):  # a lambda may return the ref of what it spawned
             return
         try:
             await self.run(_awaited(started), name="boot")

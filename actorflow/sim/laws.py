@@ -52,7 +52,7 @@ def world(
         **counts: Hosts of which there are several: `worker=3` makes worker0, worker1 and worker2.
 
     Raises:
-        ConfigError: no hosts, or two of one name, or what is decorated is not an `async def` that
+        ConfigError: two hosts of one name, or what is decorated is not an `async def` that
             takes a world.
     """
     for name, n in counts.items():
@@ -92,7 +92,9 @@ def world(
             drawn = {"schedule": schedule, "faults": faults}
             given = {**inputs, **{name: drawn[name] for name in named}}
 
-            trial = Trial(program(*selves, **given), seed=seed, limits=limits, hint=hint)
+            draws = any(type(value).__name__ == "DataObject" for value in inputs.values())
+            main = program(*selves, **given)
+            trial = Trial(main, seed=seed, limits=limits, hint=hint, reduces=not draws)
             try:
                 return trial.run(schedule, faults, lambda plan: _example(test, plan, inputs)).result
             except Exception as error:  # noqa: BLE001  it goes on, without the way to the test
@@ -100,7 +102,7 @@ def world(
             finally:
                 hint = trial.hint
 
-        law.__signature__ = signature  # type: ignore[attr-defined]
+        law.__signature__ = _shown(signature)  # type: ignore[attr-defined]
         law.program = program  # type: ignore[attr-defined]
         place = {"co_filename": test.__code__.co_filename, "co_firstlineno": test.__code__.co_firstlineno}
         code = law.__code__.replace(**place)  # type: ignore[attr-defined]
@@ -122,11 +124,12 @@ def _signature(test: Test) -> tuple[inspect.Signature, list[str]]:
     """Returns how a test is called once its world is taken out, and which of `_DRAWN` it names.
 
     A test that names neither takes both by keyword all the same. They have no parameters then:
-    pytest would look for fixtures, and hypothesis refuses parameters with defaults.
+    pytest would look for fixtures.
     """
     if not inspect.iscoroutinefunction(test):
         message = f"sim.world decorates an `async def`, got {test!r}"
-        raise ConfigError(message, hint="@given(...) stands above @sim.world(...)")
+        given = hasattr(test, "hypothesis")
+        raise ConfigError(message, hint="@given(...) stands above @sim.world(...)" if given else None)
     parameters = list(inspect.signature(test).parameters.values())
     selves = parameters[:1] if parameters and parameters[0].name == "self" else []
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -140,19 +143,29 @@ def _signature(test: Test) -> tuple[inspect.Signature, list[str]]:
     return inspect.Signature([*selves, *inputs, *more]), named
 
 
+def _shown(signature: inspect.Signature) -> inspect.Signature:
+    """Returns what pytest and hypothesis see: hypothesis refuses parameters with defaults."""
+    needed = [p for p in signature.parameters.values() if p.default is p.empty]
+    return signature.replace(parameters=needed)
+
+
 def _inputs(test: Test, signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:
     """Returns all that a law is called with, by name; hypothesis hands in some by position."""
+    parameters = [p for name, p in signature.parameters.items() if name != _REST]
+    known = list(dict.fromkeys([*(p.name for p in parameters if p.name != "self"), *_DRAWN]))
+    takes = f"{test.__name__} takes {', '.join(known)}"
     try:
         bound = signature.bind_partial(*args, **kwargs).arguments
     except TypeError as error:
-        message = f"{test.__name__} takes {signature}, and {error}"
+        message = f"{takes}: {error}"
         raise ConfigError(message) from None
     rest = bound.pop(_REST, {})
     inputs = {**bound, **rest}
-    known = [*(name for name in signature.parameters if name != _REST), *_DRAWN]
-    unknown = [name for name in inputs if name not in known]
-    if unknown:
-        message = f"{test.__name__} takes {', '.join(dict.fromkeys(known))}, got {', '.join(unknown)}"
+    unknown = [name for name in rest if name not in _DRAWN]
+    needed = [p.name for p in parameters if p.default is p.empty and p.name not in _DRAWN]
+    missing = [f"no {name}" for name in needed if name not in inputs]
+    if unknown or missing:
+        message = f"{takes}, got {', '.join(unknown + missing)}"
         raise ConfigError(message)
     return inputs
 

@@ -31,7 +31,7 @@ from typing import Any, NoReturn
 from actorflow.errors import Deadlock, Escape, Livelock
 from actorflow.setting import SETTING
 from actorflow.sim import stuck
-from actorflow.sim.choice import Choices
+from actorflow.sim.choice import MAX_DELAY, Choices
 from actorflow.sim.lanes import LANE, Lane, Life
 from actorflow.sim.numbered import Generators
 from actorflow.sim.order import Order
@@ -265,12 +265,12 @@ class SimLoop(asyncio.BaseEventLoop):
         """Counts a task no longer that was given a name after all, so that numbers do not depend on how."""
         self._names[_called(coro)] -= 1
 
-    def enter_lane(self, label: str, life: Life | None = None) -> Lane:
+    def enter_lane(self, label: str, life: Life | None = None, delays: int = MAX_DELAY) -> Lane:
         """Makes the present context a lane of its own, with the fate of the one that it comes from."""
         outer = LANE.get()
         if life is None and outer is not None:
             life = outer.life
-        lane = Lane(self.choices.point(label), life)
+        lane = Lane(self.choices.point(label, delays), life)
         LANE.set(lane)
         return lane
 

@@ -139,7 +139,8 @@ class Link:
         """Leads to an incarnation of the host; what is on its way to an older one is lost with that."""
         self._deliver = deliver
         self._context = self._outside.copy()
-        self._context.run(self._loop.enter_lane, self.label, life)
+        label = f"{self.label} arrives"  # without delays: how late a message is, send chooses
+        self._context.run(self._loop.enter_lane, label, life, 0)
         self.lost += len(self._waiting)
         self._waiting.clear()
         self._last = 0.0

@@ -55,14 +55,15 @@ class Reduction:
     def _leave_out(self, entries: tuple[Deviation, ...]) -> tuple[Deviation, ...]:
         size = len(entries)
         while size:
-            start = 0
+            start, before = 0, len(entries)
             while start < len(entries):
                 fewer = entries[:start] + entries[start + size :]
                 if self._still(fewer):
                     entries = fewer
                 else:
                     start += size
-            size = min(size // 2, len(entries))
+            if size > 1 or len(entries) == before:  # one by one until none can be spared
+                size = min(size // 2, len(entries))
         return entries
 
     def _alone(self, entries: tuple[Deviation, ...]) -> tuple[Deviation, ...]:

@@ -65,15 +65,24 @@ class Trial:
         seed: Of all chance in a run.
         limits: How long a run may take.
         hint: A plan that made a like program fail: tried first when a failure is reduced.
+        reduces: Whether a failure is reduced; not for a program that draws while it runs, since
+            another run of it is another program.
     """
 
     def __init__(
-        self, main: Main, *, seed: int = 0, limits: Limits | None = None, hint: Plan | None = None
+        self,
+        main: Main,
+        *,
+        seed: int = 0,
+        limits: Limits | None = None,
+        hint: Plan | None = None,
+        reduces: bool = True,
     ) -> None:
         self.hint = hint
         self._main = main
         self._seed = seed
         self._limits = limits
+        self._reduces = reduces
 
     def attempt(self, schedule: Schedule, faults: Faults = NO_FAULTS, *, trace: bool = False) -> Outcome:
         """Runs the program once and returns what it did."""
@@ -104,7 +113,7 @@ class Trial:
     ) -> BaseException:
         """Returns the error of a failed run, with the plan as a note."""
         plan = outcome.plan
-        if len(plan) > MAX_DEVIATIONS or (len(plan) and not planned(schedule)):
+        if self._reduces and (len(plan) > MAX_DEVIATIONS or (len(plan) and not planned(schedule))):
             plan, outcome = self._reduced(outcome)
         error = outcome.error
         assert error is not None

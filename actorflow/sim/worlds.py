@@ -28,12 +28,9 @@ def check_names(names: Iterable[str]) -> tuple[str, ...]:
     """Returns the names of the hosts of a world.
 
     Raises:
-        ConfigError: there are none, two are the same, or one cannot be part of an address.
+        ConfigError: two are the same, or one cannot be part of an address.
     """
     names = tuple(names)
-    if not names:
-        message = "a world has at least one host, got none"
-        raise ConfigError(message, hint='@sim.world("ps", worker=3)')
     for name in names:
         if not _NAME.fullmatch(name):
             message = f"the name of a host is letters, digits, '_', '.' and '-', got {name!r}"
@@ -82,8 +79,8 @@ class World:
         """Returns the host of that name."""
         host = self._hosts.get(name)
         if host is None:
-            message = f"no host '{name}'; this world has {', '.join(self._hosts)}"
-            raise ConfigError(message)
+            message = f"no host '{name}'; this world has {', '.join(self._hosts) or 'none'}"
+            raise ConfigError(message, hint=None if self._hosts else '@sim.world("ps", worker=3) makes some')
         return host
 
     def __getitem__(self, name: str) -> Host:

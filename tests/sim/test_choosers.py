@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -248,7 +249,7 @@ def test_the_first_falls_depth_less_one_times_to_the_last() -> None:
 
     order = [ranks.best(["a", "b", "c", "d"]) for _ in range(41)]
 
-    changes = [second for first, second in zip(order, order[1:], strict=False) if first != second]
+    changes = [second for first, second in pairwise(order) if first != second]
     assert len(changes) == 2
     assert ranks.rank("abcd"[order[0]]) < 0
 

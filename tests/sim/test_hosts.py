@@ -356,7 +356,7 @@ def test_a_restart_begins_a_new_incarnation_with_its_boot_and_its_disk() -> None
 
     async def boot(host: Host) -> None:
         lives.append((host.incarnation, host.disk.get("values")))
-        memory = [host.incarnation]
+        memory: list[Any] = [host.incarnation]
         host.disk["values"] = memory
         memory.append("in memory only")
         host.spawn(Echo, name="echo")

@@ -11,7 +11,7 @@ from actorflow.errors import ConfigError
 from actorflow.sim.choice import Choices
 from actorflow.sim.choosers import FIFO, Schedule, Seeded
 from actorflow.sim.harms import LINK_HARMS, Tally
-from actorflow.sim.lanes import LANE, Life
+from actorflow.sim.lanes import Life
 from actorflow.sim.loop import SimLoop
 from actorflow.sim.network import SAY, Envelope, Held, Link
 from actorflow.sim.order import Order
@@ -25,7 +25,6 @@ class Wire:
 
     def __init__(self, schedule: Schedule = FIFO, latency_s: float = 0.0) -> None:
         self.loop = SimLoop(Order(Choices(schedule.chooser(()))))
-        LANE.set(self.loop.main_lane)
         self.tally = Tally()
         self.life = Life()
         self.arrived: list[tuple[float, Any]] = []

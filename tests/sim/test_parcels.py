@@ -82,6 +82,9 @@ class Stubborn(Exception):
     def __init__(self, first: str, second: str) -> None:
         super().__init__(f"{first} {second}")
 
+    def __deepcopy__(self, memo: Any) -> Any:  # not only by __init__: some libraries copy around that
+        return type(self)(*self.args)
+
 
 class Changes(Exception):
     def __reduce__(self) -> tuple[Any, ...]:

@@ -11,10 +11,10 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from time import process_time
 
 import pytest
 
-from actorflow.clock import SystemClock
 from actorflow.sim import checkers, history
 from actorflow.sim.checkers import KeyValue, Model, MultiRegister, Mutex, Register, Verdict
 from actorflow.sim.history import History
@@ -86,13 +86,12 @@ def knossos() -> list[Case]:
 
 
 def test_every_public_verdict_is_ours() -> None:
-    clock = SystemClock()
-    began = clock.now()
+    began = process_time()
     judged: list[tuple[Case, int, Verdict]] = []
     for case in cases():
         found = case.read(FOLDER / case.name)
         judged.append((case, len(found), checkers.linearizable(found, case.model)))
-    seconds = clock.now() - began
+    seconds = process_time() - began  # of this process: others may be busy
 
     known = [(case, count, verdict) for case, count, verdict in judged if case.expected is not None]
     unjudged = [case.name for case, _, _ in judged if case.expected is None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ class Hop(Actor):
     def __init__(self, log: list[Any], *, slow: bool, reentrant: bool = False) -> None:
         self.log = log
         self.slow = slow
-        self.reentrant = reentrant
+        self.reentrant = reentrant  # type: ignore[misc]
         self.next: list[Ref] = []
 
     async def on_start(self) -> None:
@@ -230,9 +231,11 @@ def test_a_kernel_runs_at_a_later_step_and_its_error_travels() -> None:
 
 def test_kernels_come_back_in_another_order_when_one_is_late() -> None:
     async def main(workers: SimWorkers) -> Any:
-        heard: list[int] = []
+        heard: list[tuple[int, float]] = []
         for k in range(3):
-            workers.submit(lambda k=k: k, lambda k, *_: heard.append((k, asyncio.get_running_loop().time())))
+            workers.submit(
+                partial(int, k), lambda k, *_: heard.append((k, asyncio.get_running_loop().time()))
+            )
         await asyncio.sleep(1)
         return heard
 

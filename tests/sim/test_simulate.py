@@ -55,7 +55,7 @@ async def in_an_awaited_task(call: Callable[[], Any]) -> None:
 
 
 async def in_a_task(call: Callable[[], Any]) -> None:
-    _task = asyncio.create_task(_boom(call))
+    _kept = [asyncio.create_task(_boom(call))]
     await asyncio.sleep(5)
 
 
@@ -174,7 +174,7 @@ def test_an_order_stops_the_run_at_once() -> None:
                 steps.append(len(steps))
                 await asyncio.sleep(1)
 
-        _others = asyncio.create_task(others())
+        _kept = [asyncio.create_task(others())]
         await asyncio.sleep(10.5)
         await in_a_task(raising(Order()))
 
@@ -374,12 +374,12 @@ async def _waits() -> None:
 
 
 async def _turns() -> None:
-    while True:
+    while True:  # noqa: ASYNC110  it polls for ever
         await asyncio.sleep(0)
 
 
 async def _polls() -> None:
-    while True:
+    while True:  # noqa: ASYNC110
         await asyncio.sleep(3_000)
 
 
@@ -463,7 +463,7 @@ def test_an_order_while_a_good_run_is_put_away_comes_through() -> None:
             finally:
                 raise Order
 
-        _kept = asyncio.create_task(stubborn())
+        _kept = [asyncio.create_task(stubborn())]
         await asyncio.sleep(1)
 
     with pytest.raises(Order):
@@ -480,7 +480,7 @@ def test_a_program_that_refuses_to_be_cancelled_fails() -> None:
                 except asyncio.CancelledError:
                     continue
 
-        _kept = asyncio.create_task(refuses())
+        _kept = [asyncio.create_task(refuses())]
         await asyncio.sleep(1)
 
     given_up: list[int] = []
@@ -519,7 +519,7 @@ def test_an_error_while_a_task_is_cancelled_at_the_end_fails_the_run() -> None:
             finally:
                 raise ValueError("not conserved")
 
-        _kept = asyncio.create_task(asserts())
+        _kept = [asyncio.create_task(asserts())]
         await asyncio.sleep(1)
 
     assert "'asserts-1' was cancelled at the end of the run and raised" in unheard(main)
@@ -537,14 +537,14 @@ def test_what_the_program_raises_goes_before_what_nobody_heard() -> None:
 def test_errors_that_were_heard_do_not_count() -> None:
     async def main() -> None:
         async def fails() -> None:
-            raise ValueError
+            raise ValueError("heard")
 
         task = asyncio.create_task(fails())
         await asyncio.gather(fails(), return_exceptions=True)
         await asyncio.wait([task])
         task.exception()
         asyncio.create_task(asyncio.sleep(10)).cancel()
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="heard"):
             await fails()
         await asyncio.sleep(1)
 

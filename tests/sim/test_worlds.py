@@ -313,7 +313,7 @@ def test_a_living_host_is_not_restarted() -> None:
 def test_a_slower_link_needs_a_latency_and_a_factor() -> None:
     @sim.world("a", "b")
     async def program(world: World) -> None:
-        world.slow(*world.hosts, 3.0)
+        world.slow(world["a"], world["b"], 3.0)
 
     with pytest.raises(
         ConfigError, match="a slower link has a latency and a factor of at least 1, got 0 s and 3"
@@ -324,7 +324,7 @@ def test_a_slower_link_needs_a_latency_and_a_factor() -> None:
 def test_a_harm_is_ended_by_the_world_even_if_who_began_it_is_dead() -> None:
     @two
     async def program(world: World) -> Any:
-        a, b = world.hosts
+        b = world["b"]
         heard = echoes(world)
 
         async def sends() -> None:

@@ -47,7 +47,8 @@ class Verdict:
     def explain(self) -> str:
         """Returns the finding and, when it is not True, the least that shows it."""
         said = {True: "ok", False: "violated", None: "unknown"}[self.ok]
-        return f"{self.checker}: {said}, {self.what}" + (f"\n{self.details}" if self.details else "")
+        first = textwrap.fill(f"{self.checker}: {said}, {self.what}", WIDTH, subsequent_indent="  ")
+        return first + (f"\n{self.details}" if self.details else "")
 
     def check(self) -> Self:
         """Returns itself when ok.

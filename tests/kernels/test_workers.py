@@ -1,0 +1,124 @@
+"""Who runs long kernels: threads in the real world, the loop itself in a simulated one."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from functools import partial
+from typing import Any
+
+import pytest
+from threadpoolctl import threadpool_info
+
+from actorflow import setting
+from actorflow.clock import SystemClock
+from actorflow.errors import SessionClosed
+from actorflow.kernels.device import Device
+from actorflow.kernels.workers import Blas, Threads
+from actorflow.setting import Workers
+from actorflow.sim.plan import Plan
+from actorflow.sim.simulate import attempt
+
+
+def test_threads_are_workers() -> None:
+    async def main() -> tuple[int, list[Any]]:
+        loop = asyncio.get_running_loop()
+        workers: Workers = Threads("/cpu:0", loop, SystemClock(), 2)
+        heard = loop.create_future()
+        workers.submit(threading.get_ident, lambda *what: heard.set_result(what))
+        result, error, seconds = await heard
+        assert result != threading.get_ident()
+        assert error is None
+        assert seconds >= 0
+        n = len(workers)
+        await workers.close()
+        return n, [thread.name for thread in threading.enumerate() if "actorflow/cpu:0" in thread.name]
+
+    assert asyncio.run(main()) == (2, [])
+
+
+def test_an_order_in_a_job_travels_to_whoever_asked() -> None:
+    async def main() -> Any:
+        loop = asyncio.get_running_loop()
+        workers = Threads("/cpu:0", loop, SystemClock(), 1)
+        heard = loop.create_future()
+
+        def job() -> None:
+            raise SystemExit(3)
+
+        workers.submit(job, lambda *what: heard.set_result(what))
+        _, error, _ = await heard
+        await workers.close()
+        return error
+
+    assert isinstance(asyncio.run(main()), SystemExit)
+
+
+def blas_threads() -> list[int]:
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def a_device() -> Device:
+    return Device("/cpu:0", asyncio.get_running_loop(), setting.clock(), threads=2)
+
+
+def test_a_device_in_a_simulated_run_starts_no_thread_and_runs_its_jobs_at_a_chosen_step() -> None:
+    async def main() -> Any:
+        before = threading.active_count()
+        device = a_device()
+        heard: list[Any] = []
+        for k in range(2):
+            device.submit(partial(int, k), lambda k, *_: heard.append((k, device.now())))
+        await asyncio.sleep(1)
+        assert threading.active_count() == before
+        await device.close()
+        with pytest.raises(SessionClosed, match="device /cpu:0 is closed"):
+            device.submit(lambda: 1, lambda *_: None)
+        return heard, repr(device)
+
+    assert attempt(main).result == ([(0, 0.0), (1, 0.0)], "<Device /cpu:0 numpy, 1 threads, 2 offloaded>")
+    assert attempt(main, Plan("kernel/cpu:0#1 +4")).result[0] == [(1, 0.0), (0, 0.004)]
+
+
+def test_a_device_without_workers_runs_nothing() -> None:
+    async def main() -> None:
+        device = Device("/cpu:0", asyncio.get_running_loop(), SystemClock(), threads=0)
+        assert device.inline_only
+        assert device.surely_inline(1e12)
+        with pytest.raises(SessionClosed, match="device /cpu:0 has no workers"):
+            device.submit(lambda: 1, lambda *_: None)
+        await device.close()
+
+    asyncio.run(main())
+
+
+def test_a_device_that_nobody_closes_gives_blas_its_threads_back() -> None:
+    """As that of a simulated host that crashes."""
+    before, users = blas_threads(), Blas.users
+
+    async def main() -> Device:
+        device = a_device()
+        assert Blas.users == users + 1
+        return device
+
+    outcome = attempt(main)
+    assert isinstance(outcome.result, Device)
+    del outcome
+    gc.collect()
+
+    assert (Blas.users, blas_threads()) == (users, before)
+
+
+def test_a_device_that_is_closed_twice_and_collected_gives_it_back_once() -> None:
+    users = Blas.users
+
+    async def main() -> None:
+        device = a_device()
+        await device.close()
+        await device.close()
+
+    attempt(main)
+    gc.collect()
+
+    assert Blas.users == users
