@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
-from actorflow import errors, loop
+from actorflow import errors, loop, sim
 
 
 def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
@@ -31,11 +31,21 @@ def shown(text: str) -> str:
     return re.sub(r"(\S*/)?test_session\.py", "FILE", text)
 
 
-@pytest.fixture(params=["the fastest loop at hand", "asyncio's own"], autouse=True)
+OF_THREADS = {
+    "test_a_session_is_not_used_from_another_loop",
+    "test_a_cancelled_close_closes_everything_before_it_is_cancelled",
+}
+
+
+@pytest.fixture(params=["the fastest loop at hand", "asyncio's own", "the simulator's"], autouse=True)
 def _loop(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs every test on both event loops."""
+    """Runs every test on all event loops."""
     if request.param == "asyncio's own":
         monkeypatch.setattr(loop, "loop_factory", lambda: asyncio.new_event_loop)
+    elif request.param == "the simulator's":
+        if request.node.originalname in OF_THREADS:
+            pytest.skip("a simulated program has one thread")
+        monkeypatch.setattr(af, "run", lambda main: sim.run(lambda: main).result)
 
 
 @pytest.fixture

@@ -1,19 +1,13 @@
 """An event loop whose time jumps to the next timer when there is nothing else to do.
 
-Tests that wait for seconds take none, and a program that waits for nothing fails at once, where
-a real loop would hang. Sockets work, but a loop that waits for one alone counts as hung.
+It is asyncio's own loop otherwise: what the simulated loop is compared with. Tests that only want
+virtual time run in the simulator.
 """
 
 from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
-
-T = TypeVar("T")
-
-pause = asyncio.sleep  # what the world outside the library may do
 
 
 class Hung(AssertionError):
@@ -47,9 +41,3 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._jump.now
 
     now = time
-
-
-def run(main: Coroutine[Any, Any, T]) -> T:
-    """Runs `main` in virtual time."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(main)

@@ -4,43 +4,76 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import uvloop
 
+from actorflow import sim
 from actorflow.actors.actor import Actor
 from actorflow.actors.system import ActorSystem
 from actorflow.clock import Entropy
-from tests.virtual_loop import VirtualLoop
+from actorflow.setting import SETTING
+from actorflow.sim.choosers import Schedule
+from tests.strategies import LIMITS
 
-LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
-    "virtual": VirtualLoop,
-    "asyncio": asyncio.new_event_loop,
-    "uvloop": uvloop.new_event_loop,
-}
+pause = asyncio.sleep  # what the world outside the library may do
+
+REAL_LOOPS = ("asyncio", "uvloop")
+LOOPS = ("virtual", "simulated", *REAL_LOOPS)
+"""Where a test runs.
+
+virtual: on the simulator's loop, in virtual time, with the real pump, first come, first served.
+simulated: in the simulator, which picks every turn.
+"""
 
 
-class _LoopClock:
+class LoopClock:
     """The running loop's time."""
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()
 
 
+def run_on(loop: str, main: Callable[[], Coroutine[Any, Any, Any]], schedule: Schedule = sim.FIFO) -> Any:
+    """Runs `main()` on one of `LOOPS` and returns what it returned; a schedule is for the simulated one."""
+    if loop == "simulated":
+        return sim.run(main, schedule, limits=LIMITS).result
+    if loop == "virtual":
+
+        async def unseated() -> Any:
+            SETTING.set(None)
+            return await main()
+
+        return sim.run(unseated).result
+    factory = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}[loop]
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main())
+
+
 def play(
-    body: Callable[[ActorSystem], Awaitable[Any]], *, loop: str = "virtual", **options: Any
+    body: Callable[[ActorSystem], Awaitable[Any]],
+    *,
+    loop: str = "virtual",
+    schedule: Schedule | None = None,
+    **options: Any,
 ) -> ActorSystem:
     """Runs `body(system)` and returns the system as it was left.
 
     Asserts that the exit left no task, no timer, no open ask and nothing for the loop's exception
-    handler. What `body` or the exit raises is raised here.
+    handler. What `body` or the exit raises is raised here. With a schedule it runs in the simulator,
+    maybe several times: what `body` keeps it makes itself, and it asserts itself.
     """
-    options = {"clock": _LoopClock(), "entropy": Entropy(7), **options}
-    system = ActorSystem(**options)
+    if schedule is not None:
+        loop = "simulated"
+    if loop != "simulated":
+        options = {"clock": LoopClock(), "entropy": Entropy(7), **options}
+    systems: list[ActorSystem] = []
     complaints: list[dict[str, Any]] = []
 
     async def main() -> None:
+        system = ActorSystem(**options)
+        systems.append(system)
         running = asyncio.get_running_loop()
         running.set_exception_handler(lambda _loop, context: complaints.append(context))
         before = asyncio.all_tasks()
@@ -55,12 +88,12 @@ def play(
             assert not system.dispatch.ring
 
     try:
-        with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
-            runner.run(main())
+        run_on(loop, main, sim.FIFO if schedule is None else schedule)
     finally:
-        gc.collect()
+        if loop in REAL_LOOPS:
+            gc.collect()
         assert not complaints
-    return system
+    return systems[-1]
 
 
 class Recorder(Actor):

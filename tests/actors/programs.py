@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Callable, MutableSequence, Sequence
 from typing import Any
 
+from actorflow import sim
 from actorflow.actors.dispatch import Dispatch
 from actorflow.actors.live import Frame, Live
 from actorflow.actors.node import NodeActor
@@ -14,8 +16,11 @@ from actorflow.actors.register import Source
 from actorflow.actors.step import Step
 from actorflow.kernels.registry import kernel
 from actorflow.plan.program import Constant, Edge, Holder, Kind, PlanNode, Program
+from actorflow.setting import SETTING
+from actorflow.sim.choosers import Schedule
 from actorflow.spec import Spec, spec
 from actorflow.tag import StepId, Tag
+from tests.strategies import LIMITS
 
 NUMBER = spec("int64", ())
 
@@ -161,6 +166,10 @@ class Record:
         node.fire = noting
 
 
+Results = list[list[Any] | BaseException]
+"""What every step ended with."""
+
+
 def run_program(
     program: Program,
     feeds: Sequence[Any],
@@ -169,10 +178,69 @@ def run_program(
     pick: Callable[[MutableSequence[tuple[Any, Any]]], tuple[Any, Any]] | None = None,
     general: bool = False,
     record: Record | None = None,
-) -> list[list[Any] | BaseException]:
+) -> Results:
     """Runs `steps` steps at once and returns what each ended with; general = without closures."""
     loop: Any = BareLoop()
     dispatch = Dispatch(loop, FrozenClock(), pick=pick)
+    partition = install(program, dispatch, general=general, record=record)
+    running = start(partition, loop, feeds, steps)
+    loop.run()
+    assert not dispatch.ring, "the ring must be empty when nothing more can happen"
+    for step in running:
+        assert step.future.done(), f"a step hangs: {partition.waits(step)}"
+    return [s.future.exception() or s.future.result() for s in running]
+
+
+def simulate_program(
+    program: Program,
+    feeds: Sequence[Any],
+    schedule: Schedule,
+    check: Callable[[Results, Record], None],
+    *,
+    steps: int = 1,
+    general: bool = False,
+) -> None:
+    """Likewise under a schedule of the simulator; `check` asserts inside the run."""
+
+    async def main() -> None:
+        here = SETTING.get()
+        assert here is not None
+        loop = asyncio.get_running_loop()
+        ring, record = Ring(), Record()
+        seat = here.seat(ring)
+        dispatch = Dispatch(loop, FrozenClock(), pick=seat.pick)
+        dispatch.context.run(seat.enter)
+        partition = install(program, dispatch, general=general, record=record)
+        ring.running = start(partition, loop, feeds, steps)
+        ring.waits = partition.waits
+        results = await asyncio.gather(*(step.future for step in ring.running), return_exceptions=True)
+        while dispatch.scheduled:  # noqa: ASYNC110  nobody tells when a ring is empty
+            await asyncio.sleep(0)
+        check(results, record)
+
+    sim.run(main, schedule, limits=LIMITS)
+
+
+class Ring:
+    """What the simulator wants of an actor system: a name, and a report when nothing can run any more."""
+
+    name, tasks = "ring", ()
+
+    def __init__(self) -> None:
+        self.running: list[Step] = []
+        self.waits: Callable[[Step], list[str]] | None = None
+
+    @property
+    def actors(self) -> list[Step]:
+        return self.running
+
+    def dump(self) -> str:
+        assert self.waits is not None
+        return "\n".join(f"{step!r} waits for {self.waits(step)}" for step in self.running)
+
+
+def install(program: Program, dispatch: Dispatch, *, general: bool, record: Record | None) -> Partition:
+    """Makes the node actors of `program`, as the tests want them."""
     device: Any = InlineDevice()
     partition = Partition(
         program,
@@ -185,15 +253,16 @@ def run_program(
     if record is not None:
         for k, node in enumerate(partition.nodes):
             record.watch(k, node)
+    return partition
+
+
+def start(partition: Partition, loop: Any, feeds: Sequence[Any], steps: int) -> list[Step]:
+    """Starts `steps` steps at once."""
     running = []
     for k in range(steps):
-        step = Step(StepId(k), len(program.fetches), loop.create_future(), None, 0.0)
+        step = Step(StepId(k), len(partition.program.fetches), loop.create_future(), None, 0.0)
         partition.start(step, feeds)
-        if not dispatch.scheduled:
-            dispatch.schedule()
+        if not partition.dispatch.scheduled:
+            partition.dispatch.schedule()
         running.append(step)
-    loop.run()
-    assert not dispatch.ring, "the ring must be empty when nothing more can happen"
-    for step in running:
-        assert step.future.done(), f"a step hangs: {partition.waits(step)}"
-    return [s.future.exception() or s.future.result() for s in running]
+    return running

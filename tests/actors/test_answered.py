@@ -15,8 +15,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.supervision import Directive, Strategy
 from actorflow.errors import ActorDied, ActorError, DeadlinePassed, HandlerError, InternalError
 from actorflow.messages import Request
-from tests.actors.playing import Recorder, Scripted, play
-from tests.virtual_loop import pause
+from tests.actors.playing import Recorder, Scripted, pause, play
 
 if TYPE_CHECKING:
     from actorflow.actors.ref import Ref

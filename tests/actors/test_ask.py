@@ -8,11 +8,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from actorflow import sim
 from actorflow.actors.ask import Accounts, Ask
 from actorflow.actors.wheel import Wheel
 from actorflow.errors import ActorDied, InternalError
+from actorflow.sim.choice import Choices
+from actorflow.sim.loop import SimLoop
+from actorflow.sim.order import Order
 from tests.strategies import examples
-from tests.virtual_loop import VirtualLoop
 
 
 class AskMachine(RuleBasedStateMachine):
@@ -20,7 +23,7 @@ class AskMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop = VirtualLoop()
+        self.loop = SimLoop(Order(Choices(sim.FIFO.chooser())))
         self.wheel = Wheel(self.loop, self.loop)
         self.accounts = Accounts()
         self.target: Any = SimpleNamespace(

@@ -11,8 +11,7 @@ import pytest
 
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import HandlerError
-from tests.actors.playing import LOOPS, Scripted, play
-from tests.virtual_loop import pause
+from tests.actors.playing import LOOPS, Scripted, pause, play, run_on
 
 if TYPE_CHECKING:
     from actorflow.actors.actor import Actor
@@ -302,8 +301,7 @@ def test_whoever_cancels_all_tasks_of_the_loop_does_not_wait_for_ever(loop: str)
         await system.spawn(Scripted, script).tell(1)
         await pause(0)
 
-    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
-        runner.run(main())
+    run_on(loop, main)
 
 
 @every_loop

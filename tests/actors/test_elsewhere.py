@@ -13,7 +13,7 @@ from actorflow.actors.address import tick
 from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import ActorDied, ActorError
-from tests.actors.playing import LOOPS, Recorder, play
+from tests.actors.playing import REAL_LOOPS, Recorder, play
 
 
 def in_a_thread(call: Callable[[], Any]) -> BaseException | None:
@@ -49,10 +49,11 @@ CALLS: dict[str, Callable[[ActorSystem, Ref], Any]] = {
 }
 
 
-@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("loop", REAL_LOOPS)
 @pytest.mark.parametrize("debug", [True, False])
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_from_another_thread_is_refused_and_changes_nothing(call: str, debug: bool, loop: str) -> None:
+    """A simulated program has no other thread."""
     seen: list[Any] = []
 
     async def body(system: ActorSystem) -> None:

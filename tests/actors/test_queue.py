@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors
-from tests.strategies import examples, run_shuffled
 
 
 def run(graph: af.Graph, body: Any, **options: Any) -> Any:
@@ -186,47 +183,6 @@ def test_a_batch_without_a_first_axis_is_refused() -> None:
 
     with pytest.raises(errors.SpecError, match="enqueue_many of queue 'q' takes batches, got a scalar"):
         run(graph, lambda s: s.run(put, {x: np.float32(1)}))
-
-
-@settings(max_examples=examples(40), deadline=None)
-@given(
-    producers=st.lists(st.integers(1, 4), min_size=1, max_size=3),
-    capacity=st.integers(1, 3),
-    cancelled=st.sets(st.integers(0, 11), max_size=4),
-    seed=st.integers(0, 2**16),
-)
-def test_no_element_is_doubled_or_lost_but_with_a_step_that_had_taken_it(
-    producers: list[int], capacity: int, cancelled: set[int], seed: int
-) -> None:
-    q = Pairs(capacity)
-    elements = [(p, k) for p, count in enumerate(producers) for k in range(count)]
-
-    async def body(session: af.Session) -> tuple[list[int], set[int], int]:
-        puts = [asyncio.create_task(session.run(q.put, q.one(100 * p + k))) for p, k in elements]
-        takes = [asyncio.create_task(session.run(q.take)) for _ in elements]
-        await asyncio.sleep(0)
-        for i in cancelled:
-            (puts + takes)[i % (2 * len(elements))].cancel()
-        await asyncio.sleep(0.002)
-        await asyncio.wait([asyncio.create_task(session.run(q.cancel))])
-        results = await asyncio.gather(*takes, return_exceptions=True)
-        done_puts = await asyncio.gather(*puts, return_exceptions=True)
-        rest = []
-        while int(await session.run(q.size)):
-            rest.append(int((await session.run(q.take))[0]))
-        taken = [int(r[0]) for r in results if isinstance(r, tuple)]
-        accepted = {
-            100 * p + k
-            for (p, k), r in zip(elements, done_puts, strict=True)
-            if not isinstance(r, BaseException)
-        }
-        return taken + rest, accepted, sum(t.cancelled() for t in takes)
-
-    out, accepted, cancelled_takes = run_shuffled(q.graph, seed, body)
-
-    assert len(out) == len(set(out))
-    assert set(out) <= {100 * p + k for p, k in elements}
-    assert len(accepted - set(out)) <= cancelled_takes, "what a producer was told is in, comes out"
 
 
 def test_backpressure_holds_a_fast_producer() -> None:

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from actorflow import sim
 from actorflow.actors.actor import Actor
 from actorflow.actors.mailbox import LEAST_OVERDRAFT
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import AskCycle, DeadlinePassed, HandlerError, MailboxFull
-from tests.actors.playing import Scripted, play
+from actorflow.sim.choosers import Schedule
+from tests.actors.playing import Scripted, pause, play
 from tests.strategies import examples
-from tests.virtual_loop import pause
 
 if TYPE_CHECKING:
     from actorflow.actors.ref import Ref
@@ -58,19 +59,23 @@ class Hopper(Actor):
     capacity=st.integers(1, 2),
     outside=st.integers(1, 40),
     hops=st.integers(0, 12),
+    schedule=sim.schedules(),
 )
-@example(routes=[([0], False)], capacity=1, outside=20, hops=10)
-@example(routes=[([1], False), ([0], False)], capacity=1, outside=40, hops=30)
-@example(routes=[([1], True), ([2], True), ([0], True)], capacity=1, outside=40, hops=30)
+@example(routes=[([0], False)], capacity=1, outside=20, hops=10, schedule=sim.FIFO)
+@example(routes=[([1], False), ([0], False)], capacity=1, outside=40, hops=30, schedule=sim.FIFO)
+@example(routes=[([1], True), ([2], True), ([0], True)], capacity=1, outside=40, hops=30, schedule=sim.FIFO)
 @example(
-    routes=[([1, 2, 3], False), ([0], False), ([0], False), ([0], True)], capacity=1, outside=40, hops=30
+    routes=[([1, 2, 3], False), ([0], False), ([0], False), ([0], True)],
+    capacity=1,
+    outside=40,
+    hops=30,
+    schedule=sim.FIFO,
 )
 def test_actors_that_tell_each_other_never_deadlock_on_their_bounds(
-    routes: list[tuple[list[int], bool]], capacity: int, outside: int, hops: int
+    routes: list[tuple[list[int], bool]], capacity: int, outside: int, hops: int, schedule: Schedule
 ) -> None:
-    done: list[int] = []
-
     async def body(system: ActorSystem) -> None:
+        done: list[int] = []
         finished = asyncio.Event()
 
         def finish(serial: int) -> None:
@@ -84,13 +89,12 @@ def test_actors_that_tell_each_other_never_deadlock_on_their_bounds(
         async with asyncio.TaskGroup() as senders:
             for serial in range(outside):
                 senders.create_task(_tell(peers[serial % len(peers)], (serial, hops)))
-        await finished.wait()  # the virtual loop fails when nothing more can happen
+        await finished.wait()  # the simulator fails when nothing more can happen
         for entry in system.dump().actors:
             assert entry.peak_messages <= capacity + LEAST_OVERDRAFT
+        assert sorted(done) == list(range(outside))
 
-    play(body)
-
-    assert sorted(done) == list(range(outside))
+    play(body, schedule=schedule)
 
 
 async def _tell(ref: Ref, message: Any) -> None:
@@ -196,14 +200,17 @@ ways = st.lists(
 @given(
     actors=st.lists(st.tuples(ways, st.booleans()), min_size=1, max_size=5),
     outside=st.lists(st.tuples(st.booleans(), st.integers(0, 4), st.integers(0, 6)), min_size=1, max_size=25),
+    schedule=sim.schedules(),
 )
 def test_no_ask_or_wait_among_actors_that_end_lasts_until_a_deadline(
-    actors: list[tuple[list[tuple[str, int]], bool]], outside: list[tuple[bool, int, int]]
+    actors: list[tuple[list[tuple[str, int]], bool]],
+    outside: list[tuple[bool, int, int]],
+    schedule: Schedule,
 ) -> None:
     """Whatever waits for whom: it is answered, let in or refused at once. Virtual time stands still."""
-    refused: list[Exception] = []
 
     async def body(system: ActorSystem) -> None:
+        refused: list[Exception] = []
         peers: list[Ref] = []
         for its_ways, reentrant in actors:
             kind = MixedReentrant if reentrant else Mixed
@@ -212,17 +219,14 @@ def test_no_ask_or_wait_among_actors_that_end_lasts_until_a_deadline(
             for asks, number, hops in outside:
                 ref = peers[number % len(peers)]
                 group.create_task(_ask(ref, hops) if asks else _tell(ref, hops))
-        for _ in range(2000):
-            if all(actor.state == "idle" for actor in system.dump().actors):
-                break
-            await pause(0)
-        assert not system.dump().waits
         assert system.clock.now() == 0.0
+        await pause(1)  # of virtual time, which passes when nothing can go on; a deadline is 5 s away
+        assert not system.dump().waits
+        assert all(actor.state == "idle" for actor in system.dump().actors)
+        if not any(way == "ask" for its_ways, _ in actors for way, _ in its_ways):
+            assert not refused
 
-    play(body)
-
-    if not any(way == "ask" for its_ways, _ in actors for way, _ in its_ways):
-        assert not refused
+    play(body, schedule=schedule)
 
 
 async def _ask(ref: Ref, message: Any) -> None:

@@ -10,8 +10,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.supervision import Backoff, Directive, Kind, Strategy
 from actorflow.errors import ActorDied, ActorError, HandlerError
 from actorflow.messages import Terminated
-from tests.actors.playing import Recorder, play
-from tests.virtual_loop import pause
+from tests.actors.playing import Recorder, pause, play
 
 if TYPE_CHECKING:
     from actorflow.actors.ref import Ref
@@ -370,7 +369,7 @@ def test_a_factory_that_ends_the_program_at_a_restart_leaves_nobody_waiting(kind
 
     async def body(system: ActorSystem) -> None:
         system.loop.set_exception_handler(lambda _loop, context: reports.append(context["exception"]))
-        supervisor = system.supervisor(Strategy(kind, backoff=QUICK))
+        supervisor = system.supervisor(Strategy(kind, backoff=Backoff(first_s=0.01)))
         ref, sibling = supervisor.spawn(factory), supervisor.spawn(Worker, "x", [])
         mourning = asyncio.ensure_future(ref.stopped())
         await ref.tell(ValueError("boom"))
@@ -381,6 +380,6 @@ def test_a_factory_that_ends_the_program_at_a_restart_leaves_nobody_waiting(kind
             await ref.ask("again")
         assert await sibling.ask("again")
 
-    play(body)
+    play(body, loop="asyncio")  # what is no Exception ends a simulated run
 
     assert [type(error) for error in reports] == [Enough]

@@ -16,8 +16,7 @@ from actorflow.actors.dispatch import ALWAYS
 from actorflow.actors.system import ActorSystem
 from actorflow.clock import SystemClock
 from actorflow.errors import ActorDied, ActorError, HandlerError, InternalError
-from tests.actors.playing import LOOPS, Recorder, Scripted, play
-from tests.virtual_loop import pause
+from tests.actors.playing import LOOPS, Recorder, Scripted, pause, play, run_on
 
 ROOT = Path(__file__).parents[2]
 
@@ -260,8 +259,7 @@ def test_a_timeout_around_a_system_is_a_timeout() -> None:
             return "timed out"
         return "not"
 
-    with asyncio.Runner(loop_factory=LOOPS["virtual"]) as runner:
-        assert runner.run(main()) == "timed out"
+    assert run_on("virtual", main) == "timed out"
 
 
 def test_nothing_is_spawned_before_or_after() -> None:
@@ -337,7 +335,7 @@ def test_a_dump_can_be_taken_while_an_actor_holds_the_loop() -> None:
         ref = system.spawn(Scripted, script, name="busy")
         await ref.ask(1)
 
-    play(body, clock=SystemClock())
+    play(body, loop="asyncio", clock=SystemClock())
 
     assert "busy: ready" in texts[0]
 

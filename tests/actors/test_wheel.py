@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actorflow.actors.wheel import Timer, Wheel, remove
-from tests.virtual_loop import VirtualLoop, pause, run
+from actorflow.sim.loop import SimLoop
+from tests.actors.playing import LoopClock, pause, run_on
 
 delays = st.lists(st.tuples(st.floats(0, 3), st.booleans()), max_size=30)
 
@@ -20,7 +21,7 @@ def test_timers_fire_once_never_early_and_at_most_a_tick_late_unless_removed(
 ) -> None:
     async def main() -> list[tuple[float, float]]:
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
+        assert isinstance(loop, SimLoop)
         wheel = Wheel(loop, loop)
         fired: list[tuple[float, float]] = []
 
@@ -36,7 +37,7 @@ def test_timers_fire_once_never_early_and_at_most_a_tick_late_unless_removed(
         assert len(wheel) == 0
         return fired
 
-    fired = run(main())
+    fired = run_on("virtual", main)
 
     assert sorted(delay for delay, _ in fired) == sorted(delay for delay, keep in delays if keep)
     for delay, at in fired:
@@ -47,7 +48,7 @@ def test_timers_fire_once_never_early_and_at_most_a_tick_late_unless_removed(
 def test_an_entry_that_another_one_removes_in_the_same_bucket_does_not_fire() -> None:
     async def main() -> list[str]:
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
+        assert isinstance(loop, SimLoop)
         wheel = Wheel(loop, loop)
         fired: list[str] = []
         second = Timer(lambda: fired.append("second"))
@@ -61,13 +62,13 @@ def test_an_entry_that_another_one_removes_in_the_same_bucket_does_not_fire() ->
         await pause(1)
         return fired
 
-    assert run(main()) == ["first"]
+    assert run_on("virtual", main) == ["first"]
 
 
 def test_an_idle_wheel_sets_no_loop_timer() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
+        assert isinstance(loop, SimLoop)
         wheel = Wheel(loop, loop)
         for _ in range(3):
             wheel.after(2.0, lambda: None).cancel()
@@ -76,7 +77,7 @@ def test_an_idle_wheel_sets_no_loop_timer() -> None:
         assert wheel._handle is None
         wheel.close()
 
-    run(main())
+    run_on("virtual", main)
 
 
 @given(kept=st.sets(st.integers(0, 1999)))
@@ -85,7 +86,7 @@ def test_empty_buckets_are_thrown_out_before_their_time(kept: set[int]) -> None:
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
+        assert isinstance(loop, SimLoop)
         wheel = Wheel(loop, loop)
         for n in range(2000):  # as asks do that are answered at once: each tick has a bucket of its own
             timer = wheel.after(100 + n * 0.01, partial(fired.append, n))
@@ -96,7 +97,7 @@ def test_empty_buckets_are_thrown_out_before_their_time(kept: set[int]) -> None:
         await pause(150)
         assert not wheel.buckets
 
-    run(main())
+    run_on("virtual", main)
 
     assert fired == sorted(kept)
 
@@ -105,8 +106,12 @@ class Enough(BaseException):
     """Ends a program, as KeyboardInterrupt does, but not that of the tests."""
 
 
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize("kind", [ValueError, Enough])
-def test_an_entry_that_raises_is_reported_and_keeps_no_other_from_its_time(kind: type[BaseException]) -> None:
+def test_an_entry_that_raises_is_reported_and_keeps_no_other_from_its_time(
+    kind: type[BaseException], loop: str
+) -> None:
+    """On real loops: what is no Exception ends a simulated run."""
     fired: list[int] = []
     reports: list[Any] = []
 
@@ -116,17 +121,16 @@ def test_an_entry_that_raises_is_reported_and_keeps_no_other_from_its_time(kind:
             raise kind(n)
 
     async def main() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
-        loop.set_exception_handler(lambda _loop, context: reports.append(context["exception"]))
-        wheel = Wheel(loop, loop)
+        running = asyncio.get_running_loop()
+        running.set_exception_handler(lambda _loop, context: reports.append(context["exception"]))
+        wheel = Wheel(running, LoopClock())
         for n in range(4):
             wheel.after(0.001, partial(ring, n))
-        wheel.after(0.5, partial(ring, 4))
-        await pause(1)
+        wheel.after(0.02, partial(ring, 4))
+        await pause(0.05)
         assert len(wheel) == 0
 
-    run(main())
+    run_on(loop, main)
 
     assert fired == [0, 1, 2, 3, 4]
     assert [error.args for error in reports] == ([(1,), (3,)] if kind is ValueError else [(1,)])

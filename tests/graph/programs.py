@@ -44,25 +44,30 @@ TWO = {
 
 
 @st.composite
-def programs(draw: st.DrawFn, min_ops: int = 1, max_ops: int = 12) -> Program:
+def programs(
+    draw: st.DrawFn,
+    min_ops: int = 1,
+    max_ops: int = 12,
+    devices: tuple[str, ...] = ("", "/cpu:0", "/job:ps/cpu:1"),
+) -> Program:
     values = st.integers(-8, 8).map(lambda n: n / 8)
     with Graph(seed=draw(st.integers(0, 2**31))) as graph:
         shape = draw(st.sampled_from([(2, 2), (None, 2), (None, None)]))
         xs = [af.placeholder("float64", shape, f"x{i}") for i in range(draw(st.integers(1, 3)))]
         made = [*xs, af.constant([[0.5, -0.25], [1.0, 0.75]], "float64")]
         for i in range(draw(st.integers(min_ops, max_ops))):
-            made.append(_step(draw, i, made))
+            made.append(_step(draw, i, made, devices))
         loss = af.mean(made[-1], name="loss")
     feeds = {x: np.array(draw(st.lists(values, min_size=4, max_size=4))).reshape(2, 2) for x in xs}
     return Program(graph, feeds, loss)
 
 
-def _step(draw: st.DrawFn, i: int, made: list[Tensor]) -> Tensor:
+def _step(draw: st.DrawFn, i: int, made: list[Tensor], devices: tuple[str, ...]) -> Tensor:
     """One more tensor of shape (2, 2), made of earlier ones."""
     a, b = draw(st.sampled_from(made)), draw(st.sampled_from(made))
     with (
         name_scope(f"part{i % 3}"),
-        device(draw(st.sampled_from(["", "/cpu:0", "/job:ps/cpu:1"]))),
+        device(draw(st.sampled_from(devices))),
         control_dependencies(draw(st.lists(st.sampled_from(made), max_size=2))),
     ):
         op = draw(st.sampled_from([*ONE, *TWO]))

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actorflow import sim
 from actorflow.errors import FetchError, InternalError
 from actorflow.messages import DEAD
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
+from actorflow.sim.choosers import Schedule
 from actorflow.tag import StepId, Tag
-from tests.actors.programs import Builder, Record, run_program
-from tests.strategies import examples, shuffled
+from tests.actors.programs import Builder, Record, Results, run_program, simulate_program
+from tests.strategies import examples
 
 Values = list[tuple[Any, ...]]
 
@@ -146,20 +148,17 @@ def graphs(draw: st.DrawFn) -> Case:
 
 
 @settings(max_examples=examples(300), deadline=None)
-@given(case=graphs(), seed=st.integers(0, 2**16), general=st.booleans())
+@given(case=graphs(), schedule=sim.schedules(), general=st.booleans())
 def test_every_node_takes_what_the_recursion_says_in_every_order_of_the_ring(
-    case: Case, seed: int, general: bool
+    case: Case, schedule: Schedule, general: bool
 ) -> None:
-    record = Record()
+    def check(results: Results, record: Record) -> None:
+        assert results == [case.want] * 3
+        assert record.taken == {
+            (Tag(StepId(step)), i): taken for step in range(3) for i, taken in enumerate(case.taken)
+        }
 
-    results = run_program(
-        case.program, case.fed, steps=3, pick=shuffled(seed), general=general, record=record
-    )
-
-    assert results == [case.want] * 3
-    assert record.taken == {
-        (Tag(StepId(step)), i): taken for step in range(3) for i, taken in enumerate(case.taken)
-    }
+    simulate_program(case.program, case.fed, schedule, check, steps=3, general=general)
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -209,21 +208,18 @@ def _inputs(node: PlanNode, back: Edge) -> PlanNode:
     n=st.integers(0, 12),
     parallel=st.sampled_from([1, 1, 2, 5]),
     taken=st.booleans(),
-    seed=st.integers(0, 2**16),
+    schedule=sim.schedules(),
     steps=st.integers(1, 3),
 )
 def test_a_loop_ends_with_its_sum_at_any_capacity_and_in_any_order(
-    n: int, parallel: int, taken: bool, seed: int, steps: int
+    n: int, parallel: int, taken: bool, schedule: Schedule, steps: int
 ) -> None:
-    record = Record()
+    def check(results: Results, record: Record) -> None:
+        assert results == [[sum(range(n)) if taken else 0]] * steps
+        assert len(record.peaks) == steps or not taken  # else the step may end before the loop begins
+        assert all(1 <= peak <= parallel for peak in record.peaks.values())
 
-    results = run_program(
-        counting_loop(parallel), [n, 0, taken], steps=steps, pick=shuffled(seed), record=record
-    )
-
-    assert results == [[sum(range(n)) if taken else 0]] * steps
-    assert len(record.peaks) == steps or not taken  # else the step may end before the loop begins
-    assert all(1 <= peak <= parallel for peak in record.peaks.values())
+    simulate_program(counting_loop(parallel), [n, 0, taken], schedule, check, steps=steps)
 
 
 @pytest.mark.parametrize("parallel", [1, 2, 3, 8])
@@ -314,14 +310,13 @@ def _enter(b: Builder, source: Edge, frame: tuple[str, ...], name: str, *, const
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(n=st.integers(0, 5), parallel=st.sampled_from([1, 2, 4]), seed=st.integers(0, 2**16))
-def test_a_loop_in_a_loop_ends_with_its_count(n: int, parallel: int, seed: int) -> None:
-    record = Record()
+@given(n=st.integers(0, 5), parallel=st.sampled_from([1, 2, 4]), schedule=sim.schedules())
+def test_a_loop_in_a_loop_ends_with_its_count(n: int, parallel: int, schedule: Schedule) -> None:
+    def check(results: Results, record: Record) -> None:
+        assert results == [[sum(range(n))]]
+        assert all(1 <= peak <= parallel for peak in record.peaks.values())
 
-    (result,) = run_program(nested_loop(parallel), [n, 0], pick=shuffled(seed), record=record)
-
-    assert result == [sum(range(n))]
-    assert all(1 <= peak <= parallel for peak in record.peaks.values())
+    simulate_program(nested_loop(parallel), [n, 0], schedule, check)
 
 
 def test_a_dead_fetch_is_an_error_that_names_it() -> None:
