@@ -1,7 +1,7 @@
 """From a run that fails to the few deviations that it takes.
 
-First whole groups of deviations are left out, then single ones (delta debugging); then one long
-delay is tried instead of several; then every delay is shortened, and harms become delays where that
+First whole groups of deviations are left out, then single ones (delta debugging); then fewer but
+longer delays are tried; then every delay is shortened, and harms become delays where that
 is enough. Each try is a run of the program, so the
 result is a plan that was seen to fail.
 
@@ -40,7 +40,7 @@ class Reduction:
         entries = tuple(sorted(set(deviations)))
         if not self._still(entries):
             return None
-        entries = self._shorten(self._alone(self._leave_out(entries)))
+        entries = self._shorten(self._fewer_but_longer(self._alone(self._leave_out(entries))))
         return Plan.of(self._leave_out(entries))
 
     def _still(self, entries: tuple[Deviation, ...]) -> bool:
@@ -70,10 +70,20 @@ class Reduction:
         """Looks whether one delay, made long, does what several short ones do together."""
         if len(entries) > 1:
             for entry in entries:
-                text = f"+{MAX_DELAY}" if entry.text.startswith("+") else entry.text
-                alone = (Deviation(entry.label, entry.nth, text),)
+                alone = (_longer(entry),)
                 if self._still(alone):
                     return alone
+        return entries
+
+    def _fewer_but_longer(self, entries: tuple[Deviation, ...]) -> tuple[Deviation, ...]:
+        """Leaves one out as long as the others, made long, do it without that one."""
+        i = 0
+        while i < len(entries) and len(entries) > 1:
+            rest = tuple(map(_longer, (*entries[:i], *entries[i + 1 :])))
+            if self._still(rest):
+                entries, i = rest, 0
+            else:
+                i += 1
         return entries
 
     def _shorten(self, entries: tuple[Deviation, ...]) -> tuple[Deviation, ...]:
@@ -84,6 +94,12 @@ class Reduction:
                     entries = milder
                     break
         return entries
+
+
+def _longer(entry: Deviation) -> Deviation:
+    if not entry.text.startswith("+") or int(entry.text) >= MAX_DELAY:
+        return entry
+    return Deviation(entry.label, entry.nth, f"+{MAX_DELAY}")
 
 
 def _milder(text: str) -> list[str]:

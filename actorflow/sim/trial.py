@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from types import CodeType
+from weakref import WeakKeyDictionary
 
 from actorflow.errors import FaultNeverFired
 from actorflow.sim import endings
@@ -19,6 +21,9 @@ from actorflow.sim.simulate import Limits, Main, Outcome, attempt
 
 _MAX_STEPS = 5_000_000  # that a reduction may take in all: a livelock takes very many a run
 _MIN_RUNS = 20
+
+_HINTS: WeakKeyDictionary[CodeType, Plan] = WeakKeyDictionary()
+"""What made a program fail, by its code; looked up, never iterated."""
 
 
 class StalePlanWarning(UserWarning):
@@ -50,7 +55,13 @@ def run(
         Escape: it reached for the real world.
         FaultNeverFired: a requested harm did nothing.
     """
-    return Trial(main, seed=seed, limits=limits).run(schedule, faults, _paste, trace=trace)
+    code = getattr(main, "__code__", None)  # of all runs that hypothesis makes of one program
+    trial = Trial(main, seed=seed, limits=limits, hint=None if code is None else _HINTS.get(code))
+    try:
+        return trial.run(schedule, faults, _paste, trace=trace)
+    finally:
+        if code is not None and trial.hint is not None:
+            _HINTS[code] = trial.hint
 
 
 def _paste(plan: Plan) -> str:
@@ -150,6 +161,8 @@ class Trial:
         start = outcome.plan
         try:
             if self.hint is not None and len(self.hint) < len(start) and fails(self.hint):
+                if len(self.hint) == 1:
+                    return self.hint, failed[self.hint]
                 start = self.hint
             plan = Reduction(fails, min(MAX_RUNS, affordable)).reduce(start.deviations)
         except (KeyboardInterrupt, SystemExit):

@@ -131,3 +131,25 @@ def test_harms_and_delays_of_the_first_place_are_one_entry() -> None:
     twice = [Deviation("a", 1, "+2"), Deviation("a", 1, "+2")]
 
     assert Reduction(needs(twice)).reduce(twice) == Plan("a#1 +2")
+
+
+def late(plan: Plan, label: str) -> int:
+    """Returns by how much that lane is late in all."""
+    return sum(int(d.text) for d in plan.deviations if d.label == label)
+
+
+def test_one_long_delay_is_told_instead_of_several_short_ones() -> None:
+    deviations = [Deviation("a", nth, "+4") for nth in (1, 2, 3)]
+
+    plan = Reduction(lambda plan: late(plan, "a") >= 12).reduce(deviations)
+
+    assert plan == Plan("a#1 +12")
+
+
+def test_of_two_lanes_each_is_late_once() -> None:
+    deviations = [Deviation("a", nth, "+5") for nth in (1, 2)] + [Deviation("b", nth, "+3") for nth in (4, 7)]
+
+    plan = Reduction(lambda plan: late(plan, "a") >= 10 and late(plan, "b") >= 6).reduce(deviations)
+
+    assert plan is not None
+    assert [(d.label, d.text) for d in plan.deviations] == [("a", "+10"), ("b", "+6")]

@@ -305,3 +305,29 @@ def test_a_failure_whose_runs_hypothesis_ends_is_told_as_it_was() -> None:
 
     assert str(error) == "the first time"
     assert error.__notes__[0].startswith("it takes ")
+
+
+def test_runs_of_one_program_share_what_made_it_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = 0
+
+    def counted(*args: Any, **kwargs: Any) -> Outcome:
+        nonlocal runs
+        runs += 1
+        return attempt(*args, **kwargs)
+
+    attempt = trial.attempt
+    schedule = failing_seed(lambda seed: Seeded(seed, 0.5))
+    monkeypatch.setattr(trial, "attempt", counted)
+    took = []
+    for _ in range(2):
+
+        async def main() -> None:
+            await race()
+
+        runs = 0
+        with pytest.raises(AssertionError) as raised:
+            run(main, schedule)
+        took.append(runs)
+        assert raised.value.__notes__[0].startswith("it takes one deviation")
+
+    assert took[1] == 2 < took[0]
