@@ -17,7 +17,7 @@ from actorflow.sim import trial
 from actorflow.sim.choosers import FIFO, PCT, DelayBounded, Drawn, Schedule, Seeded
 from actorflow.sim.harms import NO_FAULTS, Faults
 from actorflow.sim.plan import Plan
-from actorflow.sim.simulate import Outcome
+from actorflow.sim.simulate import Outcome, attempt
 from actorflow.sim.trial import StalePlanWarning, Trial, run
 
 
@@ -315,7 +315,6 @@ def test_runs_of_one_program_share_what_made_it_fail(monkeypatch: pytest.MonkeyP
         runs += 1
         return attempt(*args, **kwargs)
 
-    attempt = trial.attempt
     schedule = failing_seed(lambda seed: Seeded(seed, 0.5))
     monkeypatch.setattr(trial, "attempt", counted)
     took = []
