@@ -277,6 +277,10 @@ class ActorSystem:
             unhandled_errors=len(self._unhandled),
         )
 
+    def unheard(self) -> tuple[BaseException, ...]:
+        """Returns the errors of actors that nobody has heard so far; leaving raises them."""
+        return tuple(self._unhandled)
+
     def dump(self) -> dump.Dump:
         """Returns every actor and the wait-for graph; `str()` of it is a report.
 

@@ -15,6 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+LINK_HARMS = ("reorder", "duplicate", "drop", "clog", "split")
+HOST_HARMS = ("pause", "crash")
+HARMS = (*LINK_HARMS, *HOST_HARMS)
+"""What may go wrong besides the order of things; `harms` says what each does."""
+
 MAX_DELAY = 16
 """The longest delay that is drawn; a plan may name a longer one."""
 
@@ -122,6 +127,8 @@ class Choices:
                 return self.point(plain, delays, names)
             point = self._points[label] = Point(label, delays, names)
             self._meet(point)
+        elif (point.delays, point.names) != (delays, names):
+            return self.point(f"{label}~", delays, names)  # a task may be called as a link is
         return point
 
     @property

@@ -33,6 +33,25 @@ def is_failure(error: BaseException) -> bool:
     return outcomes is not None and isinstance(error, outcomes.Failed)
 
 
+def origin(error: BaseException | None) -> tuple[object, ...]:
+    """Returns what makes two failures the same: type and raising line, of the error and its causes.
+
+    hypothesis tells failures apart in the same way; were a run told by another failure than its own, it
+    would call the test flaky.
+    """
+    found: list[object] = []
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        line = None if trace is None else (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        found.append((type(error), line))
+        error = error.__cause__
+    return tuple(found)
+
+
 def of_hypothesis(error: BaseException | None) -> BaseException | None:
     """Returns the exception of hypothesis that is `error`, in it, or its cause: by `assume(False)`."""
     seen: set[int] = set()

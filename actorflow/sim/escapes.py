@@ -5,9 +5,9 @@ functions that were bound before the run. It lets everything through outside a r
 threads: 0.2 us an audited operation. What is not audited is replaced for the length of a run. Files
 stay open to the program: imports, coverage and fixtures need them.
 
-What gets past both: a lock, a condition or a queue of `threading` that is waited for (nobody will
-release it, so it hangs); a socket, pipe or thread that was there before the run; a C extension's own
-threads and sockets; pyzmq where the program is the first to import it, during a run.
+What gets past both: a bare lock or `queue.SimpleQueue` that is waited for (nobody will release it, so
+it hangs); a socket, pipe or thread that was there before the run; a C extension's own threads and
+sockets.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _THREAD = "await asyncio.to_thread(f) or loop.run_in_executor(None, f): in a sim
 _PROCESS = "do it before the run, or let actors stand for the other process"
 _SOCKET = "send a message to an actor: the simulated network carries it"
 _WAIT = "await an asyncio event, a timer or a message: the simulated loop watches no descriptor"
+_BLOCKED = "await an asyncio event or queue: a simulated run has one thread, so nobody would end this wait"
 _SIGNAL = "use a timer of the loop: it follows virtual time"
 
 # Audited event -> what it does, which of its arguments to show, what to do instead.
@@ -88,7 +89,10 @@ def refuse(doing: str, shown: str, hint: str) -> NoReturn:
 
 def seams() -> list[Seam]:
     """Makes the seams for what is not audited; called once a process."""
-    found: list[Seam] = [MethodSeam(threading.Thread, "start", _start_thread)]
+    found: list[Seam] = [
+        MethodSeam(threading.Thread, "start", _start_thread),
+        MethodSeam(threading.Condition, "wait", _wait),
+    ]
     found += _refused(
         _thread, ("start_new_thread", "start_new", "start_joinable_thread"), "start a thread", _THREAD
     )
@@ -122,6 +126,8 @@ def _watch(
     audited: dict[str, tuple[str, int | None, str]] = _AUDITED,
     get_ident: Callable[[], int] = get_ident,
 ) -> None:
+    if running.thread and event == "import" and args[0] == "zmq" and get_ident() == running.thread:
+        refuse("import zmq", "for the first time, where its sockets cannot be refused", _SOCKET)
     if running.thread and event in audited and get_ident() == running.thread:
         doing, index, hint = audited[event]
         refuse(doing, event if index is None else f"{event}({args[index]!r})", hint)
@@ -145,6 +151,13 @@ def _start_thread(_real: object, thread: threading.Thread) -> NoReturn:
     target = getattr(thread, "_target", None)  # gone from a subclass that has no use for it
     what = type(thread).__name__ if target is None else getattr(target, "__qualname__", repr(target))
     refuse("start a thread", f"{thread.name!r}, which runs {what}", _THREAD)
+
+
+def _wait(real: Callable[..., bool], condition: object, timeout: float | None = None) -> bool:
+    """Events, queues, semaphores, barriers and futures of threads wait on a Condition."""
+    if timeout is not None and timeout <= 0:  # a look, no wait
+        return real(condition, timeout)
+    refuse("wait for another thread", f"threading.Condition.wait({timeout})", _BLOCKED)
 
 
 def _start_process(_real: object, process: Any) -> NoReturn:

@@ -37,12 +37,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from actorflow.errors import ConfigError, FaultNeverFired
-from actorflow.sim.choice import Asked, Chooser, Deviation, Point
+from actorflow.sim.choice import HARMS as HARMS
+from actorflow.sim.choice import LINK_HARMS, Asked, Chooser, Deviation, Point
 from actorflow.sim.plan import Plan, Planned
 
-LINK_HARMS = ("reorder", "duplicate", "drop", "clog", "split")
-HOST_HARMS = ("pause", "crash")
-HARMS = (*LINK_HARMS, *HOST_HARMS)
 HARM_TICKS = 16
 """How long a pause, a clog, a split or the outage after a crash lasts."""
 

@@ -19,8 +19,8 @@ from actorflow.actors.system import ActorSystem
 from actorflow.clock import Entropy
 from actorflow.errors import ActorDied, ActorError, ConfigError, DeadlinePassed
 from actorflow.setting import SETTING
-from actorflow.sim.choice import Point
-from actorflow.sim.harms import HARM_TICKS, HOST_HARMS
+from actorflow.sim.choice import HOST_HARMS, Point
+from actorflow.sim.harms import HARM_TICKS
 from actorflow.sim.lanes import LANE, Life
 from actorflow.sim.loop import TICK_S
 from actorflow.sim.network import ANSWER, ERROR, SAY, Envelope, Link
@@ -114,8 +114,11 @@ class Host:
                 outcome.cancel()
                 return
             error = task.exception()
-            if outcome.done():
-                return  # it was cancelled, and the coroutine has ended otherwise
+            if outcome.done():  # it was cancelled, and the coroutine has ended otherwise
+                if error is not None:
+                    told = {"message": f"'{label}' on '{self.name}' raised when it was cancelled"}
+                    self.loop.call_exception_handler({**told, "exception": error})
+                return
             if error is not None:
                 outcome.set_exception(error)
             else:
@@ -199,6 +202,7 @@ class Host:
     def crash(self) -> None:
         """Kills everything on this host, at once."""
         self._check_alive("crashes")
+        self._world.unheard += self.system.unheard()
         self._count_pause()
         self.life.dead = True
         self.life.paused = False
@@ -224,7 +228,7 @@ class Host:
         until = self.loop.time() + seconds
         self._paused_until = max(self._paused_until, until)
         if until < math.inf:
-            self.loop.call_at(until, self._end_pause, self.life, context=self._world.context)
+            self.loop.at(until, self._end_pause, self.life, context=self._world.context)
 
     def _end_pause(self, life: Life) -> None:
         if life is self.life and self.loop.time() >= self._paused_until:
@@ -391,7 +395,7 @@ class RemoteRef:
         body = sent(message)
         ask = host.next_number()
         host.questions[ask] = future
-        timer = loop.call_later(limit_s / host.clock.rate, self._late, future, message, limit_s)
+        timer = loop.at(loop.time() + limit_s / host.clock.rate, self._late, future, message, limit_s)
         self._link.send(Envelope(host.name, self._actor, body, ask, SAY, limit_s))
         try:
             return await future

@@ -39,14 +39,18 @@ class Lane:
         label: Its name in reports and plans.
         point: Where it may stand aside for others.
         life: Whose it is; None for what never crashes.
+        timers: Where its timers may be late; None until it sets one.
+        ring: Whether it is that of a ring of actors: the tasks of these begin in its order.
     """
 
-    __slots__ = ("label", "life", "point")
+    __slots__ = ("label", "life", "point", "ring", "timers")
 
     def __init__(self, point: Point, life: Life | None = None) -> None:
         self.label = point.label
         self.point = point
         self.life = life
+        self.timers: Point | None = None
+        self.ring = False
 
     def rename(self, point: Point) -> None:
         """Takes another name, before anything has run in it."""

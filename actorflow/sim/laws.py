@@ -12,6 +12,7 @@ together. The test itself runs on the simulated loop, outside all hosts. It need
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import inspect
 import sys
@@ -21,6 +22,7 @@ from typing import Any
 
 from actorflow.errors import ConfigError
 from actorflow.sim.choosers import FIFO, Schedule
+from actorflow.sim.drawing import Redrawn
 from actorflow.sim.harms import NO_FAULTS, Faults
 from actorflow.sim.plan import Plan
 from actorflow.sim.simulate import Limits, Main
@@ -66,12 +68,18 @@ def world(
         hint: Plan | None = None
 
         def program(*selves: Any, **inputs: Any) -> Main:
+            redrawn = [value for value in inputs.values() if isinstance(value, Redrawn)]
+            drawn = (_given() or frozenset()) - {n for n, value in inputs.items() if value in redrawn}
+
             async def main() -> Any:
+                for data in redrawn:
+                    data.begin()
+                fresh = {n: _copied(value) if n in drawn else value for n, value in inputs.items()}
                 loop: Any = asyncio.get_running_loop()
                 here = World(loop, hosts, latency_s=latency_s, seed=seed)
                 await here.start()
                 try:
-                    result = await test(*selves, here, **inputs)
+                    result = await test(*selves, here, **fresh)
                 except Exception as error:
                     await _close_after(here, error)
                     raise
@@ -92,9 +100,10 @@ def world(
             drawn = {"schedule": schedule, "faults": faults}
             given = {**inputs, **{name: drawn[name] for name in named}}
 
-            draws = any(type(value).__name__ == "DataObject" for value in inputs.values())
-            main = program(*selves, **given)
-            trial = Trial(main, seed=seed, limits=limits, hint=hint, reduces=not draws)
+            redrawn = {n: Redrawn(v) for n, v in given.items() if type(v).__name__ == "DataObject"}
+            main = program(*selves, **{**given, **redrawn})
+            trial = Trial(main, seed=seed, limits=limits, hint=hint)
+            trial.before_reducing = [data.settle for data in redrawn.values()]
             try:
                 return trial.run(schedule, faults, lambda plan: _example(test, plan, inputs)).result
             except Exception as error:  # noqa: BLE001  it goes on, without the way to the test
@@ -110,6 +119,14 @@ def world(
         return law
 
     return decorate
+
+
+def _copied(value: Any) -> Any:
+    """Returns a copy of what hypothesis drew, since a run may change it; itself where it has none."""
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001  whatever a class of users does there
+        return value
 
 
 async def _close_after(here: World, error: Exception) -> None:
@@ -182,9 +199,10 @@ def _example(test: Test, plan: Plan, inputs: dict[str, Any]) -> str:
     """Returns how the failure is written as an `@example`, in the words of the test's own module."""
     words: dict[str, Any] = test.__globals__
     given = _given()
-    arguments = {"schedule": f"{_prefix(words)}{plan!r}"}
+    prefix = _prefix(words)
+    arguments = {"schedule": f"{prefix}{plan!r}"}
     if given is not None and "faults" in given:
-        arguments["faults"] = f"{_prefix(words)}Faults()"  # those that matter are in the plan
+        arguments["faults"] = f"{prefix}Faults()"  # those that matter are in the plan
     unpasted = []
     for name, value in inputs.items():
         if given is None or name in given:
@@ -194,6 +212,8 @@ def _example(test: Test, plan: Plan, inputs: dict[str, Any]) -> str:
     if given is not None:
         arguments = {name: text for name, text in arguments.items() if name in given}
     line = f"@example({', '.join(f'{name}={text}' for name, text in arguments.items())})"
+    if prefix == "sim." and "sim" not in words:
+        line += "\n(with `from actorflow import sim`)"
     if unpasted:
         line += f"\n(to be pasted once {' and '.join(unpasted)} can be written there)"
     return line
@@ -225,4 +245,4 @@ def _prefix(words: dict[str, Any]) -> str:
         for name, value in words.items():
             if inspect.ismodule(value) and value.__name__ == module:
                 return f"{name}{within}"
-    return ""
+    return "sim."

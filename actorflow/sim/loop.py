@@ -7,7 +7,7 @@ either, the program waits for ever, and that is an error. What would leave the p
 | of asyncio | here |
 | --- | --- |
 | `call_soon`, tasks, futures | as asyncio, lanes apart from each other |
-| timers | virtual time; what is due at one moment comes in order of setting |
+| timers | virtual time, late by choice; what is due at one moment comes in order of setting |
 | `run_in_executor`, `to_thread` | runs inline, and its result comes at a chosen step |
 | hash of tasks and futures | the number of their making, so that sets of them keep their order |
 | names of tasks | what their coroutine is called, and a number |
@@ -79,6 +79,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.lives: list[Life] = []
         self.main_lane = Lane(self.choices.point("main"))
         self._look_at = 1
+        self._tidy_at = _TIDY
         self._now = 0.0
         self._timers: list[tuple[float, int, Timer]] = []
         self._cancelled = 0
@@ -123,9 +124,22 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> TimerHandle:
-        """Runs `callback` at a virtual time."""
+        """Runs `callback` at a virtual time, or as many ticks later as is chosen; never before."""
+        lane = (LANE.get() if context is None else context.get(LANE)) or self.main_lane
+        if lane.timers is None:
+            lane.timers = self.choices.point(f"timer of {lane.label}")
+        late = self.choices.choose(lane.timers)
+        return self.at(when + late * TICK_S if late > 0 else when, callback, *args, context=context)
+
+    def at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> TimerHandle:
+        """Runs `callback` at a virtual time exactly: for the simulator's own timers."""
         if self._closed:
             self._check_closed()  # type: ignore[attr-defined]
+        if when != when:
+            message = f"a timer is set for a time, got {when}"
+            raise ValueError(message)
         timer = Timer(when, callback, args, self, context)
         timer.lane = timer._context.get(LANE) or self.main_lane  # type: ignore[attr-defined]
         self._made += 1
@@ -135,7 +149,7 @@ class SimLoop(asyncio.BaseEventLoop):
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> TimerHandle:
-        """Runs `callback` in `delay` virtual seconds."""
+        """Runs `callback` in `delay` virtual seconds, or later, as `call_at`."""
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def _timer_handle_cancelled(self, handle: TimerHandle) -> None:
@@ -165,14 +179,20 @@ class SimLoop(asyncio.BaseEventLoop):
             self._check_closed()  # type: ignore[attr-defined]
         given = None if name is None else str(name)
         label = self.task_name(coro) if given is None else given
+        shared = context is not None
         if context is None:
             context = copy_context()
         elif context.get(LANE) is None:  # made by the program itself, and still of this run and this host
             context.run(LANE.set, LANE.get())
             context.run(SETTING.set, SETTING.get())
+        maker = context.get(LANE)
         lane = context.run(self.enter_lane, label)
+        if shared and maker is not None and maker.ring:
+            # The task of an actor begins in the ring's lane: handlers begin in the mailbox's order.
+            context.run(LANE.set, maker)
         self._made += 1
         task = SimTask(self._made, lane, coro, name=given, loop=self, context=context)
+        context.run(LANE.set, lane)
         self.tasks[task.number] = task
         return task
 
@@ -220,7 +240,7 @@ class SimLoop(asyncio.BaseEventLoop):
         lane = context.run(self.enter_lane, label)
         ticks = max(0, self.choices.choose(lane.point))
         if ticks:
-            self.call_later(ticks * TICK_S, job, context=context)
+            self.at(self._now + ticks * TICK_S, job, context=context)
         else:
             self.call_soon(job, context=context)
 
@@ -298,6 +318,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.tasks.pop(task.number, None)
         if not task.cancelled():
             error = task._exception  # task.exception() would count as heard
+            task.failed_alive = error is not None and not task.dead
             if error is not None and not isinstance(error, Exception):
                 task.exception()
                 raise error
@@ -312,14 +333,15 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _look(self, lane: Lane) -> None:
         """Looks whether there were too many steps, and for garbage; from time to time."""
-        if self.steps % _TIDY == 0:
+        if self.steps >= self._tidy_at:
+            self._tidy_at = self.steps + max(_TIDY, 8 * len(self.tasks))  # it walks over all that lives
             self._tidy_up()
         if self.steps > self.max_steps:
             self._busy = self._busy or stuck.Busy(self)
             report = self._busy.see(lane.label)
             if report is not None:
                 self.end(Livelock(report))
-        self._look_at = min(self.steps + _TIDY - self.steps % _TIDY, max(self.steps, self.max_steps) + 1)
+        self._look_at = min(self._tidy_at, max(self.steps, self.max_steps) + 1)
 
     def end(self, error: BaseException) -> None:
         """Ends the run with `error`, whatever code is on the stack now."""
@@ -411,9 +433,10 @@ class SimLoop(asyncio.BaseEventLoop):
 
 
 def _complain(loop: AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Keeps what asyncio would have logged; nobody hears the tasks of a crashed host."""
+    """Keeps what asyncio would have logged, but for what tasks do after their host has crashed."""
     assert isinstance(loop, SimLoop)
-    if not getattr(context.get("future"), "dead", False):
+    task = context.get("future")
+    if not getattr(task, "dead", False) or getattr(task, "failed_alive", False):
         loop.complaints.append(context)
 
 

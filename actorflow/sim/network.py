@@ -18,8 +18,8 @@ from contextvars import Context, copy_context
 from typing import Any, NamedTuple
 
 from actorflow.errors import ConfigError
-from actorflow.sim.choice import Point
-from actorflow.sim.harms import HARM_TICKS, LINK_HARMS, Tally
+from actorflow.sim.choice import LINK_HARMS, Point
+from actorflow.sim.harms import HARM_TICKS, Tally
 from actorflow.sim.lanes import Life
 from actorflow.sim.loop import TICK_S, SimLoop
 from actorflow.sim.parcels import sent
@@ -166,7 +166,7 @@ class Link:
         if at <= now:
             loop.call_soon(self._deliver, message, context=self._context)
         else:
-            loop.call_at(at, self._deliver, message, context=self._context)
+            loop.at(at, self._deliver, message, context=self._context)
         return at
 
     def _go_troubled(self, message: Envelope, value: int) -> None:
@@ -194,13 +194,13 @@ class Link:
         if harm == "reorder":
             fired["reorder"] += 1
             at = max(self._last, self._loop.time() + travel_s) + _REORDER_S
-            self._loop.call_at(at, self._deliver, message, context=self._context)
+            self._loop.at(at, self._deliver, message, context=self._context)
             return
         at = self._go(message, travel_s)
         if harm == "duplicate":
             fired["duplicate"] += 1
             again = message._replace(body=sent(message.body))
-            self._loop.call_at(at + _DUPLICATE_S, self._deliver, again, context=self._context)
+            self._loop.at(at + _DUPLICATE_S, self._deliver, again, context=self._context)
 
     def _way(self, message: Envelope) -> Callable[[], object]:
         """Returns what lets `message` arrive at the incarnation that is there now."""
@@ -235,7 +235,7 @@ class Link:
         self._clogged_until = max(self._clogged_until, until)
         self._troubled = True
         if until < math.inf:
-            self._loop.call_at(until, self._end_clog, context=self._outside)
+            self._loop.at(until, self._end_clog, context=self._outside)
 
     def _end_clog(self) -> None:
         if not self.clogged:

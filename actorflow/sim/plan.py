@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from actorflow.errors import ConfigError
-from actorflow.sim.choice import Asked, Deviation, Point
+from actorflow.sim.choice import HARMS, Asked, Deviation, Point
 
 MAX_DEVIATIONS = 8
 """More than a reader can hold in mind is not an explanation."""
@@ -80,7 +80,20 @@ def _parse(entry: str) -> Deviation:
     if match is None:
         message = f"an entry of a plan reads 'label#n what', got {entry!r}"
         raise ConfigError(message, hint="for example 'v>c0#1 drop' or 'worker#3 +5'")
-    return Deviation(match["label"], int(match["nth"]), match["text"])
+    text = match["text"]
+    if not text.startswith("+") and text not in HARMS:
+        message = f"'{entry}' names no harm that there is"
+        raise ConfigError(message, hint=f"delays are +1, +2 and so on, harms are {', '.join(HARMS)}")
+    return Deviation(match["label"], int(match["nth"]), text)
+
+
+def _value(point: Point, deviation: Deviation) -> int:
+    value = point.parse(deviation.text)
+    if value is None:
+        harms = ", ".join(point.names) or "no harm"
+        message = f"'{deviation}' cannot happen: at '{point.label}' there can be {harms}"
+        raise ConfigError(message)
+    return value
 
 
 class Planned:
@@ -108,16 +121,11 @@ class Planned:
         if deviations is None:
             return None
         self._points.append((point, deviations))
-        return {d.nth: v for d in deviations if (v := point.parse(d.text)) is not None}
+        return {deviation.nth: _value(point, deviation) for deviation in deviations}
 
     @property
     def unused(self) -> tuple[Deviation, ...]:
         """Deviations that had no effect so far."""
         unmet = [d for deviations in self._by_label.values() for d in deviations]
-        missed = [
-            d
-            for point, deviations in self._points
-            for d in deviations
-            if d.nth > point.count or point.parse(d.text) is None
-        ]
+        missed = [d for point, deviations in self._points for d in deviations if d.nth > point.count]
         return (*unmet, *missed)

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from actorflow.sim.choice import MAX_DELAY, Deviation
+from actorflow.sim.choice import MAX_DELAY, Asked, Deviation
 from actorflow.sim.plan import Plan
 
 MAX_RUNS = 500
+_TRIES = 200  # of one delay, at places of a run that its own deviations do not name
 
 
 class Reduction:
@@ -35,13 +36,33 @@ class Reduction:
         self._known: dict[tuple[Deviation, ...], bool] = {}
         self.runs = 0
 
-    def reduce(self, deviations: Sequence[Deviation]) -> Plan | None:
-        """Returns the shortest plan found; None when not even all the deviations together fail."""
+    def reduce(self, deviations: Sequence[Deviation], places: Sequence[Asked] = ()) -> Plan | None:
+        """Returns the shortest plan found; None when not even all the deviations together fail.
+
+        Args:
+            deviations: Those of the run that failed.
+            places: Its points; where several deviations are left, one long delay is tried at each.
+        """
         entries = tuple(sorted(set(deviations)))
         if not self._still(entries):
             return None
-        entries = self._shorten(self._fewer_but_longer(self._alone(self._leave_out(entries))))
-        return Plan.of(self._leave_out(entries))
+        entries = self._fewer_but_longer(self._alone(self._leave_out(entries)))
+        if len(entries) > 1:
+            entries = self._anywhere(places) or entries
+        return Plan.of(self._leave_out(self._shorten(entries)))
+
+    def _anywhere(self, places: Sequence[Asked]) -> tuple[Deviation, ...] | None:
+        """Looks whether one long delay does it, at whatever place of the run."""
+        tries = 0
+        for asked in places:
+            for nth in range(1, asked.count + 1 if asked.delays else 0):
+                tries += 1
+                alone = (Deviation(asked.label, nth, f"+{MAX_DELAY}"),)
+                if tries > _TRIES:
+                    return None
+                if self._still(alone):
+                    return alone
+        return None
 
     def _still(self, entries: tuple[Deviation, ...]) -> bool:
         known = self._known.get(entries)

@@ -61,6 +61,7 @@ class RingSeat:
     def enter(self) -> None:
         """Makes the present context the ring's lane."""
         self._lane = self._loop.enter_lane(self._label)
+        self._lane.ring = True
 
     def pick(self, ring: deque[tuple[Any, Any]]) -> tuple[Any, Any] | None:
         """Removes and returns the entry whose turn it is; None gives the event loop back."""

@@ -38,6 +38,7 @@ class SimTask(Task[Any]):
     ) -> None:
         self.number = number  # ORDER: the constructor puts the task into a set
         self.lane = lane
+        self.failed_alive = False  # it raised while its host lived
         self._born = loop.order.turn, loop.steps
         self._sim = loop
         self._unnamed = name is None

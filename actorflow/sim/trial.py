@@ -7,14 +7,14 @@ is noted on the exception, ready to be pasted as an `@example`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType
 from weakref import WeakKeyDictionary
 
 from actorflow.errors import FaultNeverFired
 from actorflow.sim import endings
 from actorflow.sim.choosers import FIFO, Schedule, planned
-from actorflow.sim.harms import HARMS, NO_FAULTS, Faults
+from actorflow.sim.harms import NO_FAULTS, Faults
 from actorflow.sim.plan import MAX_DEVIATIONS, Plan
 from actorflow.sim.reduction import MAX_RUNS, Reduction
 from actorflow.sim.simulate import Limits, Main, Outcome, attempt
@@ -76,8 +76,9 @@ class Trial:
         seed: Of all chance in a run.
         limits: How long a run may take.
         hint: A plan that made a like program fail: tried first when a failure is reduced.
-        reduces: Whether a failure is reduced; not for a program that draws while it runs, since
-            another run of it is another program.
+
+    Attributes:
+        before_reducing: Called once the runs of the example proper are over.
     """
 
     def __init__(
@@ -87,13 +88,12 @@ class Trial:
         seed: int = 0,
         limits: Limits | None = None,
         hint: Plan | None = None,
-        reduces: bool = True,
     ) -> None:
         self.hint = hint
         self._main = main
         self._seed = seed
         self._limits = limits
-        self._reduces = reduces
+        self.before_reducing: Sequence[Callable[[], None]] = ()
 
     def attempt(self, schedule: Schedule, faults: Faults = NO_FAULTS, *, trace: bool = False) -> Outcome:
         """Runs the program once and returns what it did."""
@@ -104,12 +104,16 @@ class Trial:
     ) -> Outcome:
         """Runs the program; raises its error with the note that `paste` makes of the plan."""
         outcome = self.attempt(schedule, faults, trace=trace)
-        if outcome.error is None and faults.harms and not _harmed(outcome):
-            # Another deviation took the run elsewhere: without it the harm has its place.
-            outcome = self.attempt(FIFO, faults, trace=trace)
-            if outcome.error is None and not _harmed(outcome):
-                message = f"none of the harms {faults.harms} was reached"
-                raise FaultNeverFired(message)
+        for harm in faults.harms if outcome.error is None else ():
+            if not _harmed(outcome, harm[0]):
+                # Other deviations took the run elsewhere: alone it has its place.
+                again = self.attempt(FIFO, Faults((harm,)), trace=trace)
+                if again.error is None and not _harmed(again, harm[0]):
+                    message = f"the harm {harm} was not reached"
+                    raise FaultNeverFired(message)
+                if again.error is not None:
+                    outcome = again
+                    break
         if outcome.error is not None:
             raise self._told(outcome, schedule, faults, paste)
         if isinstance(schedule, Plan) and outcome.unused:
@@ -124,7 +128,7 @@ class Trial:
     ) -> BaseException:
         """Returns the error of a failed run, with the plan as a note."""
         plan = outcome.plan
-        if self._reduces and (len(plan) > MAX_DEVIATIONS or (len(plan) and not planned(schedule))):
+        if len(plan) > MAX_DEVIATIONS or (len(plan) and not planned(schedule)):
             plan, outcome = self._reduced(outcome)
         error = outcome.error
         assert error is not None
@@ -147,13 +151,15 @@ class Trial:
         Where the plan of a run does not repeat it, that run itself: its program depends on more than
         its schedule, such as on what it draws from hypothesis while it runs.
         """
-        kind = type(outcome.error)
+        for call in self.before_reducing:
+            call()
+        kind = endings.origin(outcome.error)
         affordable = max(_MIN_RUNS, _MAX_STEPS // max(1, outcome.steps))
         failed: dict[Plan, Outcome] = {}
 
         def fails(plan: Plan) -> bool:
             again = self.attempt(plan)
-            if type(again.error) is kind:
+            if endings.origin(again.error) == kind:
                 failed.clear()  # the last one that failed is the shortest
                 failed[plan] = again
             return plan in failed
@@ -164,7 +170,7 @@ class Trial:
                 if len(self.hint) == 1:
                     return self.hint, failed[self.hint]
                 start = self.hint
-            plan = Reduction(fails, min(MAX_RUNS, affordable)).reduce(start.deviations)
+            plan = Reduction(fails, min(MAX_RUNS, affordable)).reduce(start.deviations, outcome.survey)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
@@ -177,5 +183,5 @@ class Trial:
         return plan, failed[plan]
 
 
-def _harmed(outcome: Outcome) -> bool:
-    return any(deviation.text in HARMS for deviation in outcome.plan.deviations)
+def _harmed(outcome: Outcome, kind: str) -> bool:
+    return any(deviation.text == kind for deviation in outcome.plan.deviations)

@@ -53,12 +53,14 @@ class World:
 
     Attributes:
         tally: Which harms were requested, and which harmed something.
+        unheard: Errors of actors that nobody had heard when their host crashed.
         context: That of code outside of all hosts.
     """
 
     def __init__(self, loop: SimLoop, names: Iterable[str], *, latency_s: float = 0.0, seed: int = 0) -> None:
         self.loop = loop
         self.tally = Tally()
+        self.unheard: list[BaseException] = []
         self.context = copy_context()
         self.context.run(loop.enter_lane, "world")
         self.next_number: Callable[[], int] = itertools.count(1).__next__
@@ -121,7 +123,7 @@ class World:
         self.heal()
         for link in self._links.values():
             link.unclog()
-        errors = []
+        errors = list(self.unheard)
         for host in self._hosts.values():
             if host.alive:
                 try:
@@ -131,13 +133,13 @@ class World:
         if len(errors) == 1:
             raise errors[0]
         if errors:
-            message = f"errors on {len(errors)} hosts"
-            raise ExceptionGroup(message, errors)
+            message = f"{len(errors)} errors of hosts that nobody heard"
+            raise BaseExceptionGroup(message, errors)
 
     async def sleep(self, seconds: float) -> None:
         """Lets virtual time pass, by the true clock."""
         done = self.loop.create_future()
-        timer = self.loop.call_later(seconds, done.set_result, None)
+        timer = self.loop.at(self.loop.time() + seconds, done.set_result, None)
         try:
             await done
         finally:
@@ -160,7 +162,7 @@ class World:
 
     def restart_later(self, host: Host, seconds: float) -> None:
         """Starts a crashed host again in a while, unless somebody else has done so."""
-        self.loop.call_later(seconds, self._restart_due, host, host.life, context=self.context)
+        self.loop.at(self.loop.time() + seconds, self._restart_due, host, host.life, context=self.context)
 
     def _restart_due(self, host: Host, life: Life) -> None:
         if host.life is life and not self._closed:

@@ -13,6 +13,7 @@ from actorflow import sim
 from actorflow.actors.actor import Actor
 from actorflow.actors.system import ActorSystem
 from actorflow.clock import Entropy
+from actorflow.errors import SimulationError
 from actorflow.setting import SETTING
 from actorflow.sim.choosers import Schedule
 from tests.strategies import LIMITS
@@ -37,6 +38,15 @@ class LoopClock:
 
 def run_on(loop: str, main: Callable[[], Coroutine[Any, Any, Any]], schedule: Schedule = sim.FIFO) -> Any:
     """Runs `main()` on one of `LOOPS` and returns what it returned; a schedule is for the simulated one."""
+    try:
+        return _run_on(loop, main, schedule)
+    except SimulationError as error:  # a simulated program that ends cancelled has failed
+        if isinstance(error.__cause__, asyncio.CancelledError):
+            raise error.__cause__ from None
+        raise
+
+
+def _run_on(loop: str, main: Callable[[], Coroutine[Any, Any, Any]], schedule: Schedule) -> Any:
     if loop == "simulated":
         return sim.run(main, schedule, limits=LIMITS).result
     if loop == "virtual":

@@ -61,7 +61,7 @@ def test_the_survey_has_the_points_that_were_asked_in_order_of_appearance() -> N
     for label in ("z", "never", "a"):
         choices.point(label, 3, ("drop",))
     for label in ("a", "z", "a"):
-        choices.choose(choices.point(label))
+        choices.choose(choices.point(label, 3, ("drop",)))
 
     assert [(a.label, a.count, a.delays, a.harms) for a in choices.survey()] == [
         ("z", 1, 3, ("drop",)),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import _thread
 import multiprocessing
 import os
+import queue
 import select
 import selectors
 import signal
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from socket import socket as socket_bound_before
 
@@ -21,6 +22,7 @@ import zmq.asyncio
 
 from actorflow.errors import Escape
 from actorflow.sim import escapes, reality
+from tests.sim.spinning import is_set
 
 
 def nothing() -> None:
@@ -198,7 +200,7 @@ def test_another_thread_may_reach_out() -> None:
     thread.start()
     with reality.replaced(now=float, seed=7) as outside:
         go.set()
-        assert gone.wait(10)
+        assert is_set(gone)
     thread.join()
 
     assert errors == outside.refused == []
@@ -213,3 +215,22 @@ def test_the_hook_is_installed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert installed == []
     assert escapes._installed
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda: threading.Event().wait(),
+        lambda: threading.Event().wait(0.2),
+        lambda: queue.Queue().get(timeout=0.2),
+        lambda: threading.Semaphore(0).acquire(),
+        lambda: Future().result(0.2),
+    ],
+    ids=["event", "event in time", "queue", "semaphore", "future"],
+)
+def test_a_wait_for_another_thread_is_refused(wait: Callable[[], object]) -> None:
+    with (
+        reality.replaced(now=float, seed=7),
+        pytest.raises(Escape, match="wait for another thread.*test_escapes.py"),
+    ):
+        wait()

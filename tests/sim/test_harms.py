@@ -4,9 +4,9 @@ import pytest
 
 from actorflow.errors import ConfigError, FaultNeverFired
 from actorflow.sim import harms
-from actorflow.sim.choice import Asked, Choices
+from actorflow.sim.choice import HARMS, HOST_HARMS, LINK_HARMS, Asked, Choices
 from actorflow.sim.choosers import Seeded
-from actorflow.sim.harms import HARMS, HOST_HARMS, LINK_HARMS, Faults, Harmed, Tally
+from actorflow.sim.harms import Faults, Harmed, Tally
 from actorflow.sim.plan import Plan
 
 SURVEY = (

@@ -545,7 +545,7 @@ def test_nothing_of_a_dead_host_reaches_the_verdict() -> None:
     program()
 
 
-def test_an_error_of_a_program_that_its_crash_overtakes_reaches_nobody() -> None:
+def test_an_error_of_a_program_that_its_crash_overtakes_fails_the_run() -> None:
     async def fails() -> None:
         raise ValueError("of the dead")
 
@@ -557,7 +557,8 @@ def test_an_error_of_a_program_that_its_crash_overtakes_reaches_nobody() -> None
             await running
         await world.sleep(1.0)
 
-    program()
+    with pytest.raises(SimulationError, match="heard by nobody.*ValueError: of the dead"):
+        program()
 
 
 def test_a_dead_host_does_nothing_and_says_so() -> None:

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actorflow.errors import ConfigError
-from actorflow.sim.choice import Choices
+from actorflow.sim.choice import LINK_HARMS, Choices
 from actorflow.sim.choosers import FIFO, Schedule, Seeded
-from actorflow.sim.harms import LINK_HARMS, Tally
+from actorflow.sim.harms import Tally
 from actorflow.sim.lanes import Life
 from actorflow.sim.loop import SimLoop
 from actorflow.sim.network import SAY, Envelope, Held, Link

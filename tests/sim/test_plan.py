@@ -5,8 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actorflow.errors import ConfigError
-from actorflow.sim.choice import Choices, Deviation, Point
-from actorflow.sim.harms import LINK_HARMS
+from actorflow.sim.choice import HARMS, LINK_HARMS, Choices, Deviation, Point
 from actorflow.sim.plan import MAX_DEVIATIONS, Plan, Planned
 
 labels = st.text(
@@ -85,17 +84,20 @@ def test_a_planned_run_does_what_the_plan_says_there_and_nothing_else() -> None:
 def test_unused_are_the_entries_without_effect_and_only_those(plan: Plan, asks: list[str]) -> None:
     choices = Choices(chooser := Planned(plan))
     for label in asks:
-        choices.choose(choices.point(label, names=("drop",)))
+        choices.choose(choices.point(label, names=HARMS))
 
     assert set(chooser.unused) == set(plan.deviations) - set(choices.taken)
     assert set(choices.taken) <= set(plan.deviations)
 
 
-def test_a_harm_at_a_point_that_does_not_have_it_is_unused() -> None:
-    values, chooser = followed(Plan("a#1 crash; a#2 +1"), ["a", "a"], ("drop",))
+def test_a_harm_at_a_point_that_does_not_have_it_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'a#1 crash' cannot happen: at 'a' there can be drop"):
+        followed(Plan("a#1 crash; a#2 +1"), ["a", "a"], ("drop",))
 
-    assert values == [0, 1]
-    assert chooser.unused == (Deviation("a", 1, "crash"),)
+
+def test_a_harm_that_there_is_not_is_refused_when_the_plan_is_read() -> None:
+    with pytest.raises(ConfigError, match="'a>b#1 dropp' names no harm that there is\n.*drop, clog"):
+        Plan("a>b#1 dropp")
 
 
 def test_an_entry_beyond_the_last_asking_is_unused() -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from actorflow.errors import Escape, SimulationError
 from actorflow.sim import reality
 from actorflow.sim.chance import Chance
+from tests.sim.spinning import is_set
 
 FOLLOWING = ["monotonic", "perf_counter", "process_time", "thread_time"]
 
@@ -185,7 +186,7 @@ def test_another_thread_sees_the_real_world() -> None:
 
     with simulated():
         go.set()
-        assert gone.wait(10)
+        assert is_set(gone)
         here = time.monotonic()
     thread.join()
 
@@ -221,7 +222,7 @@ def test_a_run_beside_that_of_another_thread_is_refused() -> None:
 
     with simulated():
         go.set()
-        assert gone.wait(10)
+        assert is_set(gone)
         here = time.monotonic()
     thread.join()
 
