@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from actorflow.errors import HistoryError, counted
-from actorflow.sim.checkers.subject import check_count, nothing, overlooks
+from actorflow.sim.amounts import check_whole
+from actorflow.sim.checkers.subject import nothing, overlooks
 from actorflow.sim.checkers.timeline import call
 from actorflow.sim.checkers.verdict import Verdict, listed
 from actorflow.sim.history import Operation, Status, Value
@@ -45,7 +46,7 @@ def agreement(
     """
     operations = operations_of(history)
     if m is not None:
-        check_count("m", m, 1)
+        check_whole("m", m, 1)
     proposed: dict[Value, dict[Value, int]] = {}
     decided: dict[Value, list[tuple[Operation, tuple[Value, ...]]]] = {}
     for operation in operations:

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from actorflow.errors import counted
+from actorflow.sim.amounts import check_whole
 from actorflow.sim.checkers.models import Call, Model, Register
 from actorflow.sim.checkers.search import Budget, Stuck, search
-from actorflow.sim.checkers.subject import check_count, check_known, check_model, nothing
+from actorflow.sim.checkers.subject import check_known, check_model, nothing
 from actorflow.sim.checkers.timeline import call, clipped, draw
 from actorflow.sim.checkers.verdict import Verdict
 from actorflow.sim.history import History, Operation, Status, Value
@@ -53,7 +54,7 @@ def linearizable(history: Iterable[Operation], model: Model | None = None, budge
     operations = operations_of(history)
     model = Register() if model is None else model
     check_model(model)
-    check_count("budget", budget, 1)
+    check_whole("budget", budget, 1)
     check_known(operations, model)
     if not operations:
         return nothing("linearizable", operations)

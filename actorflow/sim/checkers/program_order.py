@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from actorflow.errors import counted
+from actorflow.sim.amounts import check_whole
 from actorflow.sim.checkers.linearizability import BUDGET
 from actorflow.sim.checkers.models import Call, Model, Register
 from actorflow.sim.checkers.search import Budget
-from actorflow.sim.checkers.subject import check_count, check_known, check_model, nothing
+from actorflow.sim.checkers.subject import check_known, check_model, nothing
 from actorflow.sim.checkers.timeline import call, clipped
 from actorflow.sim.checkers.transitions import REFUSED, Transitions
 from actorflow.sim.checkers.verdict import Verdict
@@ -45,7 +46,7 @@ def sequential(history: Iterable[Operation], model: Model | None = None, budget:
     operations = operations_of(history)
     model = Register() if model is None else model
     check_model(model)
-    check_count("budget", budget, 1)
+    check_whole("budget", budget, 1)
     check_known(operations, model)
     if not operations:
         return nothing("sequential", operations)

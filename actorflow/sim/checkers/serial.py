@@ -20,8 +20,9 @@ from itertools import combinations
 from typing import Any, Protocol, TypeVar
 
 from actorflow.errors import HistoryError, counted
+from actorflow.sim.amounts import check_whole
 from actorflow.sim.checkers.bits import bits, difference
-from actorflow.sim.checkers.subject import check_count, nothing
+from actorflow.sim.checkers.subject import nothing
 from actorflow.sim.checkers.timeline import call, clipped
 from actorflow.sim.checkers.verdict import Verdict
 from actorflow.sim.history import Operation, Status
@@ -63,7 +64,7 @@ def serial_equivalence(
         ConfigError: What is given is no history, or no budget.
     """
     operations = operations_of(history)
-    check_count("budget", budget, 1)
+    check_whole("budget", budget, 1)
     happened = [operation for operation in operations if operation.status is not Status.FAIL]
     happened.sort(key=(lambda operation: operation.invoked) if order is None else order)
     needed = sum(1 << i for i, operation in enumerate(happened) if operation.status is Status.OK)
@@ -177,7 +178,7 @@ def synchronous_equivalence(
         ConfigError: What is given is no history, or no budget.
     """
     operations = operations_of(history)
-    check_count("budget", budget, 1)
+    check_whole("budget", budget, 1)
     groups: dict[Any, list[Operation]] = {}
     for operation in operations:
         if operation.status is not Status.FAIL and operation.result is not False:

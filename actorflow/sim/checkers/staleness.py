@@ -28,7 +28,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from actorflow.errors import HistoryError, counted
-from actorflow.sim.checkers.subject import check_count, nothing, overlooks
+from actorflow.sim.amounts import check_whole
+from actorflow.sim.checkers.subject import nothing, overlooks
 from actorflow.sim.checkers.timeline import call
 from actorflow.sim.checkers.verdict import Verdict, listed
 from actorflow.sim.history import Operation, Status, Value
@@ -79,7 +80,7 @@ def bounded_staleness(
         ConfigError: What is given is no history, or `k` is below 0.
     """
     operations = operations_of(history)
-    check_count("k", k, 0)
+    check_whole("k", k, 0)
     parts: dict[Value, list[Operation]] = {}
     for operation in operations:
         if operation.op in {read, write} and operation.status is not Status.FAIL:

@@ -46,13 +46,6 @@ def nothing(checker: str, operations: Sequence[Operation], **names: str) -> Verd
     return Verdict(checker, None, what, hint=hint)
 
 
-def check_count(name: str, count: object, least: int) -> None:
-    """Raises ConfigError unless `count` is a whole number of at least `least`."""
-    if type(count) is not int or count < least:
-        message = f"{name} is a whole number of at least {least}, got {shown(count)}"
-        raise ConfigError(message)
-
-
 def check_model(model: object) -> None:
     """Raises ConfigError unless `model` can be judged against."""
     hint = "pass Register(), KeyValue(), Mutex(), MultiRegister(), or a model of your own"
