@@ -21,17 +21,20 @@ from typing import Any
 
 from actorflow.errors import ConfigError
 from actorflow.sim.choosers import FIFO, Schedule
+from actorflow.sim.given import check_limits, check_seed
 from actorflow.sim.harms import NO_FAULTS, Faults
+from actorflow.sim.history.operation import shown
 from actorflow.sim.plan import Plan
 from actorflow.sim.simulate import Limits, Main
 from actorflow.sim.trial import Trial
-from actorflow.sim.worlds import World, check_names
+from actorflow.sim.worlds import World, check_latency, check_names
 
 Test = Any
 """An `async def` function that takes a World first."""
 
 _DRAWN = ("schedule", "faults")
 _REST = "schedule_and_faults"
+_MISTAKEN = {"latency": "latency_s", "limit": "limits"}
 
 
 def world(
@@ -52,13 +55,18 @@ def world(
         **counts: Hosts of which there are several: `worker=3` makes worker0, worker1 and worker2.
 
     Raises:
-        ConfigError: two hosts of one name, or what is decorated is not an `async def` that
-            takes a world.
+        ConfigError: two hosts of one name, what is no name or number, or what is decorated is not an
+            `async def` that takes a world.
     """
+    _check_bare(names)
+    check_latency(latency_s)
+    check_seed(seed)
+    check_limits(limits)
     for name, n in counts.items():
-        if type(n) is not int or n < 1:
+        if type(n) is not int or n < 1 or name in _MISTAKEN:
             message = f"{name} is how many hosts of that name there are, got {n!r}"
-            raise ConfigError(message)
+            meant = _MISTAKEN.get(name)
+            raise ConfigError(message, hint=None if meant is None else f"{meant}={n!r}?")
     hosts = check_names([*names, *(f"{name}{i}" for name, n in counts.items() for i in range(n))])
 
     def decorate(test: Test) -> Callable[..., Any]:
@@ -110,6 +118,17 @@ def world(
         return law
 
     return decorate
+
+
+def _check_bare(names: tuple[object, ...]) -> None:
+    """Raises ConfigError where a decorator is written without its hosts, or has them as one list."""
+    for name in names:
+        if inspect.isroutine(name) or isinstance(name, type):
+            message = f"sim.world takes the names of hosts, got {shown(name)}"
+            raise ConfigError(message, hint='write @sim.world("a", "b") above it')
+        if isinstance(name, list | tuple):
+            message = f"sim.world takes the names of hosts one by one, got {shown(name)}"
+            raise ConfigError(message, hint=f"sim.world({', '.join(map(repr, name))})")
 
 
 async def _close_after(here: World, error: Exception) -> None:
