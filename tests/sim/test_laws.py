@@ -392,7 +392,7 @@ def test_what_hypothesis_stops_an_example_with_comes_through() -> None:
     ("make", "text"),
     [
         (
-            lambda: sim.world(Echo.receive),
+            lambda world: world(Echo.receive),
             r'(?s)takes the names of hosts, got <function.*@sim.world\("a", "b"\)',
         ),
         (lambda world: world(Echo), r"takes the names of hosts, got <class"),
