@@ -104,6 +104,11 @@ def said(error: BaseException, *, typed: bool = True) -> str:
     return f"{kind}: {text}" if typed else text
 
 
+def counted(count: int, noun: str) -> str:
+    """Returns a number of things as a message says it: `1 task`, `3 tasks`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _rebuild(kind: type[ActorflowError], what: str, where: Where | None, hint: str | None) -> ActorflowError:
     return kind(what, where=where, hint=hint)
 
@@ -229,4 +234,4 @@ class Violation(SimulationError, AssertionError):
 
 
 class Undecided(SimulationError, AssertionError):
-    """A checker's budget was used up before it had a verdict, so nothing is proved."""
+    """A checker had nothing to judge, or too small a budget for a verdict, so nothing is proved."""

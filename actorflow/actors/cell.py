@@ -11,7 +11,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.ask import Ask
 from actorflow.actors.turns import Hook, Phase, Turns
 from actorflow.actors.waits import Blocked
-from actorflow.errors import ActorflowError, HandlerError, InternalError, Where, said
+from actorflow.errors import ActorflowError, HandlerError, InternalError, Where, counted, said
 from actorflow.messages import Terminated
 
 if TYPE_CHECKING:
@@ -340,5 +340,6 @@ class Cell(Turns):
             why = f"it is {self.phase.name.lower()}"
         else:
             why = "its turn has not come"
-        line = f", {len(self.waiters)} wait for room" if self.waiters else ""
-        return f"{why}; {len(self.data)} messages in its mailbox, limit {self.max_messages}{line}"
+        verb = "waits" if len(self.waiters) == 1 else "wait"
+        line = f", {len(self.waiters)} {verb} for room" if self.waiters else ""
+        return f"{why}; {counted(len(self.data), 'message')} in its mailbox, limit {self.max_messages}{line}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from actorflow.actors.ask import Ask
 from actorflow.actors.outbox import Parked
+from actorflow.errors import counted
 
 if TYPE_CHECKING:
     from actorflow.actors.cell import Cell
@@ -67,8 +68,12 @@ class Dump:
     dead_letters: int
 
     def __str__(self) -> str:
-        counts = f"{len(self.actors)} actors, {len(self.waits)} waits, {self.dead_letters} dead letters"
-        lines = [f"{self.system}: {counts}"]
+        counts = [
+            counted(len(self.actors), "actor"),
+            counted(len(self.waits), "wait"),
+            counted(self.dead_letters, "dead letter"),
+        ]
+        lines = [f"{self.system}: {', '.join(counts)}"]
         lines += [f"  {actor}" for actor in self.actors]
         lines += [f"  {wait}" for wait in self.waits]
         return "\n".join([*lines, f"  asks: {self.asks}"])

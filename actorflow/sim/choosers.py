@@ -21,6 +21,7 @@ from typing import Protocol, runtime_checkable
 
 from actorflow.clock import Entropy
 from actorflow.errors import ConfigError
+from actorflow.sim.amounts import check_number, check_whole
 from actorflow.sim.choice import Asked, Chooser, Deviation, Point
 from actorflow.sim.plan import MAX_DEVIATIONS, Plan, Planned
 
@@ -53,6 +54,12 @@ class Drawn:
     """
 
     entries: tuple[tuple[int, int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        entries: object = self.entries
+        if not isinstance(entries, tuple):
+            message = f"a drawn plan has a tuple of (a, b, c), got {entries!r}"
+            raise ConfigError(message, hint="let hypothesis draw it: @given(schedule=sim.schedules())")
 
     @property
     def needs_survey(self) -> bool:
@@ -90,9 +97,10 @@ class Seeded:
     needs_survey: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.p <= 1:
-            message = f"p is a probability, between 0 and 1, got {self.p}"
-            raise ConfigError(message)
+        check_whole("seed", self.seed)
+        check_number("p", self.p, 0, 1)
+        if self.budget is not None:
+            check_whole("budget", self.budget, 0)
 
     def chooser(self, survey: Sequence[Asked]) -> Chooser:
         """Returns the chooser."""
@@ -125,9 +133,8 @@ class DelayBounded:
     needs_survey: bool = field(default=True, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.delays <= MAX_DEVIATIONS:
-            message = f"delays must be between 0 and {MAX_DEVIATIONS}, got {self.delays}"
-            raise ConfigError(message)
+        check_whole("seed", self.seed)
+        check_whole("delays", self.delays, 0, MAX_DEVIATIONS)
 
     def chooser(self, survey: Sequence[Asked]) -> Planned:
         """Returns the chooser."""
@@ -151,9 +158,9 @@ class PCT:
     needs_survey: bool = field(default=True, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.depth < 1:
-            message = f"depth must be at least 1, got {self.depth}"
-            raise ConfigError(message)
+        check_whole("seed", self.seed)
+        check_whole("depth", self.depth, 1)
+        check_number("p", self.p, 0, 1)
 
     def chooser(self, survey: Sequence[Asked]) -> Ranks:
         """Returns the chooser."""

@@ -39,10 +39,27 @@ from dataclasses import dataclass
 from actorflow.errors import ConfigError, FaultNeverFired
 from actorflow.sim.choice import HARMS as HARMS
 from actorflow.sim.choice import LINK_HARMS, Asked, Chooser, Deviation, Point
-from actorflow.sim.plan import Plan, Planned
+from actorflow.sim.plan import MAX_DEVIATIONS, Plan, Planned
 
 HARM_TICKS = 16
 """How long a pause, a clog, a split or the outage after a crash lasts."""
+
+
+BY_HAND = ("hold", "slow", "swizzle", "straggle", "skew")
+"""Harms that no schedule draws."""
+
+_HARMS_HINT = 'Faults((("crash", 0, 0),)), or let them be drawn: @given(faults=sim.faults(crash=1), ...)'
+
+
+def check_kind(kind: object) -> None:
+    """Raises ConfigError unless `kind` is a harm that can be drawn."""
+    if kind in BY_HAND:
+        message = f"'{kind}' is done by hand and not drawn"
+        those = ", ".join(f"world.{name}" for name in BY_HAND)
+        raise ConfigError(message, hint=f"in the test: {those}; drawn are {', '.join(HARMS)}")
+    if kind not in HARMS:
+        message = f"unknown harm {kind!r}"
+        raise ConfigError(message, hint=f"harms are {', '.join(HARMS)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +74,23 @@ class Faults:
     harms: tuple[tuple[str, int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        for kind, a, b in self.harms:
-            if kind not in HARMS:
-                message = f"unknown harm {kind!r}"
-                raise ConfigError(message, hint=f"harms are {', '.join(HARMS)}")
-            if a < 0 or b < 0:
-                message = f"the place of a harm is counted from 0, got {(kind, a, b)}"
-                raise ConfigError(message)
+        harms: object = self.harms
+        if not isinstance(harms, tuple | list):
+            message = f"harms are a tuple of (kind, a, b), got {harms!r}"
+            raise ConfigError(message, hint=_HARMS_HINT)
+        if len(harms) > MAX_DEVIATIONS:
+            message = f"a run has at most {MAX_DEVIATIONS} harms, got {len(harms)}"
+            raise ConfigError(message)
+        for harm in harms:
+            if not isinstance(harm, tuple | list) or len(harm) != 3:
+                message = f"a harm is (kind, a, b), got {harm!r}"
+                raise ConfigError(message, hint=_HARMS_HINT)
+            kind, a, b = harm
+            check_kind(kind)
+            for place in (a, b):
+                if type(place) is not int or place < 0:
+                    message = f"the place of a harm is counted from 0, got {(kind, a, b)}"
+                    raise ConfigError(message)
 
     def plan(self, survey: Sequence[Asked]) -> Plan:
         """Returns the harms at their places.

@@ -8,7 +8,7 @@ next incarnation. What it had sent before still arrives.
 from __future__ import annotations
 
 import math
-from asyncio import Future, gather
+from asyncio import Future, gather, iscoroutine
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from actorflow.errors import ActorDied, ActorError, ConfigError, DeadlinePassed
 from actorflow.setting import SETTING
 from actorflow.sim.choice import HOST_HARMS, Point
 from actorflow.sim.harms import HARM_TICKS
+from actorflow.sim.history.operation import shown
 from actorflow.sim.lanes import LANE, Life
 from actorflow.sim.loop import TICK_S
 from actorflow.sim.network import ANSWER, ERROR, SAY, Envelope, Link
@@ -98,7 +99,15 @@ class Host:
         """Runs a coroutine on this host; the future has its result, or ActorDied when the host crashes.
 
         Whoever cancels the future cancels the coroutine.
+
+        Raises:
+            ConfigError: it is no coroutine, such as the function that makes it.
         """
+        given: object = coroutine
+        if not iscoroutine(given):
+            message = f"host.run takes a coroutine, got {shown(given)}"
+            called = f"call it: host.run({getattr(given, '__name__', 'f')}(...))"
+            raise ConfigError(message, hint=called if callable(given) else "host.run(ref.ask(...))")
         if not self.alive:
             coroutine.close()
         self._check_alive("runs")

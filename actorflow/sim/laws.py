@@ -23,17 +23,20 @@ from typing import Any
 from actorflow.errors import ConfigError
 from actorflow.sim.choosers import FIFO, Schedule
 from actorflow.sim.drawing import Redrawn
+from actorflow.sim.given import check_limits, check_seed
 from actorflow.sim.harms import NO_FAULTS, Faults
+from actorflow.sim.history.operation import shown
 from actorflow.sim.plan import Plan
 from actorflow.sim.simulate import Limits, Main
 from actorflow.sim.trial import Trial
-from actorflow.sim.worlds import World, check_names
+from actorflow.sim.worlds import World, check_latency, check_names
 
 Test = Any
 """An `async def` function that takes a World first."""
 
 _DRAWN = ("schedule", "faults")
 _REST = "schedule_and_faults"
+_MISTAKEN = {"latency": "latency_s", "limit": "limits"}
 
 
 def world(
@@ -54,13 +57,18 @@ def world(
         **counts: Hosts of which there are several: `worker=3` makes worker0, worker1 and worker2.
 
     Raises:
-        ConfigError: two hosts of one name, or what is decorated is not an `async def` that
-            takes a world.
+        ConfigError: two hosts of one name, what is no name or number, or what is decorated is not an
+            `async def` that takes a world.
     """
+    _check_bare(names)
+    check_latency(latency_s)
+    check_seed(seed)
+    check_limits(limits)
     for name, n in counts.items():
-        if type(n) is not int or n < 1:
+        if type(n) is not int or n < 1 or name in _MISTAKEN:
             message = f"{name} is how many hosts of that name there are, got {n!r}"
-            raise ConfigError(message)
+            meant = _MISTAKEN.get(name)
+            raise ConfigError(message, hint=None if meant is None else f"{meant}={n!r}?")
     hosts = check_names([*names, *(f"{name}{i}" for name, n in counts.items() for i in range(n))])
 
     def decorate(test: Test) -> Callable[..., Any]:
@@ -68,26 +76,10 @@ def world(
         hint: Plan | None = None
 
         def program(*selves: Any, **inputs: Any) -> Main:
-            redrawn = [value for value in inputs.values() if isinstance(value, Redrawn)]
-            drawn = (_given() or frozenset()) - {n for n, value in inputs.items() if value in redrawn}
+            def make(loop: Any) -> World:
+                return World(loop, hosts, latency_s=latency_s, seed=seed)
 
-            async def main() -> Any:
-                for data in redrawn:
-                    data.begin()
-                fresh = {n: _copied(value) if n in drawn else value for n, value in inputs.items()}
-                loop: Any = asyncio.get_running_loop()
-                here = World(loop, hosts, latency_s=latency_s, seed=seed)
-                await here.start()
-                try:
-                    result = await test(*selves, here, **fresh)
-                except Exception as error:
-                    await _close_after(here, error)
-                    raise
-                await here.close()
-                here.tally.check()
-                return result
-
-            return main
+            return _program(test, make, selves, inputs)
 
         @functools.wraps(test)
         def law(*args: Any, **kwargs: Any) -> Any:
@@ -121,12 +113,48 @@ def world(
     return decorate
 
 
+def _program(
+    test: Test, make: Callable[[Any], World], selves: tuple[Any, ...], inputs: dict[str, Any]
+) -> Main:
+    """Returns the program of a test: every run has a world, and what hypothesis drew, of its own."""
+    redrawn = {name: value for name, value in inputs.items() if isinstance(value, Redrawn)}
+    drawn = (_given() or frozenset()) - redrawn.keys()
+
+    async def main() -> Any:
+        for data in redrawn.values():
+            data.begin()
+        fresh = {name: _copied(value) if name in drawn else value for name, value in inputs.items()}
+        here = make(asyncio.get_running_loop())
+        await here.start()
+        try:
+            result = await test(*selves, here, **fresh)
+        except Exception as error:
+            await _close_after(here, error)
+            raise
+        await here.close()
+        here.tally.check()
+        return result
+
+    return main
+
+
 def _copied(value: Any) -> Any:
     """Returns a copy of what hypothesis drew, since a run may change it; itself where it has none."""
     try:
         return copy.deepcopy(value)
     except Exception:  # noqa: BLE001  whatever a class of users does there
         return value
+
+
+def _check_bare(names: tuple[object, ...]) -> None:
+    """Raises ConfigError where a decorator is written without its hosts, or has them as one list."""
+    for name in names:
+        if inspect.isroutine(name) or isinstance(name, type):
+            message = f"sim.world takes the names of hosts, got {shown(name)}"
+            raise ConfigError(message, hint='write @sim.world("a", "b") above it')
+        if isinstance(name, list | tuple):
+            message = f"sim.world takes the names of hosts one by one, got {shown(name)}"
+            raise ConfigError(message, hint=f"sim.world({', '.join(map(repr, name))})")
 
 
 async def _close_after(here: World, error: Exception) -> None:

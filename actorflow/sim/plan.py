@@ -27,7 +27,7 @@ class Plan:
             ticks, or the name of a harm.
 
     Raises:
-        ConfigError: an entry that cannot be read, two for one place, or more than 8.
+        ConfigError: no text, an entry that cannot be read, two for one place, or more than 8.
     """
 
     __slots__ = ("deviations",)
@@ -35,6 +35,10 @@ class Plan:
     needs_survey = False
 
     def __init__(self, text: str = "") -> None:
+        given: object = text
+        if not isinstance(given, str):
+            message = f"a plan is made of its text, got {given!r}"
+            raise ConfigError(message, hint='for example Plan("v>c0#1 drop; worker#3 +5")')
         entries = [_parse(entry) for part in text.split(";") if (entry := part.strip())]
         if len(entries) > MAX_DEVIATIONS:
             message = f"a plan has at most {MAX_DEVIATIONS} deviations, got {len(entries)}"

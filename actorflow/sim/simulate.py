@@ -21,6 +21,7 @@ from actorflow.clock import Entropy
 from actorflow.errors import Deadlock, Livelock, SimulationError, said
 from actorflow.setting import SETTING
 from actorflow.sim import endings, reality
+from actorflow.sim.amounts import check_number, check_whole
 from actorflow.sim.choice import Asked, Choices, Chooser
 from actorflow.sim.choosers import FIFO, Ranks, Schedule
 from actorflow.sim.harms import NO_FAULTS, Faults, Harmed
@@ -51,6 +52,10 @@ class Limits:
 
     max_steps: int = 200_000
     max_seconds: float = 86_400.0
+
+    def __post_init__(self) -> None:
+        check_whole("max_steps", self.max_steps, 1)
+        check_number("max_seconds", self.max_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +291,8 @@ def _unheard(complaints: list[dict[str, Any]]) -> SimulationError:
     first = complaints[0]
     cause = first.get("exception")
     message = _ADDRESS.sub("", first["message"])  # which no other run has
-    what = f"{len(complaints)} errors were heard by nobody; the first: {message}"
+    were = "error was" if len(complaints) == 1 else "errors were"
+    what = f"{len(complaints)} {were} heard by nobody; the first: {message}"
     if cause is not None:
         what += f": {said(cause)}"
     error = SimulationError(what, hint="await the task, or handle the error where it is raised")

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from actorflow.errors import ConfigError
 from actorflow.sim.choosers import PCT, DelayBounded, Drawn, Schedule, Seeded
-from actorflow.sim.harms import HARMS, Faults
+from actorflow.sim.harms import HARMS, Faults, check_kind
+from actorflow.sim.plan import MAX_DEVIATIONS
 
 _FAR = 255
 _ENTRIES = 6
@@ -32,8 +33,15 @@ _OTHERS: st.SearchStrategy[Schedule] = st.one_of(
 )
 
 
-def schedules() -> st.SearchStrategy[Any]:
-    """Returns a strategy of schedules; the simplest is first come, first served."""
+def schedules(*given: object) -> st.SearchStrategy[Any]:
+    """Returns a strategy of schedules; the simplest is first come, first served.
+
+    Raises:
+        ConfigError: it is given anything: how long schedules are is not a matter of the test.
+    """
+    if given:
+        message = f"schedules() takes nothing, got {', '.join(map(repr, given))}"
+        raise ConfigError(message, hint="@settings(max_examples=...) is how many runs there are")
     return st.one_of(_DRAWN, _DRAWN, _DRAWN, _OTHERS)
 
 
@@ -44,15 +52,17 @@ def faults(**limits: int) -> st.SearchStrategy[Faults]:
         **limits: How many of each kind there may be in one run, such as `crash=1, drop=2`.
 
     Raises:
-        ConfigError: an unknown kind, or a limit that is not a whole number above 0.
+        ConfigError: an unknown kind, a limit that is not a whole number above 0, or more than 8 in all.
     """
     for kind, limit in limits.items():
-        if kind not in HARMS:
-            message = f"unknown harm {kind!r}"
-            raise ConfigError(message, hint=f"harms are {', '.join(HARMS)}")
+        check_kind(kind)
         if type(limit) is not int or limit < 1:
             message = f"{kind} is how many there may be in one run, got {limit!r}"
             raise ConfigError(message)
+    if sum(limits.values()) > MAX_DEVIATIONS:
+        message = f"a run has at most {MAX_DEVIATIONS} harms in all, got {sum(limits.values())}"
+        asked = ", ".join(f"{kind}={limit}" for kind, limit in limits.items())
+        raise ConfigError(message, hint=f"each is how many there may be in one run: {asked}")
     kinds = [kind for kind in HARMS for _ in range(limits.get(kind, 0))]
     if not kinds:
         return st.just(Faults())

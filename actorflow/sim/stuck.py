@@ -25,7 +25,8 @@ def deadlock(loop: Any) -> str:
     tasks = [loop.tasks[number] for number in sorted(loop.tasks)]
     frames = [(task, _frames(task.get_coro())) for task in tasks if not (task.done() or task.dead)]
     waiting = [(task, found) for task, found in frames if not _is_parked(found)]
-    lines = [f"nothing can run any more and no timer is set; {len(waiting)} tasks wait at {loop.time():g} s"]
+    wait = "1 task waits" if len(waiting) == 1 else f"{len(waiting)} tasks wait"
+    lines = [f"nothing can run any more and no timer is set; {wait} at {loop.time():g} s"]
     lines += [f"  '{task.get_name()}' waits {_place(found)}{_whom(task)}" for task, found in waiting[:_SHOWN]]
     if len(waiting) > _SHOWN:
         lines.append(f"  ... and {len(waiting) - _SHOWN} more")

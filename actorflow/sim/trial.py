@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from actorflow.errors import FaultNeverFired
 from actorflow.sim import endings
 from actorflow.sim.choosers import FIFO, Schedule, planned
+from actorflow.sim.given import check_faults, check_limits, check_program, check_schedule, check_seed
 from actorflow.sim.harms import NO_FAULTS, Faults
 from actorflow.sim.plan import MAX_DEVIATIONS, Plan
 from actorflow.sim.reduction import MAX_RUNS, Reduction
@@ -50,6 +51,7 @@ def run(
         trace: Whether to keep what happened.
 
     Raises:
+        ConfigError: what is given is no program, schedule, faults, seed or limits.
         Exception: what the program raised, with the plan noted on it.
         Deadlock, Livelock: the program cannot end.
         Escape: it reached for the real world.
@@ -89,6 +91,9 @@ class Trial:
         limits: Limits | None = None,
         hint: Plan | None = None,
     ) -> None:
+        check_program(main)
+        check_seed(seed)
+        check_limits(limits)
         self.hint = hint
         self._main = main
         self._seed = seed
@@ -103,6 +108,8 @@ class Trial:
         self, schedule: Schedule, faults: Faults, paste: Callable[[Plan], str], *, trace: bool = False
     ) -> Outcome:
         """Runs the program; raises its error with the note that `paste` makes of the plan."""
+        check_schedule(schedule)
+        check_faults(faults)
         outcome = self.attempt(schedule, faults, trace=trace)
         for harm in faults.harms if outcome.error is None else ():
             if not _harmed(outcome, harm[0]):

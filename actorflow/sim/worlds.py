@@ -14,7 +14,9 @@ from contextvars import copy_context
 
 from actorflow.clock import Entropy
 from actorflow.errors import ConfigError
+from actorflow.sim.amounts import check_number
 from actorflow.sim.harms import Tally
+from actorflow.sim.history.operation import shown
 from actorflow.sim.hosts import Host
 from actorflow.sim.lanes import Life
 from actorflow.sim.loop import SimLoop
@@ -24,22 +26,35 @@ from actorflow.sim.straggler import Straggler
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
-def check_names(names: Iterable[str]) -> tuple[str, ...]:
+def check_latency(latency_s: object) -> None:
+    """Raises ConfigError unless `latency_s` is how long messages travel: a finite number of seconds."""
+    check_number("latency_s", latency_s, finite=True, hint="latency_s=0.001 is a millisecond")
+
+
+def check_names(names: Iterable[object]) -> tuple[str, ...]:
     """Returns the names of the hosts of a world.
 
     Raises:
         ConfigError: two are the same, or one cannot be part of an address.
     """
-    names = tuple(names)
+    found: list[str] = []
     for name in names:
-        if not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             message = f"the name of a host is letters, digits, '_', '.' and '-', got {name!r}"
             raise ConfigError(message, hint="a name stands in addresses such as 'ps/variable', and in plans")
-    twice = sorted({name for name in names if names.count(name) > 1})
+        found.append(name)
+    twice = sorted({name for name in found if found.count(name) > 1})
     if twice:
         message = f"hosts of a world have different names, got {', '.join(twice)} twice"
         raise ConfigError(message)
-    return names
+    return tuple(found)
+
+
+Named = Host | str
+"""A host, or its name."""
+
+Some = Named | Iterable[Named]
+"""A host, its name, or several of either."""
 
 
 class World:
@@ -58,6 +73,7 @@ class World:
     """
 
     def __init__(self, loop: SimLoop, names: Iterable[str], *, latency_s: float = 0.0, seed: int = 0) -> None:
+        check_latency(latency_s)
         self.loop = loop
         self.tally = Tally()
         self.unheard: list[BaseException] = []
@@ -68,6 +84,7 @@ class World:
         self._links: dict[tuple[str, str], Link] = {}
         self._entropy = Entropy(seed)
         self._closed = False
+        self._paused: set[str] = set()  # by hand, and not resumed since; only looked up
         self._hosts = {
             name: Host(self, name, Entropy(self._entropy.below(1 << 62))) for name in check_names(names)
         }
@@ -77,23 +94,31 @@ class World:
         """All hosts, in the order of their names as given."""
         return list(self._hosts.values())
 
-    def host(self, name: str) -> Host:
-        """Returns the host of that name."""
-        host = self._hosts.get(name)
-        if host is None:
-            message = f"no host '{name}'; this world has {', '.join(self._hosts) or 'none'}"
+    def host(self, name: Named) -> Host:
+        """Returns the host of that name, or that host itself.
+
+        Raises:
+            ConfigError: this world has no such host.
+        """
+        host = self._hosts.get(name if isinstance(name, str) else getattr(name, "name", ""))
+        if host is None or not (isinstance(name, str) or host is name):
+            called = f"host '{name}'" if isinstance(name, str) else f"such host as {shown(name)}"
+            message = f"no {called}; this world has {', '.join(self._hosts) or 'none'}"
             raise ConfigError(message, hint=None if self._hosts else '@sim.world("ps", worker=3) makes some')
         return host
 
-    def __getitem__(self, name: str) -> Host:
+    def __getitem__(self, name: Named) -> Host:
         return self.host(name)
 
-    def link(self, source: str, target: str) -> Link:
+    def link(self, source: Named, target: Named) -> Link:
         """Returns the link from one host to another."""
+        link = self._links.get((source, target))  # type: ignore[arg-type]  # by names, as answers ask
+        if link is not None:
+            return link
+        source, host = self.host(source).name, self.host(target)
+        target = host.name
         link = self._links.get((source, target))
         if link is None:
-            self.host(source)
-            host = self.host(target)
             latency_s = 0.0 if source == target else self._latency_s
             link = self.context.copy().run(
                 Link, self.loop, f"{source}>{target}", latency_s, self.tally, host.life, host.deliver
@@ -147,38 +172,53 @@ class World:
 
     # -- harms by hand -----------------------------------------------------------------------------
 
-    def crash(self, host: Host) -> None:
+    def crash(self, host: Named) -> None:
         """Kills a host at once; `restart` begins its next incarnation."""
-        host.crash()
+        self.host(host).crash()
         self._requested("crash")
         self.tally.fired["crash"] += 1
 
-    async def restart(self, host: Host) -> None:
+    async def restart(self, host: Named) -> None:
         """Starts a crashed host again, with a new incarnation."""
+        host = self.host(host)
         if host.alive:
             message = f"a host starts when it has crashed, got '{host.name}', alive"
             raise ConfigError(message, hint="world.crash(host) first")
         await host.start()
 
-    def restart_later(self, host: Host, seconds: float) -> None:
+    def restart_later(self, host: Named, seconds: float) -> None:
         """Starts a crashed host again in a while, unless somebody else has done so."""
+        host = self.host(host)
+        check_number("seconds", seconds, finite=True)
         self.loop.at(self.loop.time() + seconds, self._restart_due, host, host.life, context=self.context)
 
     def _restart_due(self, host: Host, life: Life) -> None:
         if host.life is life and not self._closed:
             self.loop.create_task(host.start(), name=f"restart {host.name}")
 
-    def pause(self, host: Host, seconds: float = math.inf) -> None:
+    def pause(self, host: Named, seconds: float = math.inf) -> None:
         """Stops a host where it stands, for a time or until `resume`; the longer of two pauses holds."""
+        host = self.host(host)
+        check_number("seconds", seconds)
         host.pause(seconds)
+        self._paused.add(host.name)
         self._requested("pause")
 
-    def resume(self, host: Host) -> None:
-        """Lets a paused host go on."""
+    def resume(self, host: Named) -> None:
+        """Lets a paused host go on; one whose pause a crash or its time has ended goes on anyway.
+
+        Raises:
+            ConfigError: nothing has paused it.
+        """
+        host = self.host(host)
+        if not (host.life.paused or host.name in self._paused):
+            message = f"a host goes on when it was paused, got '{host.name}', which was not"
+            raise ConfigError(message, hint="world.pause(host) first; world.restart(host) after a crash")
+        self._paused.discard(host.name)
         host.resume()
 
-    def split(self, a: Iterable[Host], b: Iterable[Host], *, one_way: bool = False) -> None:
-        """Loses what is sent from `a` to `b`, and back unless `one_way`, until `heal`.
+    def split(self, a: Some, b: Some, *, one_way: bool = False) -> None:
+        """Loses what is sent from `a` to `b`, one host or several, and back unless `one_way`, until `heal`.
 
         What is on its way already arrives.
         """
@@ -191,21 +231,22 @@ class World:
         for link in self._links.values():
             link.heal()
 
-    def clog(self, source: Host, target: Host) -> None:
+    def clog(self, source: Named, target: Named) -> None:
         """Lets what is sent from `source` to `target` wait until `unclog`."""
-        self.link(source.name, target.name).begin_clog()
+        self.link(source, target).begin_clog()
         self._requested("clog")
 
-    def unclog(self, source: Host, target: Host) -> None:
+    def unclog(self, source: Named, target: Named) -> None:
         """Lets what waits go its way, in order."""
-        self.link(source.name, target.name).unclog()
+        self.link(source, target).unclog()
 
-    async def swizzle(self, hosts: Iterable[Host], seconds: float) -> None:
+    async def swizzle(self, hosts: Some, seconds: float) -> None:
         """Clogs all links of some of `hosts`, one host after the other; unclogs them in another order.
 
         Source: "swizzle-clogging" of FoundationDB's simulation.
         """
-        hosts = list(hosts)
+        check_number("seconds", seconds, finite=True)
+        hosts = self._these(hosts)
         chosen = [host for host in hosts if self._entropy.below(2)] or hosts[:1]
         pause_s = seconds / max(1, 2 * len(chosen))
         clogged: list[Host] = []
@@ -223,9 +264,10 @@ class World:
                     self.unclog(other, host)
             await self.sleep(pause_s)
 
-    def slow(self, source: Host, target: Host, factor: float) -> None:
+    def slow(self, source: Named, target: Named, factor: float) -> None:
         """Makes messages from `source` to `target` travel `factor` times as long; 1 ends it."""
-        link = self.link(source.name, target.name)
+        link = self.link(source, target)
+        check_number("factor", factor, 1, finite=True)
         if not (link.latency_s and 1 <= factor < math.inf):
             got = f"{link.latency_s:g} s and {factor:g}"
             message = f"a slower link has a latency and a factor of at least 1, got {got}"
@@ -234,24 +276,39 @@ class World:
         if factor > 1:
             self._requested("slow")
 
-    def straggle(self, host: Host, straggler: Straggler | None = None) -> None:
+    def straggle(self, host: Named, straggler: Straggler | None = None) -> None:
         """Disturbs the work of a host; see `Host.work`."""
-        host.straggler = straggler or Straggler()
+        given: object = straggler
+        if not isinstance(given, Straggler | None):
+            message = f"a straggler is a sim.Straggler, got {shown(given)}"
+            raise ConfigError(message, hint="sim.Straggler(p=0.1, stall_s=0.2)")
+        self.host(host).straggler = straggler or Straggler()
         self._requested("straggle")
 
-    def skew(self, host: Host, *, ahead_s: float = 0.0, rate: float = 1.0) -> None:
+    def skew(self, host: Named, *, ahead_s: float = 0.0, rate: float = 1.0) -> None:
         """Makes the clock of a host wrong: it jumps ahead, and goes on at `rate`."""
+        host = self.host(host)
+        hint = "a host is behind when the others jump ahead"
+        check_number("rate", rate, finite=True, hint=hint)
+        check_number("ahead_s", ahead_s, finite=True, hint=hint)
         host.clock.set(ahead_s, rate)
         self._requested("skew")
 
     def hold(
-        self, source: Host, target: Host, matches: Callable[[Envelope], bool] = lambda _envelope: True
+        self,
+        source: Named,
+        target: Named,
+        matches: Callable[[Envelope], bool] = lambda _envelope: True,
     ) -> Held:
         """Takes the next message from `source` to `target` that matches off its way, until it is released.
 
         Later messages go past it.
         """
-        held = self.link(source.name, target.name).hold(matches)
+        given: object = matches
+        if not callable(given):
+            message = f"matches is a function of an Envelope, got {shown(given)}"
+            raise ConfigError(message, hint="for example lambda envelope: envelope.actor == 'account'")
+        held = self.link(source, target).hold(matches)
         self._requested("hold")
         return held
 
@@ -263,9 +320,16 @@ class World:
     def _others(self, host: Host) -> list[Host]:
         return [other for other in self._hosts.values() if other is not host]
 
-    def _between(self, a: Iterable[Host], b: Iterable[Host], *, one_way: bool) -> list[Link]:
-        a, b = list(a), list(b)
-        pairs = [(x.name, y.name) for x in a for y in b]
+    def _these(self, hosts: object) -> list[Host]:
+        if isinstance(hosts, Host | str):
+            return [self.host(hosts)]
+        if not isinstance(hosts, Iterable):
+            message = f"a host or several are needed, got {shown(hosts)}"
+            raise ConfigError(message, hint=f"this world has {', '.join(self._hosts)}")
+        return [self.host(host) for host in hosts]
+
+    def _between(self, a: Some, b: Some, *, one_way: bool) -> list[Link]:
+        pairs = [(x.name, y.name) for x in self._these(a) for y in self._these(b)]
         if not one_way:
             pairs += [(y, x) for x, y in pairs]
         return [self.link(x, y) for x, y in pairs]

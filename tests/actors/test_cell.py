@@ -352,7 +352,7 @@ def test_an_ask_of_a_full_mailbox_waits_for_room_within_its_deadline() -> None:
             await ref.ask("late", 0.05)
         assert str(caught.value) == (
             "'slow' did not answer str within 0.05 s: its handler has been suspended for 0.06 s; "
-            "1 messages in its mailbox, limit 1, 1 wait for room"
+            "1 message in its mailbox, limit 1, 1 waits for room"
         )
         gate.set()
         await ref.ask("end")

@@ -47,8 +47,12 @@ def histories(
     keys: Sequence[Value] = (None,),
     statuses: Sequence[Status] = (Status.OK, Status.OK, Status.OK, Status.INFO, Status.FAIL),
 ) -> History:
-    """Any interleaving of up to `most` operations of any results: some are right and some are not."""
-    asked = draw(st.lists(st.tuples(calls, st.sampled_from(keys), st.sampled_from(statuses)), max_size=most))
+    """Any interleaving of one to `most` operations of any results: some are right and some are not."""
+    asked = draw(
+        st.lists(
+            st.tuples(calls, st.sampled_from(keys), st.sampled_from(statuses)), min_size=1, max_size=most
+        )
+    )
     recorder = Recorder(StillClock())
     running: list[Callable[[], None]] = []
     waiting = list(enumerate(asked))

@@ -175,11 +175,18 @@ def test_delay_bounded_deviates_exactly_so_often(seed: int, delays: int, survey:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: Seeded(1, 1.5), "p is a probability, between 0 and 1, got 1.5"),
-        (lambda: Seeded(1, float("nan")), "p is a probability, between 0 and 1, got nan"),
-        (lambda: DelayBounded(1, 9), "delays must be between 0 and 8, got 9"),
-        (lambda: DelayBounded(1, -1), "delays must be between 0 and 8, got -1"),
-        (lambda: PCT(1, 0), "depth must be at least 1, got 0"),
+        (lambda: Seeded(1, 1.5), "p is a number between 0 and 1, got 1.5"),
+        (lambda: Seeded(1, float("nan")), "p is a number between 0 and 1, got nan"),
+        (lambda: Seeded("x"), "seed is a whole number, got 'x'"),  # type: ignore[arg-type]
+        (lambda: Seeded(1, budget=-1), "budget is a whole number of at least 0, got -1"),
+        (lambda: PCT(None), "seed is a whole number, got None"),  # type: ignore[arg-type]
+        (lambda: PCT(1, p=7), "p is a number between 0 and 1, got 7"),
+        (lambda: DelayBounded("x"), "seed is a whole number, got 'x'"),  # type: ignore[arg-type]
+        (lambda: DelayBounded(1, 1.5), "delays is a whole number between 0 and 8, got 1.5"),  # type: ignore[arg-type]
+        (lambda: Drawn(3), r"a drawn plan has a tuple of \(a, b, c\), got 3"),  # type: ignore[arg-type]
+        (lambda: DelayBounded(1, 9), "delays is a whole number between 0 and 8, got 9"),
+        (lambda: DelayBounded(1, -1), "delays is a whole number between 0 and 8, got -1"),
+        (lambda: PCT(1, 0), "depth is a whole number of at least 1, got 0"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(make: Callable[[], Schedule], text: str) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from actorflow.errors import ConfigError, FaultNeverFired
@@ -49,6 +51,21 @@ def test_a_harm_without_any_place_fails_at_once(kind: str, reaches: str) -> None
 def test_a_harm_that_means_nothing_is_refused(harm: tuple[str, int, int], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         Faults((harm,))
+
+
+@pytest.mark.parametrize(
+    ("harms", "text"),
+    [
+        ("crash", r"(?s)harms are a tuple of \(kind, a, b\), got 'crash'.*sim\.faults\(crash=1\)"),
+        (("crash", 0, 0), r"a harm is \(kind, a, b\), got 'crash'"),
+        ((("crash", "x", 0),), "counted from 0, got"),
+        ((("skew", 0, 0),), r"'skew' is done by hand and not drawn"),
+        ((("drop", 0, 0),) * 9, "a run has at most 8 harms, got 9"),
+    ],
+)
+def test_what_are_no_harms_is_refused(harms: Any, text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        Faults(harms)
 
 
 def test_harms_lie_over_what_a_schedule_says() -> None:

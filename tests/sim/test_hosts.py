@@ -584,7 +584,8 @@ def test_a_dead_host_does_nothing_and_says_so() -> None:
                 act()
         with pytest.raises(ActorError, match="a host speaks while it is alive"):
             await ref.ask(1)
-        world.resume(b)
+        with pytest.raises(ConfigError, match="a host goes on when it was paused, got 'b'"):
+            world.resume(b)
         assert a.alive and not b.alive
         assert world.tally.requested == {"crash": 1}
 

@@ -386,3 +386,39 @@ def test_what_hypothesis_stops_an_example_with_comes_through() -> None:
 
     assert seen
     assert all(value % 2 == 0 for value in seen)
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (
+            lambda world: world(Echo.receive),
+            r'(?s)takes the names of hosts, got <function.*@sim.world\("a", "b"\)',
+        ),
+        (lambda world: world(Echo), r"takes the names of hosts, got <class"),
+        (lambda world: world(["a", "b"]), r"(?s)one by one, got \['a', 'b'\].*sim\.world\('a', 'b'\)"),
+        (lambda world: world(3), "the name of a host is letters, .*got 3"),
+        (lambda world: world("a", latency=0.1), r"(?s)latency is how many hosts.*got 0\.1.*latency_s=0\.1\?"),
+        (lambda world: world("a", latency=1), r"(?s)latency is how many hosts.*latency_s=1\?"),
+        (lambda world: world("a", latency_s=-1), "latency_s is a finite number of at least 0, got -1"),
+        (lambda world: world("a", latency_s=float("nan")), "latency_s is a finite number .* got nan"),
+        (lambda world: world("a", latency_s=float("inf")), "latency_s is a finite number .* got inf"),
+        (lambda world: world("a", latency_s="1ms"), "(?s)latency_s is .* got '1ms'.*0.001 is a millisecond"),
+        (lambda world: world("a", seed="x"), "seed is a whole number, got 'x'"),
+        (lambda world: world("a", limits=100), r"(?s)limits are a sim\.Limits.*sim\.Limits\(max_steps=100\)"),
+    ],
+)
+def test_a_slip_in_the_decorator_is_told_at_once(make: Any, text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        make(sim.world)
+
+
+def test_a_law_is_called_with_a_schedule_and_faults() -> None:
+    @sim.world("a")
+    async def law(world: World) -> None:
+        del world
+
+    with pytest.raises(ConfigError, match=r"(?s)got 'a>b#1 \+1'.*sim\.Plan\('a>b#1 \+1'\)"):
+        law(schedule="a>b#1 +1")
+    with pytest.raises(ConfigError, match=r"faults are a sim\.Faults, got {'crash': 1}"):
+        law(faults={"crash": 1})

@@ -104,3 +104,9 @@ def test_an_entry_beyond_the_last_asking_is_unused() -> None:
     _, chooser = followed(Plan("a#3 +1; never#1 +1"), ["a", "a"])
 
     assert set(map(str, chooser.unused)) == {"a#3 +1", "never#1 +1"}
+
+
+def test_a_plan_is_made_of_text() -> None:
+    for wrong in (3, None, Plan()):
+        with pytest.raises(ConfigError, match=r"(?s)made of its text, got .*Plan\(\"v>c0#1 drop"):
+            Plan(wrong)  # type: ignore[arg-type]

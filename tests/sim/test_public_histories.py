@@ -15,6 +15,7 @@ from time import process_time
 
 import pytest
 
+from actorflow.errors import HistoryError
 from actorflow.sim import checkers, history
 from actorflow.sim.checkers import KeyValue, Model, MultiRegister, Mutex, Register, Verdict
 from actorflow.sim.history import History
@@ -25,6 +26,7 @@ FOLDER = Path(
     or Path(__file__).resolve().parents[2].parent / "shared" / "histories"
 )
 LIMIT_S = 15.0
+EMPTY = "porcupine/jepsen/etcd_095.log"  # it has no byte, and nobody gave a verdict
 
 pytestmark = [
     pytest.mark.skipif(
@@ -89,6 +91,10 @@ def test_every_public_verdict_is_ours() -> None:
     began = process_time()
     judged: list[tuple[Case, int, Verdict]] = []
     for case in cases():
+        if case.name == EMPTY:
+            with pytest.raises(HistoryError, match="no operation in it"):
+                case.read(FOLDER / case.name)
+            continue
         found = case.read(FOLDER / case.name)
         judged.append((case, len(found), checkers.linearizable(found, case.model)))
     seconds = process_time() - began  # of this process: others may be busy
@@ -106,7 +112,7 @@ def test_every_public_verdict_is_ours() -> None:
     assert not unknown
     assert seconds < LIMIT_S
     assert len(known) >= 102
-    assert unjudged == ["porcupine/jepsen/etcd_095.log"]
+    assert not unjudged
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_an_error_that_nobody_hears_fails_the_run() -> None:
             await asyncio.wait([asking])
             del asking
 
-    with pytest.raises(af.errors.SimulationError, match="1 errors were heard by nobody") as caught:
+    with pytest.raises(af.errors.SimulationError, match="1 error was heard by nobody") as caught:
         sim.run(main)
 
     assert "handler of 'scorer' raised ValueError: nan" in str(caught.value.__cause__)

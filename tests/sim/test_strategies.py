@@ -65,11 +65,20 @@ def test_every_kind_of_harm_can_be_asked_for(kind: str) -> None:
         ({"drop": -1}, "drop is how many there may be in one run, got -1"),
         ({"drop": True}, "drop is how many there may be in one run, got True"),
         ({"drop": 1.5}, "drop is how many there may be in one run, got 1.5"),
+        ({"crash": 100_000}, "a run has at most 8 harms in all, got 100000"),
+        ({"crash": 5, "drop": 4}, "(?s)at most 8 harms in all, got 9.*crash=5, drop=4"),
+        ({"straggle": 1}, r"(?s)'straggle' is done by hand.*world\.straggle.*drawn are reorder, dup"),
+        ({"swizzle": 1}, r"(?s)'swizzle' is done by hand.*world\.hold, world\.slow, world\.swizzle"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(limits: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         faults(**limits)
+
+
+def test_schedules_take_nothing() -> None:
+    with pytest.raises(ConfigError, match=r"(?s)schedules\(\) takes nothing, got 3.*max_examples"):
+        schedules(3)
 
 
 def test_an_example_of_a_long_program_draws_no_more_than_one_of_a_short_program() -> None:

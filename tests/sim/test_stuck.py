@@ -154,3 +154,10 @@ def test_what_is_awaited_through_generators_is_followed() -> None:
         await Awaitable()
 
     assert f"'main-1' waits in __await__, {line('generator')}" in report(main)
+
+
+def test_one_task_waits() -> None:
+    async def main() -> None:
+        await asyncio.Event().wait()
+
+    assert "no timer is set; 1 task waits at 0 s" in report(main)

@@ -415,7 +415,7 @@ def test_additions_apply_exactly_once_under_every_kind_of_harm() -> None:
     @settings(max_examples=examples(150))
     @given(
         schedule=sim.schedules(),
-        faults=sim.faults(drop=2, duplicate=2, reorder=1, split=1, clog=1, pause=1, crash=2),
+        faults=sim.faults(drop=1, duplicate=1, reorder=1, split=1, clog=1, pause=1, crash=2),
         each=st.integers(1, 4),
     )
     @sim.world("bank", client=2, latency_s=0.001)
@@ -435,3 +435,149 @@ def test_an_account_that_acknowledges_before_it_writes_is_found_out() -> None:
 
     with pytest.raises(AssertionError, match="4 were acknowledged, 3 are kept"):
         law()
+
+
+# -- names and slips -------------------------------------------------------------------------------
+
+
+def test_a_name_stands_for_its_host_everywhere() -> None:
+    @sim.world("a", "b", "c", latency_s=0.001)
+    async def program(world: World) -> None:
+        heard = echoes(world)
+        ref = world["a"].ref("b/echo")
+        assert world.host(world["a"]) is world.host("a") is world["a"]
+        assert world.link("a", "b") is world.link(world["a"], world["b"]) is world.link("a", world["b"])
+
+        held = world.hold("a", "b")
+        ref.tell("held")
+        held.release()
+        world.split("a", "b", one_way=True)
+        ref.tell("lost")
+        world.heal()
+        world.split(["a"], ("b", world["c"]))
+        ref.tell("lost")
+        world.heal()
+        world.clog("a", "b")
+        ref.tell("clogged")
+        world.unclog("a", "b")
+        world.slow("a", "b", 2)
+        ref.tell("slow")
+        world.slow("a", "b", 1)
+        await world.sleep(0.1)
+        assert heard["b"] == ["held", "clogged", "slow"]
+
+        world.pause("b", 0.01)
+        assert await ref.ask("paused") == "paused"
+        world.pause("b")
+        world.resume("b")
+        world.skew("b", ahead_s=1)
+        assert world["b"].clock.now() >= 1
+        world.straggle("b", sim.Straggler(p=1.0))
+        await world["b"].work(0)
+        world.crash("b")
+        world.restart_later("b", 0.01)
+        await world.sleep(0.02)
+        world.crash("b")
+        await world.restart("b")
+        assert world["b"].incarnation == 3
+        chatter = world["a"].run(talks(world["a"], "b/echo"))
+        await world.swizzle(["a", "b"], 0.01)
+        await world.swizzle("a", 0.01)
+        chatter.cancel()
+
+    program()
+
+
+async def talks(host: Host, address: str) -> None:
+    while True:
+        host.ref(address).tell("more")
+        await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("name", ["z", 3, None])
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda world, name: world.host(name),
+        lambda world, name: world.link("a", name),
+        lambda world, name: world.link(name, "a"),
+        lambda world, name: world.crash(name),
+        lambda world, name: world.restart_later(name, 1),
+        lambda world, name: world.pause(name),
+        lambda world, name: world.resume(name),
+        lambda world, name: world.split(["a"], [name]),
+        lambda world, name: world.clog("a", name),
+        lambda world, name: world.unclog(name, "a"),
+        lambda world, name: world.slow("a", name, 2),
+        lambda world, name: world.straggle(name),
+        lambda world, name: world.skew(name, ahead_s=1),
+        lambda world, name: world.hold("a", name),
+    ],
+)
+def test_an_unknown_host_is_told_with_those_that_there_are(act: Any, name: Any) -> None:
+    @two
+    async def program(world: World) -> None:
+        with pytest.raises(ConfigError, match=r"no (host 'z'|such host as (3|None)); this world has a, b"):
+            act(world, name)
+        with pytest.raises(ConfigError, match="this world has a, b"):
+            await world.restart(name)
+
+    program()
+
+
+def test_a_host_of_another_world_is_unknown() -> None:
+    others: list[Host] = []
+
+    @two
+    async def program(world: World) -> None:
+        if others:
+            with pytest.raises(ConfigError, match="no such host as <Host 'a'"):
+                world.crash(others[0])
+        others.append(world["a"])
+
+    program()
+    program()
+
+
+@pytest.mark.parametrize(
+    ("act", "text"),
+    [
+        (lambda world: world.split(3, "a"), "a host or several are needed, got 3"),
+        (lambda world: world.pause("a", -1), "seconds is a number of at least 0, got -1"),
+        (lambda world: world.pause("a", "long"), "seconds is a number of at least 0, got 'long'"),
+        (lambda world: world.restart_later("a", float("inf")), "seconds is a finite number .* got inf"),
+        (lambda world: world.slow("a", "b", "2"), "factor is a finite number of at least 1, got '2'"),
+        (lambda world: world.skew("a", ahead_s="1"), "ahead_s is a finite number of at least 0, got '1'"),
+        (lambda world: world.straggle("a", 2), r"(?s)a straggler is a sim\.Straggler, got 2.*stall_s="),
+        (lambda world: world.hold("a", "b", "echo"), "matches is a function of an Envelope, got 'echo'"),
+        (lambda world: world.resume("a"), "a host goes on when it was paused, got 'a', which was not"),
+        (lambda world: world["a"].run(echoes), r"(?s)takes a coroutine, got .*host\.run\(echoes\(\.\.\.\)\)"),
+        (lambda world: world["a"].run(3), r"(?s)takes a coroutine, got 3.*host\.run\(ref\.ask"),
+    ],
+)
+def test_a_slip_is_told_with_what_to_pass(act: Any, text: str) -> None:
+    @two
+    async def program(world: World) -> None:
+        with pytest.raises(ConfigError, match=text):
+            act(world)
+        assert not world.tally.requested
+
+    program()
+
+
+def test_a_pause_that_a_crash_or_its_time_has_ended_may_be_ended_once_more() -> None:
+    @two
+    async def program(world: World) -> None:
+        heard = echoes(world)
+        world.pause("b", 0.01)
+        world["a"].ref("b/echo").tell(1)
+        await world.sleep(0.02)
+        assert heard["b"] == [1]
+        world.resume("b")
+        world.pause("b")
+        world.crash("b")
+        world.resume("b")
+        with pytest.raises(ConfigError, match="a host goes on when it was paused"):
+            world.resume("b")
+
+    program()

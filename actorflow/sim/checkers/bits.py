@@ -11,7 +11,7 @@ import struct
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from actorflow.errors import HistoryError
+from actorflow.errors import HistoryError, counted
 from actorflow.sim.history.operation import shown
 
 
@@ -51,7 +51,9 @@ def difference(got: Any, wanted: Any, at: str = "the state") -> str | None:
         pairs = list(zip(got.reshape(-1), wanted.reshape(-1), strict=True))
         wrong = [i for i, (one, other) in enumerate(pairs) if one.tobytes() != other.tobytes()]
         one, other = pairs[wrong[0]]
-        count = f"{len(wrong)} of {len(pairs)} elements differ"
+        count = (
+            f"{len(wrong)} of {counted(len(pairs), 'element')} {'differs' if len(wrong) == 1 else 'differ'}"
+        )
         return f"{at}: {count}, first element {wrong[0]}: {one!r}, not {other!r}"
     if isinstance(got, Mapping) and isinstance(wanted, Mapping) and got.keys() == wanted.keys():
         parts = [(f"{at}[{key!r}]", got[key], wanted[key]) for key in got]

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from actorflow.errors import HistoryError
+from actorflow.errors import HistoryError, counted
+from actorflow.sim.amounts import check_whole
+from actorflow.sim.checkers.subject import nothing, overlooks
 from actorflow.sim.checkers.timeline import call
 from actorflow.sim.checkers.verdict import Verdict, listed
 from actorflow.sim.history import Operation, Status, Value
+from actorflow.sim.history.history import operations_of
 from actorflow.sim.history.operation import shown
 
 
@@ -36,10 +39,17 @@ def agreement(
         m: How many distinct elements a decision has; any number when left out.
         propose: The name of the proposals.
         decide: The name of the decisions.
+
+    Raises:
+        HistoryError: A proposal or a decision is not recorded in that form.
+        ConfigError: What is given is no history, or `m` is below 1.
     """
+    operations = operations_of(history)
+    if m is not None:
+        check_whole("m", m, 1)
     proposed: dict[Value, dict[Value, int]] = {}
     decided: dict[Value, list[tuple[Operation, tuple[Value, ...]]]] = {}
-    for operation in history:
+    for operation in operations:
         if operation.op == propose and operation.status is not Status.FAIL:
             if len(operation.args) != 1:
                 message = f"a proposal has one argument, got {call(operation)} by client {operation.client}"
@@ -60,9 +70,11 @@ def agreement(
                 findings.append(f"{_said(operation)} decided {_show(elements)}, but {other}")
             wrong += [on + finding for finding in findings]
     if wrong:
-        return Verdict("agreement", False, f"{len(wrong)} findings", listed(wrong))
-    count = sum(len(decisions) for decisions in decided.values())
-    return Verdict("agreement", True, f"{count} decisions on {len(decided)} keys agree")
+        return Verdict("agreement", False, counted(len(wrong), "finding"), listed(wrong))
+    if overlooks(operations, {decide}, {propose}):
+        return nothing("agreement", operations, propose=propose, decide=decide)
+    count = counted(sum(len(decisions) for decisions in decided.values()), "decision")
+    return Verdict("agreement", True, f"{count} on {counted(len(decided), 'key')}, all agree")
 
 
 def _elements(operation: Operation) -> tuple[Value, ...]:
@@ -88,7 +100,7 @@ def _invalid(
     if distinct < len(elements):
         findings.append(f"{_said(operation)} decided {_show(elements)}, in which an element is twice")
     if m is not None and distinct != m:
-        findings.append(f"{_said(operation)} decided {distinct} distinct elements, must be {m}")
+        findings.append(f"{_said(operation)} decided {counted(distinct, 'distinct element')}, must be {m}")
     return findings
 
 

@@ -19,9 +19,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from actorflow.errors import HistoryError
+from actorflow.errors import HistoryError, counted
+from actorflow.sim.checkers.subject import nothing, overlooks
 from actorflow.sim.checkers.verdict import Verdict, listed
 from actorflow.sim.history import Client, Operation, Status, Value
+from actorflow.sim.history.history import operations_of
 from actorflow.sim.history.operation import shown
 
 
@@ -43,8 +45,13 @@ def queue(
             that no element may be put twice: number them, as (producer, n).
         put: The name of the operations that add an element.
         take: The name of those that remove one.
+
+    Raises:
+        HistoryError: A put is not recorded in that form.
+        ConfigError: What is given is no history.
     """
-    happened = [operation for operation in history if operation.status is not Status.FAIL]
+    operations = operations_of(history)
+    happened = [operation for operation in operations if operation.status is not Status.FAIL]
     puts = [operation for operation in happened if operation.op == put]
     takes = [operation for operation in happened if operation.op == take]
     for operation in puts:
@@ -55,8 +62,11 @@ def queue(
     if ordered:
         wrong += _in_order(puts, takes, left)
     if wrong:
-        return Verdict("queue", False, f"{len(wrong)} findings", listed(wrong))
-    return Verdict("queue", True, f"{len(puts)} elements put, {len(takes)} taken")
+        return Verdict("queue", False, counted(len(wrong), "finding"), listed(wrong))
+    needed = {take} if left is None else {put, take}
+    if overlooks(operations, needed, {put}):
+        return nothing("queue", operations, put=put, take=take)
+    return Verdict("queue", True, f"{counted(len(puts), 'element')} put, {len(takes)} taken")
 
 
 def _counted(puts: list[Operation], takes: list[Operation], left: Sequence[Value] | None) -> list[str]:
@@ -76,7 +86,8 @@ def _counted(puts: list[Operation], takes: list[Operation], left: Sequence[Value
         begun = sorted(put_ever.get(element, []))
         for n, (event, said) in enumerate(ends):
             if n >= len(begun):
-                often = "never put" if not begun else f"put {len(begun)} times and there {n + 1} times"
+                times = f"put {counted(len(begun), 'time')} and there {n + 1} times"
+                often = times if begun else "never put"
                 wrong.append(f"{shown(element)} was {often}: {said}")
             elif begun[n] > event:
                 wrong.append(f"{shown(element)} was {said}, before it was put at event {begun[n]}")
@@ -86,8 +97,10 @@ def _counted(puts: list[Operation], takes: list[Operation], left: Sequence[Value
     excused = sum(operation.status is Status.INFO for operation in takes)
     if len(lost) > excused:
         some = ", ".join(shown(element) for element in lost[:5])
-        more = f", which {excused} open takes do not explain" if excused else ""
-        wrong.append(f"{len(lost)} elements were put and never taken{more}: {some}")
+        verb = "was" if len(lost) == 1 else "were"
+        does = "does" if excused == 1 else "do"
+        more = f", which {counted(excused, 'open take')} {does} not explain" if excused else ""
+        wrong.append(f"{counted(len(lost), 'element')} {verb} put and never taken{more}: {some}")
     return wrong
 
 

@@ -16,10 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from actorflow.errors import HistoryError
+from actorflow.errors import HistoryError, counted
+from actorflow.sim.checkers.subject import nothing, overlooks
 from actorflow.sim.checkers.timeline import call
 from actorflow.sim.checkers.verdict import Verdict, listed
 from actorflow.sim.history import Operation, Status, Value
+from actorflow.sim.history.history import operations_of
 from actorflow.sim.history.operation import shown
 
 Identity = tuple[Value, ...]
@@ -59,9 +61,14 @@ def exactly_once(
             and changed nothing.
         sent_as: The identity of a sending.
         applied_as: The identity of an application.
+
+    Raises:
+        HistoryError: One is recorded without its identity.
+        ConfigError: What is given is no history.
     """
+    operations = operations_of(history)
     accounts: dict[tuple[Value, Identity], _Account] = {}
-    for operation in history:
+    for operation in operations:
         if operation.op == sent:
             accounts.setdefault((operation.key, sent_as(operation)), _Account()).sent.append(operation)
         elif (
@@ -74,10 +81,13 @@ def exactly_once(
         for finding in _findings(account)
     ]
     if wrong:
-        what = f"{len(wrong)} of {len(accounts)} contributions are not right"
+        verb = "is" if len(wrong) == 1 else "are"
+        what = f"{len(wrong)} of {counted(len(accounts), 'contribution')} {verb} not right"
         return Verdict("exactly_once", False, what, listed(wrong))
-    count = sum(len(account.applied) for account in accounts.values())
-    return Verdict("exactly_once", True, f"{count} applications of {len(accounts)} contributions")
+    if overlooks(operations, {sent, applied}):
+        return nothing("exactly_once", operations, sent=sent, applied=applied)
+    count = counted(sum(len(account.applied) for account in accounts.values()), "application")
+    return Verdict("exactly_once", True, f"{count} of {counted(len(accounts), 'contribution')}")
 
 
 def _findings(account: _Account) -> list[str]:

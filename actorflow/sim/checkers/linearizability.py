@@ -14,11 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from actorflow.errors import counted
+from actorflow.sim.amounts import check_whole
 from actorflow.sim.checkers.models import Call, Model, Register
 from actorflow.sim.checkers.search import Budget, Stuck, search
+from actorflow.sim.checkers.subject import check_known, check_model, nothing
 from actorflow.sim.checkers.timeline import call, clipped, draw
 from actorflow.sim.checkers.verdict import Verdict
 from actorflow.sim.history import History, Operation, Status, Value
+from actorflow.sim.history.history import operations_of
 from actorflow.sim.history.operation import shown
 
 BUDGET = 500_000
@@ -41,14 +45,24 @@ def linearizable(history: Iterable[Operation], model: Model | None = None, budge
     Returns:
         A verdict. True: `order` is a linearization. False: `explain()` shows the shortest prefix of the
         history that has none, as a picture, and what the object could have been when it broke. None:
-        the budget was used up.
+        the budget was used up, or the history is empty.
+
+    Raises:
+        HistoryError: There is an operation that the model does not know.
+        ConfigError: What is given is no history, no model, or no budget.
     """
+    operations = operations_of(history)
     model = Register() if model is None else model
+    check_model(model)
+    check_whole("budget", budget, 1)
+    check_known(operations, model)
+    if not operations:
+        return nothing("linearizable", operations)
     orders: list[tuple[Operation, ...]] = []
     broken: _Break | None = None
     undecided: list[Value] = []
     budgets = [Budget(budget)]
-    for key, part in _partitions(history, model):
+    for key, part in _partitions(operations, model):
         if broken is not None:  # only an earlier break would make the explanation shorter
             part = History(part).until(broken.end - 1)
             budgets.append(Budget(EXPLAINING))
@@ -68,7 +82,7 @@ def linearizable(history: Iterable[Operation], model: Model | None = None, budge
         what = f"no verdict{keys} within the budget of {budget} configurations"
         return Verdict("linearizable", None, what, explored=explored)
     order = _merged(orders)
-    what = f"{len(order)} operations have an order"
+    what = f"{counted(len(order), 'operation')} in one order"
     return Verdict("linearizable", True, what, explored=explored, order=order)
 
 

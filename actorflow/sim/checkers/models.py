@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from actorflow.errors import HistoryError
 from actorflow.sim.history import Operation, Status, Value
@@ -71,6 +71,9 @@ class Model(Protocol):
 
     A call that is not known has no result: `step` then accepts any, and returns the state after its
     effect, or refuses it where it could have none. Failed operations are never asked about.
+
+    A model may have an attribute `operations`, the names of all that it knows. Then `step` is asked for
+    each other name in a history, whatever came of the operation, and says what is wrong with it.
     """
 
     def key(self, call: Call) -> Value:
@@ -93,6 +96,8 @@ class Model(Protocol):
 @dataclass(frozen=True, slots=True)
 class Register:
     """A variable for each key: `read`, `write v`, and `cas old new`, which gives True or False."""
+
+    operations: ClassVar[tuple[str, ...]] = ("read", "write", "cas")
 
     initially: Value = None
 
@@ -136,6 +141,8 @@ class KeyValue:
     Values are anything that can be added to `empty`: strings by default, tuples as well.
     """
 
+    operations: ClassVar[tuple[str, ...]] = ("get", "put", "append")
+
     empty: str | bytes | tuple[Value, ...] = ""
 
     def key(self, call: Call) -> Value:
@@ -174,6 +181,8 @@ class KeyValue:
 class Mutex:
     """A lock for each key: `acquire` and `release`; either may give False for *ran and was refused*."""
 
+    operations: ClassVar[tuple[str, ...]] = ("acquire", "release")
+
     held: bool = False
 
     def key(self, call: Call) -> Value:
@@ -205,6 +214,8 @@ class MultiRegister:
     The result of a txn is its arguments with what the reads found in place of None. A transaction
     sees its own writes. Variables that are not in `initially` start at None.
     """
+
+    operations: ClassVar[tuple[str, ...]] = ("txn",)
 
     initially: Mapping[str, Value] = field(default_factory=dict)
 

@@ -14,13 +14,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from actorflow.errors import counted
+from actorflow.sim.amounts import check_whole
 from actorflow.sim.checkers.linearizability import BUDGET
 from actorflow.sim.checkers.models import Call, Model, Register
 from actorflow.sim.checkers.search import Budget
+from actorflow.sim.checkers.subject import check_known, check_model, nothing
 from actorflow.sim.checkers.timeline import call, clipped
 from actorflow.sim.checkers.transitions import REFUSED, Transitions
 from actorflow.sim.checkers.verdict import Verdict
 from actorflow.sim.history import Client, Operation, Status, Value
+from actorflow.sim.history.history import operations_of
 from actorflow.sim.history.operation import shown
 
 
@@ -34,18 +38,30 @@ def sequential(history: Iterable[Operation], model: Model | None = None, budget:
         history: What clients asked for and were told.
         model: The object; a register for each key when left out.
         budget: How many configurations may be looked at.
+
+    Raises:
+        HistoryError: There is an operation that the model does not know.
+        ConfigError: What is given is no history, no model, or no budget.
     """
+    operations = operations_of(history)
+    model = Register() if model is None else model
+    check_model(model)
+    check_whole("budget", budget, 1)
+    check_known(operations, model)
+    if not operations:
+        return nothing("sequential", operations)
     shared = Budget(budget)
-    found = _Search(history, Register() if model is None else model, shared)
+    found = _Search(operations, model, shared)
     order = found.run()
     if order is not None:
-        what = f"{len(order)} operations have an order"
+        what = f"{counted(len(order), 'operation')} in one order"
         return Verdict("sequential", True, what, explored=shared.used, order=order)
     if shared.used > shared.limit:
         what = f"no verdict within the budget of {budget} configurations"
         return Verdict("sequential", None, what, explored=shared.used)
     most = sum(found.deepest.done)
-    what = f"no order keeps what each client did in line; the longest has {most} of {found.total} operations"
+    of = counted(found.total, "operation")
+    what = f"no order keeps what each client did in line; the longest has {most} of {of}"
     return Verdict("sequential", False, what, found.why(), shared.used)
 
 

@@ -19,11 +19,14 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import combinations
 from typing import Any, Protocol, TypeVar
 
-from actorflow.errors import HistoryError
+from actorflow.errors import HistoryError, counted
+from actorflow.sim.amounts import check_whole
 from actorflow.sim.checkers.bits import bits, difference
+from actorflow.sim.checkers.subject import nothing
 from actorflow.sim.checkers.timeline import call, clipped
 from actorflow.sim.checkers.verdict import Verdict
 from actorflow.sim.history import Operation, Status
+from actorflow.sim.history.history import operations_of
 
 S = TypeVar("S")
 BUDGET = 100_000
@@ -55,8 +58,14 @@ def serial_equivalence(
         final: The state with which the run ended.
         order: What the serial order is sorted by. Left out, any order that agrees with real time will do.
         budget: How many times `apply` may be called.
+
+    Raises:
+        HistoryError: `apply` changes the state that it gets, or a state is made of something else.
+        ConfigError: What is given is no history, or no budget.
     """
-    happened = [operation for operation in history if operation.status is not Status.FAIL]
+    operations = operations_of(history)
+    check_whole("budget", budget, 1)
+    happened = [operation for operation in operations if operation.status is not Status.FAIL]
     happened.sort(key=(lambda operation: operation.invoked) if order is None else order)
     needed = sum(1 << i for i, operation in enumerate(happened) if operation.status is Status.OK)
     before = _predecessors(happened) if order is None else _all_before(happened, needed)
@@ -73,8 +82,11 @@ def serial_equivalence(
         seen.add((done, print_of))
         if not needed & ~done:
             if print_of == wanted:
+                if not operations:
+                    return nothing("serial_equivalence", operations)
                 found = tuple(happened[i] for i in path)
-                what = f"{len(found)} operations, one at a time, lead to the same bits"
+                lead = "leads" if len(found) == 1 else "lead"
+                what = f"{counted(len(found), 'operation')}, one at a time, {lead} to the same bits"
                 return Verdict("serial_equivalence", True, what, explored=explored, order=found)
             nearest = nearest or (state, path)
         for i in reversed(range(len(happened))):
@@ -160,9 +172,15 @@ def synchronous_equivalence(
         step: The step of a contribution.
         rank: The rank of who contributed; no rank counts twice in a step.
         budget: How many times `update` may be called.
+
+    Raises:
+        HistoryError: `update` changes the state that it gets, or a contribution has no step.
+        ConfigError: What is given is no history, or no budget.
     """
+    operations = operations_of(history)
+    check_whole("budget", budget, 1)
     groups: dict[Any, list[Operation]] = {}
-    for operation in history:
+    for operation in operations:
         if operation.status is not Status.FAIL and operation.result is not False:
             groups.setdefault(step(operation), []).append(operation)
     for at, group in groups.items():
@@ -186,8 +204,12 @@ def synchronous_equivalence(
                 reached.setdefault(bits(after), (after, path + chosen))
         states = reached
     equal = states.get(bits(final))
+    if equal is not None and not operations:
+        return nothing("synchronous_equivalence", operations)
     if equal is not None:
-        what = f"{len(groups)} steps of {len(equal[1])} contributions lead to the same bits"
+        lead = "leads" if len(groups) == 1 else "lead"
+        of = counted(len(equal[1]), "contribution")
+        what = f"{counted(len(groups), 'step')} of {of} {lead} to the same bits"
         return Verdict("synchronous_equivalence", True, what, explored=explored, order=equal[1])
     details = _why_not(groups, update, initial, final, next(iter(states.values()))[0])
     what = "the final state is not that of the steps one by one, in the order of ranks"
@@ -198,8 +220,8 @@ def _choices(group: list[Operation], rank: Callable[[Operation], Any]) -> Iterab
     """Yields the contributions that may have counted, in the order of ranks: fewest left out first."""
     unknown = [operation for operation in group if operation.status is Status.INFO]
     for count in range(len(unknown), -1, -1):
-        for counted in combinations(unknown, count):
-            chosen = tuple(o for o in group if o.status is Status.OK or any(o is one for one in counted))
+        for having in combinations(unknown, count):
+            chosen = tuple(o for o in group if o.status is Status.OK or any(o is one for one in having))
             if len({rank(operation) for operation in chosen}) == len(chosen):
                 yield chosen
 

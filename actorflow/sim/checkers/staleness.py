@@ -27,10 +27,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from actorflow.errors import HistoryError
+from actorflow.errors import HistoryError, counted
+from actorflow.sim.amounts import check_whole
+from actorflow.sim.checkers.subject import nothing, overlooks
 from actorflow.sim.checkers.timeline import call
 from actorflow.sim.checkers.verdict import Verdict, listed
 from actorflow.sim.history import Operation, Status, Value
+from actorflow.sim.history.history import operations_of
 from actorflow.sim.history.operation import shown
 
 
@@ -71,9 +74,15 @@ def bounded_staleness(
         read: The name of the operations that see a version.
         write: The name of those that make one.
         seen: Tells the version, and the value if it was recorded, of an OK operation.
+
+    Raises:
+        HistoryError: An OK operation does not say which version it made or saw.
+        ConfigError: What is given is no history, or `k` is below 0.
     """
+    operations = operations_of(history)
+    check_whole("k", k, 0)
     parts: dict[Value, list[Operation]] = {}
-    for operation in history:
+    for operation in operations:
         if operation.op in {read, write} and operation.status is not Status.FAIL:
             parts.setdefault(operation.key, []).append(operation)
     wrong: list[str] = []
@@ -85,8 +94,12 @@ def bounded_staleness(
         reads += sum(operation.op == read and operation.status is Status.OK for operation in part)
         wrong += [line if key is None else f"on {shown(key)}: {line}" for line in found]
     if wrong:
-        return Verdict("bounded_staleness", False, f"{len(wrong)} findings with k = {k}", listed(wrong))
-    return Verdict("bounded_staleness", True, f"{reads} reads, at most {worst} versions behind, k = {k}")
+        what = f"{counted(len(wrong), 'finding')} with k = {k}"
+        return Verdict("bounded_staleness", False, what, listed(wrong))
+    if overlooks(operations, {read}, {write}):
+        return nothing("bounded_staleness", operations, read=read, write=write)
+    what = f"{counted(reads, 'read')}, at most {counted(worst, 'version')} behind, k = {k}"
+    return Verdict("bounded_staleness", True, what)
 
 
 class _Versions:

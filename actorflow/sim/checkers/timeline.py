@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from actorflow.errors import counted
 from actorflow.sim.checkers.verdict import WIDTH
 from actorflow.sim.history import Client, Operation
 
@@ -120,7 +121,8 @@ class _Picture:
             named = ", ".join(f"{call(o)} (client {o.client})" for o in self._open_before)
             lines.append(clipped(f"open since before: {named}"))
         if self._left_out:
-            lines.append(f"{self._left_out} operations ended before and are left out")
+            verb = "is" if self._left_out == 1 else "are"
+            lines.append(f"{counted(self._left_out, 'operation')} ended before and {verb} left out")
         return "\n".join(clipped(line) for line in lines)
 
 

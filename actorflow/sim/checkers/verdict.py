@@ -22,12 +22,13 @@ class Verdict:
 
     Attributes:
         checker: The name of what was checked, such as "linearizable".
-        ok: True, False, or None when the budget was used up first.
+        ok: True, False, or None: the budget was used up first, or there was nothing to judge.
         what: The finding in one line.
         details: The rest of the explanation, in lines of at most 100 columns; "" when there is none.
         explored: How many configurations were looked at; 0 for a checker that does not search.
         order: When ok, and the checker looks for an order: one in which the operations could have
             happened, one at a time.
+        hint: What to try when it is unknown.
     """
 
     checker: str
@@ -36,6 +37,7 @@ class Verdict:
     details: str = ""
     explored: int = 0
     order: tuple[Operation, ...] | None = None
+    hint: str = "raise budget=, or record a shorter history"
 
     def __bool__(self) -> NoReturn:
         message = f"a verdict is True, False or unknown: ask for .ok or call .check(), got {self.what!r}"
@@ -55,13 +57,13 @@ class Verdict:
 
         Raises:
             Violation: The history is refuted.
-            Undecided: The budget was used up first.
+            Undecided: The budget was used up first, or there was nothing to judge.
         """
         if self.ok is True:
             return self
         if self.ok is False:
             raise Violation(self.explain())
-        raise Undecided(self.explain(), hint="raise budget=, or record a shorter history")
+        raise Undecided(self.explain(), hint=self.hint)
 
 
 def listed(found: list[str], limit: int = 5) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import overload
 
-from actorflow.errors import HistoryError
+from actorflow.errors import ConfigError, HistoryError, counted
 from actorflow.sim.history.lines import decode, encode
 from actorflow.sim.history.operation import Client, Operation, Status, Value, shown
 
@@ -26,8 +26,10 @@ class History(Sequence[Operation]):
 
         Raises:
             HistoryError: Two events have one number.
+            ConfigError: Something in it is no operation.
         """
-        self._operations = tuple(sorted(operations, key=lambda operation: operation.invoked))
+        given = operations_of(operations, "History(...) takes a collection")
+        self._operations = tuple(sorted(given, key=lambda operation: operation.invoked))
         taken: dict[int, Operation] = {}
         for operation in self._operations:
             for event in (operation.invoked, operation.returned):
@@ -63,7 +65,8 @@ class History(Sequence[Operation]):
     def __repr__(self) -> str:
         count = {status: sum(operation.status is status for operation in self) for status in Status}
         ends = ", ".join(f"{count[status]} {status.value}" for status in Status)
-        return f"<History of {len(self)} operations ({ends}) by {len(self.clients())} clients>"
+        by = counted(len(self.clients()), "client")
+        return f"<History of {counted(len(self), 'operation')} ({ends}) by {by}>"
 
     def clients(self) -> tuple[Client, ...]:
         """Returns who asked, in order of their first invocation."""
@@ -102,10 +105,10 @@ class History(Sequence[Operation]):
         """Reads what `write` wrote.
 
         Raises:
-            HistoryError: The file cannot be read, or a line is not an operation; the text has the
-                file, the line and what is wrong with it.
+            HistoryError: The file cannot be read, has no operation, or a line is not one; the text has
+                the file, the line and what is wrong with it.
         """
-        operations = []
+        operations: list[Operation] = []
         for number, line in enumerate(text_of(path).split("\n"), 1):
             if line.strip():
                 try:
@@ -113,11 +116,36 @@ class History(Sequence[Operation]):
                 except HistoryError as wrong:
                     message = f"{path}, line {number}: {wrong.what}"
                     raise HistoryError(message, hint=wrong.hint) from wrong
+        if not operations:
+            message = f"{path}: no operation in it; History.read looks for one JSON object a line"
+            raise HistoryError(message, hint="the run that wrote it recorded nothing")
         try:
             return cls(operations)
         except HistoryError as wrong:
             message = f"{path}: {wrong.what}"
             raise HistoryError(message, hint=wrong.hint) from wrong
+
+
+def operations_of(given: object, what: str = "a checker judges a history") -> tuple[Operation, ...]:
+    """Returns the operations in `given`, as they stand.
+
+    Args:
+        given: A history, or any collection of operations.
+        what: Who asks for them, as the message begins.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    hint = "pass recorder.history(), or what a reader of sim.history gave"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        message = f"{what}, made of operations, got {shown(given)}"
+        raise ConfigError(message, hint=hint)
+    operations = tuple(given)
+    for operation in operations:
+        if not isinstance(operation, Operation):
+            message = f"{what}, made of operations, got {shown(operation)} in it"
+            raise ConfigError(message, hint=hint)
+    return operations
 
 
 def text_of(path: str | os.PathLike[str]) -> str:

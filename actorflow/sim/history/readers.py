@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from actorflow.errors import HistoryError
 from actorflow.sim.history.edn import Keyword, Symbol, parse, parse_items, place
 from actorflow.sim.history.history import History, text_of
+from actorflow.sim.history.lines import decode
 from actorflow.sim.history.operation import Client, Value, shown
 from actorflow.sim.history.recorder import Pending, Recorder
 
@@ -35,10 +36,10 @@ def read_jepsen(path: Path) -> History:
     `:fail [old new]` ran and did not match. Lines of other loggers, and of the nemesis, are left out.
 
     Raises:
-        HistoryError: The file cannot be read or a line cannot be understood; says which and where.
+        HistoryError: The file cannot be read, a line cannot be understood, or there is no operation
+            in it; says which and where.
     """
-    source = _Source(text_of(path), os.fspath(path))
-    return _paired(_jepsen_events(source), source)
+    return _read(path, "read_jepsen")
 
 
 def read_kv(path: Path) -> History:
@@ -47,10 +48,9 @@ def read_kv(path: Path) -> History:
     Operations are `get`, `put v` and `append v` on a key; a get that found nothing gives "".
 
     Raises:
-        HistoryError: The file cannot be read or is no such history; says where.
+        HistoryError: The file cannot be read, is no such history, or has no operation; says where.
     """
-    source = _Source(text_of(path), os.fspath(path))
-    return _paired(_kv_events(source), source)
+    return _read(path, "read_kv")
 
 
 def read_knossos(path: Path) -> History:
@@ -61,10 +61,9 @@ def read_knossos(path: Path) -> History:
     the values that its reads found. `:fail` did not happen and `:info` is unknown.
 
     Raises:
-        HistoryError: The file cannot be read or is no such history; says where.
+        HistoryError: The file cannot be read, is no such history, or has no operation; says where.
     """
-    source = _Source(text_of(path), os.fspath(path))
-    return _paired(_knossos_events(source), source)
+    return _read(path, "read_knossos")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +105,50 @@ class _FileClock:
 
     def now(self) -> float:
         return self.time_s
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """One kind of file: how its events are found, and what they look like."""
+
+    events: Callable[[_Source], Iterable[_Event]]
+    looks: str
+
+
+def _read(path: Path, reader: str) -> History:
+    """Returns the history in a file; where there is none, the error names the reader that finds one."""
+    source = _Source(text_of(path), os.fspath(path))
+    form = _FORMS[reader]
+    try:
+        history = _paired(form.events(source), source)
+        if not history:
+            raise _empty(source.name, reader)
+    except HistoryError as wrong:
+        wrong.hint = wrong.hint or _fitting(source, reader)
+        raise
+    return history
+
+
+def _empty(name: str, reader: str) -> HistoryError:
+    return HistoryError(f"{name}: no operation in it; {reader} looks for {_FORMS[reader].looks}")
+
+
+def _fitting(source: _Source, reader: str) -> str | None:
+    """Returns which other reader finds an operation in the file; None when none does."""
+    for name, form in _FORMS.items():
+        if name == reader:
+            continue
+        try:
+            if next(iter(form.events(source)), None) is not None:
+                return f"{name} reads this file"
+        except HistoryError:  # it does not fit, as `reader` does not
+            continue
+    first = next((line for line in source.text.split("\n") if line.strip()), "")
+    try:
+        decode(first)
+    except HistoryError:
+        return None
+    return "History.read reads this file"
 
 
 def _paired(events: Iterable[_Event], source: _Source) -> History:
@@ -246,3 +289,10 @@ def _plain(value: Any, at: int, source: _Source) -> Value:
         what = f"a history keeps no maps and sets as values, got {shown(value)}"
         raise source.wrong(at, what)
     return value  # type: ignore[no-any-return]  # EDN has nothing else
+
+
+_FORMS = {
+    "read_jepsen": _Form(_jepsen_events, "lines `INFO jepsen.util - process :type :read|:write|:cas value`"),
+    "read_kv": _Form(_kv_events, "maps {:process :type :f :key :value}, :f one of :get, :put and :append"),
+    "read_knossos": _Form(_knossos_events, "one vector of maps {:process :type :f :value}"),
+}

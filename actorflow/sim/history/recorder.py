@@ -8,6 +8,7 @@ it never happened and never will.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
@@ -15,16 +16,18 @@ from typing import TypeVar
 from actorflow.clock import Clock
 from actorflow.errors import (
     AskCycle,
+    ConfigError,
     FeedError,
     FetchError,
     HistoryError,
     OutOfRange,
     QueueClosed,
     UninitialisedError,
+    counted,
     said,
 )
 from actorflow.sim.history.history import History
-from actorflow.sim.history.operation import Client, Operation, Status, Value, kept
+from actorflow.sim.history.operation import Client, Operation, Status, Value, kept, shown
 
 R = TypeVar("R")
 
@@ -78,7 +81,13 @@ class Recorder:
             definite: The exceptions after which `record` calls an operation failed. After any other
                 one, such as ActorDied, DeadlinePassed, HandlerError or a cancellation, it stays open:
                 that is never wrong, only weaker.
+
+        Raises:
+            ConfigError: What is given is no clock.
         """
+        if not callable(getattr(clock, "now", None)):
+            message = f"a recorder takes a clock, with now(), got {shown(clock)}"
+            raise ConfigError(message, hint="pass world.loop, or the clock of a host")
         self._clock = clock
         self._definite = definite
         self._events = 0
@@ -86,7 +95,7 @@ class Recorder:
         self._waiting: dict[tuple[Client, int], int] = {}
 
     def __repr__(self) -> str:
-        return f"<Recorder of {len(self._operations)} operations, {len(self._waiting)} open>"
+        return f"<Recorder of {counted(len(self._operations), 'operation')}, {len(self._waiting)} open>"
 
     def invoke(
         self, client: Client, op: str, *args: object, key: Value = None, incarnation: int = 0
@@ -143,7 +152,18 @@ class Recorder:
             incarnation: The life of the client.
             keep: Makes the recorded result from the returned value; the value itself when left out.
             definite: The exceptions that mean it did not happen; those of the recorder when left out.
+
+        Raises:
+            ConfigError: `call` is no function, such as a coroutine that has been made already.
         """
+        asked: object = call
+        if not callable(asked):
+            if inspect.iscoroutine(asked):
+                asked.close()
+            name = getattr(asked, "__name__", "call")
+            message = f"record takes a function and its arguments, got {shown(asked)}"
+            hint = f"record({client!r}, {op!r}, {name}, ...): it is called after the invocation is noted"
+            raise ConfigError(message, hint=hint)
         pending = self.invoke(client, op, *args, key=key, incarnation=incarnation)
         try:
             value = await call(*args)

@@ -26,7 +26,7 @@ def test_shards_that_decide_alone_are_caught_and_those_that_follow_one_pass() ->
     alone = checkers.agreement(first_arrived([[0, 1, 2], [2, 1, 0]], 2, one_decides=False), m=2)
 
     assert alone.explain() == (
-        "agreement: violated, 1 findings\n"
+        "agreement: violated, 1 finding\n"
         "  on 1: client shard-1 (event 9) decided {1, 2}, but client shard-0 (event 7) {0, 1}"
     )
     assert checkers.agreement(first_arrived([[0, 1, 2], [2, 1, 0]], 2, one_decides=True), m=2).ok
@@ -49,7 +49,7 @@ def test_what_can_go_wrong_is_told_apart() -> None:
     assert "decided 2, which nobody proposed" in finding((0, 2))
     assert "decided 3 before it was proposed" in finding((3,))
     assert "decided {0, 0}, in which an element is twice" in finding((0, 0))
-    assert "decided 1 distinct elements, must be 2" in finding((0, 0), m=2)
+    assert "decided 1 distinct element, must be 2" in finding((0, 0), m=2)
 
 
 def test_a_decision_that_is_no_set_is_an_error() -> None:

@@ -40,7 +40,7 @@ def test_a_retry_that_is_applied_again_is_caught_and_one_that_is_remembered_pass
     twice = checkers.exactly_once(pushes(LOST_REPLY, remembers=False))
 
     assert twice.explain() == (
-        "exactly_once: violated, 1 of 1 contributions are not right\n"
+        "exactly_once: violated, 1 of 1 contribution is not right\n"
         "  (0, 0, 0) was applied 2 times, at events 1, 4"
     )
     assert checkers.exactly_once(pushes(LOST_REPLY, remembers=True)).ok

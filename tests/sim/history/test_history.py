@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.errors import HistoryError
+from actorflow.errors import ConfigError, HistoryError
 from actorflow.sim.history import History, Operation, Recorder, Status
 from tests.sim.histories import StillClock, histories
 from tests.strategies import examples
@@ -144,3 +144,11 @@ def test_parts_keep_their_event_numbers() -> None:
         "y": [2, 6],
     }
     assert [o.invoked for o in history.where(lambda o: o.args[0] == 2)] == [4]
+
+
+def test_a_history_is_made_of_operations() -> None:
+    for wrong, shown in (([1], "1 in it"), ("read", "'read'"), (3, "3")):
+        with pytest.raises(ConfigError, match=rf"(?s)made of operations, got {shown}.*recorder\.history\(\)"):
+            History(wrong)  # type: ignore[arg-type]
+    one = History([Operation(0, "read")])
+    assert repr(one) == "<History of 1 operation (1 ok, 0 fail, 0 info) by 1 client>"

@@ -7,7 +7,7 @@ import pytest
 
 from actorflow.errors import HistoryError
 from actorflow.sim import history
-from actorflow.sim.history import History, Status
+from actorflow.sim.history import History
 
 Reader = Callable[[Path], History]
 
@@ -139,6 +139,41 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, reader: Reader) -> No
         reader(tmp_path / "nothing")
 
 
-def test_an_empty_log_is_an_empty_history(tmp_path: Path) -> None:
-    assert len(read(tmp_path, history.read_jepsen, "")) == 0
-    assert Status.OK not in {operation.status for operation in read(tmp_path, history.read_knossos, "[]")}
+KV = '{:process 0, :type :invoke, :f :get, :key "x", :value nil}\n'
+KNOSSOS = "[{:process 0, :type :invoke, :f :read, :value nil}]"
+OURS = '{"client": 0, "op": "read", "invoked": 0, "returned": 1}\n'
+
+
+@pytest.mark.parametrize("reader", [history.read_jepsen, history.read_kv, history.read_knossos, History.read])
+def test_a_file_without_an_operation_is_no_history(tmp_path: Path, reader: Reader) -> None:
+    (tmp_path / "README.md").write_text("# Words\n\nand no operation.\n")
+    (tmp_path / "empty").write_text("")
+
+    for name in ("README.md", "empty"):
+        with pytest.raises(HistoryError, match=name):
+            reader(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "looks"),
+    [
+        (history.read_jepsen, "words", r"f: no operation in it; read_jepsen looks for lines `INFO jepsen"),
+        (history.read_kv, "", r"f: no operation in it; read_kv looks for maps {:process :type :f :key"),
+        (history.read_knossos, "[]", r"f: no operation in it; read_knossos looks for one vector of maps"),
+        (History.read, "\n", r"f: no operation in it; History\.read looks for one JSON object a line"),
+    ],
+)
+def test_a_reader_says_what_it_looks_for(tmp_path: Path, reader: Reader, text: str, looks: str) -> None:
+    with pytest.raises(HistoryError, match=looks):
+        read(tmp_path, reader, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [(JEPSEN, "read_jepsen"), (KV, "read_kv"), (KNOSSOS, "read_knossos"), (OURS, r"History\.read")],
+)
+def test_a_reader_names_the_one_that_fits(tmp_path: Path, text: str, fits: str) -> None:
+    for reader in (history.read_jepsen, history.read_kv, history.read_knossos):
+        if reader.__name__ != fits:
+            with pytest.raises(HistoryError, match=rf"try: +{fits} reads this file"):
+                read(tmp_path, reader, text)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 
 import pytest
 
-from actorflow.errors import ActorDied, DeadlinePassed, HistoryError, QueueClosed
+from actorflow.errors import ActorDied, ConfigError, DeadlinePassed, HistoryError, QueueClosed
 from actorflow.sim.history import Operation, Recorder, Status
 from tests.sim.histories import StillClock
 
@@ -39,7 +40,7 @@ def test_an_operation_that_never_ends_is_open_for_ever() -> None:
     (operation,) = recorder.history()
 
     assert (operation.status, operation.returned, operation.returned_s) == (Status.INFO, None, None)
-    assert repr(recorder) == "<Recorder of 1 operations, 1 open>"
+    assert repr(recorder) == "<Recorder of 1 operation, 1 open>"
 
 
 def test_ends_carry_their_reasons() -> None:
@@ -152,3 +153,18 @@ def test_what_is_definite_can_be_said_for_one_operation() -> None:
     with pytest.raises(KeyError):
         asyncio.run(recorder.record("a", "op", lambda: raises(KeyError("x")), definite=(KeyError,)))
     assert recorder.history()[0].status is Status.FAIL
+
+
+def test_a_call_that_was_made_already_is_refused_and_closed() -> None:
+    recorder = Recorder(StillClock())
+    made = answers(3)
+
+    with pytest.raises(ConfigError, match=r"(?s)takes a function.*coroutine.*record\('a', 'add', answers, "):
+        asyncio.run(recorder.record("a", "add", made))  # type: ignore[arg-type]
+    assert inspect.getcoroutinestate(made) == inspect.CORO_CLOSED
+    assert not recorder.history()
+
+
+def test_what_is_no_clock_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"(?s)takes a clock, with now\(\), got 'x'.*world\.loop"):
+        Recorder("x")  # type: ignore[arg-type]
