@@ -22,6 +22,12 @@ def identity(x: Array) -> Array:
     return x
 
 
+@kernel("copy", only="numpy")
+def copy(x: Array) -> Array:
+    """A copy of `x` in C order: what a copy node between two devices of the host makes."""
+    return x.copy()
+
+
 @kernel("custom_gradient", cost=_free)
 def custom_gradient(*arrays: Array, object: str, outputs: int) -> tuple[Array, ...] | Array:
     """The first `outputs` arrays themselves; the others are there for the gradient alone."""
