@@ -75,7 +75,7 @@ def within(indices: Array, n: int, xp: Library) -> Array:
     at = indices.astype(np.int64)
     wrong = (at < -n) | (at >= n)
     if wrong.any():
-        message = f"index {at[wrong][0]} is out of bounds for an axis of size {n}"
+        message = f"index {int(at[wrong][0])} is out of bounds for an axis of size {n}"
         raise IndexError(message)
     return xp.where(at < 0, at + n, at)
 

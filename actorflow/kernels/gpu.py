@@ -139,11 +139,14 @@ class Gpu:
             return job()
 
     def _staging(self) -> Staging:
-        cuda = self._cupy.cuda
-        buffers = [
-            np.frombuffer(cuda.alloc_pinned_memory(CHUNK_BYTES), np.uint8, CHUNK_BYTES) for _ in range(CHUNKS)
-        ]
-        return Staging(buffers, self.stream.record, lambda event: event.synchronize())
+        cuda, stream = self._cupy.cuda, self.stream
+        pinned = [cuda.alloc_pinned_memory(CHUNK_BYTES) for _ in range(CHUNKS)]
+        return Staging(
+            [np.ndarray(CHUNK_BYTES, np.uint8, memory) for memory in pinned],
+            # An event that blocks lets the core go; one that spins would take it from the loop.
+            lambda: stream.record(cuda.Event(block=True, disable_timing=True)),
+            lambda event: event.synchronize(),
+        )
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

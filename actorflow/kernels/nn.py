@@ -87,7 +87,7 @@ def flattened(logits: Array, labels: Array) -> tuple[Array, Array]:
     flat = labels.reshape(-1)
     wrong = (flat < 0) | (flat >= classes)
     if wrong.any():
-        message = f"labels must lie in [0, {classes}), the number of classes, got {flat[wrong][0]}"
+        message = f"labels must lie in [0, {classes}), the number of classes, got {int(flat[wrong][0])}"
         raise KernelError(message)
     return logits.reshape((-1, classes)), flat
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import Array, Library, library
+from actorflow.arrays import Array, library
 from actorflow.kernels.array import within
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
@@ -37,15 +37,17 @@ def _segment_sum() -> Any:
 
 @kernel("gather_grad", only="cupy")
 @in_float32
-def gather_grad(grad: Array, params: Array, indices: Array, *, axis: int, xp: Library | None = None) -> Array:
+def gather_grad(grad: Array, params: Array, indices: Array, *, axis: int) -> Array:
     """Zeros in the shape of `params` with the slices of `grad` added at `indices`.
 
     Cost:    a sort of the indices, then one pass; an index that comes often is added up by one thread
              an element. The check of the indices waits for the card.
     """
-    cp = library("cupy") if xp is None else xp
+    cp = library("cupy")
     axis %= params.ndim
     n = params.shape[axis]
+    if not grad.size:
+        return cp.zeros(params.shape, dtype=grad.dtype)
     flat = within(indices, n, cp).reshape(-1)
     order = cp.argsort(flat, kind="stable")
     starts = cp.searchsorted(flat[order], cp.arange(n + 1))
@@ -55,7 +57,6 @@ def gather_grad(grad: Array, params: Array, indices: Array, *, axis: int, xp: Li
     rows = cp.ascontiguousarray(cp.moveaxis(rows, 1, 0)).reshape((flat.size, width))
     summed = rows.astype(np.int32) if rows.dtype.kind == "b" else rows
     out = cp.empty((n, width), dtype=summed.dtype)
-    if out.size:
-        _segment_sum()(starts, order, summed, width, out)
+    _segment_sum()(starts, order, summed, width, out)
     out = cp.moveaxis(out.reshape((n, *lead, *tail)), 0, axis)
     return cp.ascontiguousarray(out).astype(rows.dtype, copy=False)
