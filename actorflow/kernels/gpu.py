@@ -97,7 +97,10 @@ class Gpu:
         return out
 
     def download(self, value: Array) -> Array:
-        """Returns an array of the card as one of numpy; for jobs of `collect`, since it waits."""
+        """Returns an array of the card as one of numpy, or a scalar as numpy's own kernels make them.
+
+        For jobs of `collect`, since it waits.
+        """
         cp = self._cupy
         source = cp.ascontiguousarray(value)
         out = np.empty(value.shape, value.dtype)
@@ -107,7 +110,7 @@ class Gpu:
             cp.cuda.runtime.memcpyAsync(buffer.ctypes.data, at + start, n, _TO_HOST, self.stream.ptr)
 
         self._down.receive(_flat(out), transfer)
-        return out
+        return out[()]
 
     def constant(self, value: Array) -> Array:
         """Returns a numpy array on the card, there when this returns: for plans, not for steps."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import actorflow as af
+from actorflow.clock import SystemClock
 from actorflow.errors import ConfigError, PlacementError
+from actorflow.kernels.devices import Devices
+from actorflow.setting import SETTING, Setting
+from tests.kernels import fake_cupy
 
 
 @pytest.mark.parametrize(
@@ -46,6 +50,24 @@ def test_without_cupy_a_card_is_unknown_and_the_hint_says_how_to_get_one(
 
     assert caught.value.hint is not None
     assert "pip install 'actorflow[gpu]'; CuPy cannot be imported" in caught.value.hint
+
+
+def test_a_simulated_run_has_no_cards() -> None:
+    async def main() -> tuple[tuple[str, ...], str | None]:
+        token = SETTING.set(cast("Setting", object()))
+        devices = Devices(["/cpu:0"], asyncio.get_running_loop(), SystemClock(), threads=0)
+        try:
+            return devices.named(["/gpu:0"]), devices.hint
+        finally:
+            SETTING.reset(token)
+            await devices.close()
+
+    with fake_cupy.installed():
+        names, hint = asyncio.run(main())
+
+    assert names == ("/cpu:0",)
+    assert hint is not None
+    assert hint.endswith("a simulated run has no cards")
 
 
 def test_cupy_is_not_imported_before_a_graph_names_a_card() -> None:

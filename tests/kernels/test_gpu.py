@@ -50,6 +50,12 @@ def test_what_is_fetched_from_a_card_is_an_array_of_numpy() -> None:
     np.testing.assert_allclose(found, np.tanh(fed) + 1, rtol=1e-6)
 
 
+def test_a_scalar_that_is_fetched_from_a_card_is_one_of_numpy() -> None:
+    graph = on_card(lambda: af.mean(af.constant([1.0, 2.0]), name="y"))
+
+    assert f"{asyncio.run(run(graph, 'y')):.2f}" == "1.50"
+
+
 def test_large_arrays_go_there_and_back_whole() -> None:
     """Several staging buffers long, and not in C order."""
     with af.Graph() as graph:
