@@ -5,9 +5,14 @@ On a machine with a card, from the root of the repository: `sh tests/gpu/run.sh`
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
+
+from actorflow.clock import SystemClock
+
+_NOW = SystemClock().now
 
 
 def why_not() -> str | None:
@@ -28,10 +33,18 @@ def absent() -> str | None:
     return why_not()
 
 
+@pytest.fixture(scope="session")
+def until() -> float:
+    """When to begin no further test: GPU_TESTS_S seconds from now, since time on a card is lent."""
+    return _NOW() + float(os.environ.get("GPU_TESTS_S", "inf"))
+
+
 @pytest.fixture(autouse=True)
-def card(absent: str | None) -> None:
+def card(absent: str | None, until: float) -> None:
     if absent is not None:
         pytest.skip(absent)
+    if _NOW() > until:
+        pytest.skip("out of time")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -53,6 +66,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         )
         for op, found in sorted(cases.items()):
             say(f"  {op}: {' '.join(d for d, n in found.items() if n)}")
+    late = sum("out of time" in str(r.longrepr) for r in terminalreporter.stats.get("skipped", []))
+    if late:
+        say(f"out of time: {late} tests did not begin; raise GPU_TESTS_S, or choose with -k")
     failed: list[Any] = terminalreporter.stats.get("failed", [])
     for report in failed:
         crash = getattr(report.longrepr, "reprcrash", None)

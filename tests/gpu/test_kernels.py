@@ -32,6 +32,7 @@ FEW = settings(
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
+FEWER = settings(FEW, max_examples=4)
 HALVES = ("float16", "bfloat16")
 
 
@@ -57,7 +58,7 @@ def test_a_kernel_computes_on_a_card_what_numpy_does(
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", comparing.DIFFERENTIABLE)
 def test_a_gradient_computes_on_a_card_what_numpy_does(op: str, dtype: str) -> None:
-    @FEW
+    @FEWER
     @given(drawn=SAMPLES[op].cases)
     def law(drawn: Case) -> None:
         comparing.compare_gradient(op, drawn, dtype)
