@@ -1,12 +1,20 @@
 """Arrays on either device: dtypes, snapshots, and the little that carriers of values may do.
 
 Everything above this module treats an array as a value. This is the one place, beside the
-kernels, that knows numpy, so that actors never compute by accident.
+kernels, that knows numpy and CuPy, so that actors never compute by accident. CuPy is imported when
+a card is first asked for, and never needed before.
+
+Where arrays live: what is fed, fetched, held by a variable or queue, or sent to another process is
+a numpy array in the host's memory. An array in the memory of a card passes only between nodes of
+that card; copy nodes stand at its borders. So everything here that is not said to take arrays of
+a card takes those of numpy alone.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 # numpy first: ml_dtypes would import it from C, where Ctrl-C becomes an ImportError.
@@ -15,13 +23,19 @@ import numpy as np
 # isort: split
 import ml_dtypes
 
+from actorflow.errors import PlacementError
+
 Array = Any
 """A numpy or cupy array, or a numpy scalar (what 0-d arithmetic returns)."""
 
 NDArray = np.ndarray
 """What `type(value) is NDArray` tests: a plain numpy array, not a subclass."""
 
+Library = Any
+"""A module with the functions of the Python array API: numpy or cupy."""
+
 DType = np.dtype[Any]
+"""A numpy dtype; CuPy's arrays have the same, bfloat16 too."""
 
 NAMES: tuple[str, ...] = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -62,6 +76,51 @@ def is_differentiable(dtype: DType) -> bool:
     return is_floating(dtype) or dtype.kind == "c"
 
 
+def library(name: str) -> Library:
+    """Returns the array library of that name, importing it.
+
+    Raises:
+        PlacementError: when it cannot be imported, with the reason.
+    """
+    if name == "numpy":
+        return np
+    if name != "cupy":
+        message = f"no array library is named {name!r}; there are numpy and cupy"
+        raise PlacementError(message)
+    try:
+        import cupy
+    except ImportError as error:
+        message = f"CuPy cannot be imported: {error}"
+        raise PlacementError(message, hint="pip install 'actorflow[gpu]'") from error
+    found: ModuleType = cupy
+    return found
+
+
+def namespace(*values: Any) -> Library:
+    """Returns the library of the arrays: CuPy when one of them is in a card's memory, else numpy.
+
+    Kernels do not ask: they are bound to the library of their device when a plan is made.
+    """
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and any(isinstance(value, cupy.ndarray) for value in values):
+        return cupy
+    return np
+
+
+def to_host(value: Array) -> Array:
+    """Returns an array of either device as one of numpy, in C order; itself when it is one.
+
+    It waits for the card. Nodes of a graph do not use it: see `kernels.gpu`, which stages and does
+    not wait.
+    """
+    return value if namespace(value) is np else value.get(order="C")
+
+
+def to_device(value: Array) -> Array:
+    """Returns an array of either device as one of CuPy on the current card; itself when it is one."""
+    return library("cupy").asarray(value)
+
+
 def as_array(value: Any, dtype: DType | None = None) -> Array:
     """Returns `value` as an array without a copy where it already is one."""
     return np.asarray(value, dtype)
@@ -95,6 +154,8 @@ def frozen(value: Array) -> Array:
     """Returns a read-only view of an array that the caller owns and gives up; scalars already are.
 
     numpy lets whoever holds an owner of memory make it writeable again, but not a view of one.
+    CuPy has no read-only arrays: an array of a card comes back as it is. Nobody can write it all
+    the same, since no array of a card leaves the graph, and kernels never change their inputs.
     """
     if not isinstance(value, np.ndarray):
         return value
@@ -146,5 +207,5 @@ def ignore_float_errors() -> None:
 
 
 def nbytes(value: Any) -> int:
-    """Returns the size of an array in bytes, 0 for what has no size."""
+    """Returns the size of an array of either device in bytes, 0 for what has no size."""
     return int(getattr(value, "nbytes", 0))

@@ -21,7 +21,7 @@ class Stats:
         live: Steps that run now.
         peak_live: The most that ran at once.
         plans: Programs in the cache.
-        offloaded: Kernels that ran on a device's threads.
+        offloaded: Kernels that ran on a device's threads, or on a card.
     """
 
     steps: int

@@ -19,13 +19,22 @@ from actorflow.actors.resources import Resources
 from actorflow.actors.step import Step
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import Initialise
-from actorflow.errors import ConfigError, DeadlinePassed, FeedError, SessionClosed, StepAborted, Where
+from actorflow.errors import (
+    ConfigError,
+    DeadlinePassed,
+    FeedError,
+    PlacementError,
+    SessionClosed,
+    StepAborted,
+    Where,
+)
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph, VariableDef
 from actorflow.graph.node import Port
-from actorflow.kernels.device import Device
+from actorflow.kernels.devices import Devices, checked
 from actorflow.lookup import feed_port, fetch_port, fitting
 from actorflow.plan.lower import lower
+from actorflow.plan.place import devices_named
 from actorflow.plan.program import Holder, Holding
 from actorflow.report import Dump, Stats, StepEntry
 from actorflow.spec import Spec
@@ -64,9 +73,11 @@ class Session:
         max_messages: What the mailbox of a variable, queue or optimizer holds; who comes later waits.
         threads: Worker threads for slow kernels; by default one for each processor.
         initialise: Whether variables get their initial values by themselves.
+        devices: Devices beside the host `/cpu:0`: `/cpu:1` is another pool of threads. Cards are
+            not listed: `/gpu:0` is opened when the graph names it.
 
     Raises:
-        ConfigError: for a limit that would let nothing run.
+        ConfigError: for a limit that would let nothing run, or a device that cannot be.
     """
 
     def __init__(
@@ -79,6 +90,7 @@ class Session:
         max_messages: int = 1024,
         threads: int | None = None,
         initialise: bool = True,
+        devices: Sequence[str] = (),
     ) -> None:
         _at_least(1, max_steps=max_steps, max_messages=max_messages)
         if threads is not None:
@@ -89,6 +101,7 @@ class Session:
         self._max_messages = max_messages
         self._own_system = system is None
         self._system = ActorSystem(name="session") if system is None else system
+        self._device_names = checked(devices)
         self._threads = (os.cpu_count() or 1) if threads is None else threads
         self._initialises = initialise
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -119,7 +132,8 @@ class Session:
             await system.__aenter__()
         dispatch = system.dispatch  # raises when a system of the user's is not open
         self._loop = loop = asyncio.get_running_loop()
-        self._device = Device("/cpu:0", loop, system.clock, threads=self._threads)
+        self._devices = Devices(self._device_names, loop, system.clock, self._threads)
+        self._device = self._devices.host
         for context in (dispatch.context, system.context):  # of the pump, and of async handlers
             context.run(arrays.ignore_float_errors)
         source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
@@ -127,7 +141,7 @@ class Session:
         self._resources = Resources(self.graph, system, source, submit, self._max_messages)
         self._around = Surroundings(
             dispatch=dispatch,
-            devices={self._device.name: self._device},
+            devices=self._devices.by_name,
             find=self._resources.find,
             sender=system.nobody,
             source=source,
@@ -176,7 +190,7 @@ class Session:
         try:
             await self._resources.stop()
         finally:
-            await self._device.close()
+            await self._devices.close()
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -333,7 +347,12 @@ class Session:
         if plan is not None:
             return plan
         self._check_open()
-        program = lower(self.graph, ports, keys, (self._device.name,))
+        try:
+            program = lower(self.graph, ports, keys, self._devices.named(devices_named(self.graph)))
+        except PlacementError as error:
+            if error.hint is None:
+                error.hint = self._devices.hint
+            raise
         partition = Partition(program, self._around)
         nodes = self.graph.nodes
         if len(self._plans) >= _MAX_PLANS:  # the oldest is made again when it is asked for again
@@ -423,7 +442,7 @@ class Session:
             live=len(self._live),
             peak_live=self._peak,
             plans=len(self._plans),
-            offloaded=self._device.offloaded,
+            offloaded=self._devices.offloaded,
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from zlib import crc32
 
@@ -22,6 +23,9 @@ from actorflow.actors.step import Step
 from actorflow.errors import InternalError, PlacementError
 from actorflow.kernels import registry
 from actorflow.kernels.device import Device, Estimate, Shaped
+from actorflow.kernels.devices import AnyDevice
+from actorflow.kernels.gpu import Gpu
+from actorflow.kernels.workers import Done
 from actorflow.messages import DEAD, Call
 from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
 
@@ -33,7 +37,7 @@ class Surroundings:
     """What a partition is installed into.
 
     Attributes:
-        devices: By name.
+        devices: By name; the first is the host.
         find: Gives the actor that holds a variable, a queue or an optimizer.
         sender: Who a node's calls come from; it does not mind when they stand in the line, since a
             node has at most one for a live tag.
@@ -41,7 +45,7 @@ class Surroundings:
     """
 
     dispatch: Dispatch
-    devices: Mapping[str, Device]
+    devices: Mapping[str, AnyDevice]
     find: Callable[[Holder], Ref]
     sender: Sender
     source: Source
@@ -61,6 +65,8 @@ class Partition:
         self.layouts: dict[tuple[str, ...], Layout] = {}
         self.nodes = [NodeActor(plan, self._layout(plan.frame), self) for plan in program.nodes]
         self._around = around
+        self._host = next(iter(around.devices.values()))
+        self._copies: dict[tuple[str, int], Any] = {}  # of constants, by device and identity
         self._connect()
         self._number()
         for node in self.nodes:
@@ -154,7 +160,9 @@ class Partition:
                 raise InternalError("a next_iteration leads to a merge", where=plan.where)
             layout.first.append(len(edges) + node.controls)
             layout.later.append(len(edges) + node.controls)
-            layout.slots.extend(s.value if isinstance(s, Constant) else None for s in plan.inputs)
+            layout.slots.extend(
+                self._constant(s.value, plan) if isinstance(s, Constant) else None for s in plan.inputs
+            )
             if not edges and not node.controls:
                 layout.sources.append(node)
 
@@ -164,6 +172,8 @@ class Partition:
         match plan.kind:
             case Kind.KERNEL | Kind.RANDOM:
                 return self._kernel(node)
+            case Kind.COPY:
+                node.run = self._copy(node)
             case Kind.REQUEST:
                 node.run = self._request(node)
             case Kind.SWITCH:
@@ -177,12 +187,15 @@ class Partition:
 
     def _kernel(self, node: NodeActor) -> Callable[..., Any] | None:
         plan = node.plan
-        device = self._around.devices.get(plan.device) or next(iter(self._around.devices.values()))
+        device = self._device(plan)
         try:
             kernel = registry.find(plan.op, device.library)
         except PlacementError as error:
             raise error.at(plan.where) from None
         function = kernel.bind(plan.attrs)
+        if isinstance(device, Gpu):
+            node.run = _submitted(node, device.submit, function, random=plan.kind is Kind.RANDOM)
+            return None
         if plan.kind is Kind.RANDOM:
             node.run = lambda live, args: node.emit(live, function(*args, counter=_counter(live)))
             return None
@@ -192,6 +205,29 @@ class Partition:
             return function
         node.run = _measured(node, device, function, Estimate(kernel, dict(plan.attrs)))
         return None
+
+    def _device(self, plan: PlanNode) -> AnyDevice:
+        return self._around.devices.get(plan.device) or self._host
+
+    def _constant(self, value: Any, plan: PlanNode) -> Any:
+        """Returns a constant as an array of the device that computes with it."""
+        device = self._device(plan)
+        if not isinstance(device, Gpu) or plan.kind not in (Kind.KERNEL, Kind.RANDOM):
+            return value
+        key = (device.name, id(value))
+        if key not in self._copies:
+            self._copies[key] = device.constant(value)
+        return self._copies[key]
+
+    def _copy(self, node: NodeActor) -> Run:
+        """Returns how a value comes from one device to another: the card does it, if there is one."""
+        source, target = self._around.devices[node.plan.attrs["source"]], self._device(node.plan)
+        if isinstance(target, Gpu):
+            return _submitted(node, target.submit, target.upload)
+        if isinstance(source, Gpu):
+            return _submitted(node, source.collect, source.download)
+        kernel = registry.find("copy", target.library)
+        return _measured(node, target, kernel.function, Estimate(kernel, {}))
 
     def _static_cost(self, kernel: registry.Kernel, plan: PlanNode) -> float | None:
         """Returns the cost of a kernel whose input shapes are all known, else None."""
@@ -225,6 +261,26 @@ class Partition:
             ref.put(call, sender)
 
         return run
+
+
+Submit = Callable[[Callable[[], Any], Done], None]
+
+
+def _submitted(node: NodeActor, submit: Submit, function: Callable[..., Any], *, random: bool = False) -> Run:
+    """Returns how a kernel or copy runs that a thread of a device does whatever it costs."""
+
+    def run(live: Live, args: Sequence[Any]) -> None:
+        def done(result: Any, error: BaseException | None, seconds: float) -> None:
+            live.step.running.remove(node.address)
+            node.owner.dispatch.push(KernelDone(node, result, error), live)
+
+        live.step.running.append(node.address)
+        if random:
+            submit(partial(function, *args, counter=_counter(live)), done)
+        else:
+            submit(partial(function, *args), done)
+
+    return run
 
 
 def _measured(node: NodeActor, device: Device, function: Callable[..., Any], estimate: Estimate) -> Run:

@@ -281,7 +281,7 @@ def on_behalf_of(node: Node, prefix: str) -> Iterator[None]:
 
 @contextmanager
 def device(spec: str) -> Iterator[None]:
-    """Places the nodes built inside on the device that `spec` names, for example `/cpu:0`."""
+    """Places the nodes built inside on the device that `spec` names, for example `/cpu:0` or `/gpu:0`."""
     graph = current()
     with graph.scoped(replace(graph.scope, device=spec)):
         yield

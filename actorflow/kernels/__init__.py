@@ -12,10 +12,13 @@ from actorflow.kernels import (
     nn,
     passing,
     pool,
+    portable,
     random,
     reduce,
+    scatter,
     shape,
     source,
+    windowed,
 )
 
 __all__ = [
@@ -28,8 +31,11 @@ __all__ = [
     "nn",
     "passing",
     "pool",
+    "portable",
     "random",
     "reduce",
+    "scatter",
     "shape",
     "source",
+    "windowed",
 ]

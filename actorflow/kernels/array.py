@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import Array, as_dtype
+from actorflow.arrays import Array, Library, as_dtype
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.shape import view_cost
 
@@ -33,34 +33,60 @@ def slice(x: Array, *, index: Index) -> Array:
 
 
 @kernel("slice_grad")
-def slice_grad(grad: Array, like: Array, *, index: Index) -> Array:
+def slice_grad(grad: Array, like: Array, *, index: Index, xp: Library = np) -> Array:
     """Zeros in the shape of `like` with `grad` at `index`."""
-    out = np.zeros(like.shape, grad.dtype)
+    out = xp.zeros(like.shape, dtype=grad.dtype)
     out[_numpy_index(index)] = grad
     return out
 
 
 @kernel("concat")
-def concat(*arrays: Array, axis: int) -> Array:
+def concat(*arrays: Array, axis: int, xp: Library = np) -> Array:
     """The arrays one after the other along `axis`."""
-    return np.concatenate(arrays, axis)
+    return xp.concat(arrays, axis=axis)
 
 
 @kernel("concat_grad", cost=view_cost)
 def concat_grad(grad: Array, *likes: Array, axis: int) -> Array | tuple[Array, ...]:
     """`grad` cut along `axis` into views as large as `likes`."""
     ends = list(accumulate(like.shape[axis] for like in likes))
-    pieces = np.split(grad, ends[:-1], axis)
+    before = (builtins.slice(None),) * (axis % grad.ndim)
+    after = (builtins.slice(None),) * (grad.ndim - len(before) - 1)
+    pieces = [
+        grad[(*before, builtins.slice(a, b), *after)] for a, b in zip([0, *ends[:-1]], ends, strict=True)
+    ]
     return tuple(pieces) if len(pieces) > 1 else pieces[0]
 
 
 @kernel("gather")
-def gather(params: Array, indices: Array, *, axis: int) -> Array:
+def gather(params: Array, indices: Array, *, axis: int, xp: Library = np) -> Array:
+    """The slices of `params` along `axis` that `indices` name; IndexError for one outside [-n, n).
+
+    The check waits for the card; CuPy would wrap such an index round.
+    """
+    axis %= params.ndim
+    flat = within(indices, params.shape[axis], xp).reshape(-1)
+    taken = xp.take(params, flat, axis=axis)
+    return taken.reshape((*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :]))
+
+
+def within(indices: Array, n: int, xp: Library) -> Array:
+    """Returns the indices as int64 in [0, n), counted from the start; IndexError for one outside [-n, n)."""
+    at = indices.astype(np.int64)
+    wrong = (at < -n) | (at >= n)
+    if wrong.any():
+        message = f"index {int(at[wrong][0])} is out of bounds for an axis of size {n}"
+        raise IndexError(message)
+    return xp.where(at < 0, at + n, at)
+
+
+@kernel("gather", only="numpy")
+def gather_of_numpy(params: Array, indices: Array, *, axis: int) -> Array:
     """The slices of `params` along `axis` that `indices` name; IndexError for one outside [-n, n)."""
     return np.take(params, indices, axis)
 
 
-@kernel("gather_grad")
+@kernel("gather_grad", only="numpy")
 def gather_grad(grad: Array, params: Array, indices: Array, *, axis: int) -> Array:
     """Zeros in the shape of `params` with the slices of `grad` added at `indices`."""
     out = np.zeros(params.shape, grad.dtype)
@@ -70,6 +96,6 @@ def gather_grad(grad: Array, params: Array, indices: Array, *, axis: int) -> Arr
 
 
 @kernel("one_hot")
-def one_hot(indices: Array, *, depth: int, dtype: str) -> Array:
+def one_hot(indices: Array, *, depth: int, dtype: str, xp: Library = np) -> Array:
     """A one at each index along a new last axis of `depth` zeros."""
-    return (np.asarray(indices)[..., None] == np.arange(depth)).astype(as_dtype(dtype))
+    return (xp.asarray(indices)[..., None] == xp.arange(depth)).astype(as_dtype(dtype))

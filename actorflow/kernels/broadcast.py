@@ -6,33 +6,56 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import Array
+from actorflow.arrays import Array, Library
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.shape import view_cost
+
+Axis = int | tuple[int, ...] | None
 
 _sum: Any = np.add.reduce  # Any: the stubs take no keepdims that is a variable
 
 
 @kernel("broadcast_to", cost=view_cost)
-def broadcast_to(x: Array, *, shape: tuple[int, ...]) -> Array:
+def broadcast_to(x: Array, *, shape: tuple[int, ...], xp: Library = np) -> Array:
     """`x` repeated to `shape`; a read-only view."""
-    return np.broadcast_to(x, shape)
+    return xp.broadcast_to(x, shape)
 
 
 @kernel("broadcast_like", cost=view_cost)
-def broadcast_like(x: Array, like: Array) -> Array:
+def broadcast_like(x: Array, like: Array, *, xp: Library = np) -> Array:
     """`x` repeated to the shape of `like`; `x` itself where it has it, else a read-only view."""
-    return x if x.shape == like.shape else np.broadcast_to(x, like.shape)
+    return x if x.shape == like.shape else xp.broadcast_to(x, like.shape)
 
 
 @kernel("sum")
-def sum(x: Array, *, axis: int | tuple[int, ...] | None, keepdims: bool) -> Array:
+def sum(x: Array, *, axis: Axis, keepdims: bool, xp: Library = np) -> Array:
+    """The sum over `axis` in the dtype of `x`; of bools, whether one is true."""
+    if x.dtype == bool:
+        return xp.any(x, axis=axis, keepdims=keepdims)
+    return xp.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+
+
+@kernel("sum", only="numpy")
+def sum_of_numpy(x: Array, *, axis: Axis, keepdims: bool) -> Array:
     """The sum over `axis` in the dtype of `x`."""
     return _sum(x, axis, x.dtype, keepdims=keepdims)
 
 
 @kernel("sum_to")
-def sum_to(x: Array, like: Array) -> Array:
+def sum_to(x: Array, like: Array, *, xp: Library = np) -> Array:
+    """`x` summed over the axes along which `like` broadcasts to it; `x` itself where there are none.
+
+    Shapes:  x (..., m, n), like (m, 1) -> (m, 1)
+    """
+    return (
+        x
+        if x.shape == like.shape
+        else sum(x, axis=_spread(x, like), keepdims=True, xp=xp).reshape(like.shape)
+    )
+
+
+@kernel("sum_to", only="numpy")
+def sum_to_of_numpy(x: Array, like: Array) -> Array:
     """`x` summed over the axes along which `like` broadcasts to it; `x` itself where there are none.
 
     Shapes:  x (..., m, n), like (m, 1) -> (m, 1)
@@ -40,7 +63,10 @@ def sum_to(x: Array, like: Array) -> Array:
     shape = like.shape
     if x.shape == shape:
         return x
-    lead = x.ndim - len(shape)
-    ones = tuple(lead + i for i, d in enumerate(shape) if d == 1 != x.shape[lead + i])
-    total = _sum(x, (*range(lead), *ones), x.dtype, keepdims=True)
-    return total.reshape(shape)
+    return _sum(x, _spread(x, like), x.dtype, keepdims=True).reshape(shape)
+
+
+def _spread(x: Array, like: Array) -> tuple[int, ...]:
+    """Returns the axes of `x` along which `like` is repeated to its shape."""
+    lead = x.ndim - like.ndim
+    return (*range(lead), *(lead + i for i, d in enumerate(like.shape) if d == 1 != x.shape[lead + i]))

@@ -1,4 +1,4 @@
-"""Convolution and its two gradients, as matrix products over windows (im2col), NHWC and HWIO.
+"""Convolution and its two gradients on numpy: matrix products over windows (im2col), NHWC and HWIO.
 
 The windows of a few images at a time are copied into one reused buffer, and one matrix product
 takes them from there. Whole-batch im2col and image-by-image im2col are the two ends of that: the
@@ -89,7 +89,7 @@ class Windows:
         first = max(0, -(offset // stride))
         last = max(first, min(count, (size - 1 - offset) // stride + 1))
         start = first * stride + offset
-        return first, last, slice(start, start + (last - first) * stride, stride)
+        return first, last, slice(start, start + max(0, (last - first - 1) * stride + 1), stride)
 
     def chunks(self, n: int, bytes_per_image: int) -> list[slice]:
         """Returns the images to take at once, so that their windows fit the buffer."""
@@ -123,7 +123,7 @@ def windows_of(
 
 
 @lru_cache(1024)
-def _laid(
+def laid(
     image: tuple[int, ...],
     filters: tuple[int, ...],
     dy: tuple[int, ...] | None,
@@ -191,19 +191,22 @@ def _flops(x: Array, w: Array, at: Windows) -> float:
     return float(2 * x.shape[0] * at.rows * at.columns * w.size)
 
 
-def _conv2d_cost(x: Array, w: Array, *, strides: tuple[int, int], padding: str) -> float:
-    return _flops(x, w, _laid(x.shape, w.shape, None, strides, padding))
+def conv2d_cost(x: Array, w: Array, *, strides: tuple[int, int], padding: str) -> float:
+    """What `_flops` counts."""
+    return _flops(x, w, laid(x.shape, w.shape, None, strides, padding))
 
 
-def _grad_input_cost(dy: Array, w: Array, x: Array, **attrs: Any) -> float:
-    return _conv2d_cost(x, w, **attrs)
+def grad_input_cost(dy: Array, w: Array, x: Array, **attrs: Any) -> float:
+    """What `_flops` counts."""
+    return conv2d_cost(x, w, **attrs)
 
 
-def _grad_filter_cost(x: Array, dy: Array, w: Array, **attrs: Any) -> float:
-    return _conv2d_cost(x, w, **attrs)
+def grad_filter_cost(x: Array, dy: Array, w: Array, **attrs: Any) -> float:
+    """What `_flops` counts."""
+    return conv2d_cost(x, w, **attrs)
 
 
-@kernel("conv2d", cost=_conv2d_cost)
+@kernel("conv2d", only="numpy", cost=conv2d_cost)
 @in_float32
 def conv2d(x: Array, w: Array, *, strides: tuple[int, int], padding: str) -> Array:
     """Cross-correlation of images with filters: `y[n,r,c,o] = sum x[n, r*s+i, c*s+j, k] * w[i,j,k,o]`.
@@ -213,10 +216,10 @@ def conv2d(x: Array, w: Array, *, strides: tuple[int, int], padding: str) -> Arr
     Cost:    2*n*rows*columns*i*j*in*out flops; the result, a padded copy and the window buffer.
     Raises:  SpecError when shapes turn out not to fit, or an image smaller than a window.
     """
-    return _convolve(x, w, _laid(x.shape, w.shape, None, strides, padding))
+    return _convolve(x, w, laid(x.shape, w.shape, None, strides, padding))
 
 
-@kernel("conv2d_grad_input", cost=_grad_input_cost)
+@kernel("conv2d_grad_input", only="numpy", cost=grad_input_cost)
 @in_float32
 def conv2d_grad_input(dy: Array, w: Array, x: Array, *, strides: tuple[int, int], padding: str) -> Array:
     """Gradient of `sum(dy * conv2d(x, w))` with respect to `x`; of `x` only the shape counts.
@@ -225,7 +228,7 @@ def conv2d_grad_input(dy: Array, w: Array, x: Array, *, strides: tuple[int, int]
     Dtypes:  floating, the same for both.
     Cost:    that of conv2d.
     """
-    at = _laid(x.shape, w.shape, dy.shape, strides, padding)
+    at = laid(x.shape, w.shape, dy.shape, strides, padding)
     high, wide, channels, filters = w.shape
     n = dy.shape[0]
     if at.plain:
@@ -264,7 +267,7 @@ def _correlate_back(dy: Array, w: Array, at: Windows) -> Array:
     return _convolve(widened, turned, windows_of(widened.shape, at.size, (1, 1), "VALID"))
 
 
-@kernel("conv2d_grad_filter", cost=_grad_filter_cost)
+@kernel("conv2d_grad_filter", only="numpy", cost=grad_filter_cost)
 @in_float32
 def conv2d_grad_filter(x: Array, dy: Array, w: Array, *, strides: tuple[int, int], padding: str) -> Array:
     """Gradient of `sum(dy * conv2d(x, w))` with respect to `w`; of `w` only the shape counts.
@@ -273,7 +276,7 @@ def conv2d_grad_filter(x: Array, dy: Array, w: Array, *, strides: tuple[int, int
     Dtypes:  floating, the same for both.
     Cost:    that of conv2d.
     """
-    at = _laid(x.shape, w.shape, dy.shape, strides, padding)
+    at = laid(x.shape, w.shape, dy.shape, strides, padding)
     channels, filters = w.shape[2:]
     flat = dy.reshape(-1, filters)
     if at.plain:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from actorflow.arrays import Array
+from actorflow.arrays import Array, Library
 from actorflow.errors import SpecError
 from actorflow.kernels.registry import kernel
 from actorflow.spec import show
@@ -28,7 +26,7 @@ def _check_matrices(a: Array, b: Array) -> None:
 
 
 @kernel("matmul", cost=_flops)
-def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
+def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool, xp: Library = np) -> Array:
     """The matrix product over the last two axes; leading axes broadcast.
 
     Shapes:  a (..., m, k), b (..., k, n) -> (..., m, n), before the swaps that the flags ask for
@@ -38,7 +36,5 @@ def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array
     Raises:  SpecError for less than two axes
     """
     _check_matrices(a, b)
-    left: Any = np.swapaxes(a, -1, -2) if transpose_a else a
-    right: Any = np.swapaxes(b, -1, -2) if transpose_b else b
-    product = np.matmul(left, right)
+    product = xp.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
     return product if product.dtype == a.dtype else product.astype(a.dtype)

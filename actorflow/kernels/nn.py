@@ -1,4 +1,8 @@
-"""Softmax and its losses, and dropout: what networks need beside products and elementwise ops."""
+"""Softmax and its losses, and dropout: what networks need beside products and elementwise ops.
+
+These are numpy's, which write into buffers of their own; `kernels.portable` has them in one
+expression each, for every other library.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +20,24 @@ from actorflow.spec import show
 # Softmax and its losses. Shifting by the maximum keeps exp in range and changes nothing else.
 
 
-def _softmax_cost(x: Array, *others: Array, **_: Any) -> float:
+def softmax_cost(x: Array, *others: Array, **_: Any) -> float:
     """An exponential costs about as much as ten elements moved."""
     return 14.0 * float(x.size)
 
 
-def _shifted(x: Array, axis: int) -> Array:
+def check_some(x: Array, axis: int) -> None:
+    """Raises SpecError when there is nothing along `axis` to divide one among."""
     if not x.size and not x.shape[axis]:
         message = f"softmax needs an element along axis {axis}, got {show(x.shape)}"
         raise SpecError(message)
+
+
+def _shifted(x: Array, axis: int) -> Array:
+    check_some(x, axis)
     return np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True))
 
 
-@kernel("softmax", cost=_softmax_cost)
+@kernel("softmax", only="numpy", cost=softmax_cost)
 @in_float32
 def softmax(x: Array, *, axis: int) -> Array:
     """`exp(x) / sum(exp(x))` along `axis`, without overflow.
@@ -43,7 +52,7 @@ def softmax(x: Array, *, axis: int) -> Array:
     return out
 
 
-@kernel("log_softmax", cost=_softmax_cost)
+@kernel("log_softmax", only="numpy", cost=softmax_cost)
 @in_float32
 def log_softmax(x: Array, *, axis: int) -> Array:
     """`x - log(sum(exp(x)))` along `axis`, without overflow or cancellation.
@@ -58,8 +67,8 @@ def log_softmax(x: Array, *, axis: int) -> Array:
     return out
 
 
-def _rows(logits: Array, labels: Array) -> tuple[Array, tuple[Array, Array]]:
-    """Returns the logits as a matrix and the index of each label in it.
+def flattened(logits: Array, labels: Array) -> tuple[Array, Array]:
+    """Returns the logits as a matrix and the labels in one row, of either library.
 
     Raises:
         SpecError: when shapes, known late, do not fit.
@@ -78,12 +87,18 @@ def _rows(logits: Array, labels: Array) -> tuple[Array, tuple[Array, Array]]:
     flat = labels.reshape(-1)
     wrong = (flat < 0) | (flat >= classes)
     if wrong.any():
-        message = f"labels must lie in [0, {classes}), the number of classes, got {flat[wrong][0]}"
+        message = f"labels must lie in [0, {classes}), the number of classes, got {int(flat[wrong][0])}"
         raise KernelError(message)
-    return logits.reshape(-1, classes), (np.arange(flat.size), flat)
+    return logits.reshape((-1, classes)), flat
 
 
-@kernel("softmax_cross_entropy", cost=_softmax_cost)
+def _rows(logits: Array, labels: Array) -> tuple[Array, tuple[Array, Array]]:
+    """Returns the logits as a matrix and the index of each label in it."""
+    matrix, flat = flattened(logits, labels)
+    return matrix, (np.arange(flat.size), flat)
+
+
+@kernel("softmax_cross_entropy", only="numpy", cost=softmax_cost)
 @in_float32
 def softmax_cross_entropy(logits: Array, labels: Array) -> Array:
     """`log(sum(exp(logits))) - logits[label]` for every example.
@@ -100,7 +115,7 @@ def softmax_cross_entropy(logits: Array, labels: Array) -> Array:
     return np.subtract(np.log(np.add.reduce(shifted, axis=1)), picked).reshape(labels.shape)
 
 
-@kernel("softmax_cross_entropy_grad", cost=_softmax_cost)
+@kernel("softmax_cross_entropy_grad", only="numpy", cost=softmax_cost)
 @in_float32
 def softmax_cross_entropy_grad(logits: Array, labels: Array, dy: Array) -> Array:
     """`(softmax(logits) - onehot(labels)) * dy`: the gradient of the loss for the logits.
@@ -117,11 +132,12 @@ def softmax_cross_entropy_grad(logits: Array, labels: Array, dy: Array) -> Array
     return out.reshape(logits.shape)
 
 
-def _dropout_cost(x: Array, **_: Any) -> float:
+def dropout_cost(x: Array, **_: Any) -> float:
+    """A draw and three passes."""
     return 12.0 * float(x.size)
 
 
-@kernel("dropout", cost=_dropout_cost)
+@kernel("dropout", only="numpy", cost=dropout_cost)
 def dropout(x: Array, *, rate: float, seed: int, counter: random.Counter) -> tuple[Array, Array]:
     """Drops each element with probability `rate` and scales the others by `1 / (1 - rate)`.
 

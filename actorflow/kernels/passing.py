@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import Array, as_dtype
+from actorflow.arrays import Array, Library, as_dtype
 from actorflow.errors import NumericError
 from actorflow.kernels.registry import kernel
 
@@ -22,6 +22,12 @@ def identity(x: Array) -> Array:
     return x
 
 
+@kernel("copy", only="numpy")
+def copy(x: Array) -> Array:
+    """A copy of `x` in C order: what a copy node between two devices of the host makes."""
+    return x.copy()
+
+
 @kernel("custom_gradient", cost=_free)
 def custom_gradient(*arrays: Array, object: str, outputs: int) -> tuple[Array, ...] | Array:
     """The first `outputs` arrays themselves; the others are there for the gradient alone."""
@@ -29,17 +35,17 @@ def custom_gradient(*arrays: Array, object: str, outputs: int) -> tuple[Array, .
 
 
 @kernel("check_numerics")
-def check_numerics(x: Array, *, message: str) -> Array:
+def check_numerics(x: Array, *, message: str, xp: Library = np) -> Array:
     """`x` itself; one pass over it.
 
     Raises:
         NumericError: when an element is NaN or infinite, with their numbers.
     """
-    if np.isfinite(x).all():
+    if xp.isfinite(x).all():
         return x
-    nan, inf = int(np.isnan(x).sum()), int(np.isinf(x).sum())
+    nan, inf = int(xp.isnan(x).sum()), int(xp.isinf(x).sum())
     prefix = f"{message}: " if message else ""
-    what = f"{prefix}values must be finite, got {nan} NaN and {inf} infinite of {np.size(x)}"
+    what = f"{prefix}values must be finite, got {nan} NaN and {inf} infinite of {x.size}"
     raise NumericError(what)
 
 

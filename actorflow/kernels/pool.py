@@ -1,4 +1,4 @@
-"""Max-pooling: one pass over the images for every pixel of the window.
+"""Max-pooling on numpy: one pass over the images for every pixel of the window.
 
 Windows that hang over an edge are taken only where they lie on the image, so that no padded copy
 is made.
@@ -15,7 +15,8 @@ from actorflow.kernels.registry import kernel
 Pair = tuple[int, int]
 
 
-def _pool_cost(x: Array, *others: Array, size: Pair, strides: Pair, padding: str) -> float:
+def pool_cost(x: Array, *others: Array, size: Pair, strides: Pair, padding: str) -> float:
+    """One comparison for every element of every window; the gradients three more."""
     at = windows_of(x.shape, size, strides, padding)
     return float(x.shape[0] * at.rows * at.columns * x.shape[3] * size[0] * size[1]) * (1 + 3 * len(others))
 
@@ -59,7 +60,7 @@ def _first_maxima(x: Array, at: Windows) -> tuple[Array, Array]:
     return found.reshape(-1), np.not_equal(worth, 0).reshape(-1)
 
 
-@kernel("max_pool", cost=_pool_cost)
+@kernel("max_pool", only="numpy", cost=pool_cost)
 def max_pool(x: Array, *, size: Pair, strides: Pair, padding: str) -> Array:
     """The largest element of every window, channel by channel; NaN where a window holds one.
 
@@ -71,7 +72,7 @@ def max_pool(x: Array, *, size: Pair, strides: Pair, padding: str) -> Array:
     return _maxima(x, windows_of(x.shape, size, strides, padding))
 
 
-@kernel("max_pool_grad", cost=_pool_cost)
+@kernel("max_pool_grad", only="numpy", cost=pool_cost)
 def max_pool_grad(x: Array, dy: Array, *, size: Pair, strides: Pair, padding: str) -> Array:
     """Hands the gradient of every window to its first maximum, counted along rows.
 
@@ -93,7 +94,7 @@ def max_pool_grad(x: Array, dy: Array, *, size: Pair, strides: Pair, padding: st
     return out.reshape(x.shape)
 
 
-@kernel("max_pool_gather", cost=_pool_cost)
+@kernel("max_pool_gather", only="numpy", cost=pool_cost)
 def max_pool_gather(x: Array, values: Array, *, size: Pair, strides: Pair, padding: str) -> Array:
     """Takes from `values` the element where `x` has the first maximum of each window.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import Array
+from actorflow.arrays import Array, Library
 from actorflow.kernels.registry import kernel
 
 
@@ -34,12 +34,12 @@ def transpose(x: Array, *, perm: tuple[int, ...] | None) -> Array:
 
 
 @kernel("expand_dims", cost=view_cost)
-def expand_dims(x: Array, *, axis: int | tuple[int, ...]) -> Array:
+def expand_dims(x: Array, *, axis: int | tuple[int, ...], xp: Library = np) -> Array:
     """`x` with axes of size 1 at `axis` of the result."""
-    return np.expand_dims(x, axis)
+    return xp.expand_dims(x, axis=axis)
 
 
 @kernel("squeeze", cost=view_cost)
-def squeeze(x: Array, *, axis: int | tuple[int, ...] | None) -> Array:
+def squeeze(x: Array, *, axis: int | tuple[int, ...] | None, xp: Library = np) -> Array:
     """`x` without the axes `axis`, which have size 1; without all such when it is None."""
-    return np.squeeze(x, axis)
+    return xp.squeeze(x, axis=axis)

@@ -1,4 +1,4 @@
-"""From a graph, fetches and feeds to a program: prune, order, lay out, place, and number densely."""
+"""From a graph, fetches and feeds to a program: prune, order, lay out, place, number densely, copy."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from actorflow.graph import opdef
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
 from actorflow.graph.opdef import Effect
+from actorflow.plan.copies import with_copies
 from actorflow.plan.level import by_level
 from actorflow.plan.order import program_order, touched
 from actorflow.plan.place import place
@@ -27,6 +28,8 @@ _KINDS = {
 
 def lower(graph: Graph, fetches: Sequence[Port], feeds: Sequence[Port], devices: Sequence[str]) -> Program:
     """Returns the program that computes `fetches` when `feeds` are given.
+
+    The first of `devices` is the host: state, feeds and fetches are there.
 
     Raises:
         FeedError: when a placeholder is needed and not fed; names it.
@@ -84,12 +87,13 @@ def lower(graph: Graph, fetches: Sequence[Port], feeds: Sequence[Port], devices:
         nodes.append(
             PlanNode(node.name, "fetch", Kind.FETCH, (edges[port],), outputs=(spec,), where=node.where)
         )
-    return Program(
+    program = Program(
         nodes=tuple(nodes),
         feeds=tuple(range(len(feeds))),
         fetches=tuple(range(first, len(nodes))),
         variables=frozenset(variables),
     )
+    return with_copies(program, devices[0])
 
 
 def _holder(node: Node, effect: Effect) -> Holder | None:

@@ -13,6 +13,13 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node
 
 
+def devices_named(graph: Graph) -> tuple[str, ...]:
+    """Returns what the nodes, variables and queues of a graph call their devices, each name once."""
+    names = [node.device for node in graph.nodes]
+    names.extend(resource.device for resource in graph.resources.values())
+    return tuple(filter(None, dict.fromkeys(names)))
+
+
 def place(graph: Graph, node: Node, devices: Sequence[str]) -> str:
     """Returns the name of the device for `node`.
 

@@ -25,6 +25,7 @@ class Kind(Enum):
     FETCH = "fetch"  # hands its input to the step
     KERNEL = "kernel"  # calls a kernel
     RANDOM = "random"  # calls a kernel with a counter
+    COPY = "copy"  # brings its input from the device attrs["source"] to its own
     REQUEST = "request"  # asks the actor of a resource, and goes on when the answer comes
     SWITCH = "switch"  # (data, predicate) -> (data if false, data if true); the other is dead
     MERGE = "merge"  # -> (the one live input, its index)

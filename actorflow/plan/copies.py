@@ -1,0 +1,82 @@
+"""Puts copy nodes where an edge leads from one device to another.
+
+State lives on the host: variables, queues and optimizers hold numpy arrays, and feeds and fetches
+are numpy arrays too, so the nodes that deal in these stand on the host whatever their scope says. A
+value that several nodes of a device need is copied there once. Between two devices of which none is
+the host a value goes through the host, by two copies. Constants need no node: each device gets its
+own when the program is installed. Control edges carry no value and stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from actorflow.errors import InternalError
+from actorflow.plan.program import Edge, Kind, PlanNode, Program
+
+_DECIDES = {Kind.SWITCH: 1, Kind.LOOP_COND: 0}
+"""The input port at which a node looks itself: what comes there must be on the host."""
+
+
+def with_copies(program: Program, host: str) -> Program:
+    """Returns the program with a COPY node on every edge between devices; itself when there is none.
+
+    A COPY node has the device that it copies to, `attrs["source"]` names the other, and it fails in
+    the name of the node that made the value.
+    """
+    if all(_home(node, host) == host for node in program.nodes):
+        return program
+    nodes = list(program.nodes)
+    homes = [_home(node, host) for node in nodes]
+    made: dict[tuple[Edge, str, tuple[str, ...]], Edge] = {}
+
+    def brought(edge: Edge, to: str, frame: tuple[str, ...]) -> Edge:
+        """Returns the edge along which the value comes on the device `to`."""
+        source = homes[edge.node]
+        if nodes[edge.node].kind is Kind.MERGE and edge.output == 1:
+            source = host  # the index of the live input
+        if source == to:
+            return edge
+        key = (edge, to, frame)
+        if key not in made:
+            if host not in (source, to):
+                edge = brought(edge, host, frame)
+                source = host
+            maker = nodes[edge.node]
+            if maker.kind is Kind.NEXT_ITERATION:
+                message = f"the turns of a loop must stay on one device, got {source} and {to}"
+                raise InternalError(message, where=maker.where)
+            made[key] = Edge(len(nodes))
+            nodes.append(
+                PlanNode(
+                    name=f"{maker.name}:{edge.output}{to}",
+                    op="copy",
+                    kind=Kind.COPY,
+                    inputs=(edge,),
+                    attrs={"source": source},
+                    outputs=(maker.outputs[edge.output],),
+                    device=to,
+                    frame=frame,
+                    where=maker.where,
+                )
+            )
+            homes.append(to)
+        return made[key]
+
+    for k, node in enumerate(program.nodes):
+        inputs = tuple(
+            brought(source, host if _DECIDES.get(node.kind) == port else homes[k], node.frame)
+            if isinstance(source, Edge)
+            else source
+            for port, source in enumerate(node.inputs)
+        )
+        if inputs != node.inputs:
+            nodes[k] = replace(node, inputs=inputs)
+    return replace(program, nodes=tuple(nodes))
+
+
+def _home(node: PlanNode, host: str) -> str:
+    """Returns the device whose arrays a node takes and makes."""
+    if node.kind in (Kind.FEED, Kind.FETCH, Kind.REQUEST, Kind.LOOP_COND):
+        return host
+    return node.device or host

@@ -1,0 +1,68 @@
+"""Arrays of either device: whose library they are of, how they come across, what read-only means there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actorflow import arrays
+from actorflow.errors import PlacementError
+from tests.kernels import fake_cupy
+
+
+@pytest.fixture
+def cupy() -> Iterator[Any]:
+    with fake_cupy.installed() as made:
+        yield made
+
+
+def test_the_library_of_an_array_is_found(cupy: Any) -> None:
+    card = cupy.asarray(np.ones(2))
+
+    assert arrays.namespace(card) is arrays.namespace(np.ones(2), card) is arrays.library("cupy") is cupy
+    assert arrays.namespace(np.float32(1), 2.0) is arrays.namespace() is arrays.library("numpy") is np
+
+
+def test_without_cupy_every_array_is_of_numpy_and_the_hint_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+
+    assert arrays.namespace(np.ones(2)) is np
+    with pytest.raises(PlacementError, match="CuPy cannot be imported") as caught:
+        arrays.to_device(np.ones(2))
+    assert caught.value.hint == "pip install 'actorflow[gpu]'"
+
+
+def test_an_array_goes_to_the_card_and_back(cupy: Any) -> None:
+    ours = np.arange(6.0).reshape(2, 3).T
+
+    card = arrays.to_device(ours)
+    back = arrays.to_host(card)
+
+    assert isinstance(card, cupy.ndarray)
+    assert type(back) is np.ndarray
+    assert back.flags.c_contiguous
+    np.testing.assert_array_equal(back, ours)
+    assert arrays.to_host(ours) is ours
+    assert arrays.nbytes(card) == 48
+
+
+def test_a_frozen_array_of_numpy_cannot_be_made_writeable_again() -> None:
+    found = arrays.frozen(np.ones(3))
+
+    with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
+        found.flags.writeable = True
+
+
+def test_an_array_of_a_card_has_no_lock_and_comes_back_as_it_is(cupy: Any) -> None:
+    class Card:
+        """CuPy's arrays are no subclass of numpy's, as the stand-in's are."""
+
+    card = Card()
+
+    assert arrays.frozen(card) is card
