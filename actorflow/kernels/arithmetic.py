@@ -12,6 +12,33 @@ for _op in ("floor_divide", "remainder", "fmod", "hypot", "reciprocal"):
     named(_op)
 
 
+@kernel("floor_divide", only="cupy")
+@in_float32
+def floor_divide_of_cupy(a: Array, b: Array, *, xp: Library = np) -> Array:
+    """a/b rounded down, as numpy has it: CuPy rounds a/b first, so that its 1 // 0.1 is 10 and not 9."""
+    if a.dtype.kind in "iu":
+        return xp.floor_divide(a, b)
+    rest = xp.fmod(a, b)
+    whole = xp.rint((a - rest) / b - _is_below(rest, b))
+    return xp.where(b == 0, a / b, xp.where(whole == 0, xp.copysign(whole, a / b), whole))
+
+
+@kernel("remainder", only="cupy")
+@in_float32
+def remainder_of_cupy(a: Array, b: Array, *, xp: Library = np) -> Array:
+    """What rounding a/b down leaves, exact as in numpy: CuPy takes floor(a/b)·b from a."""
+    if a.dtype.kind in "iu":
+        return xp.remainder(a, b)
+    rest = xp.fmod(a, b)
+    rest = xp.where(_is_below(rest, b), rest + b, rest)
+    return xp.where(rest == 0, xp.copysign(rest, b), rest)
+
+
+def _is_below(rest: Array, b: Array) -> Array:
+    """Whether the rest of a division rounded towards zero is one of a division rounded up."""
+    return (rest != 0) & ((rest < 0) != (b < 0))
+
+
 @kernel("positive")
 def positive(x: Array) -> Array:
     """`x` itself."""

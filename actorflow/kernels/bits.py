@@ -33,6 +33,6 @@ def bitwise_right_shift(a: Array, b: Array, *, xp: Library = np) -> Array:
 
 def _places(a: Array, b: Array, xp: Library) -> tuple[Array, Array]:
     """B where it is one of the places, else the last place, and whether it is one."""
-    last = xp.asarray(8 * a.dtype.itemsize - 1, dtype=b.dtype)
+    last = b.dtype.type(8 * a.dtype.itemsize - 1)
     possible = (b >= 0) & (b <= last)
     return xp.where(possible, b, last), possible

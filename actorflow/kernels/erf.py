@@ -15,6 +15,7 @@ import numpy as np
 
 from actorflow.arrays import Array, Library
 from actorflow.kernels.blocks import blockwise
+from actorflow.kernels.borrowed import borrowed
 from actorflow.kernels.polynomial import Coefficients, horner
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import elements, kernel
@@ -132,18 +133,6 @@ def erfinv(x: Array, *, xp: Library = np) -> Array:
     return xp.where(central, inner, xp.where(x < 0, -tail, tail)) * sqrt(0.5)
 
 
-def _of_cupy(name: str) -> Any:
-    """The function of cupyx.scipy.special, which is imported when it is first called."""
-
-    @in_float32
-    def function(x: Array) -> Array:
-        from cupyx.scipy import special
-
-        return getattr(special, name)(x)
-
-    return function
-
-
 for _op, _function in (("erf", erf), ("erfc", erfc), ("erfinv", erfinv)):
     blockwise(_op, _function, _cost)
-    kernel(_op, only="cupy", cost=_cost)(_of_cupy(_op))
+    borrowed(_op, _op, _cost)

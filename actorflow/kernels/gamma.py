@@ -1,4 +1,4 @@
-"""Kernels of the gamma family of `ops.special`, of array functions.
+"""Kernels of the gamma family of `ops.special`, of array functions; CuPy has two of its own.
 
 The coefficients are computed here from what they are, values of the zeta function, once at import.
 """
@@ -12,6 +12,7 @@ import numpy as np
 
 from actorflow.arrays import Array, Library
 from actorflow.kernels.blocks import blockwise
+from actorflow.kernels.borrowed import borrowed
 from actorflow.kernels.polynomial import Coefficients, horner
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import elements, kernel
@@ -158,3 +159,5 @@ def _cotangent(n: int) -> Coefficients:
 
 for _op, _function in (("lgamma", lgamma), ("digamma", digamma), ("polygamma", polygamma)):
     blockwise(_op, _function, _cost)
+borrowed("lgamma", "gammaln", _cost)
+borrowed("digamma", "digamma", _cost)
