@@ -118,7 +118,7 @@ def digamma(x: Array, *, xp: Library = np) -> Array:
     large = xp.maximum(size, _LARGE)
     asymptotic = xp.log(large) - 0.5 / large - horner(1 / (large * large), _ASYMPTOTIC)
     found = xp.where(size < _LARGE, series, asymptotic)
-    rest = x - xp.round(x)
+    rest = xp.where(x == 0, x, x - xp.round(x))  # the sign of -0.0 is kept
     mirrored = found - pi / xp.tan(rest * pi)
     return xp.where(below, xp.where((rest == 0) & (x != 0), xp.nan, mirrored), found)
 
