@@ -74,7 +74,7 @@ def clip(x: Array, low: Array, high: Array, *, xp: Library = np) -> Array:
 @kernel("lerp")
 @in_float32
 def lerp(a: Array, b: Array, t: Array, *, xp: Library = np) -> Array:
-    """A + t·(b - a), counted from the nearer end, so that both ends are exact."""
+    """The mix a + t·(b - a), counted from the nearer end, so that both ends are exact."""
     way = b - a
     return xp.where(t < 0.5, a + t * way, b - (1 - t) * way)
 

@@ -17,7 +17,7 @@ kernel("bitwise_right_shift", only="numpy")(np.right_shift)
 
 @kernel("bitwise_left_shift")
 def bitwise_left_shift(a: Array, b: Array, *, xp: Library = np) -> Array:
-    """A << b, and 0 where b is no number of places that there are."""
+    """The bits a << b, and 0 where b is no number of places that there are."""
     places, possible = _places(a, b, xp)
     moved = a << places
     return xp.where(possible, moved, moved << xp.ones_like(b))
@@ -25,7 +25,7 @@ def bitwise_left_shift(a: Array, b: Array, *, xp: Library = np) -> Array:
 
 @kernel("bitwise_right_shift")
 def bitwise_right_shift(a: Array, b: Array, *, xp: Library = np) -> Array:
-    """A >> b, and the sign alone, 0 or -1, where b is no number of places that there are."""
+    """The bits a >> b, and the sign alone, 0 or -1, where b is no number of places that there are."""
     places, possible = _places(a, b, xp)
     moved = a >> places
     return xp.where(possible, moved, moved >> xp.ones_like(b))

@@ -81,13 +81,13 @@ def _ratio(x: Array, ratio: Ratio) -> Array:
 
 
 def _near(x: Array, near: Array, xp: Library) -> Array:
-    """Erf where |x| ≤ 0.46875, and 0 elsewhere."""
+    """The function erf where |x| ≤ 0.46875, and 0 elsewhere."""
     x = xp.where(near, x, 0)
     return x * _ratio(x * x, _INNER)
 
 
 def _far(size: Array, xp: Library) -> Array:
-    """Erfc of numbers that are not negative; without meaning below 0.46875."""
+    """The function erfc of numbers that are not negative; without meaning below 0.46875."""
     y = xp.minimum(size, 30)  # e^-900 is 0, and infinities would become NaN
     middle = _ratio(xp.minimum(y, 4), _MIDDLE)
     beyond = xp.maximum(y, 4)

@@ -61,7 +61,7 @@ def _cost(x: Array, **attrs: Any) -> float:
 
 
 def _reduced(x: Array, low: float, high: float, xp: Library) -> tuple[Array, Array, Array]:
-    """X in (0, 8) moved by whole numbers into (low, high], and the terms that it passed.
+    """The numbers x in (0, 8) moved by whole numbers into (low, high], and the terms that it passed.
 
     Returns the moved x, the product of the numbers passed on the way, and the sum of their reciprocals.
     Numbers passed upwards count negatively in the sum; the caller sees from x < low which way it went.
@@ -81,7 +81,7 @@ def _reduced(x: Array, low: float, high: float, xp: Library) -> tuple[Array, Arr
 
 
 def _rest(x: Array, xp: Library) -> Array:
-    """x below 0 less the nearest whole number, exactly; x at ±0, and 1/2 above 0, where nothing is mirrored."""
+    """What rounding takes off x below 0, exactly; ±0 itself, and 1/2 above 0, where nothing is mirrored."""
     return xp.where(x == 0, x, xp.where(x > 0, 0.5, x - xp.round(x)))
 
 

@@ -38,7 +38,7 @@ def _leaky_relu_gradient(use: Use, grad: Tensor) -> Grads:
 
 @op("leaky_relu", spec=unary("leaky_relu", Takes.FLOATING), gradient=_leaky_relu_gradient)
 def leaky_relu(x: Any, slope: float = 0.01, *, name: str | None = None) -> Tensor:
-    """X where it is positive, else slope·x, of floats; gradient g or slope·g."""
+    """The number x where it is positive, else slope·x, of floats; gradient g or slope·g."""
     return build_one("leaky_relu", [x], {"slope": float(slope)}, name=name)
 
 
@@ -57,7 +57,7 @@ def _hardtanh_spec(inputs: Any, attrs: Any) -> Any:
 
 @op("hardtanh", spec=_hardtanh_spec, gradient=_hardtanh_gradient)
 def hardtanh(x: Any, low: float = -1.0, high: float = 1.0, *, name: str | None = None) -> Tensor:
-    """X kept between two numbers, as `clip` does, of floats; gradient g where low < x < high, else 0."""
+    """The number x kept between two numbers, as `clip` does, of floats; gradient g where low < x < high, else 0."""
     return build_one("hardtanh", [x], {"low": float(low), "high": float(high)}, name=name)
 
 
@@ -92,7 +92,7 @@ def hardswish(x: Any, *, name: str | None = None) -> Tensor:
 
 
 def threshold(x: Any, limit: float, value: float, *, name: str | None = None) -> Tensor:
-    """X where it is above the limit, else the value; gradient g where it is above, else 0."""
+    """The number x where it is above the limit, else the value; gradient g where it is above, else 0."""
     x = as_tensor(x)
     return where(greater(x, limit), x, value, name=name or "threshold")
 
@@ -103,7 +103,7 @@ def threshold(x: Any, limit: float, value: float, *, name: str | None = None) ->
 def _elu_gradient(use: Use, grad: Tensor) -> Grads:
     (x,) = use.inputs
     alpha, scale, rate = (use.attrs[key] for key in ("alpha", "scale", "rate"))
-    bent = multiply(exp(minimum(multiply(x, rate), 0)), scale * alpha * rate)
+    bent = multiply(exp(multiply(minimum(x, 0), rate)), scale * alpha * rate)
     straight = multiply(ones_like(x), scale)
     return (multiply(grad, where(greater(x, 0), straight, bent)),)
 
@@ -132,7 +132,7 @@ def selu(x: Any, *, name: str | None = None) -> Tensor:
 
 
 def celu(x: Any, alpha: float = 1.0, *, name: str | None = None) -> Tensor:
-    """X where it is positive, else alpha·(e^(x/alpha) - 1), whose slope is 1 at 0; gradient as of `elu`."""
+    """The number x where it is positive, else alpha·(e^(x/alpha) - 1), whose slope is 1 at 0; gradient as of `elu`."""
     return elu(x, alpha, 1.0, 1 / alpha, name=name or "celu")
 
 

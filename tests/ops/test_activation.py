@@ -52,6 +52,7 @@ def test_their_values() -> None:
     for build, told in (
         (af.leaky_relu, np.where(x > 0, x, 0.01 * x)),
         (lambda x: af.leaky_relu(x, 2.0), np.where(x > 0, x, 2 * x)),
+        (lambda x: af.leaky_relu(x, -0.5), np.where(x > 0, x, -0.5 * x)),
         (af.hardtanh, np.clip(x, -1, 1)),
         (af.relu6, np.clip(x, 0, 6)),
         (af.hardsigmoid, np.clip(x / 6 + 0.5, 0, 1)),
@@ -75,6 +76,7 @@ def test_the_tails_keep_their_digits() -> None:
     assert value(af.log_sigmoid, 40.0) == pytest.approx(-exp(-40), rel=1e-15)
     assert value(af.gelu, -10.0) == pytest.approx(-5 * erfc(10 / sqrt(2)), rel=1e-14)
     assert value(af.elu, -1e-20) == -1e-20
+    assert value(lambda x: af.leaky_relu(x, 0.0), np.array([np.inf, -np.inf])).tolist() == [np.inf, 0]
 
 
 def test_the_two_forms_of_gelu_are_near() -> None:
