@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from math import pi, sqrt
 from typing import Any
 
-from actorflow.errors import SpecError
+from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, build_one
+from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
 from actorflow.graph.opdef import op
 from actorflow.ops.elementwise import (
     abs,
@@ -57,7 +57,7 @@ def _hardtanh_spec(inputs: Any, attrs: Any) -> Any:
 
 @op("hardtanh", spec=_hardtanh_spec, gradient=_hardtanh_gradient)
 def hardtanh(x: Any, low: float = -1.0, high: float = 1.0, *, name: str | None = None) -> Tensor:
-    """The number x kept between two numbers, as `clip` does, of floats; gradient g where low < x < high, else 0."""
+    """The float x kept between two numbers, as `clip` does; gradient g where low < x < high, else 0."""
     return build_one("hardtanh", [x], {"low": float(low), "high": float(high)}, name=name)
 
 
@@ -132,7 +132,13 @@ def selu(x: Any, *, name: str | None = None) -> Tensor:
 
 
 def celu(x: Any, alpha: float = 1.0, *, name: str | None = None) -> Tensor:
-    """The number x where it is positive, else alpha·(e^(x/alpha) - 1), whose slope is 1 at 0; gradient as of `elu`."""
+    """The `elu` of slope 1 at 0: x where it is positive, else alpha·(e^(x/alpha) - 1); gradient as of that.
+
+    Raises SpecError for an alpha of 0.
+    """
+    if alpha == 0:
+        message = f"celu needs an alpha other than 0, got {alpha} for {as_tensor(x).spec}"
+        raise SpecError(message, where=Where(defined_at=source_line()), hint="relu is its limit")
     return elu(x, alpha, 1.0, 1 / alpha, name=name or "celu")
 
 

@@ -28,9 +28,11 @@ def test_integers_are_refused_with_a_hint(build: Callable[..., Any]) -> None:
     assert "convert it with af.cast" in str(caught.value)
 
 
-def test_bounds_the_wrong_way_round_are_refused() -> None:
+def test_bounds_the_wrong_way_round_and_a_division_by_zero_are_refused() -> None:
     with Graph(), pytest.raises(SpecError, match=r"hardtanh needs low <= high, got 1\.0 and -1\.0"):
         af.hardtanh(of("float32", 2), 1.0, -1.0)
+    with Graph(), pytest.raises(SpecError, match=r"celu needs an alpha other than 0, got 0\.0 for \(2,\)"):
+        af.celu(of("float32", 2), 0.0)
 
 
 @pytest.mark.parametrize("build", ACTIVATIONS)
