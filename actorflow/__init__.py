@@ -5,7 +5,7 @@ asked for. Until then the import costs nothing, so that the command line is read
 numpy is there.
 """
 
-# ruff: noqa: F405  the names of __all__ come through a star
+# ruff: noqa: F405, RUF022  the names of __all__ come through a star, and log10 is sorted before log2
 
 import sys
 
@@ -15,17 +15,25 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "FIFOQueue", "Graph", "OptimizerActor", "Program", "Ref",
-    "Session", "Spec", "Tensor", "Terminated", "UpdateContext", "Variable", "abs", "add",
-    "apply_gradients", "argmax", "broadcast_like", "broadcast_to", "cast", "check_numerics",
-    "colocate_with", "concat", "constant", "control_dependencies", "conv2d", "count", "custom_gradient",
-    "device", "divide", "dropout", "equal", "errors", "exp", "expand_dims", "floor", "from_data",
-    "gather", "gradients", "greater", "greater_equal", "identity", "init", "less", "less_equal", "log",
-    "log_softmax", "logical_and", "logical_not", "logical_or", "matmul", "max", "max_pool", "maximum",
-    "mean", "min", "minimize", "minimum", "multiply", "name_scope", "negative", "not_equal", "one_hot",
-    "ones_like", "optim", "placeholder", "pow", "random_normal", "random_uniform", "relu", "reshape",
-    "reshape_like", "run", "sigmoid", "sign", "slice", "softmax", "softmax_cross_entropy", "sqrt",
-    "square", "squeeze", "stop_gradient", "subtract", "sum", "sum_to", "supervision", "tanh",
-    "to_data", "transpose", "where", "zeros_like",
+    "Session", "Spec", "Tensor", "Terminated", "UpdateContext", "Variable", "abs", "acos", "acosh", "add",
+    "angle", "apply_gradients", "argmax", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "broadcast_like", "broadcast_to", "cast", "cbrt", "ceil", "celu", "check_numerics", "clip",
+    "colocate_with", "complex", "concat", "conj", "constant", "control_dependencies", "conv2d",
+    "copysign", "cos", "cosh", "count", "custom_gradient", "deg2rad", "device", "digamma", "divide",
+    "divide_no_nan", "dropout", "elu", "equal", "erf", "erfc", "erfinv", "errors", "exp", "exp2",
+    "expand_dims", "expm1", "floor", "floor_divide", "fmod", "from_data", "gather", "gelu", "gradients",
+    "greater", "greater_equal", "hardsigmoid", "hardswish", "hardtanh", "hypot", "identity", "imag",
+    "init", "isfinite", "isinf", "isnan", "leaky_relu", "lerp", "less", "less_equal", "lgamma", "log",
+    "log10", "log1p", "log2", "log_sigmoid", "log_softmax", "logaddexp", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "matmul", "max", "max_pool", "maximum", "mean", "min", "minimize",
+    "minimum", "mish", "multiply", "multiply_no_nan", "name_scope", "nan_to_num", "negative", "nextafter",
+    "not_equal", "one_hot", "ones_like", "optim", "placeholder", "polygamma", "positive", "pow",
+    "rad2deg", "random_normal", "random_uniform", "real", "reciprocal", "relu", "relu6", "remainder",
+    "reshape", "reshape_like", "round", "rsqrt", "run", "selu", "sigmoid", "sign", "signbit", "silu",
+    "sin", "sinc", "sinh", "slice", "softmax", "softmax_cross_entropy", "softplus", "softsign", "sqrt",
+    "square", "squared_difference", "squeeze", "stop_gradient", "subtract", "sum", "sum_to",
+    "supervision", "tan", "tanh", "threshold", "to_data", "transpose", "trunc", "where", "zeros_like",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from actorflow.graph import opdef
 
 
 class Operators:
-    """What tensors and variables share: arithmetic, ordering, `@` and indexing.
+    """What tensors and variables share: arithmetic, bits, ordering, `@` and indexing.
 
     The constructors are found by name in the table, so that the graph need not know the ops.
     """
@@ -26,12 +26,29 @@ class Operators:
     def __rmul__(self, other: Any) -> Any: return _call("multiply", other, self)
     def __truediv__(self, other: Any) -> Any: return _call("divide", self, other)
     def __rtruediv__(self, other: Any) -> Any: return _call("divide", other, self)
+    def __floordiv__(self, other: Any) -> Any: return _call("floor_divide", self, other)
+    def __rfloordiv__(self, other: Any) -> Any: return _call("floor_divide", other, self)
+    def __mod__(self, other: Any) -> Any: return _call("remainder", self, other)
+    def __rmod__(self, other: Any) -> Any: return _call("remainder", other, self)
     def __pow__(self, other: Any) -> Any: return _call("pow", self, other)
     def __rpow__(self, other: Any) -> Any: return _call("pow", other, self)
     def __matmul__(self, other: Any) -> Any: return _call("matmul", self, other)
     def __rmatmul__(self, other: Any) -> Any: return _call("matmul", other, self)
     def __neg__(self) -> Any: return _call("negative", self)
     def __abs__(self) -> Any: return _call("abs", self)
+    def __pos__(self) -> Any: return _call("positive", self)
+    def __round__(self) -> Any: return _call("round", self)
+    def __and__(self, other: Any) -> Any: return _call("bitwise_and", self, other)
+    def __rand__(self, other: Any) -> Any: return _call("bitwise_and", other, self)
+    def __or__(self, other: Any) -> Any: return _call("bitwise_or", self, other)
+    def __ror__(self, other: Any) -> Any: return _call("bitwise_or", other, self)
+    def __xor__(self, other: Any) -> Any: return _call("bitwise_xor", self, other)
+    def __rxor__(self, other: Any) -> Any: return _call("bitwise_xor", other, self)
+    def __invert__(self) -> Any: return _call("bitwise_invert", self)
+    def __lshift__(self, other: Any) -> Any: return _call("bitwise_left_shift", self, other)
+    def __rlshift__(self, other: Any) -> Any: return _call("bitwise_left_shift", other, self)
+    def __rshift__(self, other: Any) -> Any: return _call("bitwise_right_shift", self, other)
+    def __rrshift__(self, other: Any) -> Any: return _call("bitwise_right_shift", other, self)
     def __lt__(self, other: Any) -> Any: return _call("less", self, other)
     def __le__(self, other: Any) -> Any: return _call("less_equal", self, other)
     def __gt__(self, other: Any) -> Any: return _call("greater", self, other)

@@ -21,6 +21,7 @@ class Takes(Enum):
     ANY = "any dtype"
     BOOL = "bool"
     INTEGER = "integers"
+    BITS = "integers or bool"
     REAL = "integers or floating numbers"
     NUMBER = "numbers"
     FLOATING = "floating numbers"
@@ -36,6 +37,7 @@ _KINDS = {
     Takes.ANY: "biufc",
     Takes.BOOL: "b",
     Takes.INTEGER: "iu",
+    Takes.BITS: "biu",
     Takes.REAL: "iuf",
     Takes.NUMBER: "iufc",
     Takes.FLOATING: "f",
@@ -61,6 +63,17 @@ def unary(op: str, takes: Takes = Takes.ANY) -> SpecRule:
         (x,) = inputs
         check_dtypes(op, takes, x)
         return (x,)
+
+    return rule
+
+
+def predicate(op: str, takes: Takes) -> SpecRule:
+    """The rule of an elementwise question to one input: bools of the same shape come out."""
+
+    def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+        (x,) = inputs
+        check_dtypes(op, takes, x)
+        return (Spec(x.shape, as_dtype("bool")),)
 
     return rule
 

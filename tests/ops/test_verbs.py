@@ -198,6 +198,6 @@ def test_where_keeps_nan_of_the_other_branch_out_of_the_gradient() -> None:
 
 
 def test_every_operator_of_a_tensor_has_its_op() -> None:
-    named = ["add", "subtract", "multiply", "divide", "pow", "matmul", "negative", "abs", "less", "less_equal", "greater", "greater_equal", "slice"]  # fmt: skip
+    named = ["add", "subtract", "multiply", "divide", "pow", "matmul", "negative", "abs", "positive", "round", "floor_divide", "remainder", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert", "bitwise_left_shift", "bitwise_right_shift", "less", "less_equal", "greater", "greater_equal", "slice"]  # fmt: skip
 
     assert [n for n in named if n not in opdef.table()] == []

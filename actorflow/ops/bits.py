@@ -1,0 +1,68 @@
+"""Bits of integers and truth values: and, or, exclusive or, not, shifts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actorflow.graph.builder import Tensor, build_one
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.ops.rules import Takes, binary, unary
+
+
+@op("logical_xor", spec=binary("logical_xor", Takes.BOOL), gradient=NOT_DIFFERENTIABLE)
+def logical_xor(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """Whether exactly one is true, elementwise; bool inputs broadcast; no gradient."""
+    return build_one("logical_xor", [a, b], name=name)
+
+
+@op("bitwise_and", spec=binary("bitwise_and", Takes.BITS), gradient=NOT_DIFFERENTIABLE)
+def bitwise_and(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The bits that both have: `a & b`.
+
+    Shapes:   a and b broadcast
+    Dtypes:   integers or bool, the same, kept; of bools it is what `logical_and` gives
+    Gradient: none.
+    Raises:   SpecError when shapes do not broadcast or dtypes differ.
+    """
+    return build_one("bitwise_and", [a, b], name=name)
+
+
+@op("bitwise_or", spec=binary("bitwise_or", Takes.BITS), gradient=NOT_DIFFERENTIABLE)
+def bitwise_or(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The bits that one or both have: `a | b`; no gradient. Else like `bitwise_and`."""
+    return build_one("bitwise_or", [a, b], name=name)
+
+
+@op("bitwise_xor", spec=binary("bitwise_xor", Takes.BITS), gradient=NOT_DIFFERENTIABLE)
+def bitwise_xor(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The bits that exactly one has: `a ^ b`; no gradient. Else like `bitwise_and`."""
+    return build_one("bitwise_xor", [a, b], name=name)
+
+
+@op("bitwise_invert", spec=unary("bitwise_invert", Takes.BITS), gradient=NOT_DIFFERENTIABLE)
+def bitwise_invert(x: Any, *, name: str | None = None) -> Tensor:
+    """The bits that x has not, `~x`: -x - 1 for signed integers, not x for bools; no gradient."""
+    return build_one("bitwise_invert", [x], name=name)
+
+
+@op("bitwise_left_shift", spec=binary("bitwise_left_shift", Takes.INTEGER), gradient=NOT_DIFFERENTIABLE)
+def bitwise_left_shift(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The bits of a moved b places up, `a << b`, those above the last are lost.
+
+    Shapes:   a and b broadcast
+    Dtypes:   integers, the same, kept
+    Gradient: none.
+    Raises:   SpecError when shapes do not broadcast or dtypes differ. As in numpy a shift by a
+              negative number, or by all bits or more, leaves none: 0.
+    """
+    return build_one("bitwise_left_shift", [a, b], name=name)
+
+
+@op("bitwise_right_shift", spec=binary("bitwise_right_shift", Takes.INTEGER), gradient=NOT_DIFFERENTIABLE)
+def bitwise_right_shift(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The bits of a moved b places down, `a >> b`: a/2^b rounded down; no gradient.
+
+    As in numpy a shift by a negative number, or by all bits or more, leaves 0, or -1 of negative
+    numbers. Else like `bitwise_left_shift`.
+    """
+    return build_one("bitwise_right_shift", [a, b], name=name)

@@ -1,0 +1,99 @@
+"""Exponentials, logarithms and the cube root, one element at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log as natural
+from typing import Any
+
+from actorflow.graph.autodiff import Use
+from actorflow.graph.builder import Tensor, build_one
+from actorflow.graph.opdef import op
+from actorflow.ops.broadcast import unbroadcast
+from actorflow.ops.elementwise import add, divide, exp, multiply, sigmoid, square, subtract
+from actorflow.ops.logic import where
+from actorflow.ops.rounding import isnan
+from actorflow.ops.rules import Takes, binary, unary
+from actorflow.ops.source import zeros_like
+
+Grads = Sequence[Tensor | None]
+
+
+def _exp2_gradient(use: Use, grad: Tensor) -> Grads:
+    return (multiply(grad, multiply(use.outputs[0], natural(2))),)
+
+
+@op("exp2", spec=unary("exp2", Takes.FLOATING), gradient=_exp2_gradient)
+def exp2(x: Any, *, name: str | None = None) -> Tensor:
+    """The power 2^x of floats, elementwise; gradient g·2^x·log 2."""
+    return build_one("exp2", [x], name=name)
+
+
+def _expm1_gradient(use: Use, grad: Tensor) -> Grads:
+    return (multiply(grad, exp(use.inputs[0])),)
+
+
+@op("expm1", spec=unary("expm1", Takes.INEXACT), gradient=_expm1_gradient)
+def expm1(x: Any, *, name: str | None = None) -> Tensor:
+    """The exponential less one, e^x - 1, with all digits near 0; gradient g·e^x."""
+    return build_one("expm1", [x], name=name)
+
+
+def _log1p_gradient(use: Use, grad: Tensor) -> Grads:
+    return (divide(grad, add(use.inputs[0], 1)),)
+
+
+@op("log1p", spec=unary("log1p", Takes.INEXACT), gradient=_log1p_gradient)
+def log1p(x: Any, *, name: str | None = None) -> Tensor:
+    """The logarithm log(1 + x), with all digits near 0; -inf at -1, NaN below; gradient g/(1 + x)."""
+    return build_one("log1p", [x], name=name)
+
+
+def _log2_gradient(use: Use, grad: Tensor) -> Grads:
+    return (divide(grad, multiply(use.inputs[0], natural(2))),)
+
+
+@op("log2", spec=unary("log2", Takes.INEXACT), gradient=_log2_gradient)
+def log2(x: Any, *, name: str | None = None) -> Tensor:
+    """The logarithm of base 2, -inf of 0 and NaN of negative numbers; gradient g/(x·log 2)."""
+    return build_one("log2", [x], name=name)
+
+
+def _log10_gradient(use: Use, grad: Tensor) -> Grads:
+    return (divide(grad, multiply(use.inputs[0], natural(10))),)
+
+
+@op("log10", spec=unary("log10", Takes.INEXACT), gradient=_log10_gradient)
+def log10(x: Any, *, name: str | None = None) -> Tensor:
+    """The logarithm of base 10, -inf of 0 and NaN of negative numbers; gradient g/(x·log 10)."""
+    return build_one("log10", [x], name=name)
+
+
+def _cbrt_gradient(use: Use, grad: Tensor) -> Grads:
+    return (divide(grad, multiply(square(use.outputs[0]), 3)),)
+
+
+@op("cbrt", spec=unary("cbrt", Takes.FLOATING), gradient=_cbrt_gradient)
+def cbrt(x: Any, *, name: str | None = None) -> Tensor:
+    """The cube root of floats, negative of negative numbers; gradient g/(3·∛x²), infinite at 0."""
+    return build_one("cbrt", [x], name=name)
+
+
+def _logaddexp_gradient(use: Use, grad: Tensor) -> Grads:
+    a, b = use.inputs
+    apart = subtract(a, b)
+    apart = where(isnan(apart), zeros_like(apart), apart)  # two equal infinities share the gradient
+    to_a, to_b = multiply(grad, sigmoid(apart)), multiply(grad, sigmoid(subtract(0, apart)))
+    return (unbroadcast(to_a, a, b), unbroadcast(to_b, b, a))
+
+
+@op("logaddexp", spec=binary("logaddexp", Takes.FLOATING), gradient=_logaddexp_gradient)
+def logaddexp(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The logarithm log(e^a + e^b), which overflows only where its result does.
+
+    Shapes:   a and b broadcast
+    Dtypes:   floats, the same
+    Gradient: g·sigmoid(a - b) and g·sigmoid(b - a): half each where both are the same infinity.
+    Raises:   SpecError when shapes do not broadcast or dtypes differ.
+    """
+    return build_one("logaddexp", [a, b], name=name)
