@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
+from actorflow import sim
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
+from actorflow.sim.choosers import Schedule
 from tests.graph.programs import programs
 from tests.reference import evaluate
-from tests.strategies import examples, run_shuffled
+from tests.strategies import examples, run_drawn
 
 DEVICES = ("/cpu:0", "/cpu:1", "/cpu:2")
 devices = st.lists(st.sampled_from(DEVICES), min_size=1, max_size=30)
@@ -32,13 +34,14 @@ def placed(graph: Graph, names: Sequence[str]) -> Graph:
     return copy
 
 
-@given(drawn=programs(), names=devices, seed=st.integers(0, 2**32))
-def test_device_scopes_change_no_value(drawn: Any, names: Sequence[str], seed: int) -> None:
+@settings(deadline=None)
+@given(drawn=programs(), names=devices, schedule=sim.schedules())
+def test_device_scopes_change_no_value(drawn: Any, names: Sequence[str], schedule: Schedule) -> None:
     graph = placed(drawn.graph, names)
     told = evaluate(drawn.graph, drawn.loss, drawn.feeds)
     feeds = {x.name: value for x, value in drawn.feeds.items()}
 
-    found = run_shuffled(graph, seed, lambda s: s.run(drawn.loss.name, feeds), devices=DEVICES)
+    found = run_drawn(graph, schedule, lambda s: s.run(drawn.loss.name, feeds), devices=DEVICES)
 
     assert np.asarray(found).tobytes() == np.asarray(told).tobytes()
 
