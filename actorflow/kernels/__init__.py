@@ -6,6 +6,7 @@ from actorflow.kernels import (
     array,
     broadcast,
     conv,
+    einsum,
     elementwise,
     linalg,
     logic,
@@ -17,6 +18,7 @@ from actorflow.kernels import (
     reduce,
     scatter,
     shape,
+    solve,
     source,
     windowed,
 )
@@ -25,6 +27,7 @@ __all__ = [
     "array",
     "broadcast",
     "conv",
+    "einsum",
     "elementwise",
     "linalg",
     "logic",
@@ -36,6 +39,7 @@ __all__ = [
     "reduce",
     "scatter",
     "shape",
+    "solve",
     "source",
     "windowed",
 ]

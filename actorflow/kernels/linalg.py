@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from actorflow.arrays import Array, Library
@@ -10,6 +12,8 @@ from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.shape import view_cost
 from actorflow.spec import show
+
+_vecdot: Any = np.vecdot  # Any: the stubs know no axis of it
 
 
 def _flops(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> float:
@@ -77,7 +81,7 @@ def vecdot_of_numpy(a: Array, b: Array, *, axis: int) -> Array:
     numpy's own makes no array of the products: 319 µs against 838 for 256 × 4096 float32, one thread.
     """
     _check_vectors("vecdot", a, b, axis)
-    return np.vecdot(a, b, axis=axis)
+    return _vecdot(a, b, axis=axis)
 
 
 @kernel("cross")

@@ -9,7 +9,7 @@ from actorflow.errors import SpecError
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import SpecRule
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.spec import Dim, Shape, Spec, show
+from actorflow.spec import Dim, Spec
 
 
 def check_matrix(op: str, x: Spec, takes: Takes = Takes.INEXACT) -> tuple[tuple[Dim, ...], Dim, Dim] | None:
@@ -57,15 +57,3 @@ def square(op: str) -> SpecRule:
 def real_of(dtype: DType) -> DType:
     """The dtype of the size of a number of `dtype`: float32 for complex64, float64 for complex128."""
     return as_dtype(f"float{4 * dtype.itemsize}") if dtype.kind == "c" else dtype
-
-
-def lead_of(*shapes: Shape) -> list[Shape]:
-    """The shapes less their last two axes."""
-    return [None if s is None else s[:-2] for s in shapes]
-
-
-def check_inner(op: str, a: Spec, b: Spec, size: Dim, other: Dim) -> None:
-    """Raises SpecError when the sizes, that of `a` and the rows of `b`, are known to differ."""
-    if size is not None and other is not None and size != other:
-        message = f"{op} needs as many rows in b as in a, got {show(a.shape)} and {show(b.shape)}"
-        raise SpecError(message, hint="transpose one of them with af.matrix_transpose")
