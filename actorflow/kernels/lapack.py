@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from actorflow.arrays import Array, Library
+from actorflow.arrays import Array, DType, Library
 from actorflow.errors import KernelError
 from actorflow.spec import show
 
@@ -55,11 +55,16 @@ def lapack(op: str, needs: str, probe: str = "") -> Callable[[Function], Functio
                 raise KernelError(message) from error
             if not half:
                 return made
-            return tuple(m.astype(dtype) for m in made) if isinstance(made, tuple) else made.astype(dtype)
+            return tuple(_back(m, dtype) for m in made) if isinstance(made, tuple) else _back(made, dtype)
 
         return kernel  # type: ignore[return-value]
 
     return decorate
+
+
+def _back(x: Array, dtype: DType) -> Array:
+    """A result of float32 as halves; counts stay what they are."""
+    return x.astype(dtype) if x.dtype == np.float32 else x
 
 
 def _first_wrong(x: Array, probe: Callable[[Array], Any]) -> tuple[int, ...] | None:
