@@ -6,6 +6,7 @@ from actorflow.graph.autodiff import custom_gradient, gradients
 from actorflow.ops.array import concat, gather, one_hot, slice
 from actorflow.ops.broadcast import broadcast_like, broadcast_to, sum, sum_to
 from actorflow.ops.conv import conv2d
+from actorflow.ops.einsum import einsum, tensordot
 from actorflow.ops.elementwise import (
     abs,
     add,
@@ -26,7 +27,8 @@ from actorflow.ops.elementwise import (
     subtract,
     tanh,
 )
-from actorflow.ops.linalg import matmul
+from actorflow.ops.factor import cholesky, eigh, eigvalsh, qr, svd, svdvals
+from actorflow.ops.linalg import cross, matmul, matrix_band_part, matrix_transpose, outer, trace, vecdot
 from actorflow.ops.logic import (
     equal,
     greater,
@@ -42,10 +44,13 @@ from actorflow.ops.logic import (
 from actorflow.ops.nn import dropout, log_softmax, softmax, softmax_cross_entropy
 from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
 from actorflow.ops.pool import max_pool
+from actorflow.ops.powers import matrix_exp, matrix_power
 from actorflow.ops.queue import FIFOQueue
 from actorflow.ops.random import random_normal, random_uniform
+from actorflow.ops.rank import lstsq, matrix_norm, matrix_rank, pinv
 from actorflow.ops.reduce import argmax, count, max, mean, min
 from actorflow.ops.shape import expand_dims, reshape, reshape_like, squeeze, transpose
+from actorflow.ops.solve import cholesky_solve, det, inv, slogdet, solve, triangular_solve
 from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
 from actorflow.ops.state import Variable, apply_gradients
 
@@ -60,13 +65,20 @@ __all__ = [
     "broadcast_to",
     "cast",
     "check_numerics",
+    "cholesky",
+    "cholesky_solve",
     "concat",
     "constant",
     "conv2d",
     "count",
+    "cross",
     "custom_gradient",
+    "det",
     "divide",
     "dropout",
+    "eigh",
+    "eigvalsh",
+    "einsum",
     "equal",
     "exp",
     "expand_dims",
@@ -76,6 +88,7 @@ __all__ = [
     "greater",
     "greater_equal",
     "identity",
+    "inv",
     "less",
     "less_equal",
     "log",
@@ -83,7 +96,14 @@ __all__ = [
     "logical_and",
     "logical_not",
     "logical_or",
+    "lstsq",
     "matmul",
+    "matrix_band_part",
+    "matrix_exp",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
     "max",
     "max_pool",
     "maximum",
@@ -95,8 +115,11 @@ __all__ = [
     "not_equal",
     "one_hot",
     "ones_like",
+    "outer",
+    "pinv",
     "placeholder",
     "pow",
+    "qr",
     "random_normal",
     "random_uniform",
     "relu",
@@ -105,8 +128,10 @@ __all__ = [
     "sigmoid",
     "sign",
     "slice",
+    "slogdet",
     "softmax",
     "softmax_cross_entropy",
+    "solve",
     "sqrt",
     "square",
     "squeeze",
@@ -114,8 +139,14 @@ __all__ = [
     "subtract",
     "sum",
     "sum_to",
+    "svd",
+    "svdvals",
     "tanh",
+    "tensordot",
+    "trace",
     "transpose",
+    "triangular_solve",
+    "vecdot",
     "where",
     "zeros_like",
 ]
