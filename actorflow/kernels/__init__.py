@@ -5,8 +5,8 @@ from __future__ import annotations
 from actorflow.kernels import (
     array,
     broadcast,
+    contraction,
     conv,
-    einsum,
     elementwise,
     factor,
     linalg,
@@ -21,16 +21,16 @@ from actorflow.kernels import (
     reduce,
     scatter,
     shape,
-    solve,
     source,
+    systems,
     windowed,
 )
 
 __all__ = [
     "array",
     "broadcast",
+    "contraction",
     "conv",
-    "einsum",
     "elementwise",
     "factor",
     "linalg",
@@ -45,7 +45,7 @@ __all__ = [
     "reduce",
     "scatter",
     "shape",
-    "solve",
     "source",
+    "systems",
     "windowed",
 ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from actorflow.graph.autodiff import custom_gradient, gradients
 from actorflow.ops.array import concat, gather, one_hot, slice
 from actorflow.ops.broadcast import broadcast_like, broadcast_to, sum, sum_to
+from actorflow.ops.contraction import einsum, tensordot
 from actorflow.ops.conv import conv2d
-from actorflow.ops.einsum import einsum, tensordot
 from actorflow.ops.elementwise import (
     abs,
     add,
@@ -50,9 +50,9 @@ from actorflow.ops.random import random_normal, random_uniform
 from actorflow.ops.rank import lstsq, matrix_norm, matrix_rank, pinv
 from actorflow.ops.reduce import argmax, count, max, mean, min
 from actorflow.ops.shape import expand_dims, reshape, reshape_like, squeeze, transpose
-from actorflow.ops.solve import cholesky_solve, det, inv, slogdet, solve, triangular_solve
 from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
 from actorflow.ops.state import Variable, apply_gradients
+from actorflow.ops.systems import cholesky_solve, det, inv, slogdet, solve, triangular_solve
 
 __all__ = [
     "FIFOQueue",

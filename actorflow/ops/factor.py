@@ -19,8 +19,8 @@ from actorflow.ops.linalg import matmul, matrix_band_part, matrix_transpose
 from actorflow.ops.matrices import check_matrix, check_square, real_of
 from actorflow.ops.matrices import square as of_square
 from actorflow.ops.shape import expand_dims
-from actorflow.ops.solve import triangular_solve
 from actorflow.ops.source import ones_like, zeros_like
+from actorflow.ops.systems import triangular_solve
 from actorflow.spec import Dim, Spec
 
 Grads = Sequence[Tensor | None]

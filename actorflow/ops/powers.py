@@ -12,8 +12,8 @@ from actorflow.ops.array import concat, concat_grad
 from actorflow.ops.linalg import matmul, matrix_band_part, matrix_transpose
 from actorflow.ops.matrices import check_square, square
 from actorflow.ops.rules import Takes
-from actorflow.ops.solve import inv
 from actorflow.ops.source import ones_like, zeros_like
+from actorflow.ops.systems import inv
 
 
 def matrix_power(x: Any, n: int, *, name: str | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Kernel of `ops.einsum`: products of two at a time, each one matmul, in an order that costs little.
+"""Kernel of `ops.contraction`: products of two at a time, each one matmul, in an order that costs little.
 
 What depends on equation and shapes alone (which pairs, how axes move) is worked out once and kept:
 a firing runs a list of moves and products.

@@ -1,4 +1,4 @@
-"""Kernels of `ops.solve`: systems of linear equations, inverses and determinants."""
+"""Kernels of `ops.systems`: systems of linear equations, inverses and determinants."""
 
 from __future__ import annotations
 
