@@ -93,6 +93,18 @@ def cross(a: Array, b: Array, *, axis: int, xp: Library = np) -> Array:
     return xp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=axis)
 
 
+def _kron_cost(a: Array, b: Array) -> float:
+    return float(a.size * b.size)
+
+
+@kernel("kron", cost=_kron_cost)
+def kron(a: Array, b: Array) -> Array:
+    """Every element of `a` (..., m, n) times `b` (..., p, q), as blocks (..., m·p, n·q)."""
+    blocks = a[..., :, None, :, None] * b[..., None, :, None, :]
+    *lead, m, p, n, q = blocks.shape
+    return blocks.reshape((*lead, m * p, n * q))
+
+
 @kernel("matrix_band_part")
 def matrix_band_part(x: Array, *, lower: int | None, upper: int | None, xp: Library = np) -> Array:
     """`x` where -lower ≤ column - row ≤ upper, else zero; None for no bound."""

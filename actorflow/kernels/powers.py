@@ -54,7 +54,8 @@ def matrix_exp(x: Array, *, xp: Library = np) -> Array:
     x = x * powers[..., None, None].astype(x.dtype)
     y = _pade(x, _coefficients(degree), xp)
     for turn in range(int(xp.max(halvings))):
-        y = xp.where((halvings > turn)[..., None, None], xp.matmul(y, y), y)
+        squared = xp.matmul(y, y)
+        y = squared if halvings.size == 1 else xp.where((halvings > turn)[..., None, None], squared, y)
     return y
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from actorflow.graph.autodiff import custom_gradient, gradients
 from actorflow.ops.array import concat, gather, one_hot, slice
 from actorflow.ops.broadcast import broadcast_like, broadcast_to, sum, sum_to
-from actorflow.ops.contraction import einsum, tensordot
+from actorflow.ops.contraction import einsum, kron, tensordot
 from actorflow.ops.conv import conv2d
 from actorflow.ops.elementwise import (
     abs,
@@ -28,7 +28,15 @@ from actorflow.ops.elementwise import (
     tanh,
 )
 from actorflow.ops.factor import cholesky, eigh, eigvalsh, qr, svd, svdvals
-from actorflow.ops.linalg import cross, matmul, matrix_band_part, matrix_transpose, outer, trace, vecdot
+from actorflow.ops.linalg import (
+    cross,
+    matmul,
+    matrix_band_part,
+    matrix_trace,
+    matrix_transpose,
+    outer,
+    vecdot,
+)
 from actorflow.ops.logic import (
     equal,
     greater,
@@ -89,6 +97,7 @@ __all__ = [
     "greater_equal",
     "identity",
     "inv",
+    "kron",
     "less",
     "less_equal",
     "log",
@@ -103,6 +112,7 @@ __all__ = [
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
+    "matrix_trace",
     "matrix_transpose",
     "max",
     "max_pool",
@@ -143,7 +153,6 @@ __all__ = [
     "svdvals",
     "tanh",
     "tensordot",
-    "trace",
     "transpose",
     "triangular_solve",
     "vecdot",

@@ -1,4 +1,4 @@
-"""Sums of products that an equation over named axes describes: einsum, and tensordot by way of it."""
+"""Sums of products that an equation over named axes describes: einsum, tensordot by way of it, and kron."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensors, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
-from actorflow.ops.broadcast import sum_to
-from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.ops.broadcast import sum_to, unbroadcast
+from actorflow.ops.matrices import check_matrix
+from actorflow.ops.rules import Takes, check_dtypes, size_of
+from actorflow.ops.shape import reshape_like
 from actorflow.ops.source import ones_like
 from actorflow.spec import Dim, Shape, Spec, axis_of, broadcast
 
@@ -53,7 +55,7 @@ def _with_arrow(equation: Any) -> str:
     plain = "".join(equation.split())
     if "->" in plain:
         return plain
-    once = sorted(c for c in set(plain) - set(".,") if plain.count(c) == 1)
+    once = sorted(c for c in set(plain) & set(ascii_letters) if plain.count(c) == 1)
     return f"{plain}->{REST if REST in plain else ''}{''.join(once)}"
 
 
@@ -217,3 +219,40 @@ def _paired(
         message = f"axes must differ, got {axes}"
         raise SpecError(message)
     return of_a, of_b
+
+
+# ---------------------------------------------------------------------------------------- kron
+
+
+def _kron_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    check_dtypes("kron", Takes.NUMBER, *inputs)
+    left, right = (check_matrix("kron", x, Takes.NUMBER) for x in inputs)
+    if left is None or right is None:
+        return (Spec(None, inputs[0].dtype),)
+    (lead_a, m, n), (lead_b, p, q) = left, right
+    lead = broadcast([lead_a, lead_b])
+    assert lead is not None
+    return (Spec((*lead, size_of([m, p]), size_of([n, q])), inputs[0].dtype),)
+
+
+def _kron_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    a, b = use.inputs
+    blocks = reshape_like(grad, einsum("...ij,...kl->...ikjl", a, b))
+    to_a = einsum("...ikjl,...kl->...ij", blocks, b)
+    to_b = einsum("...ikjl,...ij->...kl", blocks, a)
+    return (unbroadcast(to_a, a), unbroadcast(to_b, b))
+
+
+@op("kron", spec=_kron_spec, gradient=_kron_gradient)
+def kron(a: Any, b: Any, *, name: str | None = None) -> Tensor:
+    """The matrix in which every element of `a` has become a block: itself times `b`.
+
+    Unlike numpy's it multiplies the last two axes alone; those before them broadcast.
+
+    Shapes:   a (..., m, n), b (..., p, q) -> (..., m·p, n·q)
+    Dtypes:   numbers, the same; integers wrap around
+    Gradient: each block of g times b, summed, to a; to b the sum of the blocks, each times its
+              element of a. Sums over what was broadcast.
+    Raises:   SpecError for less than two axes, and when the others do not broadcast or dtypes differ.
+    """
+    return build_one("kron", [a, b], name=name)

@@ -244,8 +244,8 @@ def matrix_band_part(x: Any, lower: int | None, upper: int | None, *, name: str 
     return build_one("matrix_band_part", [x], attrs, name=name)
 
 
-def trace(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
-    """The sum of a diagonal: of the main one, or of that `offset` places above it.
+def matrix_trace(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
+    """The sum of a diagonal of matrices: of the main one, or of that `offset` places above it.
 
     Shapes:   (..., m, n) -> (...)
     Dtypes:   numbers, kept: integers wrap around

@@ -103,7 +103,7 @@ Order = Literal["fro", "nuc"] | float
 
 
 def matrix_norm(x: Any, ord: Order = "fro", keepdims: bool = False, *, name: str | None = None) -> Tensor:
-    """A norm of matrices.
+    """A norm of every matrix: by default that of Frobenius, the root of the sum of squares.
 
     Args:
         x: The matrices.

@@ -1,4 +1,4 @@
-"""Samples of einsum: equations of every kind, with sizes drawn for their letters."""
+"""Samples of einsum, equations of every kind with sizes drawn for their letters, and of kron."""
 
 from __future__ import annotations
 
@@ -32,3 +32,11 @@ def einsum(draw: st.DrawFn) -> Case:
         given.append((*(sizes[c] for c in before), *rest, *(sizes[c] for c in after)))
     assert all(np.prod(s) <= 64 for s in given)
     return Case(tuple(several(draw, given)), {"equation": equation})
+
+
+@sample("kron", dtypes=ALL)
+@st.composite
+def kron(draw: st.DrawFn) -> Case:
+    lead_a, lead_b = draw(st.sampled_from([((), ()), ((2,), ()), ((1,), (2,)), ((2, 1), (2,)), ((0,), ())]))
+    m, n, p, q = (draw(st.sampled_from([2, 1, 2, 0])) for _ in range(4))
+    return Case(tuple(several(draw, [(*lead_a, m, n), (*lead_b, p, q)])))
