@@ -27,6 +27,8 @@ def cholesky(x: Array, *, upper: bool, xp: Library = np) -> Array:
     Cost:    n³/3 flops for each matrix
     Raises:  KernelError for a matrix that is not positive definite
     """
+    if not x.size:
+        return x
     factor = xp.linalg.cholesky(hermitian(x, xp))
     return conjugate(factor, xp).mT if upper else factor
 
@@ -43,6 +45,8 @@ def qr(x: Array, *, xp: Library = np) -> tuple[Array, Array]:
 @lapack("eigh", FINITE)
 def eigh(x: Array, *, xp: Library = np) -> tuple[Array, Array]:
     """Eigenvalues in ascending order (..., n), and eigenvectors as columns (..., n, n)."""
+    if not x.size:
+        return xp.zeros(x.shape[:-1], dtype=xp.abs(x).dtype), x
     w, v = xp.linalg.eigh(hermitian(x, xp))
     return w, v
 
@@ -51,7 +55,7 @@ def eigh(x: Array, *, xp: Library = np) -> tuple[Array, Array]:
 @lapack("eigvalsh", FINITE)
 def eigvalsh(x: Array, *, xp: Library = np) -> Array:
     """The eigenvalues that `eigh` gives, without the vectors."""
-    return xp.linalg.eigvalsh(hermitian(x, xp))
+    return xp.linalg.eigvalsh(hermitian(x, xp)) if x.size else xp.zeros(x.shape[:-1], dtype=xp.abs(x).dtype)
 
 
 @kernel("svd", cost=cubic)

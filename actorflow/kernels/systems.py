@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from math import prod
 
 import numpy as np
@@ -16,14 +17,22 @@ from actorflow.spec import show
 BLOCK = 32
 """The rows below which a triangle is solved as any matrix is."""
 
-_INVERTIBLE = "invertible matrices"
+_INVERTIBLE, _TRIANGLES = "invertible matrices", "diagonals without zeros"
 
 
-def _check_system(op: str, a: Array, b: Array) -> None:
-    """Raises SpecError for shapes, known late, that do not fit; numpy would take b for vectors."""
+def _checked(op: str, a: Array, b: Array, xp: Library) -> Array | None:
+    """Returns the solution when it has no elements, which not every library takes.
+
+    Raises:
+        SpecError: for shapes, known late, that do not fit; numpy would take b for vectors.
+    """
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != a.shape[-2] or a.shape[-1] != b.shape[-2]:
         message = f"{op} needs square matrices and as many rows in b, got {show(a.shape)} and {show(b.shape)}"
         raise SpecError(message)
+    if a.size and b.size:
+        return None
+    lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    return xp.zeros((*lead, *b.shape[-2:]), dtype=b.dtype)
 
 
 def _batched(a: Array, b: Array, xp: Library) -> tuple[Array, Array, tuple[int, ...] | None]:
@@ -61,13 +70,14 @@ def solve(a: Array, b: Array, *, xp: Library = np) -> Array:
     Cost:    (2/3)·n³ flops for each matrix a, which is factored once for a batch of b, and 2·n²·k
     Raises:  KernelError for a matrix with a pivot of zero
     """
-    _check_system("solve", a, b)
+    if (nothing := _checked("solve", a, b, xp)) is not None:
+        return nothing
     a, b, shape = _batched(a, b, xp)
     return _restored(xp.linalg.solve(a, b), shape)
 
 
 @kernel("triangular_solve", cost=cubic)
-@lapack("triangular_solve", "diagonals without zeros", probe="inv")
+@lapack("triangular_solve", _TRIANGLES, probe="inv")
 def triangular_solve(a: Array, b: Array, *, lower: bool, adjoint: bool, xp: Library = np) -> Array:
     """The x of a·x = b, or of aᴴ·x = b, for triangles a, of which the other half is not read.
 
@@ -80,7 +90,8 @@ def triangular_solve(a: Array, b: Array, *, lower: bool, adjoint: bool, xp: Libr
     Dtypes:  floating or complex, the same; halves by way of float32
     Raises:  KernelError for a zero on a diagonal
     """
-    _check_system("triangular_solve", a, b)
+    if (nothing := _checked("triangular_solve", a, b, xp)) is not None:
+        return nothing
     if adjoint:
         a, lower = conjugate(a, xp).mT, not lower
     a, b, shape = _batched(a, b, xp)
@@ -101,23 +112,44 @@ def _substituted(a: Array, b: Array, lower: bool, xp: Library) -> Array:
     return xp.concat([top, bottom], axis=-2)
 
 
+@kernel("triangular_solve", only="cupy", cost=cubic)
+@lapack("triangular_solve", _TRIANGLES)
+def triangular_solve_of_cupy(a: Array, b: Array, *, lower: bool, adjoint: bool, xp: Library = np) -> Array:
+    """The x of a·x = b, or of aᴴ·x = b, by cuBLAS's trsm for one triangle; a batch of them by halves.
+
+    trsm divides by a zero in silence, so the diagonal is looked at, for which it waits for the card.
+    """
+    if a.ndim != 2 or b.ndim < 2 or not (a.size and b.size):
+        return triangular_solve(a, b, lower=lower, adjoint=adjoint, xp=xp)
+    _checked("triangular_solve", a, b, xp)
+    if (xp.diagonal(a) == 0).any():
+        message = "Singular matrix"
+        raise np.linalg.LinAlgError(message)
+    a, b, shape = _batched(a, b, xp)
+    solve_triangular = import_module("cupyx.scipy.linalg").solve_triangular
+    return _restored(solve_triangular(a, b, trans=2 if adjoint else 0, lower=lower), shape)
+
+
 @kernel("inv", cost=cubic)
 @lapack("inv", _INVERTIBLE, probe="inv")
 def inv(x: Array, *, xp: Library = np) -> Array:
     """The inverses of square matrices (..., n, n); KernelError for one with a pivot of zero."""
-    return xp.linalg.inv(x)
+    return xp.linalg.inv(x) if x.size else x
 
 
 @kernel("det", cost=cubic)
 @lapack("det", "square matrices")
 def det(x: Array, *, xp: Library = np) -> Array:
     """The determinants of square matrices (..., n, n) -> (...), by LU; 1 of no rows."""
-    return xp.linalg.det(x)
+    return xp.linalg.det(x) if x.size else xp.ones(x.shape[:-2], dtype=x.dtype)
 
 
 @kernel("slogdet", cost=cubic)
 @lapack("slogdet", "square matrices")
 def slogdet(x: Array, *, xp: Library = np) -> tuple[Array, Array]:
     """Sign and logarithm of the size of the determinants, (...) each; 0 and -inf of a singular one."""
+    if not x.size:
+        sign = xp.ones(x.shape[:-2], dtype=x.dtype)
+        return sign, xp.zeros(x.shape[:-2], dtype=xp.abs(sign).dtype)
     sign, log = xp.linalg.slogdet(x)
     return sign, log

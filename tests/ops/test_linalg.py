@@ -163,6 +163,17 @@ def test_leading_axes_of_systems_broadcast(a: tuple[int, ...], b: tuple[int, ...
     np.testing.assert_allclose(value(af.solve, matrices, right), np.linalg.solve(matrices, right), rtol=1e-12)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_two_leading_axes_of_products_broadcast(known: bool) -> None:
+    x, y = rng.normal(size=(2, 1, 3, 2)), rng.normal(size=(4, 2, 2))
+    with Graph() as graph:
+        a, b = (af.placeholder("float64", z.shape if known else None) for z in (x, y))
+        product = af.matmul(a, b)
+        check_gradient(graph, af.sum(product * product), [a, b], [x, y])
+
+    np.testing.assert_allclose(evaluate(graph, product, {a: x, b: y}), x @ y, rtol=1e-13)
+
+
 @pytest.mark.parametrize("upper", [True, False])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_a_cholesky_factor_solves_its_system(upper: bool, dtype: str) -> None:
