@@ -49,13 +49,17 @@ class Factor(NamedTuple):
 
 
 class Product(NamedTuple):
-    """What multiplies the operands `i` and `j`; the result, in `shape`, joins the list at its end."""
+    """What multiplies the operands `i` and `j`; the result, in `shape`, joins the list at its end.
+
+    Matrices are multiplied by matmul; else elements are, and the axes `fold` summed.
+    """
 
     i: int
     j: int
     left: Factor
     right: Factor
-    sums: bool
+    matrices: bool
+    fold: tuple[int, ...]
     shape: tuple[int, ...]
 
 
@@ -89,7 +93,8 @@ def einsum(*arrays: Array, equation: str, xp: Library = np) -> Array:
         left, right = (
             _factor(held[k], f) for k, f in ((product.i, product.left), (product.j, product.right))
         )
-        made = xp.matmul(left, right) if product.sums else left * right
+        made = xp.matmul(left, right) if product.matrices else left * right
+        made = xp.sum(made, axis=product.fold, dtype=made.dtype) if product.fold else made
         held.append(made.reshape(product.shape))
     return _moved(held[-1], (program.result,), xp)
 
@@ -234,12 +239,17 @@ def _product(
     rows, columns = tuple(c for c in a if c not in b), tuple(c for c in b if c not in a)
     labels = (*batch, *rows, *columns)
     shape = tuple(sizes[c] for c in labels)
-    if summed:
+    fold: tuple[int, ...] = ()
+    if summed and not rows and not columns and large != (*batch, *summed):
+        # 1000 × 1000 float32, summed over the rows: 1.4 ms, where matmul of columns takes 3.8.
+        left, right = _spread(a, large, large, sizes), _spread(b, large, large, sizes)
+        fold = tuple(k for k, c in enumerate(large) if c in summed)
+    elif summed:
         left, right = _matrices(a, batch, rows, summed, sizes), _matrices(b, batch, summed, columns, sizes)
     else:
         left = _spread(a, (*batch, *rows), labels, sizes)
         right = _spread(b, (*batch, *columns), labels, sizes)
-    return Product(i, j, left, right, bool(summed), shape), labels
+    return Product(i, j, left, right, bool(summed) and not fold, fold, shape), labels
 
 
 def _matrices(labels: Labels, batch: Labels, rows: Labels, columns: Labels, sizes: Sizes) -> Factor:
