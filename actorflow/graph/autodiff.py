@@ -196,7 +196,8 @@ class _Sweep:
             message = f"no gradient rule for {node.op!r} on the path {self._path(node)}"
             hint = "stop the gradient there, or register one with @op(..., gradient=…)"
             raise GradientError(message, where=node.where, hint=hint)
-        if any(spec.dtype.kind == "c" for spec in node.outputs):
+        given = [x.spec for x, needed in zip(use.inputs, use.needs, strict=True) if needed]
+        if any(spec.dtype.kind == "c" for spec in (*node.outputs, *given)):
             message = f"gradients are of real numbers, got complex ones on the path {self._path(node)}"
             raise GradientError(message, where=node.where)
         assert callable(rule)

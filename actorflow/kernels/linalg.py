@@ -1,13 +1,19 @@
-"""Kernels of `ops.linalg`: matrix products."""
+"""Kernels of `ops.linalg`: products of matrices and vectors, and parts of matrices."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from actorflow.arrays import Array, Library
 from actorflow.errors import SpecError
+from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
+from actorflow.kernels.shape import view_cost
 from actorflow.spec import show
+
+_vecdot: Any = np.vecdot  # Any: the stubs know no axis of it
 
 
 def _flops(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> float:
@@ -38,3 +44,70 @@ def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool, xp: Libr
     _check_matrices(a, b)
     product = xp.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
     return product if product.dtype == a.dtype else product.astype(a.dtype)
+
+
+@kernel("matrix_transpose", cost=view_cost)
+def matrix_transpose(x: Array) -> Array:
+    """A view of `x` with its last two axes swapped."""
+    return x.mT
+
+
+def conjugate(x: Array, xp: Library) -> Array:
+    """The conjugate of complex `x`, any other as it is."""
+    return xp.conj(x) if x.dtype.kind == "c" else x
+
+
+def _check_vectors(op: str, a: Array, b: Array, axis: int, size: int | None = None) -> None:
+    """Raises SpecError for sizes along `axis` that differ; they would broadcast."""
+    if a.shape[axis] != b.shape[axis] or size not in (None, a.shape[axis]):
+        wanted = "equal sizes" if size is None else f"size {size}"
+        message = f"{op} needs {wanted} along axis {axis}, got {show(a.shape)} and {show(b.shape)}"
+        raise SpecError(message)
+
+
+@kernel("vecdot")
+@in_float32
+def vecdot(a: Array, b: Array, *, axis: int, xp: Library = np) -> Array:
+    """The sum of conj(a)·b along `axis` in the dtype of a; halves in float32."""
+    _check_vectors("vecdot", a, b, axis)
+    return xp.sum(conjugate(a, xp) * b, axis=axis, dtype=a.dtype)
+
+
+@kernel("vecdot", only="numpy")
+@in_float32
+def vecdot_of_numpy(a: Array, b: Array, *, axis: int) -> Array:
+    """The sum of conj(a)·b along `axis` in the dtype of a; halves in float32.
+
+    numpy's own makes no array of the products: 319 µs against 838 for 256 × 4096 float32, one thread.
+    """
+    _check_vectors("vecdot", a, b, axis)
+    return _vecdot(a, b, axis=axis)
+
+
+@kernel("cross")
+def cross(a: Array, b: Array, *, axis: int, xp: Library = np) -> Array:
+    """The vector product along `axis`, which has size 3 in both; other axes broadcast."""
+    _check_vectors("cross", a, b, axis, 3)
+    lines = (slice(None),) * (-axis - 1)
+    (a0, a1, a2), (b0, b1, b2) = ([x[(..., i, *lines)] for i in range(3)] for x in (a, b))
+    return xp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=axis)
+
+
+def _kron_cost(a: Array, b: Array) -> float:
+    return float(a.size * b.size)
+
+
+@kernel("kron", cost=_kron_cost)
+def kron(a: Array, b: Array) -> Array:
+    """Every element of `a` (..., m, n) times `b` (..., p, q), as blocks (..., m·p, n·q)."""
+    blocks = a[..., :, None, :, None] * b[..., None, :, None, :]
+    *lead, m, p, n, q = blocks.shape
+    return blocks.reshape((*lead, m * p, n * q))
+
+
+@kernel("matrix_band_part")
+def matrix_band_part(x: Array, *, lower: int | None, upper: int | None, xp: Library = np) -> Array:
+    """`x` where -lower ≤ column - row ≤ upper, else zero; None for no bound."""
+    if lower is not None:
+        x = xp.triu(x, k=-lower)
+    return x if upper is None else xp.tril(x, k=upper)

@@ -46,6 +46,7 @@ from actorflow.ops.bits import (
 )
 from actorflow.ops.broadcast import broadcast_like, broadcast_to, sum, sum_to
 from actorflow.ops.complex import angle, complex, conj, imag, real
+from actorflow.ops.contraction import einsum, kron, tensordot
 from actorflow.ops.conv import conv2d
 from actorflow.ops.elementwise import (
     abs,
@@ -68,7 +69,16 @@ from actorflow.ops.elementwise import (
     tanh,
 )
 from actorflow.ops.exponential import cbrt, exp2, expm1, log1p, log2, log10, logaddexp
-from actorflow.ops.linalg import matmul
+from actorflow.ops.factor import cholesky, eigh, eigvalsh, qr, svd, svdvals
+from actorflow.ops.linalg import (
+    cross,
+    matmul,
+    matrix_band_part,
+    matrix_trace,
+    matrix_transpose,
+    outer,
+    vecdot,
+)
 from actorflow.ops.logic import (
     equal,
     greater,
@@ -84,8 +94,10 @@ from actorflow.ops.logic import (
 from actorflow.ops.nn import dropout, log_softmax, softmax, softmax_cross_entropy
 from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
 from actorflow.ops.pool import max_pool
+from actorflow.ops.powers import matrix_exp, matrix_power
 from actorflow.ops.queue import FIFOQueue
 from actorflow.ops.random import random_normal, random_uniform
+from actorflow.ops.rank import lstsq, matrix_norm, matrix_rank, pinv
 from actorflow.ops.reduce import argmax, count, max, mean, min
 from actorflow.ops.rounding import (
     ceil,
@@ -103,6 +115,7 @@ from actorflow.ops.shape import expand_dims, reshape, reshape_like, squeeze, tra
 from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
 from actorflow.ops.special import digamma, erf, erfc, erfinv, lgamma, polygamma
 from actorflow.ops.state import Variable, apply_gradients
+from actorflow.ops.systems import cholesky_solve, det, inv, slogdet, solve, triangular_solve
 from actorflow.ops.trigonometry import (
     acos,
     acosh,
@@ -149,6 +162,8 @@ __all__ = [
     "ceil",
     "celu",
     "check_numerics",
+    "cholesky",
+    "cholesky_solve",
     "clip",
     "complex",
     "concat",
@@ -159,12 +174,17 @@ __all__ = [
     "cos",
     "cosh",
     "count",
+    "cross",
     "custom_gradient",
     "deg2rad",
+    "det",
     "digamma",
     "divide",
     "divide_no_nan",
     "dropout",
+    "eigh",
+    "eigvalsh",
+    "einsum",
     "elu",
     "equal",
     "erf",
@@ -188,9 +208,11 @@ __all__ = [
     "hypot",
     "identity",
     "imag",
+    "inv",
     "isfinite",
     "isinf",
     "isnan",
+    "kron",
     "leaky_relu",
     "lerp",
     "less",
@@ -207,7 +229,15 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "lstsq",
     "matmul",
+    "matrix_band_part",
+    "matrix_exp",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_trace",
+    "matrix_transpose",
     "max",
     "max_pool",
     "maximum",
@@ -223,10 +253,13 @@ __all__ = [
     "not_equal",
     "one_hot",
     "ones_like",
+    "outer",
+    "pinv",
     "placeholder",
     "polygamma",
     "positive",
     "pow",
+    "qr",
     "rad2deg",
     "random_normal",
     "random_uniform",
@@ -248,10 +281,12 @@ __all__ = [
     "sinc",
     "sinh",
     "slice",
+    "slogdet",
     "softmax",
     "softmax_cross_entropy",
     "softplus",
     "softsign",
+    "solve",
     "sqrt",
     "square",
     "squared_difference",
@@ -260,11 +295,16 @@ __all__ = [
     "subtract",
     "sum",
     "sum_to",
+    "svd",
+    "svdvals",
     "tan",
     "tanh",
+    "tensordot",
     "threshold",
     "transpose",
+    "triangular_solve",
     "trunc",
+    "vecdot",
     "where",
     "zeros_like",
 ]
