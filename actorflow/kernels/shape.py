@@ -16,8 +16,13 @@ def view_cost(*arrays: Array, **attrs: Any) -> float:
 
 
 @kernel("reshape", cost=view_cost)
-def reshape(x: Array, *, shape: tuple[int, ...]) -> Array:
-    """The elements of `x` in row-major order under `shape`, in which one size may be -1."""
+def reshape(x: Array, sizes: Array | None = None, *, shape: tuple[int, ...] | None) -> Array:
+    """The elements of `x` in row-major order under `shape`, in which one size may be -1.
+
+    Without one the shape is `sizes`; reading those from a card waits for it.
+    """
+    if sizes is not None:
+        shape = tuple(int(sizes[i]) for i in range(sizes.shape[0]))
     return x.reshape(shape)
 
 
