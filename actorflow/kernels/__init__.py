@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from actorflow.kernels import (
+    arrange,
     array,
     broadcast,
     conv,
+    diagonal,
     elementwise,
+    facts,
+    fill,
+    join,
     linalg,
     logic,
     nn,
+    padding,
     passing,
     pool,
     portable,
@@ -22,13 +28,19 @@ from actorflow.kernels import (
 )
 
 __all__ = [
+    "arrange",
     "array",
     "broadcast",
     "conv",
+    "diagonal",
     "elementwise",
+    "facts",
+    "fill",
+    "join",
     "linalg",
     "logic",
     "nn",
+    "padding",
     "passing",
     "pool",
     "portable",
