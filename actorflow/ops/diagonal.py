@@ -1,4 +1,4 @@
-"""Triangles and diagonals of the last two axes: tril, triu, diagonal, diag_embed, trace."""
+"""Triangles and diagonals of the last two axes: tril, triu, diagonal, diag_embed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, build_one
+from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import SpecRule, op
-from actorflow.ops.broadcast import sum
 from actorflow.spec import Shape, Spec, merge, show
 
 
@@ -73,6 +72,8 @@ def _diagonal_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 def diagonal(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
     """The diagonals of the last two axes, `offset` places to the right of the main one; views.
 
+    Its sum over the last axis is the trace.
+
     Shapes:   x (..., n, m) -> (..., k) for the k elements of the diagonal
     Dtypes:   any
     Gradient: zeros with g on the diagonal.
@@ -128,14 +129,3 @@ def diag_embed(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
     Raises:   SpecError for a scalar.
     """
     return build_one("diag_embed", [x], {"offset": offset.__index__()}, name=name)
-
-
-def trace(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
-    """The sum of the diagonals of the last two axes, `offset` places to the right of the main one.
-
-    Shapes:   x (..., n, m) -> (...)
-    Dtypes:   numbers, kept
-    Gradient: g on the diagonal, zeros elsewhere.
-    Raises:   SpecError for less than two axes, and for bool.
-    """
-    return sum(diagonal(as_tensor(x), offset), -1, name=name)
