@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from actorflow.graph.autodiff import custom_gradient, gradients
 from actorflow.ops.arrange import flatten, flip, moveaxis, repeat, roll, swapaxes, tile
-from actorflow.ops.array import concat, gather, one_hot, slice
+from actorflow.ops.array import concat, one_hot, slice
+from actorflow.ops.blocks import batch_to_space, depth_to_space, space_to_batch, space_to_depth
 from actorflow.ops.broadcast import broadcast_like, broadcast_to, sum, sum_to
+from actorflow.ops.choose import boolean_mask, dynamic_partition, dynamic_stitch, invert_permutation, select
 from actorflow.ops.conv import conv2d
-from actorflow.ops.diagonal import diag_embed, diagonal, trace, tril, triu
+from actorflow.ops.diagonal import diag_embed, diagonal, tril, triu
 from actorflow.ops.elementwise import (
     abs,
     add,
@@ -30,6 +32,7 @@ from actorflow.ops.elementwise import (
 )
 from actorflow.ops.facts import ensure_shape, rank, shape, size
 from actorflow.ops.fill import arange, eye, full, full_like, linspace, ones, zeros
+from actorflow.ops.indexing import gather, gather_nd, take_along_axis
 from actorflow.ops.join import broadcast_arrays, meshgrid, split, stack, unstack
 from actorflow.ops.linalg import matmul
 from actorflow.ops.logic import (
@@ -51,6 +54,19 @@ from actorflow.ops.pool import max_pool
 from actorflow.ops.queue import FIFOQueue
 from actorflow.ops.random import random_normal, random_uniform
 from actorflow.ops.reduce import argmax, count, max, mean, min
+from actorflow.ops.scatter import (
+    put_along_axis,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_nd,
+    scatter_nd_add,
+    scatter_nd_max,
+    scatter_nd_min,
+    scatter_nd_update,
+    scatter_update,
+)
+from actorflow.ops.sequence import reverse_sequence, sequence_mask
 from actorflow.ops.shape import expand_dims, reshape, reshape_like, squeeze, transpose
 from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
 from actorflow.ops.state import Variable, apply_gradients
@@ -63,6 +79,8 @@ __all__ = [
     "apply_gradients",
     "arange",
     "argmax",
+    "batch_to_space",
+    "boolean_mask",
     "broadcast_arrays",
     "broadcast_like",
     "broadcast_to",
@@ -73,10 +91,13 @@ __all__ = [
     "conv2d",
     "count",
     "custom_gradient",
+    "depth_to_space",
     "diag_embed",
     "diagonal",
     "divide",
     "dropout",
+    "dynamic_partition",
+    "dynamic_stitch",
     "ensure_shape",
     "equal",
     "exp",
@@ -88,10 +109,12 @@ __all__ = [
     "full",
     "full_like",
     "gather",
+    "gather_nd",
     "gradients",
     "greater",
     "greater_equal",
     "identity",
+    "invert_permutation",
     "less",
     "less_equal",
     "linspace",
@@ -118,6 +141,7 @@ __all__ = [
     "pad",
     "placeholder",
     "pow",
+    "put_along_axis",
     "random_normal",
     "random_uniform",
     "rank",
@@ -125,7 +149,19 @@ __all__ = [
     "repeat",
     "reshape",
     "reshape_like",
+    "reverse_sequence",
     "roll",
+    "scatter_add",
+    "scatter_max",
+    "scatter_min",
+    "scatter_nd",
+    "scatter_nd_add",
+    "scatter_nd_max",
+    "scatter_nd_min",
+    "scatter_nd_update",
+    "scatter_update",
+    "select",
+    "sequence_mask",
     "shape",
     "sigmoid",
     "sign",
@@ -133,6 +169,8 @@ __all__ = [
     "slice",
     "softmax",
     "softmax_cross_entropy",
+    "space_to_batch",
+    "space_to_depth",
     "split",
     "sqrt",
     "square",
@@ -143,9 +181,9 @@ __all__ = [
     "sum",
     "sum_to",
     "swapaxes",
+    "take_along_axis",
     "tanh",
     "tile",
-    "trace",
     "transpose",
     "tril",
     "triu",
