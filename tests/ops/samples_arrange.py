@@ -69,7 +69,7 @@ def tile_grad(draw: st.DrawFn) -> Case:
     return Case(tuple(several(draw, [np.tile(np.zeros(shape), times).shape, shape])), {"repetitions": times})
 
 
-@sample("repeat", dtypes=ALL, late="repeats may be a tensor")
+@sample("repeat", dtypes=ALL)
 @st.composite
 def repeat(draw: st.DrawFn) -> Case:
     shape = draw(shapes(1, empty=True))
@@ -81,7 +81,7 @@ def repeat(draw: st.DrawFn) -> Case:
     times = integers(draw, (shape[axis],), 0, 2)
     if kind == "each":
         return Case((x,), {"repeats": tuple(times.tolist()), "axis": axis})
-    return Case((x, times), {"repeats": None, "axis": axis})
+    return Case((x, times), {"repeats": None, "axis": axis}, late=True)
 
 
 @sample("flatten", dtypes=ALL)
@@ -170,17 +170,14 @@ def pad_grad(draw: st.DrawFn) -> Case:
 some_dtype = st.sampled_from(["float32", "int32", "float64", "int64", "float16", "bfloat16", "uint8"])
 
 
-LATE = "the step counts"
-
-
-@sample("arange", dtypes=("int32",), late=LATE)
+@sample("arange", dtypes=("int32",))
 @st.composite
 def arange(draw: st.DrawFn) -> Case:
     attrs: dict[str, Any] = {"start": 0, "stop": 0, "step": 1, "dtype": ""}
     if draw(st.booleans()):
         dtype = draw(st.sampled_from(["int32", "int64", "float32", "float64"]))
         bounds = draw(st.tuples(st.integers(-3, 3), st.integers(-3, 9), st.sampled_from([1, 2, -2])))
-        return Case(tuple(np.array(v, dtype) for v in bounds), attrs)
+        return Case(tuple(np.array(v, dtype) for v in bounds), attrs, late=True)
     dtype = draw(some_dtype)
     whole = dtype in ("int32", "int64", "uint8")
     step: float = draw(st.sampled_from([1, 2, 3] if whole else [1, 0.1, -0.3, 2.5]))
