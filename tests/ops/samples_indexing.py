@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from actorflow.arrays import NAMES
 from tests.ops.samples import SHAPES, Case, bools, integers, sample, several, shapes, values
+from tests.ops.samples_nn import slides
 
 ALL = NAMES
 NUMBERS = tuple(n for n in NAMES if n != "bool")
@@ -104,8 +105,6 @@ def last_writes(draw: st.DrawFn) -> Case:
 
 # ------------------------------------------------------------------------ masks and partitions
 
-LATE = "how many there are depends on the values"
-
 
 def masked(draw: st.DrawFn) -> tuple[Shape, np.ndarray, int]:
     shape = draw(shapes(1, empty=True))
@@ -114,11 +113,11 @@ def masked(draw: st.DrawFn) -> tuple[Shape, np.ndarray, int]:
     return shape, bools(draw, shape[axis:end]), axis - draw(st.sampled_from([0, len(shape)]))
 
 
-@sample("boolean_mask", dtypes=ALL, late=LATE)
+@sample("boolean_mask", dtypes=ALL)
 @st.composite
 def boolean_mask(draw: st.DrawFn) -> Case:
     shape, mask, axis = masked(draw)
-    return Case((values(draw, shape), mask), {"axis": axis})
+    return Case((values(draw, shape), mask), {"axis": axis}, late=True)
 
 
 @sample("boolean_mask_grad", dtypes=ALL)
@@ -131,12 +130,12 @@ def boolean_mask_grad(draw: st.DrawFn) -> Case:
     return Case((grad, x, mask), {"axis": axis})
 
 
-@sample("dynamic_partition", dtypes=ALL, late=LATE)
+@sample("dynamic_partition", dtypes=ALL)
 @st.composite
 def dynamic_partition(draw: st.DrawFn) -> Case:
     shape, count = draw(shapes(empty=True)), draw(st.integers(1, 3))
     partitions = integers(draw, shape[: draw(st.integers(0, len(shape)))], 0, count - 1)
-    return Case((values(draw, shape), partitions), {"count": count})
+    return Case((values(draw, shape), partitions), {"count": count}, late=True)
 
 
 def stitched(draw: st.DrawFn) -> tuple[list[np.ndarray], list[Shape], Shape]:
@@ -148,11 +147,11 @@ def stitched(draw: st.DrawFn) -> tuple[list[np.ndarray], list[Shape], Shape]:
     return indices, [(*h, *tail) for h in heads], (rows, *tail)
 
 
-@sample("dynamic_stitch", dtypes=ALL, late=LATE)
+@sample("dynamic_stitch", dtypes=ALL)
 @st.composite
 def dynamic_stitch(draw: st.DrawFn) -> Case:
     indices, data, _ = stitched(draw)
-    return Case((*indices, *several(draw, data)))
+    return Case((*indices, *several(draw, data)), late=True)
 
 
 @sample("dynamic_stitch_grad", dtypes=ALL)
@@ -224,3 +223,18 @@ def space_to_batch(draw: st.DrawFn) -> Case:
 def batch_to_space(draw: st.DrawFn) -> Case:
     _, coarse, attrs = blocks(draw)
     return Case((values(draw, coarse),), attrs)
+
+
+@sample("extract_patches", dtypes=ALL)
+@st.composite
+def extract_patches(draw: st.DrawFn) -> Case:
+    size, attrs, image, _ = slides(draw)
+    return Case((values(draw, image),), {"size": size, **attrs})
+
+
+@sample("extract_patches_grad", dtypes=NUMBERS)
+@st.composite
+def extract_patches_grad(draw: st.DrawFn) -> Case:
+    size, attrs, image, counted = slides(draw)
+    patches = (image[0], *counted, prod(size) * image[3])
+    return Case(tuple(several(draw, [patches, image])), {"size": size, **attrs})
