@@ -50,6 +50,7 @@ from actorflow.ops.logic import (
 from actorflow.ops.nn import dropout, log_softmax, softmax, softmax_cross_entropy
 from actorflow.ops.padding import pad
 from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
+from actorflow.ops.patches import extract_patches
 from actorflow.ops.pool import max_pool
 from actorflow.ops.queue import FIFOQueue
 from actorflow.ops.random import random_normal, random_uniform
@@ -102,6 +103,7 @@ __all__ = [
     "equal",
     "exp",
     "expand_dims",
+    "extract_patches",
     "eye",
     "flatten",
     "flip",
