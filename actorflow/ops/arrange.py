@@ -77,9 +77,9 @@ def swapaxes(x: Any, axis1: int, axis2: int, *, name: str | None = None) -> Tens
     Raises:   SpecError when an axis does not exist.
     """
     x = as_tensor(x)
-    rank = x.spec.rank
-    if axis1 == axis2 or (rank is not None and axis_of(axis1, rank) == axis_of(axis2, rank)):
-        return moveaxis(x, axis1, axis1, name=name)
+    rank = x.spec.rank or 1
+    if axis1 == axis2 or (x.shape is not None and axis1 % rank == axis2 % rank):
+        return moveaxis(x, axis1, axis2, name=name)
     return moveaxis(x, (axis1, axis2), (axis2, axis1), name=name)
 
 
@@ -141,8 +141,8 @@ def roll(x: Any, shift: int | Sequence[int], axis: Axis = None, *, name: str | N
 # -------------------------------------------------------------------------------------- tile
 
 
-def _check_repetitions(repetitions: tuple[int, ...]) -> None:
-    if any(r < 0 for r in repetitions):
+def _check_repetitions(repetitions: Ints) -> None:
+    if any(r < 0 for r in _ints(repetitions)):
         message = f"repetitions cannot be negative, got {repetitions}"
         raise SpecError(message)
 
@@ -210,7 +210,7 @@ def tile_grad(grad: Any, like: Any, repetitions: Sequence[int], *, name: str | N
 def _repeat_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     x, times, axis = inputs[0], attrs["repeats"], attrs["axis"]
     if isinstance(times, tuple | int):
-        _check_repetitions(_ints(times))
+        _check_repetitions(times)
     given: Dim = len(times) if isinstance(times, tuple) else None
     if times is None:
         repeats = inputs[1]

@@ -6,15 +6,16 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import as_dtype, is_floating
-from actorflow.errors import SpecError
-from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one
+from actorflow.arrays import is_floating
+from actorflow.errors import SpecError, Where
+from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.broadcast import broadcast_like, broadcast_to
+from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.source import constant
-from actorflow.spec import Dim, Spec, spec
+from actorflow.spec import Spec, spec
 
 Number = bool | int | float
 
@@ -120,7 +121,8 @@ def arange(
     if not all(isinstance(v, bool | int | float) or hasattr(v, "__index__") for v in given):
         if dtype is not None:
             message = f"arange of tensors has their dtype, got dtype {dtype!r}"
-            raise SpecError(message, hint="leave dtype out, and use af.cast")
+            where = Where(op="arange", defined_at=source_line())
+            raise SpecError(message, where=where, hint="leave dtype out, and use af.cast")
         return build_one(
             "arange", as_tensors(*given), {"start": 0, "stop": 0, "step": 1, "dtype": ""}, name=name
         )
@@ -129,7 +131,7 @@ def arange(
         whole = all(isinstance(v, int) for v in (first, end, apart))
         fits = min(first, end) >= -(2**31) and max(first, end) <= 2**31
         dtype = ("int32" if fits else "int64") if whole else "float32"
-    attrs = {"start": first, "stop": end, "step": apart, "dtype": spec(dtype).dtype.name}
+    attrs = {"start": first, "stop": end, "step": apart, "dtype": name_of(dtype, "arange")}
     return build_one("arange", [], attrs, name=name)
 
 
@@ -164,7 +166,7 @@ def linspace(
         "stop": float(stop),
         "num": num.__index__(),
         "endpoint": bool(endpoint),
-        "dtype": spec(dtype).dtype.name,
+        "dtype": name_of(dtype, "linspace"),
     }
     return build_one("linspace", [], attrs, name=name)
 
@@ -185,14 +187,16 @@ def eye(
     Gradient: none.
     Raises:   SpecError for negative sizes.
     """
-    sizes: tuple[Dim, Dim] = (rows.__index__(), (rows if columns is None else columns).__index__())
-    attrs = {"rows": sizes[0], "columns": sizes[1], "offset": offset.__index__(), "dtype": as_name(dtype)}
+    attrs = {
+        "rows": rows.__index__(),
+        "columns": (rows if columns is None else columns).__index__(),
+        "offset": offset.__index__(),
+        "dtype": name_of(dtype, "eye"),
+    }
     return build_one("eye", [], attrs, name=name)
 
 
-def as_name(dtype: Any) -> str:
+def name_of(dtype: Any, op_name: str) -> str:
     """The name of a dtype; raises SpecError when no tensor has it."""
-    try:
-        return as_dtype(dtype).name
-    except TypeError as error:
-        raise SpecError(str(error)) from None
+    with placed(op_name):
+        return spec(dtype).dtype.name

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.errors import SpecError, Where
+from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
+from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.ops import array
 from actorflow.ops.arrange import moveaxis
 from actorflow.ops.broadcast import broadcast_to
 from actorflow.ops.fill import full_like
+from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims
 from actorflow.spec import Dim, Shape, Spec, axis_of, broadcast, merge
@@ -83,22 +84,34 @@ def gather(
     if not batch_dims:
         return array.gather(params, indices, axis, name=name)
     params, indices = as_tensor(params), as_tensor(indices)
-    rank, inner = params.spec.rank, indices.spec.rank
-    at = axis if rank is None else axis_of(axis, rank)
+    with placed("gather"):
+        at = _axis_behind(params.spec, indices.spec, axis, batch_dims)
+    places = expand_dims(indices, -1)
     if at == batch_dims:
-        return gather_nd(params, expand_dims(indices, -1), batch_dims, name=name)
-    message = ""
-    if rank is None or inner is None:
-        message = f"gather along axis {axis} behind {batch_dims} batch axes needs known ranks"
-    elif not 0 <= batch_dims <= min(at, inner):
-        message = f"batch_dims of gather must lie in [0, {min(at, inner)}], got {batch_dims}"
-    if message:
-        message = f"{message}, got params {params.spec} and indices {indices.spec}"
-        raise SpecError(message, where=Where(op="gather", defined_at=source_line()))
-    assert inner is not None
-    chosen = gather_nd(moveaxis(params, at, batch_dims), expand_dims(indices, -1), batch_dims, name=name)
-    own = range(batch_dims, inner)
+        return gather_nd(params, places, batch_dims, name=name)
+    chosen = gather_nd(moveaxis(params, at, batch_dims), places, batch_dims, name=name)
+    own = range(batch_dims, indices.spec.rank or 0)
     return moveaxis(chosen, tuple(own), tuple(a + at - batch_dims for a in own))
+
+
+def _axis_behind(params: Spec, indices: Spec, axis: int, batch: int) -> int:
+    """The axis counted from the front; SpecError unless it and the indices lie behind the batch axes."""
+    if params.rank is None and axis == batch:
+        return axis
+    if params.rank is None or indices.rank is None:
+        message = (
+            f"gather along axis {axis} with {batch} batch axes needs known ranks, "
+            f"got params {params} and indices {indices}"
+        )
+        raise SpecError(message, hint="say them with af.ensure_shape")
+    at = axis_of(axis, params.rank)
+    if not 0 <= batch <= min(at, indices.rank):
+        message = (
+            f"batch_dims of gather must lie in [0, {min(at, indices.rank)}], got {batch} "
+            f"for axis {axis} of params {params} and indices {indices}"
+        )
+        raise SpecError(message)
+    return at
 
 
 def _gather_nd_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -154,7 +167,8 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1, *, name: str | None = 
     Gradient: g added up where it came from; none to indices.
     Raises:   SpecError for other indices, and for sizes that do not fit.
     """
-    x, indices = alike_beside(as_tensor(x), as_tensor(indices), axis)
+    with placed("take_along_axis"):
+        x, indices = alike_beside(as_tensor(x), as_tensor(indices), axis)
     return build_one("take_along_axis", [x, indices], {"axis": axis.__index__()}, name=name)
 
 

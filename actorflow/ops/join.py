@@ -13,6 +13,7 @@ from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.ops.array import concat
 from actorflow.ops.broadcast import unbroadcast
+from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims
 from actorflow.ops.source import zeros_like
@@ -96,7 +97,8 @@ def unstack(
     """
     x = as_tensor(x)
     if count is None:
-        count = None if x.shape is None else x.shape[axis_of(axis, len(x.shape))]
+        with placed("unstack"):
+            count = None if x.shape is None else x.shape[axis_of(axis, len(x.shape))]
         if count is None:
             message = f"unstack needs a known size, got axis {axis} of {x.spec}"
             where = Where(op="unstack", defined_at=source_line())

@@ -13,6 +13,7 @@ from actorflow.graph.opdef import op
 from actorflow.ops.fill import arange
 from actorflow.ops.logic import less
 from actorflow.ops.passing import cast
+from actorflow.ops.placing import placed
 from actorflow.ops.reduce import max
 from actorflow.ops.rules import Takes, axes_of, check_dtypes
 from actorflow.ops.shape import expand_dims
@@ -34,7 +35,8 @@ def sequence_mask(
     <Tensor less:0 (3, 4) bool>
     """
     lengths = as_tensor(lengths)
-    check_dtypes("sequence_mask", Takes.INTEGER, lengths.spec)
+    with placed("sequence_mask"):
+        check_dtypes("sequence_mask", Takes.INTEGER, lengths.spec)
     places = arange(max(lengths)) if longest is None else arange(longest, dtype=lengths.dtype)
     return cast(less(places, expand_dims(lengths, -1), name=name), dtype)
 
