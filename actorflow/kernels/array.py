@@ -86,15 +86,6 @@ def gather_of_numpy(params: Array, indices: Array, *, axis: int) -> Array:
     return np.take(params, indices, axis)
 
 
-@kernel("gather_grad", only="numpy")
-def gather_grad(grad: Array, params: Array, indices: Array, *, axis: int) -> Array:
-    """Zeros in the shape of `params` with the slices of `grad` added at `indices`."""
-    out = np.zeros(params.shape, grad.dtype)
-    where = (builtins.slice(None),) * (axis % params.ndim)
-    np.add.at(out, (*where, indices), grad)
-    return out
-
-
 @kernel("one_hot")
 def one_hot(indices: Array, *, depth: int, dtype: str, xp: Library = np) -> Array:
     """A one at each index along a new last axis of `depth` zeros."""

@@ -29,6 +29,15 @@ def _placed(x: Array, indices: Array, attrs: dict[str, Any], xp: Library) -> Pla
     return (of_elements if attrs.get("elements") else of_rows)(x, indices, attrs["axis"], xp)
 
 
+@kernel("gather_grad", only="numpy")
+def gather_grad(grad: Array, params: Array, indices: Array, *, axis: int) -> Array:
+    """Zeros in the shape of `params` with the slices of `grad` added at `indices`."""
+    places = of_rows(params, indices, axis, np)
+    places.check("gather_grad", grad)
+    rows = places.to_rows(np.broadcast_to(np.zeros((), grad.dtype), params.shape))
+    return places.from_rows(combined_by_numpy(rows, places.at, places.updates(grad), "add"))
+
+
 @kernel("gather_nd")
 def gather_nd(x: Array, indices: Array, *, batch_dims: int, xp: Library = np) -> Array:
     """The places of `x` that the last axis of `indices` names; IndexError for one outside."""

