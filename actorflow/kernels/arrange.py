@@ -31,6 +31,8 @@ def flip(x: Array, *, axis: Axis, xp: Library = np) -> Array:
 @kernel("roll")
 def roll(x: Array, *, shift: int | tuple[int, ...], axis: Axis, xp: Library = np) -> Array:
     """`x` with its elements `shift` places further along `axis`."""
+    if axis == ():  # numpy broadcasts shifts and axes, and takes no empty ones
+        return x
     return xp.roll(x, shift, axis=axis)
 
 
