@@ -20,10 +20,10 @@ from actorflow.spec import Spec, spec
 Number = bool | int | float
 
 
-def full(shape: Iterable[int], value: Any, dtype: Any = None, *, name: str | None = None) -> Tensor:
+def full(shape: Iterable[int] | Tensor, value: Any, dtype: Any = None, *, name: str | None = None) -> Tensor:
     """`value` at every place of `shape`; one element in memory, however large the shape.
 
-    Shapes:   () -> `shape`; a `value` that broadcasts to it
+    Shapes:   () -> `shape`, as `broadcast_to` takes it; a `value` that broadcasts to it
     Dtypes:   `dtype`, else that of `value`: Python floats are float32, integers int32
     Gradient: summed to `value`, when that is a tensor.
     Raises:   SpecError for a value that the dtype cannot hold.
@@ -41,12 +41,12 @@ def full_like(x: Any, value: bool | int | float | complex, *, name: str | None =
     return broadcast_like(as_tensor(value, dtype=x.dtype), x, name=name)
 
 
-def zeros(shape: Iterable[int], dtype: Any = "float32", *, name: str | None = None) -> Tensor:
+def zeros(shape: Iterable[int] | Tensor, dtype: Any = "float32", *, name: str | None = None) -> Tensor:
     """Zeros of `shape`; else like `full`."""
     return full(shape, 0, dtype, name=name)
 
 
-def ones(shape: Iterable[int], dtype: Any = "float32", *, name: str | None = None) -> Tensor:
+def ones(shape: Iterable[int] | Tensor, dtype: Any = "float32", *, name: str | None = None) -> Tensor:
     """Ones of `shape`; else like `full`."""
     return full(shape, 1, dtype, name=name)
 

@@ -26,7 +26,7 @@ from actorflow.spec import Shape, Spec, axis_of, show
 def _reshape_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     x, shape = inputs[0], attrs["shape"]
     if len(inputs) == 2:
-        return (Spec(_shape_of_rank(inputs[1]), x.dtype),)
+        return (Spec(shape_held("reshape", inputs[1]), x.dtype),)
     if sum(d == -1 for d in shape) > 1 or any(d < -1 for d in shape):
         message = f"reshape takes sizes and at most one -1, got {show(shape)}"
         raise SpecError(message)
@@ -39,9 +39,9 @@ def _reshape_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
     return (Spec(tuple(inferred if d == -1 else d for d in shape), x.dtype),)
 
 
-def _shape_of_rank(sizes: Spec) -> Shape:
+def shape_held(op_name: str, sizes: Spec) -> Shape:
     """What is known of a shape that a tensor holds: its rank, when the tensor's length is known."""
-    check_dtypes("the shape of reshape", Takes.INTEGER, sizes)
+    check_dtypes(f"the shape of {op_name}", Takes.INTEGER, sizes)
     if sizes.shape is None:
         return None
     if len(sizes.shape) != 1:

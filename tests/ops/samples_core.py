@@ -166,6 +166,8 @@ def small_and_large(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
 @st.composite
 def broadcast_to(draw: st.DrawFn) -> Case:
     small, large = draw(small_and_large())
+    if draw(st.booleans()):
+        return Case((values(draw, small), np.array(large, "int32")), {"shape": None}, late=True)
     return Case((values(draw, small),), {"shape": large})
 
 
