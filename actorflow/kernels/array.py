@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array, Library, as_dtype
+from actorflow.errors import SpecError
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.shape import view_cost
+from actorflow.spec import show
 
 Index = tuple[Any, ...]
 
@@ -37,6 +39,18 @@ def slice_grad(grad: Array, like: Array, *, index: Index, xp: Library = np) -> A
     """Zeros in the shape of `like` with `grad` at `index`."""
     out = xp.zeros(like.shape, dtype=grad.dtype)
     out[_numpy_index(index)] = grad
+    return out
+
+
+@kernel("slice_update")
+def slice_update(x: Array, part: Array, *, index: Index, xp: Library = np) -> Array:
+    """A copy of `x` in which `x[index]` is `part`."""
+    out = xp.asarray(x, copy=True)
+    place = _numpy_index(index)
+    if out[place].shape != part.shape:
+        message = f"slice_update needs a part of shape {show(out[place].shape)}, got {show(part.shape)}"
+        raise SpecError(message)
+    out[place] = part
     return out
 
 

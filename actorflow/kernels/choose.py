@@ -66,6 +66,26 @@ def boolean_mask_grad_of_numpy(grad: Array, x: Array, mask: Array, *, axis: int)
     return out
 
 
+@kernel("argwhere")
+def argwhere(x: Array, *, xp: Library = np) -> Array:
+    """The places where `x` is not zero, int64 of shape (how many, its axes)."""
+    flat = x.reshape(-1)
+    (found,) = xp.nonzero(flat if x.dtype.kind == "b" else flat != 0)
+    columns = []
+    for size in reversed(x.shape):
+        columns.append(found % size)
+        found = found // size
+    if not columns:
+        return xp.zeros((found.shape[0], 0), dtype=xp.int64)
+    return xp.stack(columns[::-1], axis=-1).astype(np.int64)
+
+
+@kernel("argwhere", only="numpy")
+def argwhere_of_numpy(x: Array) -> Array:
+    """The places where `x` is not zero, int64 of shape (how many, its axes)."""
+    return np.argwhere(x)
+
+
 def _check_numbers(numbers: Array, below: int | None, what: str) -> None:
     """Raises IndexError for a number that is negative, or not below `below`."""
     wrong = numbers < 0

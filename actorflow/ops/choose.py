@@ -86,6 +86,27 @@ def boolean_mask_grad(grad: Any, x: Any, mask: Any, axis: int = 0, *, name: str 
     return build_one("boolean_mask_grad", [grad, x, mask], {"axis": axis}, name=name)
 
 
+def _argwhere_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    return (Spec((None, inputs[0].rank), as_dtype("int64")),)
+
+
+@op("argwhere", spec=_argwhere_spec, gradient=NOT_DIFFERENTIABLE)
+def argwhere(x: Any, *, name: str | None = None) -> Tensor:
+    """The places where `x` is true, or not zero, in row-major order: one row of indices each.
+
+    `gather_nd(x, argwhere(x))` are its elements that are not zero. NaN is not zero.
+
+    Shapes:   x of n axes -> (?, n); a card waits for the size
+    Dtypes:   any -> int64
+    Gradient: none.
+
+    >>> with af.Graph():
+    ...     af.argwhere(af.placeholder("bool", (4, 3), name="x"))
+    <Tensor argwhere:0 (None, 2) int64>
+    """
+    return build_one("argwhere", [x], name=name)
+
+
 def select(conditions: Sequence[Any], choices: Sequence[Any], default: Any = 0) -> Tensor:
     """Elementwise the choice of the first condition that is true, `default` where none is.
 

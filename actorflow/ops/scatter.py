@@ -22,6 +22,7 @@ from actorflow.ops.fill import zeros
 from actorflow.ops.indexing import gather_nd, picked_elements, picked_vectors, take_along_axis
 from actorflow.ops.logic import equal
 from actorflow.ops.passing import cast
+from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Shape, Spec, merge, show
@@ -293,3 +294,47 @@ def last_writes(
     """
     attrs = {"addressed": addressed, "axis": axis}
     return build_one("last_writes", [updates, indices, x], attrs, name=name)
+
+
+# ------------------------------------------------------------------------------ a basic index
+
+
+def _slice_update_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    x, part = inputs
+    check_dtypes("slice_update", Takes.ANY, x, part)
+    (chosen,) = opdef.lookup("slice").spec([x], attrs)
+    try:
+        merge(chosen.shape, part.shape)
+    except SpecError:
+        wanted = show(chosen.shape)
+        message = f"slice_update needs a part of shape {wanted}, got {show(part.shape)} for {show(x.shape)}"
+        raise SpecError(message, hint="repeat it with af.broadcast_to") from None
+    return (x,)
+
+
+def _slice_update_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    part, attrs = use.inputs[1], use.attrs
+    to_x = build_one("slice_update", [grad, zeros_like(part)], attrs)
+    return to_x, build_one("slice", [grad], attrs)
+
+
+@op("slice_update", spec=_slice_update_spec, gradient=_slice_update_gradient)
+def slice_update(x: Any, index: Any, part: Any, *, name: str | None = None) -> Tensor:
+    """A copy of `x` in which `x[index]` is `part`; the index is a basic one, as `slice` takes it.
+
+    Shapes:   x any, part that of `x[index]`; a scalar is repeated -> that of x
+    Dtypes:   any, the same for both
+    Gradient: to x where it was kept, zeros elsewhere; to part the slice of g.
+    Raises:   SpecError for an index that does not fit, and for a part of another shape.
+
+    >>> with af.Graph():
+    ...     x = af.placeholder("float32", (None, 3), name="x")
+    ...     af.slice_update(x, (..., 0), 1.0)
+    <Tensor slice_update:0 (None, 3) float32>
+    """
+    x, part = as_tensors(x, part)
+    with placed("slice_update"):
+        attrs = {"index": array.plain_index(index)}
+    if part.shape == ():
+        part = broadcast_like(part, build_one("slice", [x], attrs))
+    return build_one("slice_update", [x, part], attrs, name=name)

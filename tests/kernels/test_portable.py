@@ -29,7 +29,7 @@ NUMPY_TOO = [op for op in FOR_EVERY if (op, "numpy") in registry.table()]
 
 # Kernels that array_api_strict cannot run, or some cases of which it cannot, and why.
 _INDEX = "users index as in numpy: the standard has no stops beyond the end and no implied ellipsis"
-NEVER: dict[str, str] = {"slice": _INDEX, "slice_grad": _INDEX}
+NEVER: dict[str, str] = {"slice": _INDEX, "slice_grad": _INDEX, "slice_update": _INDEX}
 _NO_HALVES = ("the standard has no halves", lambda case: case.attrs["dtype"] not in ("float16", "bfloat16"))
 SOME: dict[str, tuple[str, Any]] = {
     "arange": _NO_HALVES,

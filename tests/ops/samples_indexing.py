@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from actorflow.arrays import NAMES
 from tests.ops.samples import SHAPES, Case, bools, integers, sample, several, shapes, values
+from tests.ops.samples_core import indexes
 from tests.ops.samples_nn import slides
 
 ALL = NAMES
@@ -128,6 +129,23 @@ def boolean_mask_grad(draw: st.DrawFn) -> Case:
     piece = np.zeros(shape)[chosen].shape
     grad, x = several(draw, [piece, shape])
     return Case((grad, x, mask), {"axis": axis})
+
+
+@sample("argwhere", dtypes=ALL)
+@st.composite
+def argwhere(draw: st.DrawFn) -> Case:
+    x = values(draw, draw(shapes(empty=True)))
+    return Case((np.where(bools(draw, x.shape), x, 0.0),), late=True)
+
+
+@sample("slice_update", dtypes=ALL)
+@st.composite
+def slice_update(draw: st.DrawFn) -> Case:
+    shape = draw(shapes(empty=True))
+    index = draw(indexes(shape))
+    plain: dict[Any, Any] = {"new": None, "...": ...}
+    numpy_index = tuple(slice(*p[1:]) if isinstance(p, tuple) else plain.get(p, p) for p in index)
+    return Case(tuple(several(draw, [shape, np.zeros(shape)[numpy_index].shape])), {"index": index})
 
 
 @sample("dynamic_partition", dtypes=ALL)

@@ -407,3 +407,45 @@ def test_a_convolution_is_a_product_with_patches() -> None:
             made = af.conv2d(x, w, 2, padding)
         told, wanted = evaluate(graph, [patches, made], {})
         np.testing.assert_allclose(told @ w.reshape(-1, 4), wanted, rtol=1e-12, atol=1e-12)
+
+
+# ---------------------------------------------------------------------------- a basic index
+
+
+def test_a_part_is_written_where_an_index_says() -> None:
+    with Graph() as graph:
+        x, p = af.placeholder("float64", (3, 4)), af.placeholder("float64", (2, 2))
+        y = af.slice_update(x, (slice(1, None), slice(None, None, -2)), p)
+        grads = af.gradients(af.sum(y * y), [x, p])
+    array, part = np.zeros((3, 4)), np.arange(1.0, 5).reshape(2, 2)
+    wanted = array.copy()
+    wanted[1:, ::-2] = part
+
+    made = evaluate(graph, [y, *grads], {x: array, p: part})
+
+    for m, w in zip(made, [wanted, 0 * wanted, 2 * part], strict=True):
+        np.testing.assert_array_equal(m, w)
+
+
+def test_a_part_of_another_shape_is_refused() -> None:
+    with Graph(), pytest.raises(SpecError, match=r"a part of shape \(2,\), got \(3,\) for \(4,\)"):
+        af.slice_update(f32(4), slice(2), f32(3))
+    with Graph(), pytest.raises(SpecError, match=r"an index is made of integers.*\n.*test_indexing.py"):
+        af.slice_update(f32(4), [0, 1], f32(2))
+
+
+def test_what_is_not_zero_is_gathered_at_its_places() -> None:
+    x = np.array([[0, 2.5, 0], [np.nan, 0, -1]])
+
+    places, found = value(lambda: (af.argwhere(x), af.gather_nd(x, af.argwhere(x))))
+
+    assert places.tolist() == [[0, 1], [1, 0], [1, 2]]
+    np.testing.assert_array_equal(found, [2.5, np.nan, -1])
+
+
+def test_zeros_may_have_the_shape_that_a_tensor_has_in_the_step() -> None:
+    with Graph() as graph:
+        x = anything()
+        made = af.zeros(af.shape(x), "int8")
+
+    assert evaluate(graph, made, {x: np.ones((2, 3))}).tolist() == [[0, 0, 0]] * 2
