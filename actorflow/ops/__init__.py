@@ -7,7 +7,14 @@ from actorflow.ops.arrange import flatten, flip, moveaxis, repeat, roll, swapaxe
 from actorflow.ops.array import concat, one_hot, slice
 from actorflow.ops.blocks import batch_to_space, depth_to_space, space_to_batch, space_to_depth
 from actorflow.ops.broadcast import broadcast_like, broadcast_to, sum, sum_to
-from actorflow.ops.choose import boolean_mask, dynamic_partition, dynamic_stitch, invert_permutation, select
+from actorflow.ops.choose import (
+    argwhere,
+    boolean_mask,
+    dynamic_partition,
+    dynamic_stitch,
+    invert_permutation,
+    select,
+)
 from actorflow.ops.conv import conv2d
 from actorflow.ops.diagonal import diag_embed, diagonal, tril, triu
 from actorflow.ops.elementwise import (
@@ -66,6 +73,7 @@ from actorflow.ops.scatter import (
     scatter_nd_min,
     scatter_nd_update,
     scatter_update,
+    slice_update,
 )
 from actorflow.ops.sequence import reverse_sequence, sequence_mask
 from actorflow.ops.shape import expand_dims, reshape, reshape_like, squeeze, transpose
@@ -80,6 +88,7 @@ __all__ = [
     "apply_gradients",
     "arange",
     "argmax",
+    "argwhere",
     "batch_to_space",
     "boolean_mask",
     "broadcast_arrays",
@@ -169,6 +178,7 @@ __all__ = [
     "sign",
     "size",
     "slice",
+    "slice_update",
     "softmax",
     "softmax_cross_entropy",
     "space_to_batch",
