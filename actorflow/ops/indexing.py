@@ -72,7 +72,8 @@ def gather(
     Shapes:   params (a, n, b), indices (i, j), axis 1 -> (a, i, j, b). With `batch_dims` 1, params
               (s, n, b), indices (s, i), axis 1 -> (s, i, b): row r of the indices chooses from
               row r of `params`.
-    Dtypes:   params any; indices integers in [-n, n), checked in the step
+    Dtypes:   params any; indices integers in [-n, n), checked in the step: one outside is an error
+              that names it and n. A card waits for the check; CuPy would wrap the index round.
     Gradient: g added up where it came from, dense; none to indices.
     Raises:   SpecError for other indices or an axis that does not exist; with batch axes and an
               axis behind them, for unknown ranks.
