@@ -7,7 +7,7 @@ from math import pi, sqrt
 import numpy as np
 
 from actorflow.arrays import Array, Library
-from actorflow.kernels.blocks import blockwise
+from actorflow.kernels.blockwise import blockwise
 from actorflow.kernels.elementwise import sigmoid
 from actorflow.kernels.erf import erfc
 from actorflow.kernels.precision import in_float32

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array, Library, as_dtype
+from actorflow.errors import SpecError
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.shape import view_cost
+from actorflow.spec import show
 
 Index = tuple[Any, ...]
 
@@ -37,6 +39,18 @@ def slice_grad(grad: Array, like: Array, *, index: Index, xp: Library = np) -> A
     """Zeros in the shape of `like` with `grad` at `index`."""
     out = xp.zeros(like.shape, dtype=grad.dtype)
     out[_numpy_index(index)] = grad
+    return out
+
+
+@kernel("slice_update")
+def slice_update(x: Array, part: Array, *, index: Index, xp: Library = np) -> Array:
+    """A copy of `x` in which `x[index]` is `part`."""
+    out = xp.asarray(x, copy=True)
+    place = _numpy_index(index)
+    if out[place].shape != part.shape:
+        message = f"slice_update needs a part of shape {show(out[place].shape)}, got {show(part.shape)}"
+        raise SpecError(message)
+    out[place] = part
     return out
 
 
@@ -84,15 +98,6 @@ def within(indices: Array, n: int, xp: Library) -> Array:
 def gather_of_numpy(params: Array, indices: Array, *, axis: int) -> Array:
     """The slices of `params` along `axis` that `indices` name; IndexError for one outside [-n, n)."""
     return np.take(params, indices, axis)
-
-
-@kernel("gather_grad", only="numpy")
-def gather_grad(grad: Array, params: Array, indices: Array, *, axis: int) -> Array:
-    """Zeros in the shape of `params` with the slices of `grad` added at `indices`."""
-    out = np.zeros(params.shape, grad.dtype)
-    where = (builtins.slice(None),) * (axis % params.ndim)
-    np.add.at(out, (*where, indices), grad)
-    return out
 
 
 @kernel("one_hot")

@@ -8,7 +8,7 @@ import numpy as np
 
 from actorflow.arrays import Array, Library
 from actorflow.kernels.registry import kernel
-from actorflow.kernels.shape import view_cost
+from actorflow.kernels.shape import held, view_cost
 
 Axis = int | tuple[int, ...] | None
 
@@ -16,8 +16,12 @@ _sum: Any = np.add.reduce  # Any: the stubs take no keepdims that is a variable
 
 
 @kernel("broadcast_to", cost=view_cost)
-def broadcast_to(x: Array, *, shape: tuple[int, ...], xp: Library = np) -> Array:
-    """`x` repeated to `shape`; a read-only view."""
+def broadcast_to(
+    x: Array, sizes: Array | None = None, *, shape: tuple[int, ...] | None, xp: Library = np
+) -> Array:
+    """`x` repeated to `shape`, or without one to `sizes`; a read-only view."""
+    if sizes is not None:
+        shape = held(sizes)
     return xp.broadcast_to(x, shape)
 
 

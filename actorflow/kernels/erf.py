@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array, Library
-from actorflow.kernels.blocks import blockwise
+from actorflow.kernels.blockwise import blockwise
 from actorflow.kernels.borrowed import borrowed
 from actorflow.kernels.polynomial import Coefficients, horner
 from actorflow.kernels.precision import in_float32

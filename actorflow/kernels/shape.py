@@ -15,9 +15,19 @@ def view_cost(*arrays: Array, **attrs: Any) -> float:
     return 1.0
 
 
+def held(sizes: Array) -> tuple[int, ...]:
+    """The shape that a vector of integers is; reading it from a card waits for that."""
+    return tuple(int(sizes[i]) for i in range(sizes.shape[0]))
+
+
 @kernel("reshape", cost=view_cost)
-def reshape(x: Array, *, shape: tuple[int, ...]) -> Array:
-    """The elements of `x` in row-major order under `shape`, in which one size may be -1."""
+def reshape(x: Array, sizes: Array | None = None, *, shape: tuple[int, ...] | None) -> Array:
+    """The elements of `x` in row-major order under `shape`, in which one size may be -1.
+
+    Without one the shape is `sizes`.
+    """
+    if sizes is not None:
+        shape = held(sizes)
     return x.reshape(shape)
 
 

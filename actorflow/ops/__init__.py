@@ -34,7 +34,8 @@ from actorflow.ops.arithmetic import (
     rsqrt,
     squared_difference,
 )
-from actorflow.ops.array import concat, gather, one_hot, slice
+from actorflow.ops.arrange import flatten, flip, moveaxis, repeat, roll, swapaxes, tile
+from actorflow.ops.array import concat, one_hot, slice
 from actorflow.ops.bits import (
     bitwise_and,
     bitwise_invert,
@@ -44,10 +45,20 @@ from actorflow.ops.bits import (
     bitwise_xor,
     logical_xor,
 )
+from actorflow.ops.blocks import batch_to_space, depth_to_space, space_to_batch, space_to_depth
 from actorflow.ops.broadcast import broadcast_like, broadcast_to, sum, sum_to
+from actorflow.ops.choose import (
+    argwhere,
+    boolean_mask,
+    dynamic_partition,
+    dynamic_stitch,
+    invert_permutation,
+    select,
+)
 from actorflow.ops.complex import angle, complex, conj, imag, real
 from actorflow.ops.contraction import einsum, kron, tensordot
 from actorflow.ops.conv import conv2d
+from actorflow.ops.diagonal import diag_embed, diagonal, tril, triu
 from actorflow.ops.elementwise import (
     abs,
     add,
@@ -70,6 +81,10 @@ from actorflow.ops.elementwise import (
 )
 from actorflow.ops.exponential import cbrt, exp2, expm1, log1p, log2, log10, logaddexp
 from actorflow.ops.factor import cholesky, eigh, eigvalsh, qr, svd, svdvals
+from actorflow.ops.facts import ensure_shape, rank, shape, size
+from actorflow.ops.fill import arange, eye, full, full_like, linspace, ones, zeros
+from actorflow.ops.indexing import gather, gather_nd, take_along_axis
+from actorflow.ops.join import broadcast_arrays, meshgrid, split, stack, unstack
 from actorflow.ops.linalg import (
     cross,
     matmul,
@@ -92,7 +107,9 @@ from actorflow.ops.logic import (
     where,
 )
 from actorflow.ops.nn import dropout, log_softmax, softmax, softmax_cross_entropy
+from actorflow.ops.padding import pad
 from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
+from actorflow.ops.patches import extract_patches
 from actorflow.ops.pool import max_pool
 from actorflow.ops.powers import matrix_exp, matrix_power
 from actorflow.ops.queue import FIFOQueue
@@ -111,6 +128,20 @@ from actorflow.ops.rounding import (
     signbit,
     trunc,
 )
+from actorflow.ops.scatter import (
+    put_along_axis,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_nd,
+    scatter_nd_add,
+    scatter_nd_max,
+    scatter_nd_min,
+    scatter_nd_update,
+    scatter_update,
+    slice_update,
+)
+from actorflow.ops.sequence import reverse_sequence, sequence_mask
 from actorflow.ops.shape import expand_dims, reshape, reshape_like, squeeze, transpose
 from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
 from actorflow.ops.special import digamma, erf, erfc, erfinv, lgamma, polygamma
@@ -143,18 +174,23 @@ __all__ = [
     "add",
     "angle",
     "apply_gradients",
+    "arange",
     "argmax",
+    "argwhere",
     "asin",
     "asinh",
     "atan",
     "atan2",
     "atanh",
+    "batch_to_space",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "boolean_mask",
+    "broadcast_arrays",
     "broadcast_like",
     "broadcast_to",
     "cast",
@@ -177,15 +213,21 @@ __all__ = [
     "cross",
     "custom_gradient",
     "deg2rad",
+    "depth_to_space",
     "det",
+    "diag_embed",
+    "diagonal",
     "digamma",
     "divide",
     "divide_no_nan",
     "dropout",
+    "dynamic_partition",
+    "dynamic_stitch",
     "eigh",
     "eigvalsh",
     "einsum",
     "elu",
+    "ensure_shape",
     "equal",
     "erf",
     "erfc",
@@ -194,10 +236,17 @@ __all__ = [
     "exp2",
     "expand_dims",
     "expm1",
+    "extract_patches",
+    "eye",
+    "flatten",
+    "flip",
     "floor",
     "floor_divide",
     "fmod",
+    "full",
+    "full_like",
     "gather",
+    "gather_nd",
     "gelu",
     "gradients",
     "greater",
@@ -209,6 +258,7 @@ __all__ = [
     "identity",
     "imag",
     "inv",
+    "invert_permutation",
     "isfinite",
     "isinf",
     "isnan",
@@ -218,6 +268,7 @@ __all__ = [
     "less",
     "less_equal",
     "lgamma",
+    "linspace",
     "log",
     "log1p",
     "log2",
@@ -242,9 +293,11 @@ __all__ = [
     "max_pool",
     "maximum",
     "mean",
+    "meshgrid",
     "min",
     "minimum",
     "mish",
+    "moveaxis",
     "multiply",
     "multiply_no_nan",
     "nan_to_num",
@@ -252,27 +305,46 @@ __all__ = [
     "nextafter",
     "not_equal",
     "one_hot",
+    "ones",
     "ones_like",
     "outer",
+    "pad",
     "pinv",
     "placeholder",
     "polygamma",
     "positive",
     "pow",
+    "put_along_axis",
     "qr",
     "rad2deg",
     "random_normal",
     "random_uniform",
+    "rank",
     "real",
     "reciprocal",
     "relu",
     "relu6",
     "remainder",
+    "repeat",
     "reshape",
     "reshape_like",
+    "reverse_sequence",
+    "roll",
     "round",
     "rsqrt",
+    "scatter_add",
+    "scatter_max",
+    "scatter_min",
+    "scatter_nd",
+    "scatter_nd_add",
+    "scatter_nd_max",
+    "scatter_nd_min",
+    "scatter_nd_update",
+    "scatter_update",
+    "select",
     "selu",
+    "sequence_mask",
+    "shape",
     "sigmoid",
     "sign",
     "signbit",
@@ -280,31 +352,44 @@ __all__ = [
     "sin",
     "sinc",
     "sinh",
+    "size",
     "slice",
+    "slice_update",
     "slogdet",
     "softmax",
     "softmax_cross_entropy",
     "softplus",
     "softsign",
     "solve",
+    "space_to_batch",
+    "space_to_depth",
+    "split",
     "sqrt",
     "square",
     "squared_difference",
     "squeeze",
+    "stack",
     "stop_gradient",
     "subtract",
     "sum",
     "sum_to",
     "svd",
     "svdvals",
+    "swapaxes",
+    "take_along_axis",
     "tan",
     "tanh",
     "tensordot",
     "threshold",
+    "tile",
     "transpose",
     "triangular_solve",
+    "tril",
+    "triu",
     "trunc",
+    "unstack",
     "vecdot",
     "where",
+    "zeros",
     "zeros_like",
 ]

@@ -22,7 +22,7 @@ Index = tuple[Attr, ...]
 """A basic index as plain data: an int, "new", "...", or ("slice", start, stop, step) for each part."""
 
 
-def _plain_index(index: Any) -> Index:
+def plain_index(index: Any) -> Index:
     """The index of `x[index]` as an attribute may hold it; raises SpecError for what it cannot be."""
     return tuple(_plain_part(part) for part in (index if isinstance(index, tuple) else (index,)))
 
@@ -111,7 +111,7 @@ def slice(x: Any, index: Any, *, name: str | None = None) -> Tensor:
     ...     af.placeholder("float32", (None, 8, 3), name="x")[:, 1:-1, 0]
     <Tensor slice:0 (None, 6) float32>
     """
-    return build_one("slice", [x], {"index": _plain_index(index)}, name=name)
+    return build_one("slice", [x], {"index": plain_index(index)}, name=name)
 
 
 def _slice_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:

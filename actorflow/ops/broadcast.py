@@ -11,7 +11,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.ops.rules import Axis, Takes, check_dtypes, first_with_shape_of_last, plain_axis, reduced
-from actorflow.ops.shape import expand_dims
+from actorflow.ops.shape import expand_dims, shape_held
 from actorflow.spec import Shape, Spec, broadcast, check_shape, merge
 
 
@@ -24,8 +24,8 @@ def _check_broadcasts(small: Shape, large: Shape) -> None:
 
 
 def _broadcast_to_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    (x,) = inputs
-    shape = check_shape(attrs["shape"])
+    x = inputs[0]
+    shape = shape_held("broadcast_to", inputs[1]) if len(inputs) == 2 else check_shape(attrs["shape"])
     _check_broadcasts(x.shape, shape)
     return (Spec(shape, x.dtype),)
 
@@ -35,14 +35,17 @@ def _broadcast_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("broadcast_to", spec=_broadcast_to_spec, gradient=_broadcast_gradient)
-def broadcast_to(x: Any, shape: Iterable[int], *, name: str | None = None) -> Tensor:
+def broadcast_to(x: Any, shape: Iterable[int] | Tensor, *, name: str | None = None) -> Tensor:
     """`x` repeated along new axes and axes of size 1; a view, nothing is copied.
 
-    Shapes:   x that broadcasts to `shape` -> `shape`
+    Shapes:   x that broadcasts to `shape` -> `shape`; which may be a vector of integers computed in
+              the step (by `af.shape`), of which only the rank is known before
     Dtypes:   any
     Gradient: summed over the repetitions.
     Raises:   SpecError when `x` does not broadcast to `shape`.
     """
+    if isinstance(shape, Tensor):
+        return build_one("broadcast_to", [as_tensor(x), shape], {"shape": None}, name=name)
     return build_one("broadcast_to", [x], {"shape": tuple(d.__index__() for d in shape)}, name=name)
 
 

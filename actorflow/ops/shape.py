@@ -11,13 +11,22 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
-from actorflow.ops.rules import Axis, axes_of, first_with_shape_of_last, plain_axis, size_of
-from actorflow.spec import Spec, axis_of, show
+from actorflow.ops.rules import (
+    Axis,
+    Takes,
+    axes_of,
+    check_dtypes,
+    first_with_shape_of_last,
+    plain_axis,
+    size_of,
+)
+from actorflow.spec import Shape, Spec, axis_of, show
 
 
 def _reshape_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    (x,) = inputs
-    shape = attrs["shape"]
+    x, shape = inputs[0], attrs["shape"]
+    if len(inputs) == 2:
+        return (Spec(shape_held("reshape", inputs[1]), x.dtype),)
     if sum(d == -1 for d in shape) > 1 or any(d < -1 for d in shape):
         message = f"reshape takes sizes and at most one -1, got {show(shape)}"
         raise SpecError(message)
@@ -30,15 +39,27 @@ def _reshape_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
     return (Spec(tuple(inferred if d == -1 else d for d in shape), x.dtype),)
 
 
+def shape_held(op_name: str, sizes: Spec) -> Shape:
+    """What is known of a shape that a tensor holds: its rank, when the tensor's length is known."""
+    check_dtypes(f"the shape of {op_name}", Takes.INTEGER, sizes)
+    if sizes.shape is None:
+        return None
+    if len(sizes.shape) != 1:
+        message = f"a shape is a vector of integers, got {sizes}"
+        raise SpecError(message)
+    return None if sizes.shape[0] is None else (None,) * sizes.shape[0]
+
+
 def _reshape_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
-    return (reshape_like(grad, use.inputs[0]),)
+    return (reshape_like(grad, use.inputs[0]), None)[: len(use.inputs)]
 
 
 @op("reshape", spec=_reshape_spec, gradient=_reshape_gradient)
-def reshape(x: Any, shape: Iterable[int], *, name: str | None = None) -> Tensor:
+def reshape(x: Any, shape: Iterable[int] | Tensor, *, name: str | None = None) -> Tensor:
     """The elements of `x` in row-major order under `shape`.
 
-    Shapes:   any -> `shape`, in which one size may be -1: whatever is left
+    Shapes:   any -> `shape`, in which one size may be -1: whatever is left. A vector of integers
+              computed in the step (by `af.shape`) is a shape too; only its rank is known before.
     Dtypes:   any
     Gradient: reshaped back.
     Raises:   SpecError when the numbers of elements differ; in the step when that was unknown.
@@ -47,6 +68,8 @@ def reshape(x: Any, shape: Iterable[int], *, name: str | None = None) -> Tensor:
     ...     af.reshape(af.placeholder("float32", (None, 2, 3), name="x"), (-1, 6))
     <Tensor reshape:0 (None, 6) float32>
     """
+    if isinstance(shape, Tensor):
+        return build_one("reshape", [x, shape], {"shape": None}, name=name)
     sizes = tuple(d.__index__() for d in shape)
     return build_one("reshape", [x], {"shape": sizes}, name=name)
 

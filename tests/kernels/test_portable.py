@@ -30,11 +30,14 @@ NUMPY_TOO = [op for op in FOR_EVERY if (op, "numpy") in registry.table()]
 # Kernels that array_api_strict cannot run, or some cases of which it cannot, and why.
 _INDEX = "users index as in numpy: the standard has no stops beyond the end and no implied ellipsis"
 _NOT_YET = "numpy and CuPy have the function, the standard does not"
-NEVER: dict[str, str] = {"slice": _INDEX, "slice_grad": _INDEX}
+NEVER: dict[str, str] = {"slice": _INDEX, "slice_grad": _INDEX, "slice_update": _INDEX}
 NEVER |= dict.fromkeys(("cbrt", "exp2", "fmod"), _NOT_YET)
 NEVER["complex"] = "the standard makes no complex number of two parts that may be infinite"
 _NO_HALVES = ("the standard has no halves", lambda case: case.attrs["dtype"] in strict.NAMES)
 SOME: dict[str, tuple[str, Any]] = {
+    "arange": _NO_HALVES,
+    "eye": _NO_HALVES,
+    "linspace": _NO_HALVES,
     "one_hot": _NO_HALVES,
     "random_normal": _NO_HALVES,
     "random_uniform": _NO_HALVES,

@@ -32,11 +32,13 @@ class Case:
         inputs: The arrays it is given.
         attrs: The attributes of the node.
         objects: What the graph must hold in `Graph.objects` under the keys that attrs name.
+        late: Whether sizes of the result depend on values, so that the spec rule cannot say them.
     """
 
     inputs: tuple[np.ndarray, ...]
     attrs: Mapping[str, Any] = field(default_factory=dict)
     objects: Mapping[str, Any] = field(default_factory=dict)
+    late: bool = False
 
 
 @dataclass(frozen=True)

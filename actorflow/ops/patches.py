@@ -1,0 +1,73 @@
+"""Windows of images laid out as channels, for what no convolution does with them. Images are NHWC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from actorflow.graph.autodiff import Use
+from actorflow.graph.builder import Tensor, build_one
+from actorflow.graph.node import Attr
+from actorflow.graph.opdef import op
+from actorflow.ops.conv import IMAGES, Pair, four, slide, windowed
+from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.spec import Shape, Spec, merge
+
+
+def _patches(x: Shape, attrs: Mapping[str, Attr]) -> Shape:
+    n, _, _, channels = four(x, IMAGES)
+    height, width = attrs["size"]
+    return (n, *slide(x, attrs["size"], attrs), None if channels is None else height * width * channels)
+
+
+def _extract_patches_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    return (Spec(_patches(inputs[0].shape, attrs), inputs[0].dtype),)
+
+
+def _extract_patches_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    return (extract_patches_grad(grad, use.inputs[0], **use.attrs),)
+
+
+@op("extract_patches", spec=_extract_patches_spec, gradient=_extract_patches_gradient)
+def extract_patches(
+    x: Any, size: Pair, strides: Pair = 1, padding: str = "VALID", *, name: str | None = None
+) -> Tensor:
+    """The pixels of every window, one after the other, row by row, as the channels of one pixel.
+
+    A convolution is the product of it with the flattened filters.
+
+    Shapes:   x (n, h, w, c), size (i, j) -> (n, rows, columns, i * j * c), counted as conv2d does;
+              zeros where a window hangs over an edge
+    Dtypes:   any
+    Gradient: added up where it came from.
+    Raises:   SpecError when axes do not fit, or no window lies inside the image.
+
+    >>> with af.Graph():
+    ...     af.extract_patches(af.placeholder("float32", (None, 8, 8, 3), name="x"), 2, 2)
+    <Tensor extract_patches:0 (None, 4, 4, 12) float32>
+    """
+    return build_one("extract_patches", [x], windowed(strides, padding, size), name=name)
+
+
+def _extract_patches_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    grad, x = inputs
+    check_dtypes("extract_patches_grad", Takes.NUMBER, grad)
+    merge(grad.shape, _patches(x.shape, attrs))
+    return (Spec(x.shape, grad.dtype),)
+
+
+def _extract_patches_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    return (extract_patches(grad, **use.attrs), None)
+
+
+@op("extract_patches_grad", spec=_extract_patches_grad_spec, gradient=_extract_patches_grad_gradient)
+def extract_patches_grad(
+    grad: Any, x: Any, size: Pair, strides: Pair = 1, padding: str = "VALID", *, name: str | None = None
+) -> Tensor:
+    """The windows of `grad` added up where `extract_patches` took them from `x`.
+
+    Shapes:   grad that of `extract_patches(x)` -> that of x
+    Dtypes:   numbers, that of `grad`
+    Gradient: extracted again; none to x.
+    """
+    return build_one("extract_patches_grad", [grad, x], windowed(strides, padding, size), name=name)
