@@ -18,7 +18,7 @@ import pytest
 ARRAY = type(xp.asarray(0))
 DTYPE = type(xp.float32)
 
-NAMES = {d: getattr(xp, d) for d in ("bool", "int8", "int32", "uint8", "int64", "float32", "float64", "complex64", "complex128")}  # fmt: skip
+NAMES = {d: getattr(xp, d) for d in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128")}  # fmt: skip
 
 
 def numpy_dtype(dtype: Any) -> np.dtype:

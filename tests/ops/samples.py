@@ -48,12 +48,14 @@ class Sample:
         dtypes: What the float64 inputs are converted to, all alike, when specs are checked.
         no_gradient: Why the op has no gradient rule, or one that differences cannot check.
         second_order: Why the second derivative is not checked; None when it is.
+        late: Why some sizes are known in the step only, even when all those of the inputs are known.
     """
 
     cases: st.SearchStrategy[Case]
     dtypes: tuple[str, ...] = DTYPES
     no_gradient: str | None = None
     second_order: str | None = None
+    late: str | None = None
 
 
 SAMPLES: dict[str, Sample] = {}

@@ -118,7 +118,9 @@ def test_spec_rule_says_what_the_kernel_returns(op: str) -> None:
             accepted.add(dtype)
             with quiet():
                 made = call(op, typed.inputs, typed.attrs)
-            assert [spec_of(m) for m in made] == list(said)
+            if SAMPLES[op].late is None:
+                assert [spec_of(m) for m in made] == list(said)
+            assert [s.fits(m.shape, m.dtype) for m, s in zip(made, said, strict=True)] == [True] * len(made)
             assert registry.find(op).cost(*typed.inputs, **typed.attrs) >= 0
 
             partial = opdef.lookup(op).spec(data.draw(blanked(specs)), typed.attrs)
