@@ -15,9 +15,14 @@ from actorflow.kernels import (
     portable,
     random,
     reduce,
+    scan,
     scatter,
+    segment,
+    sets,
     shape,
+    sort,
     source,
+    statistics,
     windowed,
 )
 
@@ -34,8 +39,13 @@ __all__ = [
     "portable",
     "random",
     "reduce",
+    "scan",
     "scatter",
+    "segment",
+    "sets",
     "shape",
+    "sort",
     "source",
+    "statistics",
     "windowed",
 ]
