@@ -132,7 +132,7 @@ def all(x: Array, *, axis: Axis, keepdims: bool, xp: Library = np) -> Array:
 @kernel("count_nonzero")
 def count_nonzero(x: Array, *, axis: Axis, keepdims: bool, xp: Library = np) -> Array:
     """How many elements over `axis` are not 0, as int64."""
-    ones = x.astype(np.bool_).astype(np.int64)
+    ones = (x if x.dtype.kind == "b" else x != 0).astype(np.int64)
     return xp.sum(ones, axis=axis, dtype=ones.dtype, keepdims=keepdims)
 
 

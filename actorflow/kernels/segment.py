@@ -44,7 +44,7 @@ MIN = _Fold("minimum", _most)
 
 
 def fold(x: Array, ids: Array, k: int, way: _Fold, xp: Library) -> Array:
-    """The rows of `x` folded by the sorted ids in [0, k)."""
+    """The rows of `x` folded by the sorted ids below k; rows of negative ids, which come first, are left out."""
     borders = xp.searchsorted(ids, xp.arange(k + 1))
     starts, ends = borders[:-1], borders[1:]
     filled = ends > starts
@@ -62,7 +62,8 @@ def fold(x: Array, ids: Array, k: int, way: _Fold, xp: Library) -> Array:
     wide = (slice(None), *(None,) * (x.ndim - 1))
     while s < longest:
         same = (ids[s:] == ids[:-s])[wide]
-        x = xp.concat([x[:s], xp.where(same, of_two(x[s:], x[:-s]), x[s:])], axis=0)
+        own = x[s:, ...]
+        x = xp.concat([x[:s, ...], xp.where(same, of_two(own, x[:-s, ...]), own)], axis=0)
         s *= 2
     last = xp.take(x, xp.where(filled, ends - 1, xp.zeros_like(ends)), axis=0)
     return xp.where(filled[wide], last, nothing)
@@ -86,14 +87,11 @@ def _sorted_ids(op: str, ids: Array, number: int | None, xp: Library) -> tuple[A
 
 
 def _in_order(op: str, x: Array, ids: Array, k: int, xp: Library) -> tuple[Array, Array]:
-    """The rows sorted by their ids, without those of negative ids, and the ids."""
+    """The rows sorted by their ids, and these."""
     at = ids.astype(np.int64)
     if xp.any(at >= k):
         message = f"{op} needs ids below {k}, got {int(xp.max(at))}"
         raise ValueError(message)
-    if xp.any(at < 0):
-        kept = at >= 0
-        x, at = x[kept, ...], at[kept]
     order = np.argsort(at, kind="stable") if xp is np else xp.argsort(at)
     return xp.take(x, order, axis=0), xp.take(at, order, axis=0)
 

@@ -22,11 +22,12 @@ def _unique(x: Array, xp: Library) -> Found:
     keys = comparable(flat.astype(np.uint8) if x.dtype.kind == "b" else flat)
     order = np.argsort(keys, kind="stable") if xp is np else xp.argsort(keys)
     ranked = xp.take(keys, order, axis=0)
-    edge = xp.ones(min(1, flat.shape[0]), dtype=xp.bool)
-    new = xp.concat([edge, ranked[1:] != ranked[:-1]], axis=0)
+    n = flat.shape[0]
+    one = min(1, n)
+    new = xp.concat([xp.ones(one, dtype=xp.bool), ranked[one:] != ranked[: n - one]], axis=0)
     (starts,) = xp.nonzero(new)
     firsts = xp.take(order, starts, axis=0)
-    ends = xp.concat([starts[1:], xp.full(edge.shape, flat.shape[0], dtype=starts.dtype)], axis=0)
+    ends = xp.concat([starts[one:], xp.full(one, n, dtype=starts.dtype)], axis=0)
     scan: Any = getattr(xp, "cumsum", None) or xp.cumulative_sum
     numbers = scan(new.astype(np.int64), axis=0) - 1
     inverse = xp.take(numbers, xp.argsort(order), axis=0).reshape(x.shape)

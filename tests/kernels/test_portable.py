@@ -29,9 +29,18 @@ NUMPY_TOO = [op for op in FOR_EVERY if (op, "numpy") in registry.table()]
 
 # Kernels that array_api_strict cannot run, or some cases of which it cannot, and why.
 _INDEX = "users index as in numpy: the standard has no stops beyond the end and no implied ellipsis"
-NEVER: dict[str, str] = {"slice": _INDEX, "slice_grad": _INDEX}
-_NO_HALVES = ("the standard has no halves", lambda case: case.attrs["dtype"] in strict.NAMES)
+NEVER: dict[str, str] = {
+    "slice": _INDEX,
+    "slice_grad": _INDEX,
+    "place_along": "the standard cannot assign to elements at indices",
+}
+_NO_HALVES = ("the standard has no halves", lambda case: case.attrs["dtype"] not in ("float16", "bfloat16"))
+_NO_ORDER = ("the standard has no order of complex numbers", lambda case: case.inputs[0].dtype.kind != "c")
 SOME: dict[str, tuple[str, Any]] = {
+    "unique_all": _NO_ORDER,
+    "unique_counts": _NO_ORDER,
+    "unique_inverse": _NO_ORDER,
+    "unique_values": _NO_ORDER,
     "one_hot": _NO_HALVES,
     "random_normal": _NO_HALVES,
     "random_uniform": _NO_HALVES,
