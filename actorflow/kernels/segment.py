@@ -44,7 +44,7 @@ MIN = _Fold("minimum", _most)
 
 
 def fold(x: Array, ids: Array, k: int, way: _Fold, xp: Library) -> Array:
-    """The rows of `x` folded by the sorted ids below k; rows of negative ids, which come first, are left out."""
+    """The rows of `x` folded by the sorted ids below k; those of negative ids are left out."""
     borders = xp.searchsorted(ids, xp.arange(k + 1))
     starts, ends = borders[:-1], borders[1:]
     filled = ends > starts

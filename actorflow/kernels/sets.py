@@ -24,7 +24,7 @@ def _unique(x: Array, xp: Library) -> Found:
     ranked = xp.take(keys, order, axis=0)
     n = flat.shape[0]
     one = min(1, n)
-    new = xp.concat([xp.ones(one, dtype=xp.bool), ranked[one:] != ranked[: n - one]], axis=0)
+    new = xp.concat([xp.arange(one) == 0, ranked[one:] != ranked[: n - one]], axis=0)
     (starts,) = xp.nonzero(new)
     firsts = xp.take(order, starts, axis=0)
     ends = xp.concat([starts[one:], xp.full(one, n, dtype=starts.dtype)], axis=0)

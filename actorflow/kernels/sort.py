@@ -48,6 +48,8 @@ def place_along(values: Array, indices: Array, like: Array, *, axis: int, xp: Li
 @in_float32
 def sort(x: Array, *, axis: int, descending: bool, xp: Library = np) -> Array:
     """The elements in order along `axis`."""
+    if not x.size:  # CuPy divides by the size
+        return x
     y = xp.sort(x, axis=axis)
     return xp.flip(y, axis=axis) if descending else y
 
@@ -66,6 +68,8 @@ def argsort_of_numpy(x: Array, *, axis: int, descending: bool) -> Array:
 
 def _order(x: Array, axis: int, descending: bool, xp: Library, ascending: Any) -> Array:
     """The indices that sort `x`; descending ones come from sorting backwards: equals keep theirs."""
+    if not x.size:  # CuPy divides by the size
+        return xp.zeros(x.shape, dtype=xp.int64)
     if not descending:
         return ascending(x)
     order = xp.flip(ascending(xp.flip(x, axis=axis)), axis=axis)

@@ -134,7 +134,7 @@ REFERENCE: dict[str, Callable[..., Any]] = {
     "unique_inverse": lambda x: (unique(x)[0], unique(x)[2]),
     "unique_all": unique,
     "nonzero": lambda x, rank: np.nonzero(x),
-    "bincount": lambda x, *weights, minlength: np.bincount(x, *weights, minlength=minlength),
+    "bincount": lambda x, w=None, *, minlength: np.bincount(x, w, minlength),
     "histogram": np.histogram,
 }
 for way, f, nothing in (
