@@ -16,35 +16,46 @@ from actorflow.kernels.sort import comparable, sort_cost
 Found = tuple[Array, Array, Array, Array]
 
 
-def _unique(x: Array, xp: Library) -> Found:
-    """(values, first indices, inverse, counts) by a stable sort."""
+def _keys(x: Array) -> Array:
+    """The elements of `x` in a row, as something that can be sorted."""
     flat = x.reshape(-1)
-    keys = comparable(flat.astype(np.uint8) if x.dtype.kind == "b" else flat)
-    order = np.argsort(keys, kind="stable") if xp is np else xp.argsort(keys)
-    ranked = xp.take(keys, order, axis=0)
-    n = flat.shape[0]
+    return comparable(flat.astype(np.uint8) if x.dtype.kind == "b" else flat)
+
+
+def _runs(ranked: Array, xp: Library) -> tuple[Array, Array, Array]:
+    """Which sorted elements differ from the one before, where these lie, and how many equals each has."""
+    n = ranked.shape[0]
     one = min(1, n)
     new = xp.concat([xp.arange(one) == 0, ranked[one:] != ranked[: n - one]], axis=0)
     (starts,) = xp.nonzero(new)
-    firsts = xp.take(order, starts, axis=0)
     ends = xp.concat([starts[one:], xp.full(one, n, dtype=starts.dtype)], axis=0)
+    return new, starts, ends - starts
+
+
+def _unique(x: Array, xp: Library) -> Found:
+    """(values, first indices, inverse, counts) by a stable sort."""
+    keys = _keys(x)
+    order = np.argsort(keys, kind="stable") if xp is np else xp.argsort(keys)
+    new, starts, counts = _runs(xp.take(keys, order, axis=0), xp)
+    firsts = xp.take(order, starts, axis=0)
     scan: Any = getattr(xp, "cumsum", None) or xp.cumulative_sum
     numbers = scan(new.astype(np.int64), axis=0) - 1
     inverse = xp.take(numbers, xp.argsort(order), axis=0).reshape(x.shape)
-    return xp.take(flat, firsts, axis=0), firsts, inverse, ends - starts
+    return xp.take(x.reshape(-1), firsts, axis=0), firsts, inverse, counts
 
 
 @kernel("unique_values", cost=sort_cost)
 def unique_values(x: Array, *, xp: Library = np) -> Array:
     """The values of `x`, each once, in ascending order."""
-    return _unique(x, xp)[0]
+    return unique_counts(x, xp=xp)[0]
 
 
 @kernel("unique_counts", cost=sort_cost)
 def unique_counts(x: Array, *, xp: Library = np) -> tuple[Array, Array]:
-    """The values of `x` and how often each occurs."""
-    values, _, _, counts = _unique(x, xp)
-    return values, counts
+    """The values of `x` and how often each occurs. Sorting values alone is several times faster."""
+    ranked = xp.sort(_keys(x))
+    _, starts, counts = _runs(ranked, xp)
+    return xp.take(ranked, starts, axis=0).astype(x.dtype), counts
 
 
 @kernel("unique_inverse", cost=sort_cost)

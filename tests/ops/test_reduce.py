@@ -283,13 +283,16 @@ def test_halves_are_added_up_in_float32(dtype: str) -> None:
     assert float(value(af.var, np.full(70_000, 2), dtype)) == 0
 
 
-def test_a_long_recurrence_is_as_exact_as_a_loop() -> None:
+@pytest.mark.parametrize("width", [1, 20])
+def test_a_long_recurrence_is_as_exact_as_a_loop(width: int) -> None:
     rng = np.random.default_rng(1)
-    a, b = rng.uniform(-1, 1, (2, 1000))
+    a, b = rng.uniform(-1, 1, (2, 1000, width))
     with Graph() as graph:
-        told = af.linear_recurrence(a, b)
+        told = af.linear_recurrence(a, b, 0)
+        back = af.linear_recurrence(a[::-1].copy(), b[::-1].copy(), 0, reverse=True)
     want = b.copy()
     for k in range(1, 1000):
         want[k] += a[k] * want[k - 1]
 
     np.testing.assert_allclose(evaluate(graph, told), want, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(evaluate(graph, back)[::-1], want, rtol=1e-12, atol=1e-14)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import actorflow.ops as af
+from actorflow.arrays import as_dtype
 from actorflow.errors import SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
@@ -88,6 +89,21 @@ def test_gradients_go_back_to_where_elements_came_from() -> None:
     assert slope(lambda p: af.sort(p, descending=True) * weights, [3, 1, 2]).tolist() == [1, 100, 10]
     assert slope(lambda p: af.topk(p, 2)[0] * weights[:2], [3, 1, 2]).tolist() == [1, 0, 10]
     assert hessian(lambda p: af.sum(af.square(af.topk(p, 2)[0])), [3, 1, 2]).tolist() == [[2, 0, 0], [0, 0, 0], [0, 0, 2]]  # fmt: skip
+
+
+@pytest.mark.parametrize("k", [1, 3, 12])
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8"])
+def test_a_partition_chooses_what_sorting_all_would(k: int, largest: bool, dtype: str) -> None:
+    x = np.random.default_rng(k).integers(0, 9, (2, 50, 3)).astype(float)
+    if dtype != "uint8":
+        x[x == 8] = NAN
+    x = x.astype(as_dtype(dtype))
+    values, indices = find("topk").function(x, k=k, axis=1, largest=largest)
+    order = find("argsort").function(x, axis=1, descending=largest)[:, :k]
+
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_equal(values.astype(float), np.take_along_axis(x, order, 1).astype(float))
 
 
 def test_k_larger_than_an_axis_of_unknown_size_fails_in_the_step() -> None:
