@@ -211,7 +211,7 @@ def quantile(x: Any, q: float | Sequence[float], axis: int | None = None, keepdi
 
     >>> with af.Graph():
     ...     af.quantile(af.placeholder("float32", (None, 3), name="x"), 0.9, axis=0)
-    <Tensor add:0 (3,) float32>
+    <Tensor where:0 (3,) float32>
     """
     x = as_tensor(x)
     ordered, at = (x, axis) if axis is not None else (reshape(x, (-1,)), 0)
