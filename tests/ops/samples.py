@@ -32,11 +32,13 @@ class Case:
         inputs: The arrays it is given.
         attrs: The attributes of the node.
         objects: What the graph must hold in `Graph.objects` under the keys that attrs name.
+        late: Whether sizes of the result depend on values, so that the spec rule cannot say them.
     """
 
     inputs: tuple[np.ndarray, ...]
     attrs: Mapping[str, Any] = field(default_factory=dict)
     objects: Mapping[str, Any] = field(default_factory=dict)
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,12 @@ class Sample:
         dtypes: What the float64 inputs are converted to, all alike, when specs are checked.
         no_gradient: Why the op has no gradient rule, or one that differences cannot check.
         second_order: Why the second derivative is not checked; None when it is.
-        late: Why some sizes are known in the step only, even when all those of the inputs are known.
     """
 
     cases: st.SearchStrategy[Case]
     dtypes: tuple[str, ...] = DTYPES
     no_gradient: str | None = None
     second_order: str | None = None
-    late: str | None = None
 
 
 SAMPLES: dict[str, Sample] = {}

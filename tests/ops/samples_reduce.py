@@ -160,32 +160,29 @@ def searchsorted(draw: st.DrawFn) -> Case:
 # ---------------------------------------------------------------------------------------- sets
 
 
-LATE = "how many values there are"
-
-
-@sample("unique_values", dtypes=ALL, late=LATE)
-@sample("unique_counts", dtypes=ALL, late=LATE)
-@sample("unique_inverse", dtypes=ALL, late=LATE)
-@sample("unique_all", dtypes=ALL, late=LATE)
+@sample("unique_values", dtypes=ALL)
+@sample("unique_counts", dtypes=ALL)
+@sample("unique_inverse", dtypes=ALL)
+@sample("unique_all", dtypes=ALL)
 @st.composite
 def unique(draw: st.DrawFn) -> Case:
-    return Case((integers(draw, draw(shapes(empty=True)), -1, 2).astype(float),))
+    return Case((integers(draw, draw(shapes(empty=True)), -1, 2).astype(float),), late=True)
 
 
-@sample("nonzero", dtypes=ALL, late="how many elements are not 0")
+@sample("nonzero", dtypes=ALL)
 @st.composite
 def nonzero(draw: st.DrawFn) -> Case:
     x = with_zeros(draw, values(draw, draw(shapes(1, empty=True))))
-    return Case((x,), {"rank": x.ndim})
+    return Case((x,), {"rank": x.ndim}, late=True)
 
 
-@sample("bincount", dtypes=FLOATS, late="the largest number")
+@sample("bincount", dtypes=FLOATS)
 @st.composite
 def bincount(draw: st.DrawFn) -> Case:
     shape = draw(shapes(1, 1, empty=True))
     x = integers(draw, shape, 0, 4, draw(st.sampled_from(["int64", "int32", "uint8"])))
     weights = (values(draw, shape),) if draw(st.booleans()) else ()
-    return Case((x, *weights), {"minlength": draw(st.sampled_from([0, 3, 8]))})
+    return Case((x, *weights), {"minlength": draw(st.sampled_from([0, 3, 8]))}, late=True)
 
 
 @sample("histogram", dtypes=REAL)
@@ -210,10 +207,10 @@ def segmented(draw: st.DrawFn, *, ordered: bool, zeros: bool = False, filled: bo
     ids = np.sort(ids) if ordered else ids
     x = values(draw, (len(ids), *draw(st.sampled_from([(), (2,), (1, 2), (0,)]))))
     attrs: dict[str, Any] = {"num_segments": draw(st.none() | st.just(k)) if ordered else k}
-    return Case((with_zeros(draw, x) if zeros else x, ids), attrs)
+    return Case((with_zeros(draw, x) if zeros else x, ids), attrs, late=attrs["num_segments"] is None)
 
 
 for way, taken in (("sum", ALL), ("mean", ALL), ("prod", ALL), ("max", REAL), ("min", REAL)):
     how = {"zeros": way == "prod", "filled": way in ("max", "min")}  # -inf of none has no differences
-    sample(f"segment_{way}", dtypes=taken, late="the last id")(partial(segmented, ordered=True, **how))
+    sample(f"segment_{way}", dtypes=taken)(partial(segmented, ordered=True, **how))
     sample(f"unsorted_segment_{way}", dtypes=taken)(partial(segmented, ordered=False, **how))
