@@ -154,6 +154,10 @@ def test_every_op_of_the_family_has_a_reference() -> None:
     assert ours - set(REFERENCE) == {"max", "min", "argmax", "count"}
 
 
+COMPARED = {"float64", "float32", "int32", "int8", "uint8", "uint64", "bool"}
+LEFT_OUT = {"histogram": {"float32"}}  # numpy rounds the ends of the range to it before it divides it
+
+
 @pytest.mark.parametrize("op", REFERENCE)
 def test_it_computes_what_numpy_does(op: str) -> None:
     compared = set()
@@ -162,15 +166,7 @@ def test_it_computes_what_numpy_does(op: str) -> None:
     @given(data=st.data())
     def law(data: st.DataObject) -> None:
         case = data.draw(SAMPLES[op].cases)
-        for dtype in set(SAMPLES[op].dtypes) & {
-            "float64",
-            "float32",
-            "int32",
-            "int8",
-            "uint8",
-            "uint64",
-            "bool",
-        }:
+        for dtype in set(SAMPLES[op].dtypes) & COMPARED - LEFT_OUT.get(op, set()):
             typed = converted(case, dtype)
             try:
                 opdef.lookup(op).spec([Spec(a.shape, a.dtype) for a in typed.inputs], typed.attrs)
