@@ -49,9 +49,10 @@ def _segments(op_name: str, takes: Takes) -> SpecRule:
 
 def _check_rows(op_name: str, x: Spec, ids: Spec) -> None:
     one_dimensional(op_name, "ids of one axis", ids)
-    if x.shape is None or ids.shape is None:
+    if x.shape is None:
         return
-    if not x.shape or (None not in (x.shape[0], ids.shape[0]) and x.shape[0] != ids.shape[0]):
+    rows = {x.shape[0] if x.shape else -1, *(ids.shape or (None,))} - {None}
+    if not x.shape or len(rows) > 1:
         message = f"{op_name} needs an id for each row of x, got x {x} and ids {ids}"
         raise SpecError(message)
 
@@ -59,11 +60,13 @@ def _check_rows(op_name: str, x: Spec, ids: Spec) -> None:
 # ----------------------------------------------------------------------------------- gradients
 
 
-def _of_rows(use: Use, values: Tensor, empty: Tensor | None = None) -> Tensor:
+def _of_rows(use: Use, values: Tensor) -> Tensor:
     """For each row of x the row of `values` that its segment has; zeros where the id is negative."""
     ids = use.inputs[1]
     if not use.node.op.startswith("unsorted"):
         return gather(values, ids)
+    if use.attrs["num_segments"] == 0:  # all ids are negative then, and there is no row 0
+        return zeros_like(use.inputs[0])
     found = gather(values, maximum(ids, zeros_like(ids)))
     # Reversed, so that the axis of the ids is the last: it broadcasts against any rank.
     kept = where(greater_equal(ids, zeros_like(ids)), transpose(found), zeros_like(transpose(found)))

@@ -166,7 +166,7 @@ def test_it_computes_what_numpy_does(op: str) -> None:
     @given(data=st.data())
     def law(data: st.DataObject) -> None:
         case = data.draw(SAMPLES[op].cases)
-        for dtype in set(SAMPLES[op].dtypes) & COMPARED - LEFT_OUT.get(op, set()):
+        for dtype in sorted(set(SAMPLES[op].dtypes) & COMPARED - LEFT_OUT.get(op, set())):
             typed = converted(case, dtype)
             try:
                 opdef.lookup(op).spec([Spec(a.shape, a.dtype) for a in typed.inputs], typed.attrs)

@@ -233,5 +233,6 @@ def test_ties_share_the_gradient_of_a_segment() -> None:
 
 def test_rows_of_negative_ids_get_no_gradient() -> None:
     assert slope(lambda x: af.unsorted_segment_sum(x, [1, -1, 0], 2), np.ones((3, 2))).tolist() == [[1, 1], [0, 0], [1, 1]]  # fmt: skip
+    assert slope(lambda x: af.unsorted_segment_max(x, [-1, -2], 0), [1.0, 2.0]).tolist() == [0, 0]
     told = slope(lambda x: af.unsorted_segment_mean(x, [1, -1, 1], 2), np.ones((3, 2)), known=False)
     assert told.tolist() == [[0.5, 0.5], [0, 0], [0.5, 0.5]]
