@@ -1,41 +1,55 @@
-"""Folding axes: mean, max, min, argmax (`sum` lives with its adjoint in `broadcast`)."""
+"""Folding axes: products, means, extremes and where they lie, truths (`sum` is in `broadcast`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import as_dtype
+from actorflow.arrays import as_dtype, is_differentiable
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, SpecRule, op
-from actorflow.ops.broadcast import sum, unreduce
+from actorflow.ops.broadcast import broadcast_like, sum, unreduce
 from actorflow.ops.elementwise import divide, multiply
 from actorflow.ops.logic import equal
 from actorflow.ops.passing import cast
 from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, plain_axis, reduced, size_of
+from actorflow.ops.scan import products_of_others
+from actorflow.ops.shape import reshape, reshape_like
 from actorflow.spec import Spec, show
 
 
-def _reduction(op_name: str, takes: Takes, *, of_some: bool = False) -> SpecRule:
-    """The rule of a reduction that keeps the dtype; `of_some` refuses to fold no elements."""
+def reduction(op_name: str, takes: Takes, result: str | None = None, *, of_some: bool = False) -> SpecRule:
+    """The rule of a reduction; `result` is another dtype's name, `of_some` refuses to fold no elements."""
 
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
         (x,) = inputs
         check_dtypes(op_name, takes, x)
         shape = reduced(x.shape, attrs["axis"], attrs["keepdims"])
         if of_some and x.shape is not None:
-            _check_not_empty(op_name, x, attrs["axis"])
-        return (Spec(shape, x.dtype),)
+            check_not_empty(op_name, x, attrs["axis"])
+        return (Spec(shape, x.dtype if result is None else as_dtype(result)),)
 
     return rule
 
 
-def _check_not_empty(op_name: str, x: Spec, axis: Axis) -> None:
+def mean_like(op_name: str, takes: Takes = Takes.REAL) -> SpecRule:
+    """The rule of a reduction that divides: inexact dtypes are kept, integers become float64."""
+
+    def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+        (x,) = inputs
+        (folded,) = reduction(op_name, takes)(inputs, attrs)
+        return (folded if is_differentiable(x.dtype) else Spec(folded.shape, as_dtype("float64")),)
+
+    return rule
+
+
+def check_not_empty(op_name: str, x: Spec, axis: Axis) -> None:
+    """Raises SpecError when `axis` of `x`, whose rank is known, is known to be empty."""
     assert x.shape is not None
-    if any(x.shape[a] == 0 for a in axes_of(axis, len(x.shape))):
+    if 0 in [x.shape[a] for a in axes_of(axis, len(x.shape))]:
         message = f"{op_name} needs at least one element to fold, got axis {axis} of {show(x.shape)}"
         raise SpecError(message)
 
@@ -52,14 +66,14 @@ def _mean_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (unreduce(use, multiply(grad, 1.0 / (folded or 1))),)
 
 
-@op("mean", spec=_reduction("mean", Takes.INEXACT), gradient=_mean_gradient)
+@op("mean", spec=mean_like("mean", Takes.NUMBER), gradient=_mean_gradient)
 def mean(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """The mean over `axis`, over all axes when it is None.
 
     Shapes:   the axes of `axis` are dropped, or kept with size 1 when `keepdims`
-    Dtypes:   floating or complex, kept
+    Dtypes:   floating or complex, kept; integers -> float64, as in numpy
     Gradient: g/n, repeated along `axis`; n is the number of elements folded.
-    Raises:   SpecError for integers, and for an axis that does not exist.
+    Raises:   SpecError for bool, and for an axis that does not exist. The mean of none is NaN.
 
     >>> with af.Graph():
     ...     af.mean(af.placeholder("float32", (None, 3), name="x"))
@@ -94,7 +108,7 @@ def _extreme_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (multiply(hit, unreduce(use, divide(grad, ties))),)
 
 
-@op("max", spec=_reduction("max", Takes.REAL, of_some=True), gradient=_extreme_gradient)
+@op("max", spec=reduction("max", Takes.REAL, of_some=True), gradient=_extreme_gradient)
 def max(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """The largest element over `axis`, over all axes when it is None; NaN if there is one.
 
@@ -106,27 +120,25 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None =
     return build_one("max", [x], _attrs(axis, keepdims), name=name)
 
 
-@op("min", spec=_reduction("min", Takes.REAL, of_some=True), gradient=_extreme_gradient)
+@op("min", spec=reduction("min", Takes.REAL, of_some=True), gradient=_extreme_gradient)
 def min(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """The smallest element over `axis`, whose gradient goes there; else like `max`."""
     return build_one("min", [x], _attrs(axis, keepdims), name=name)
 
 
-def _argmax_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    (x,), axis = inputs, attrs["axis"]
-    check_dtypes("argmax", Takes.REAL, x)
-    if isinstance(axis, tuple):
-        message = f"argmax folds one axis or all, got {axis}"
-        raise SpecError(message)
-    shape = reduced(x.shape, axis, attrs["keepdims"])
-    if x.shape is not None:
-        _check_not_empty("argmax", x, axis)
-    return (Spec(shape, as_dtype("int64")),)
+def _where_spec(op_name: str) -> SpecRule:
+    def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+        if isinstance(attrs["axis"], tuple):
+            message = f"{op_name} folds one axis or all, got {attrs['axis']}"
+            raise SpecError(message)
+        return reduction(op_name, Takes.REAL, "int64", of_some=True)(inputs, attrs)
+
+    return rule
 
 
-@op("argmax", spec=_argmax_spec, gradient=NOT_DIFFERENTIABLE)
+@op("argmax", spec=_where_spec("argmax"), gradient=NOT_DIFFERENTIABLE)
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
-    """Where the largest element lies along `axis`, the first of them on ties.
+    """Where the largest element lies along `axis`, the first of them on ties, of NaN if there is one.
 
     Shapes:   the axis is dropped, or kept with size 1 when `keepdims`; None counts in the
               flattened `x`
@@ -135,3 +147,58 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False, *, name: str
     Raises:   SpecError for an axis that does not exist or has size 0.
     """
     return build_one("argmax", [x], _attrs(axis, keepdims), name=name)
+
+
+@op("argmin", spec=_where_spec("argmin"), gradient=NOT_DIFFERENTIABLE)
+def argmin(x: Any, axis: int | None = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
+    """Where the smallest element lies along `axis`; no gradient. Else like `argmax`."""
+    return build_one("argmin", [x], _attrs(axis, keepdims), name=name)
+
+
+def _prod_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    (x,), axis = use.inputs, use.attrs["axis"]
+    grad = unreduce(use, grad)
+    if axis is None:
+        flat = products_of_others(reshape(x, (-1,)), 0)
+        return (multiply(grad, reshape_like(flat, x)),)
+    product = x
+    for one in axis if isinstance(axis, tuple) else (axis,):  # of the axes so far, each kept with size 1
+        grad = multiply(grad, broadcast_like(products_of_others(product, one), x))
+        product = prod(product, one, keepdims=True)
+    return (grad,)
+
+
+@op("prod", spec=reduction("prod", Takes.NUMBER), gradient=_prod_gradient)
+def prod(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
+    """The product over `axis`, over all axes when it is None; that of none is 1.
+
+    Shapes:   the axes of `axis` are dropped, or kept with size 1 when `keepdims`
+    Dtypes:   numbers, kept: integers wrap around, halves are multiplied in float32
+    Gradient: g times the product of the others; right where factors are 0 too.
+    Raises:   SpecError for bool, and for an axis that does not exist.
+    """
+    return build_one("prod", [x], _attrs(axis, keepdims), name=name)
+
+
+@op("any", spec=reduction("any", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE)
+def any(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
+    """Whether an element over `axis` is true, over all axes when it is None; False of none.
+
+    Shapes:   the axes of `axis` are dropped, or kept with size 1 when `keepdims`
+    Dtypes:   any -> bool; numbers other than 0 are true, NaN as well
+    Gradient: none.
+    Raises:   SpecError for an axis that does not exist.
+    """
+    return build_one("any", [x], _attrs(axis, keepdims), name=name)
+
+
+@op("all", spec=reduction("all", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE)
+def all(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
+    """Whether every element over `axis` is true; True of none; no gradient. Else like `any`."""
+    return build_one("all", [x], _attrs(axis, keepdims), name=name)
+
+
+@op("count_nonzero", spec=reduction("count_nonzero", Takes.ANY, "int64"), gradient=NOT_DIFFERENTIABLE)
+def count_nonzero(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
+    """How many elements over `axis` are true or not 0, as int64; no gradient. Else like `any`."""
+    return build_one("count_nonzero", [x], _attrs(axis, keepdims), name=name)

@@ -1,0 +1,128 @@
+"""Kernels of `ops.segment`: rows folded by ids, in an order that does not depend on threads.
+
+The rows of a segment lie side by side, those of unsorted ids after a stable sort. numpy folds them
+by `reduceat`. Other libraries have nothing like it: log2(longest segment) passes let every row take
+in the one s places before it, if that is of its segment, s = 1, 2, 4, …; the last row of a segment
+holds the whole then. (A scatter that adds atomically would give other last digits in every run.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from actorflow.arrays import Array, Library
+from actorflow.kernels.precision import in_float32
+from actorflow.kernels.registry import kernel
+from actorflow.kernels.sort import sort_cost
+
+
+@dataclass(frozen=True, slots=True)
+class _Fold:
+    """A way to fold: the function of two rows, by name, and what folding nothing gives."""
+
+    function: str
+    nothing: Callable[[Array], Any]
+
+
+def _least(x: Array) -> Any:
+    return np.iinfo(f"{x.dtype.kind}{x.dtype.itemsize}").min if x.dtype.kind in "iu" else -math.inf
+
+
+def _most(x: Array) -> Any:
+    return np.iinfo(f"{x.dtype.kind}{x.dtype.itemsize}").max if x.dtype.kind in "iu" else math.inf
+
+
+SUM = _Fold("add", lambda x: 0)
+PROD = _Fold("multiply", lambda x: 1)
+MAX = _Fold("maximum", _least)
+MIN = _Fold("minimum", _most)
+
+
+def fold(x: Array, ids: Array, k: int, way: _Fold, xp: Library) -> Array:
+    """The rows of `x` folded by the sorted ids below k; those of negative ids are left out."""
+    borders = xp.searchsorted(ids, xp.arange(k + 1))
+    starts, ends = borders[:-1], borders[1:]
+    filled = ends > starts
+    nothing = xp.full((k, *x.shape[1:]), way.nothing(x), dtype=x.dtype)
+    if not x.shape[0]:
+        return nothing
+    if xp is np:
+        if x.size and k:
+            nothing[filled] = getattr(np, way.function).reduceat(x, starts[filled], axis=0, dtype=x.dtype)
+        return nothing
+    if not k:
+        return nothing
+    longest, s = int(xp.max(ends - starts)), 1
+    of_two = getattr(xp, way.function)
+    wide = (slice(None), *(None,) * (x.ndim - 1))
+    while s < longest:
+        same = (ids[s:] == ids[:-s])[wide]
+        own = x[s:, ...]
+        x = xp.concat([x[:s, ...], xp.where(same, of_two(own, x[:-s, ...]), own)], axis=0)
+        s *= 2
+    last = xp.take(x, xp.where(filled, ends - 1, xp.zeros_like(ends)), axis=0)
+    return xp.where(filled[wide], last, nothing)
+
+
+def _sorted_ids(op: str, ids: Array, number: int | None, xp: Library) -> tuple[Array, int]:
+    """The ids as int64 and the number of segments; ValueError unless they are sorted and inside."""
+    at = ids.astype(np.int64)
+    n = at.shape[0]
+    k = number if number is not None else (int(at[-1]) + 1 if n else 0)
+    if not n:
+        return at, max(k, 0)
+    if xp.any(at[1:] < at[:-1]):
+        i = int(xp.argmax((at[1:] < at[:-1]).astype(np.int64)))
+        message = f"{op} needs sorted ids, got {int(at[i])} before {int(at[i + 1])} at row {i}"
+        raise ValueError(message)
+    if int(at[0]) < 0 or int(at[-1]) >= k:
+        message = f"{op} needs ids in [0, {k}), got {int(at[0])} to {int(at[-1])}"
+        raise ValueError(message)
+    return at, k
+
+
+def _in_order(op: str, x: Array, ids: Array, k: int, xp: Library) -> tuple[Array, Array]:
+    """The rows sorted by their ids, and these."""
+    at = ids.astype(np.int64)
+    if xp.any(at >= k):
+        message = f"{op} needs ids below {k}, got {int(xp.max(at))}"
+        raise ValueError(message)
+    order = np.argsort(at, kind="stable") if xp is np else xp.argsort(at)
+    return xp.take(x, order, axis=0), xp.take(at, order, axis=0)
+
+
+def _register(op: str, way: _Fold, mean: bool = False) -> None:
+    """Registers the kernels of `op` for sorted and for unsorted ids."""
+
+    def result(x: Array, ids: Array, k: int, xp: Library) -> Array:
+        total = fold(x, ids, k, way, xp)
+        if not mean:
+            return total
+        at = xp.arange(k + 1)
+        ends = xp.searchsorted(ids, at)
+        sizes = xp.maximum(ends[1:] - ends[:-1], xp.asarray(1))
+        return total / sizes[(slice(None), *(None,) * (x.ndim - 1))].astype(x.dtype)
+
+    @kernel(op)
+    @in_float32
+    def of_sorted(x: Array, ids: Array, *, num_segments: int | None, xp: Library = np) -> Array:
+        at, k = _sorted_ids(op, ids, num_segments, xp)
+        return result(x, at, k, xp)
+
+    @kernel(f"unsorted_{op}", cost=sort_cost)
+    @in_float32
+    def of_unsorted(x: Array, ids: Array, *, num_segments: int, xp: Library = np) -> Array:
+        rows, at = _in_order(f"unsorted_{op}", x, ids, num_segments, xp)
+        return result(rows, at, num_segments, xp)
+
+
+_register("segment_sum", SUM)
+_register("segment_mean", SUM, mean=True)
+_register("segment_prod", PROD)
+_register("segment_max", MAX)
+_register("segment_min", MIN)

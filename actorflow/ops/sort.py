@@ -1,0 +1,255 @@
+"""Order: sort, argsort, topk, in_top_k, searchsorted. NaN counts as the largest number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from actorflow.arrays import as_dtype
+from actorflow.errors import SpecError
+from actorflow.graph.autodiff import Use
+from actorflow.graph.builder import Tensor, as_tensor, build, build_one
+from actorflow.graph.node import Attr
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.ops.array import gather
+from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.spec import Dim, Shape, Spec, axis_of, merge, show
+
+Grads = Sequence[Tensor | None]
+
+# ------------------------------------------------------------------------ choosing along an axis
+
+
+def _picked(x: Spec, indices: Spec, axis: int) -> Shape:
+    """The shape of the indices, whose sizes beside `axis` are those of `x`."""
+    check_dtypes("the indices of pick_along", Takes.INTEGER, indices)
+    if x.shape is None:
+        return indices.shape
+    at = axis_of(axis, len(x.shape))
+    free = (*x.shape[:at], None, *x.shape[at + 1 :])
+    return merge(indices.shape, free)
+
+
+def _pick_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    x, indices = inputs
+    return (Spec(_picked(x, indices, attrs["axis"]), x.dtype),)
+
+
+def _pick_gradient(use: Use, grad: Tensor) -> Grads:
+    x, indices = use.inputs
+    return (place_along(grad, indices, x, use.attrs["axis"]), None)
+
+
+@op("pick_along", spec=_pick_spec, gradient=_pick_gradient)
+def pick_along(x: Any, indices: Any, axis: int, *, name: str | None = None) -> Tensor:
+    """The elements of `x` at `indices` along `axis`, of which no two in a row are the same.
+
+    Shapes:   x (…, n, …), indices (…, k, …) -> (…, k, …)
+    Dtypes:   any; indices integers in [0, n), from `argsort` or `topk`
+    Gradient: g in the places they came from; none to indices.
+    Raises:   SpecError when the sizes beside `axis` differ.
+    """
+    return build_one("pick_along", [as_tensor(x), as_tensor(indices)], {"axis": axis.__index__()}, name=name)
+
+
+def _place_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    values, indices, like = inputs
+    merge(values.shape, _picked(like, indices, attrs["axis"]))
+    return (Spec(like.shape, values.dtype),)
+
+
+def _place_gradient(use: Use, grad: Tensor) -> Grads:
+    return (pick_along(grad, use.inputs[1], use.attrs["axis"]), None, None)
+
+
+@op("place_along", spec=_place_spec, gradient=_place_gradient)
+def place_along(values: Any, indices: Any, like: Any, axis: int, *, name: str | None = None) -> Tensor:
+    """Zeros in the shape of `like` with `values` at `indices` along `axis`: the gradient of `pick_along`.
+
+    Shapes:   values and indices (…, k, …), like (…, n, …) -> (…, n, …)
+    Dtypes:   any, that of `values`; indices integers
+    Gradient: picked again; none to indices and like.
+    """
+    return build_one("place_along", [values, as_tensor(indices), as_tensor(like)], {"axis": axis}, name=name)
+
+
+# --------------------------------------------------------------------------------------- sorting
+
+
+def _along(op_name: str, x: Spec, axis: int) -> None:
+    check_dtypes(op_name, Takes.REAL, x)
+    if x.shape is not None:
+        axis_of(axis, len(x.shape))
+
+
+def _sort_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    (x,) = inputs
+    _along("sort", x, attrs["axis"])
+    return (x,)
+
+
+def _sort_gradient(use: Use, grad: Tensor) -> Grads:
+    (x,), axis = use.inputs, use.attrs["axis"]
+    place = argsort(argsort(x, axis, descending=use.attrs["descending"]), axis)  # where each went
+    return (pick_along(grad, place, axis),)
+
+
+@op("sort", spec=_sort_spec, gradient=_sort_gradient)
+def sort(x: Any, axis: int = -1, *, descending: bool = False, name: str | None = None) -> Tensor:
+    """The elements in order along `axis`, the smallest first, or the largest when `descending`.
+
+    NaN counts as the largest: the last, or the first when `descending`.
+
+    Shapes:   kept
+    Dtypes:   real numbers, kept
+    Gradient: g back to where each element came from, on ties in their order.
+    Raises:   SpecError for bool and complex, and for an axis that does not exist.
+
+    >>> with af.Graph():
+    ...     af.sort(af.placeholder("float32", (None, 3), name="x"), descending=True)
+    <Tensor sort:0 (None, 3) float32>
+    """
+    attrs = {"axis": axis.__index__(), "descending": bool(descending)}
+    return build_one("sort", [x], attrs, name=name)
+
+
+def _argsort_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    (x,) = inputs
+    _along("argsort", x, attrs["axis"])
+    return (Spec(x.shape, as_dtype("int64")),)
+
+
+@op("argsort", spec=_argsort_spec, gradient=NOT_DIFFERENTIABLE)
+def argsort(x: Any, axis: int = -1, *, descending: bool = False, name: str | None = None) -> Tensor:
+    """The indices that would sort `x` along `axis`, as int64; equals stay in their order either way.
+
+    Its gradient is none. Else like `sort`.
+    """
+    attrs = {"axis": axis.__index__(), "descending": bool(descending)}
+    return build_one("argsort", [x], attrs, name=name)
+
+
+def _topk_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    (x,), k = inputs, attrs["k"]
+    _along("topk", x, attrs["axis"])
+    shape = x.shape
+    if k < 0:
+        message = f"topk takes k of at least 0, got {k}"
+        raise SpecError(message)
+    if shape is not None:
+        at = axis_of(attrs["axis"], len(shape))
+        size = shape[at]
+        if size is not None and size < k:
+            message = f"topk needs k elements along axis {attrs['axis']}, got {show(shape)} and k={k}"
+            raise SpecError(message, hint=f"k can be {size} at most")
+        shape = (*shape[:at], k, *shape[at + 1 :])
+    return Spec(shape, x.dtype), Spec(shape, as_dtype("int64"))
+
+
+def _topk_gradient(use: Use, grad: Tensor | None, _: Tensor | None) -> Grads:
+    if grad is None:
+        return (None,)
+    return (place_along(grad, use.outputs[1], use.inputs[0], use.attrs["axis"]),)
+
+
+@op("topk", spec=_topk_spec, gradient=_topk_gradient)
+def topk(
+    x: Any, k: int, axis: int = -1, *, largest: bool = True, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """The `k` largest elements along `axis`, the largest first, and where they lie: (values, indices).
+
+    The smallest, the smallest first, when not `largest`. Of equals the first come first. NaN
+    counts as the largest.
+
+    Shapes:   (…, n, …) -> (…, k, …) twice
+    Dtypes:   real numbers -> values kept, indices int64
+    Gradient: g of the values to the chosen elements.
+    Raises:   SpecError for bool and complex, for an axis that does not exist or has fewer than k
+              elements; in the step when its size was unknown.
+
+    >>> with af.Graph():
+    ...     af.topk(af.placeholder("float32", (None, 10), name="x"), 3)[0]
+    <Tensor topk:0 (None, 3) float32>
+    """
+    attrs = {"k": k.__index__(), "axis": axis.__index__(), "largest": bool(largest)}
+    values, indices = build("topk", [x], attrs, name=name)
+    return values, indices
+
+
+# ------------------------------------------------------------------------------------- searching
+
+
+def _rows(predictions: Spec, targets: Spec) -> Shape:
+    if predictions.shape is None:
+        return targets.shape
+    if predictions.shape:
+        with suppress(SpecError):
+            return merge(predictions.shape[:-1], targets.shape)
+    message = f"in_top_k needs a target for each row, got predictions {predictions} and targets {targets}"
+    raise SpecError(message, hint="targets are class numbers, not one-hot rows")
+
+
+def _in_top_k_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    predictions, targets = inputs
+    check_dtypes("in_top_k", Takes.REAL, predictions)
+    check_dtypes("the targets of in_top_k", Takes.INTEGER, targets)
+    return (Spec(_rows(predictions, targets), as_dtype("bool")),)
+
+
+@op("in_top_k", spec=_in_top_k_spec, gradient=NOT_DIFFERENTIABLE)
+def in_top_k(predictions: Any, targets: Any, k: int, *, name: str | None = None) -> Tensor:
+    """Whether fewer than `k` predictions of a row are larger than that of its target.
+
+    So all classes that tie across the border are in. False for a target outside [0, classes) and
+    for one whose prediction is not finite.
+
+    Shapes:   predictions (…, classes), targets (…) -> (…)
+    Dtypes:   predictions real, targets integers -> bool
+    Gradient: none.
+    Raises:   SpecError when the shapes do not fit.
+    """
+    inputs = [as_tensor(predictions), as_tensor(targets)]
+    return build_one("in_top_k", inputs, {"k": k.__index__()}, name=name)
+
+
+def _searchsorted_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    x1, x2 = inputs
+    check_dtypes("searchsorted", Takes.REAL, x1, x2)
+    if x1.shape is not None and len(x1.shape) != 1:
+        message = f"searchsorted looks in one sorted axis, got {x1} to look for {x2}"
+        raise SpecError(message, hint="the sorted tensor comes first")
+    if attrs["side"] not in ("left", "right"):
+        message = f"the side of searchsorted is 'left' or 'right', got {attrs['side']!r}"
+        raise SpecError(message)
+    return (Spec(x2.shape, as_dtype("int64")),)
+
+
+@op("searchsorted", spec=_searchsorted_spec, gradient=NOT_DIFFERENTIABLE)
+def searchsorted(
+    x1: Any, x2: Any, *, side: str = "left", sorter: Any = None, name: str | None = None
+) -> Tensor:
+    """Where the elements of `x2` would go into the sorted `x1`: before its equals, or behind on the "right".
+
+    Shapes:   x1 (n,), x2 any -> that of x2; `sorter` (n,) sorts x1, as `argsort` says
+    Dtypes:   real numbers, the same -> int64
+    Gradient: none.
+    Raises:   SpecError for other shapes or dtypes. An x1 that is not sorted is not noticed.
+    """
+    x1 = as_tensor(x1)
+    if sorter is not None:
+        x1 = gather(x1, sorter)
+    return build_one("searchsorted", [x1, x2], {"side": side}, name=name)
+
+
+def one_dimensional(op_name: str, what: str, *specs: Spec) -> Dim:
+    """The size that one-dimensional tensors share; raises SpecError when one is not such, or they differ."""
+    shape: Shape = (None,)
+    try:
+        for spec in specs:
+            shape = merge(shape, spec.shape)
+    except SpecError:
+        message = f"{op_name} needs {what}, got {' and '.join(map(str, specs))}"
+        raise SpecError(message, hint="flatten with af.reshape(x, (-1,))") from None
+    assert shape is not None
+    return shape[0]
