@@ -5,7 +5,6 @@ bfloat16 is sorted as float32: numpy's own order of it has no place for NaN.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,24 +24,6 @@ def sort_cost(*arrays: Array, **_: Any) -> float:
 def comparable(x: Array) -> Array:
     """`x`, halves as float32: the order is the same."""
     return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "biu" else x
-
-
-@kernel("pick_along")
-def pick_along(x: Array, indices: Array, *, axis: int, xp: Library = np) -> Array:
-    """The elements of `x` at `indices` along `axis`."""
-    return xp.take_along_axis(x, indices.astype(np.int64), axis=axis)
-
-
-@kernel("place_along")
-def place_along(values: Array, indices: Array, like: Array, *, axis: int, xp: Library = np) -> Array:
-    """Zeros in the shape of `like` with `values` at `indices` along `axis`."""
-    n = like.shape[axis]
-    out = xp.zeros(like.size, dtype=values.dtype)
-    at = xp.moveaxis(indices, axis, -1)
-    rows = xp.arange(prod(at.shape[:-1])).reshape((*at.shape[:-1], 1))
-    out[(rows * n + at).reshape(-1)] = xp.moveaxis(values, axis, -1).reshape(-1)
-    shape = (*like.shape[: axis % like.ndim], *like.shape[axis % like.ndim + 1 :], n)
-    return xp.moveaxis(out.reshape(shape), -1, axis)
 
 
 @kernel("sort", cost=sort_cost)

@@ -13,66 +13,13 @@ from actorflow.graph.builder import Tensor, as_tensor, build, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.array import gather
+from actorflow.ops.indexing import take_along_axis
 from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.ops.scatter import put_along_axis
+from actorflow.ops.source import zeros_like
 from actorflow.spec import Dim, Shape, Spec, axis_of, merge, show
 
 Grads = Sequence[Tensor | None]
-
-# ------------------------------------------------------------------------ choosing along an axis
-
-
-def _picked(x: Spec, indices: Spec, axis: int) -> Shape:
-    """The shape of the indices, whose sizes beside `axis` are those of `x`."""
-    check_dtypes("the indices of pick_along", Takes.INTEGER, indices)
-    if x.shape is None:
-        return indices.shape
-    at = axis_of(axis, len(x.shape))
-    free = (*x.shape[:at], None, *x.shape[at + 1 :])
-    return merge(indices.shape, free)
-
-
-def _pick_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    x, indices = inputs
-    return (Spec(_picked(x, indices, attrs["axis"]), x.dtype),)
-
-
-def _pick_gradient(use: Use, grad: Tensor) -> Grads:
-    x, indices = use.inputs
-    return (place_along(grad, indices, x, use.attrs["axis"]), None)
-
-
-@op("pick_along", spec=_pick_spec, gradient=_pick_gradient)
-def pick_along(x: Any, indices: Any, axis: int, *, name: str | None = None) -> Tensor:
-    """The elements of `x` at `indices` along `axis`, of which no two in a row are the same.
-
-    Shapes:   x (…, n, …), indices (…, k, …) -> (…, k, …)
-    Dtypes:   any; indices integers in [0, n), from `argsort` or `topk`
-    Gradient: g in the places they came from; none to indices.
-    Raises:   SpecError when the sizes beside `axis` differ.
-    """
-    return build_one("pick_along", [as_tensor(x), as_tensor(indices)], {"axis": axis.__index__()}, name=name)
-
-
-def _place_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    values, indices, like = inputs
-    merge(values.shape, _picked(like, indices, attrs["axis"]))
-    return (Spec(like.shape, values.dtype),)
-
-
-def _place_gradient(use: Use, grad: Tensor) -> Grads:
-    return (pick_along(grad, use.inputs[1], use.attrs["axis"]), None, None)
-
-
-@op("place_along", spec=_place_spec, gradient=_place_gradient)
-def place_along(values: Any, indices: Any, like: Any, axis: int, *, name: str | None = None) -> Tensor:
-    """Zeros in the shape of `like` with `values` at `indices` along `axis`: the gradient of `pick_along`.
-
-    Shapes:   values and indices (…, k, …), like (…, n, …) -> (…, n, …)
-    Dtypes:   any, that of `values`; indices integers
-    Gradient: picked again; none to indices and like.
-    """
-    return build_one("place_along", [values, as_tensor(indices), as_tensor(like)], {"axis": axis}, name=name)
-
 
 # --------------------------------------------------------------------------------------- sorting
 
@@ -92,7 +39,7 @@ def _sort_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 def _sort_gradient(use: Use, grad: Tensor) -> Grads:
     (x,), axis = use.inputs, use.attrs["axis"]
     place = argsort(argsort(x, axis, descending=use.attrs["descending"]), axis)  # where each went
-    return (pick_along(grad, place, axis),)
+    return (take_along_axis(grad, place, axis),)
 
 
 @op("sort", spec=_sort_spec, gradient=_sort_gradient)
@@ -150,7 +97,8 @@ def _topk_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 def _topk_gradient(use: Use, grad: Tensor | None, _: Tensor | None) -> Grads:
     if grad is None:
         return (None,)
-    return (place_along(grad, use.outputs[1], use.inputs[0], use.attrs["axis"]),)
+    (x,), (_, place) = use.inputs, use.outputs
+    return (put_along_axis(zeros_like(x), place, grad, use.attrs["axis"], "add"),)
 
 
 @op("topk", spec=_topk_spec, gradient=_topk_gradient)

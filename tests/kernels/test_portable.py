@@ -33,7 +33,6 @@ _NOT_YET = "numpy and CuPy have the function, the standard does not"
 NEVER: dict[str, str] = {"slice": _INDEX, "slice_grad": _INDEX, "slice_update": _INDEX}
 NEVER |= dict.fromkeys(("cbrt", "exp2", "fmod"), _NOT_YET)
 NEVER["complex"] = "the standard makes no complex number of two parts that may be infinite"
-NEVER["place_along"] = "the standard cannot assign to elements at indices"
 _NO_HALVES = ("the standard has no halves", lambda case: case.attrs["dtype"] in strict.NAMES)
 _NO_ORDER = ("the standard has no order of complex numbers", lambda case: case.inputs[0].dtype.kind != "c")
 SOME: dict[str, tuple[str, Any]] = {

@@ -121,27 +121,6 @@ def topk(draw: st.DrawFn) -> Case:
     return Case((x,), {"axis": axis, "k": k, "largest": draw(st.booleans())})
 
 
-def picks(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
-    x, axis = one_of_axes(draw)
-    order = np.argsort(values(draw, x.shape), axis)
-    k = draw(st.integers(0, x.shape[axis]))
-    return x, np.take(order, np.arange(k), axis).astype(draw(st.sampled_from(["int64", "int32"]))), axis
-
-
-@sample("pick_along", dtypes=ALL)
-@st.composite
-def pick_along(draw: st.DrawFn) -> Case:
-    x, indices, axis = picks(draw)
-    return Case((x, indices), {"axis": axis})
-
-
-@sample("place_along", dtypes=ALL)
-@st.composite
-def place_along(draw: st.DrawFn) -> Case:
-    x, indices, axis = picks(draw)
-    return Case((values(draw, indices.shape), indices, x), {"axis": axis})
-
-
 @sample("in_top_k", dtypes=REAL)
 @st.composite
 def in_top_k(draw: st.DrawFn) -> Case:

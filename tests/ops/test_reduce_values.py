@@ -59,12 +59,6 @@ def best(x: Any, *, k: int, axis: int, largest: bool) -> Any:
     return np.take_along_axis(x, first, axis), first
 
 
-def placed(values: Any, indices: Any, like: Any, *, axis: int) -> Any:
-    out = np.zeros(like.shape, values.dtype)
-    np.put_along_axis(out, indices.astype("int64"), values, axis)
-    return out
-
-
 def in_top(predictions: Any, targets: Any, *, k: int) -> Any:
     out = np.zeros(targets.shape, bool)
     for i in np.ndindex(targets.shape):
@@ -125,8 +119,6 @@ REFERENCE: dict[str, Callable[..., Any]] = {
     "sort": ordered(np.sort),
     "argsort": ordered(np.argsort),
     "topk": best,
-    "pick_along": lambda x, i, axis: np.take_along_axis(x, i.astype("int64"), axis),
-    "place_along": placed,
     "in_top_k": in_top,
     "searchsorted": np.searchsorted,
     "unique_values": lambda x: unique(x)[0],
