@@ -152,12 +152,53 @@ def module() -> ModuleType:
         found = getattr(np, name)
         setattr(cupy, name, found if isinstance(found, type) or not callable(found) else _function(found))
     cupy.ndarray = CardArray
+    cupy.linalg = _of_module(np.linalg)
     cupy.cuda = _Cuda
     cupy.asarray = lambda value, dtype=None: _on_card(np.array(_plain(value), dtype))
     cupy.asnumpy = lambda value: value.get()
     cupy.ElementwiseKernel = lambda *text: _segment_sum
     found_module: ModuleType = cupy
     return found_module
+
+
+def _of_module(found: ModuleType) -> ModuleType:
+    """The functions of a module of numpy, for arrays of the card."""
+    made: Any = ModuleType(found.__name__.replace("numpy", "cupy"))
+    for name in found.__all__:
+        function = getattr(found, name)
+        setattr(made, name, function if isinstance(function, type) else _function(function))
+    found_module: ModuleType = made
+    return found_module
+
+
+def extras() -> dict[str, ModuleType]:
+    """Returns fresh stand-ins for `cupyx` and what our kernels take from it, by name.
+
+    Its special functions are our own for numpy: only a card shows how exact CuPy's are.
+    """
+    cupyx, scipy, special, linalg = (
+        ModuleType(f"cupyx{name}") for name in ("", ".scipy", ".scipy.special", ".scipy.linalg")
+    )
+    vars(cupyx).update(errstate=_errstate, scipy=scipy)
+    vars(scipy).update(special=special, linalg=linalg)
+    for name, op in _SPECIAL.items():
+        setattr(special, name, _function(registry.find(op).function))
+    vars(linalg).update(solve_triangular=_function(_solve_triangular))
+    return {module.__name__: module for module in (cupyx, scipy, special, linalg)}
+
+
+_SPECIAL = {"erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "gammaln": "lgamma", "digamma": "digamma"}
+
+
+@contextmanager
+def _errstate(*, linalg: str) -> Iterator[None]:
+    assert linalg == "raise"  # as numpy does in any case
+    yield
+
+
+def _solve_triangular(a: np.ndarray, b: np.ndarray, trans: int, lower: bool) -> np.ndarray:
+    triangle = np.tril(a) if lower else np.triu(a)
+    return np.linalg.solve(triangle.conj().T if trans == 2 else triangle, b)
 
 
 def _plain(value: Any) -> Any:
@@ -185,6 +226,8 @@ def installed(cards: int = 1) -> Iterator[ModuleType]:
         patch.setitem(sys.modules, "cupy", made)
         patch.setattr(_Runtime, "cards", cards)
         patch.setattr(registry, "_FOUND", {})
+        for name, extra in extras().items():
+            patch.setitem(sys.modules, name, extra)
         scatter._segment_sum.cache_clear()
         try:
             yield made
