@@ -114,7 +114,6 @@ from actorflow.ops.pool import max_pool
 from actorflow.ops.powers import matrix_exp, matrix_power
 from actorflow.ops.queue import FIFOQueue
 from actorflow.ops.random import random_normal, random_uniform
-from actorflow.ops.rank import lstsq, matrix_norm, matrix_rank, pinv
 from actorflow.ops.reduce import all, any, argmax, argmin, count, count_nonzero, max, mean, min, prod
 from actorflow.ops.rounding import (
     ceil,
@@ -176,6 +175,7 @@ from actorflow.ops.shape import expand_dims, reshape, reshape_like, squeeze, tra
 from actorflow.ops.sort import argsort, in_top_k, searchsorted, sort, topk
 from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
 from actorflow.ops.special import digamma, erf, erfc, erfinv, lgamma, polygamma
+from actorflow.ops.spectrum import lstsq, matrix_norm, matrix_rank, pinv
 from actorflow.ops.state import Variable, apply_gradients
 from actorflow.ops.statistics import logsumexp, median, quantile, std, var, vector_norm
 from actorflow.ops.systems import cholesky_solve, det, inv, slogdet, solve, triangular_solve

@@ -1,4 +1,4 @@
-"""Kernels of `ops.rank`: what depends on which singular values of a matrix count as zero."""
+"""Kernels of `ops.spectrum`: what depends on which singular values of a matrix count as zero."""
 
 from __future__ import annotations
 
