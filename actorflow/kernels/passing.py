@@ -24,8 +24,11 @@ def identity(x: Array) -> Array:
 
 @kernel("copy", only="numpy")
 def copy(x: Array) -> Array:
-    """A copy of `x` in C order: what a copy node between two devices of the host makes."""
-    return x.copy()
+    """A copy of `x` with the same order of axes in memory, for an edge between two devices of the host.
+
+    A sum adds in the order of the memory: after a copy in C order its last bit could be another.
+    """
+    return x.copy(order="K")
 
 
 @kernel("custom_gradient", cost=_free)

@@ -14,6 +14,20 @@ def test_passing_on_copies_nothing(op: str) -> None:
     assert find(op).function(x) is x
 
 
+def test_a_copy_between_devices_keeps_the_order_of_the_axes_in_memory() -> None:
+    x = np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1)
+
+    made = find("copy").function(x)
+
+    assert made.strides == x.strides
+    assert not np.shares_memory(made, x)
+    np.testing.assert_array_equal(made, x)
+
+
+def test_a_scalar_is_copied() -> None:
+    assert find("copy").function(np.float64(1.5)) == 1.5
+
+
 def test_finite_values_pass_the_check_uncopied() -> None:
     x = np.ones(3)
 
