@@ -45,7 +45,7 @@ def slice_grad(grad: Array, like: Array, *, index: Index, xp: Library = np) -> A
 @kernel("slice_update")
 def slice_update(x: Array, part: Array, *, index: Index, xp: Library = np) -> Array:
     """A copy of `x` in which `x[index]` is `part`."""
-    out = xp.asarray(x, copy=True)
+    out = xp.asarray(x).copy()  # of CuPy, asarray makes no copy itself
     place = _numpy_index(index)
     if out[place].shape != part.shape:
         message = f"slice_update needs a part of shape {show(out[place].shape)}, got {show(part.shape)}"
