@@ -84,7 +84,11 @@ def _real_gradient(use: Use, grad: Tensor) -> Grads:
 
 @op("real", spec=_part_spec("real"), gradient=_real_gradient)
 def real(x: Any, *, name: str | None = None) -> Tensor:
-    """The real part; `x` itself when it is real. Gradient g + 0i, the slopes along both parts."""
+    """The real part; `x` itself when it is real.
+
+    Gradient: g + 0i, the slopes along both parts; but `gradients` refuses paths through complex
+    numbers so far.
+    """
     x = as_tensor(x)
     return x if _is_real(x) else build_one("real", [x], name=name)
 
@@ -95,7 +99,7 @@ def _imag_gradient(use: Use, grad: Tensor) -> Grads:
 
 @op("imag", spec=_part_spec("imag"), gradient=_imag_gradient)
 def imag(x: Any, *, name: str | None = None) -> Tensor:
-    """The imaginary part; zeros when x is real. Gradient 0 + g·i, the slopes along both parts."""
+    """The imaginary part; zeros when x is real. Gradient 0 + g·i, else like `real`."""
     x = as_tensor(x)
     return zeros_like(x, name=name) if _is_real(x) else build_one("imag", [x], name=name)
 

@@ -259,6 +259,12 @@ def test_a_path_through_complex_numbers_is_refused() -> None:
 
         with pytest.raises(GradientError, match="gradients are of real numbers, got complex ones"):
             af.gradients(af.real(af.complex(x, x)), x)
+    with Graph():
+        whole = of("complex64", 2)
+
+        for part in (af.real, af.imag):
+            with pytest.raises(GradientError, match="gradients are of real numbers, got complex ones"):
+                af.gradients(part(whole), whole)
 
 
 def test_degrees_and_radians() -> None:
