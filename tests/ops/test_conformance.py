@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -144,6 +144,17 @@ def laid_out(array: np.ndarray, layout: str) -> Any:
     return frozen(wide[(slice(None, None, -2),) * array.ndim])
 
 
+def taken(op: str, case: Case) -> Case:
+    """The case in a dtype that the op takes: float64, or else the first such of its sample."""
+    for dtype in ("float64", *SAMPLES[op].dtypes):
+        typed = converted(case, dtype)
+        with suppress(SpecError):
+            opdef.lookup(op).spec([spec_of(a) for a in typed.inputs], typed.attrs)
+            return typed
+    message = f"{op} takes none of {SAMPLES[op].dtypes}"
+    raise AssertionError(message)
+
+
 @pytest.mark.parametrize("op", [n for n in COMPUTED if n in SAMPLES])
 def test_the_layout_of_the_inputs_does_not_matter(op: str) -> None:
     """But for the last digits, where elements are added up in another order."""
@@ -151,9 +162,9 @@ def test_the_layout_of_the_inputs_does_not_matter(op: str) -> None:
     @settings(FEW, max_examples=examples(5))
     @given(data=st.data())
     def law(data: st.DataObject) -> None:
-        case = data.draw(SAMPLES[op].cases)
+        case = taken(op, data.draw(SAMPLES[op].cases))
         with quiet():
-            told = call(op, [frozen(a) for a in case.inputs], case.attrs)
+            told = call(op, case.inputs, case.attrs)
             for layout in ("columns first", "backwards, every other"):
                 made = call(op, [laid_out(a, layout) for a in case.inputs], case.attrs)
                 for m, t in zip(made, told, strict=True):
@@ -204,17 +215,13 @@ def check_gradient(
 
 
 def differences(f: Any, at: np.ndarray, step: float = 1e-5) -> np.ndarray:
-    """Central differences of the scalar function `f` for every element of `at`.
-
-    For a complex element the slope along its real part, plus i times that along the imaginary one.
-    """
-    out = np.zeros(at.shape, at.dtype)
+    """Central differences of the scalar function `f` for every element of `at`."""
+    out = np.empty(at.shape)
     for i in np.ndindex(at.shape):
-        for unit in (1, 1j) if at.dtype.kind == "c" else (1,):
-            above, below = at.copy(), at.copy()
-            above[i] += unit * step
-            below[i] -= unit * step
-            out[i] += unit * (f(above) - f(below)) / (2 * step)
+        above, below = at.copy(), at.copy()
+        above[i] += step
+        below[i] -= step
+        out[i] = (f(above) - f(below)) / (2 * step)
     return out
 
 
@@ -236,8 +243,8 @@ def test_gradient_is_what_differences_measure(op: str) -> None:
         grads = check_gradient(graph, loss, xs, case.inputs)
         found = [
             (g, a.shape)
-            for g, a in zip(grads, (a for a in case.inputs if is_differentiable(a.dtype)), strict=True)
-            if g is not None and g.dtype == np.float64
+            for g, a in zip(grads, (a for a in case.inputs if a.dtype == np.float64), strict=True)
+            if g is not None
         ]
         if found and SAMPLES[op].second_order is None:
             with graph:
