@@ -30,6 +30,7 @@ from actorflow.graph.node import Port
 from actorflow.graph.opdef import Effect
 from actorflow.kernels import registry
 from actorflow.spec import Spec
+from tests.gpu.factors import tensors_without_signs, without_signs
 from tests.ops.samples import SAMPLES, Case
 from tests.ops.test_conformance import (
     COMPUTED,
@@ -81,7 +82,7 @@ def compare(op: str, case: Case) -> None:
         where = f"{op} of {layout} {[_shown(a) for a in case.inputs]}, {dict(case.attrs)}"
         with quiet(), telling(where):
             made = registry.find(op, "cupy").function(*on_card, **case.attrs, **extra)
-        agree(made, told, where)
+        agree(made, told, where, op)
         for a, b in zip(on_card, before, strict=True):
             same = np.array_equal(a.get().view(np.uint8), b.get().view(np.uint8)) if a.ndim else True
             assert same, f"{where}: the kernel changed its input"
@@ -97,8 +98,11 @@ def telling(where: str) -> Iterator[None]:
         raise AssertionError(message) from error
 
 
-def agree(made: Any, told: Any, where: str) -> None:
-    """Asserts that arrays of the card are those of numpy, within the tolerance of their dtype."""
+def agree(made: Any, told: Any, where: str, op: str = "") -> None:
+    """Asserts that arrays of the card are those of numpy, within the tolerance of their dtype.
+
+    Of the factors of a matrix, what does not depend on their signs.
+    """
     made, told = (m if isinstance(m, tuple) else (m,) for m in (made, told))
     assert len(made) == len(told), f"{where}: {len(made)} outputs, numpy makes {len(told)}"
     for m, t in zip(made, told, strict=True):
@@ -106,7 +110,9 @@ def agree(made: Any, told: Any, where: str) -> None:
         assert (m.shape, m.dtype) == (t.shape, t.dtype), (
             f"{where}: made {m.shape} {m.dtype}, numpy {t.shape} {t.dtype}"
         )
-        near(m.get(), np.asarray(t), where)
+    on_host = without_signs(op, [m.get() for m in made])
+    for m, t in zip(on_host, without_signs(op, [np.asarray(t) for t in told]), strict=True):
+        near(m, t, where)
 
 
 def near(made: np.ndarray, told: np.ndarray, where: str, *, times: float = 1.0) -> None:
@@ -143,6 +149,8 @@ def compare_gradient(op: str, case: Case, dtype: str) -> None:
     if not takes(op, case):
         return
     graph, xs, ys = network(case, op, [Spec(a.shape, a.dtype) for a in case.inputs])
+    with graph:
+        ys = tensors_without_signs(op, ys)
     with quiet():
         made = evaluate(graph, ys, dict(zip(xs, case.inputs, strict=True)))
     real = [(y, np.shape(m)) for y, m in zip(ys, made, strict=True) if y.dtype == as_dtype(dtype)]

@@ -16,7 +16,7 @@ from actorflow.errors import KernelError, PlacementError, SessionClosed
 from actorflow.kernels import registry
 from tests.gpu import comparing
 from tests.kernels import fake_cupy
-from tests.ops.samples import SAMPLES
+from tests.ops.samples import SAMPLES, Case
 from tests.strategies import examples
 
 
@@ -168,6 +168,32 @@ def test_the_stand_in_refuses_to_mix_arrays(card: Any) -> None:
         card.add(ours, np.ones(3))
     with pytest.raises(TypeError, match="unsupported type"):
         ours + np.ones(3)
+
+
+def turned(q: Any, r: Any) -> tuple[Any, Any]:
+    """The same product, the first column of q and the first row of r with the other sign."""
+    signs = np.where(np.arange(q.shape[-1]) == 0, -1.0, 1.0)
+    return q * signs, signs[:, None] * r
+
+
+MATRIX = Case((np.array([[2.0, 1.0], [0.5, 3.0], [1.0, 1.0]]),))
+
+
+def test_factors_may_have_other_signs_on_a_card(card: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(card.linalg, "qr", fake_cupy._function(lambda x: turned(*np.linalg.qr(x))))
+
+    comparing.compare("qr", MATRIX)
+    comparing.compare_gradient("qr", MATRIX, "float64")
+
+
+@pytest.mark.parametrize("wrong", [lambda q, r: (-q, r), lambda q, r: (q * 2, r / 2)])
+def test_factors_of_another_product_or_size_are_found(
+    wrong: Any, card: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(card.linalg, "qr", fake_cupy._function(lambda x: wrong(*np.linalg.qr(x))))
+
+    with pytest.raises(AssertionError, match="elements differ"):
+        comparing.compare("qr", MATRIX)
 
 
 FEW = settings(max_examples=examples(5), deadline=None)
