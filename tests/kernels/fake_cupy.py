@@ -12,6 +12,7 @@ import itertools
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any, Self
 
@@ -152,6 +153,7 @@ def module() -> ModuleType:
         found = getattr(np, name)
         setattr(cupy, name, found if isinstance(found, type) or not callable(found) else _function(found))
     cupy.ndarray = CardArray
+    cupy.argsort = _function(partial(np.argsort, kind="stable"))  # CuPy knows no other kind
     cupy.linalg = _of_module(np.linalg)
     cupy.cuda = _Cuda
     cupy.asarray = lambda value, dtype=None: _on_card(np.array(_plain(value), dtype))
