@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the tests that need a card: sessions first, alone, since they measure; then all kernels, side by
-# side, since each compiles its own. About five minutes at most. Needs Python 3.11 or later with cupy, numpy,
+# side, since each compiles its own. Ten minutes at most. Needs Python 3.11 or later with cupy, numpy,
 # ml_dtypes, threadpoolctl, pytest and hypothesis; pytest-xdist and uvloop if there. What has not
 # begun in time is skipped, so that the summary always comes.
 #
@@ -16,7 +16,7 @@ workers=""
 "$PYTHON" -c "import cupy; print('cupy', cupy.__version__, cupy.cuda.runtime.getDeviceProperties(0)['name'].decode())"
 GPU_TESTS_S=100 timeout 150 "$PYTHON" -m pytest $options tests/gpu/test_sessions.py "$@"
 sessions=$?
-GPU_TESTS_S=150 timeout 200 "$PYTHON" -m pytest $options $workers tests/gpu/test_kernels.py "$@"
+GPU_TESTS_S=370 timeout 430 "$PYTHON" -m pytest $options $workers tests/gpu/test_kernels.py "$@"
 kernels=$?
 echo "sessions: exit $sessions, kernels: exit $kernels (0 all held, 1 some failed, 124 out of time)"
 [ "$sessions" -eq 0 ] && [ "$kernels" -eq 0 ]

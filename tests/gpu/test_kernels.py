@@ -74,6 +74,10 @@ IMAGES, FILTERS = numbers(4, 17, 19, 8), numbers(3, 3, 8, 16)
 SAME = {"strides": (1, 1), "padding": "SAME"}
 VALID = {"strides": (2, 2), "padding": "VALID"}
 POOL = {"size": (3, 3), "strides": (2, 2), "padding": "SAME"}
+SQUARE = numbers(3, 60, 60) / 60 + np.eye(60)
+SYMMETRIC = (SQUARE + SQUARE.mT) / 2
+SORTED = {"axis": -1, "descending": False}
+RUNNING = {"axis": -1, "include_initial": False}
 OFTEN = np.random.default_rng(1).integers(-7, 7, 5000).astype("int64")
 LARGER: list[tuple[str, Case]] = [
     *((op, Case((numbers(257, 130),))) for op in ("exp", "tanh", "sigmoid", "relu")),
@@ -96,6 +100,21 @@ LARGER: list[tuple[str, Case]] = [
     ("conv2d_grad_filter", Case((IMAGES, numbers(4, 8, 9, 16), FILTERS), VALID)),
     ("max_pool", Case((IMAGES,), POOL)),
     ("max_pool_grad", Case((IMAGES, numbers(4, 9, 10, 8)), POOL)),
+    *((op, Case((numbers(257, 130),))) for op in ("erf", "erfc", "sin", "expm1", "silu", "softplus", "cbrt")),
+    *((op, Case((numbers(257, 130, low=0.5, high=9),))) for op in ("lgamma", "digamma", "log2", "rsqrt")),
+    ("sort", Case((numbers(64, 1000),), SORTED)),
+    ("argsort", Case((np.floor(numbers(64, 1000, high=9)),), SORTED)),
+    ("cumulative_sum", Case((numbers(30, 100),), RUNNING)),
+    ("logsumexp", Case((numbers(64, 1000, low=-9, high=9),), {"axis": (1,), "keepdims": False})),
+    ("unsorted_segment_sum", Case((numbers(5000, 3), OFTEN % 7), {"num_segments": 7})),
+    ("scatter_add", Case((numbers(7, 33), OFTEN, numbers(5000, 33)), {"axis": 0})),
+    ("take_along_axis", Case((numbers(7, 5000), OFTEN[None].repeat(7, 0)), {"axis": 1})),
+    ("solve", Case((SQUARE, numbers(3, 60, 5)))),
+    ("inv", Case((SQUARE,))),
+    ("cholesky", Case((SYMMETRIC,), {"upper": False})),
+    ("eigvalsh", Case((SYMMETRIC,))),
+    ("svdvals", Case((numbers(3, 50, 40),))),
+    ("matrix_exp", Case((SQUARE,))),
 ]
 
 
