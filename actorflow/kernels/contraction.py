@@ -103,7 +103,7 @@ def _factor(x: Array, factor: Factor) -> Array:
     move = factor.move
     x = x if move.perm is None else x.transpose(move.perm)
     x = x if move.shape is None else x.reshape(move.shape)
-    return x.mT if factor.swap else x
+    return x.swapaxes(-1, -2) if factor.swap else x
 
 
 def _moved(x: Array, moves: Sequence[Move | Fold], xp: Library) -> Array:

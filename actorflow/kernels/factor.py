@@ -14,7 +14,7 @@ FINITE = "numbers that are finite"
 
 def hermitian(x: Array, xp: Library) -> Array:
     """The mean of `x` and its adjoint: `x` itself, to the bit, where it is Hermitian."""
-    return (x + conjugate(x, xp).mT) / 2
+    return (x + conjugate(x, xp).swapaxes(-1, -2)) / 2
 
 
 @kernel("cholesky", cost=cubic)
@@ -30,7 +30,7 @@ def cholesky(x: Array, *, upper: bool, xp: Library = np) -> Array:
     if not x.size:
         return x
     factor = xp.linalg.cholesky(hermitian(x, xp))
-    return conjugate(factor, xp).mT if upper else factor
+    return conjugate(factor, xp).swapaxes(-1, -2) if upper else factor
 
 
 @kernel("qr", cost=cubic)

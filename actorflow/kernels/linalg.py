@@ -42,14 +42,14 @@ def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool, xp: Libr
     Raises:  SpecError for less than two axes
     """
     _check_matrices(a, b)
-    product = xp.matmul(a.mT if transpose_a else a, b.mT if transpose_b else b)
+    product = xp.matmul(a.swapaxes(-1, -2) if transpose_a else a, b.swapaxes(-1, -2) if transpose_b else b)
     return product if product.dtype == a.dtype else product.astype(a.dtype)
 
 
 @kernel("matrix_transpose", cost=view_cost)
 def matrix_transpose(x: Array) -> Array:
     """A view of `x` with its last two axes swapped."""
-    return x.mT
+    return x.swapaxes(-1, -2)
 
 
 def conjugate(x: Array, xp: Library) -> Array:

@@ -30,7 +30,8 @@ def pinv(x: Array, *, rtol: float | None, eps: float, xp: Library = np) -> Array
     u, s, vh = xp.linalg.svd(x, full_matrices=False)
     kept = _kept(s, x.shape, rtol, eps, xp)
     inverse = xp.where(kept, 1 / xp.where(kept, s, 1), 0).astype(s.dtype)
-    return xp.matmul(conjugate(vh, xp).mT, inverse[..., None] * conjugate(u, xp).mT)
+    v, uh = conjugate(vh, xp).swapaxes(-1, -2), conjugate(u, xp).swapaxes(-1, -2)
+    return xp.matmul(v, inverse[..., None] * uh)
 
 
 @kernel("matrix_rank", cost=cubic)

@@ -93,7 +93,7 @@ def triangular_solve(a: Array, b: Array, *, lower: bool, adjoint: bool, xp: Libr
     if (nothing := _checked("triangular_solve", a, b, xp)) is not None:
         return nothing
     if adjoint:
-        a, lower = conjugate(a, xp).mT, not lower
+        a, lower = conjugate(a, xp).swapaxes(-1, -2), not lower
     a, b, shape = _batched(a, b, xp)
     return _restored(_substituted(xp.tril(a) if lower else xp.triu(a), b, lower, xp), shape)
 

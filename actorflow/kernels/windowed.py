@@ -64,7 +64,7 @@ def conv2d_grad_input(
     out = xp.zeros(x.shape, dtype=dy.dtype)
     for i, j, those, pixels in _pixels(at):
         target = out[pixels]
-        out[pixels] = target + xp.matmul(_rows(dy[those]), w[i, j, :, :].mT).reshape(target.shape)
+        out[pixels] = target + xp.matmul(_rows(dy[those]), w[i, j, :, :].T).reshape(target.shape)
     return out
 
 
@@ -77,7 +77,7 @@ def conv2d_grad_filter(
     at = laid(x.shape, w.shape, dy.shape, strides, padding)
     out = xp.zeros(w.shape, dtype=x.dtype)
     for i, j, those, pixels in _pixels(at):
-        out[i, j, :, :] = xp.matmul(_rows(x[pixels]).mT, _rows(dy[those]))
+        out[i, j, :, :] = xp.matmul(_rows(x[pixels]).T, _rows(dy[those]))
     return out
 
 

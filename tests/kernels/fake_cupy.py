@@ -42,6 +42,11 @@ class CardArray(np.ndarray):
         return found if isinstance(found, CardArray) else _on_card(np.asarray(found))
 
     @property
+    def mT(self) -> Any:
+        message = "arrays of older CuPys have no mT: use swapaxes"
+        raise AttributeError(message)
+
+    @property
     def data(self) -> Any:
         class Memory:
             ptr = self.ctypes.data

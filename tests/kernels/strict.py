@@ -52,6 +52,7 @@ METHODS = {
     "astype": lambda self, dtype, copy=True: xp.astype(self, strict_dtype(dtype), copy=copy),
     "reshape": lambda self, shape: xp.reshape(self, (shape,) if isinstance(shape, int) else shape),
     "transpose": lambda self, perm: xp.permute_dims(self, tuple(reversed(range(self.ndim))) if perm is None else tuple(a % self.ndim for a in perm)),
+    "swapaxes": lambda self, a, b: xp.moveaxis(self, a, b),  # of neighbours
     "all": lambda self: xp.all(self),
     "any": lambda self: xp.any(self),
     "sum": lambda self: xp.sum(xp.astype(self, xp.int64)),
