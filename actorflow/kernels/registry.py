@@ -30,6 +30,7 @@ from typing import Any, TypeVar
 from actorflow import arrays as libraries
 from actorflow.arrays import Array, Library
 from actorflow.errors import PlacementError
+from actorflow.kernels.card import Card
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -124,9 +125,14 @@ def find(op: str, library: str = "numpy") -> Kernel:
             have = f"{', '.join(others)} has one" if others else "no library has one"
             message = f"no kernel for {op!r} on {library}; {have}"
             raise PlacementError(message)
-        found = Kernel(op, library, entry.on(libraries.library(library)), entry.cost)
+        found = Kernel(op, library, entry.on(_as_kernels_take_it(library)), entry.cost)
         _FOUND[op, library] = found
     return found
+
+
+def _as_kernels_take_it(library: str) -> Library:
+    xp = libraries.library(library)
+    return Card(xp) if library == "cupy" else xp
 
 
 def table() -> Mapping[tuple[str, str], Kernel]:
