@@ -1,7 +1,7 @@
 """CuPy as kernels take it: with bfloat16 where CuPy has it and forgets it.
 
-Seen on an H100 with CuPy 14.2: `where` of two bfloat16 arrays gives float32, and `matmul` refuses
-them ("data type 'E' not understood"). Everything else is CuPy's own.
+Seen on an H100 with CuPy 14.2: `where`, `tril` and `triu` of bfloat16 give float32, and `matmul` refuses
+it ("data type 'E' not understood"). Everything else is CuPy's own.
 """
 
 from __future__ import annotations
@@ -42,6 +42,15 @@ class Card:
         if not _is_half(a):
             return self._cupy.matmul(a, b)
         return self._cupy.matmul(a.astype("float32"), b.astype("float32")).astype(a.dtype)
+
+
+    def tril(self, x: Array, k: int = 0) -> Array:
+        """As numpy's; bfloat16 is moved bit for bit, since CuPy's own goes through `where`."""
+        return self._cupy.tril(x.view("uint16"), k).view(x.dtype) if _is_half(x) else self._cupy.tril(x, k)
+
+    def triu(self, x: Array, k: int = 0) -> Array:
+        """Likewise."""
+        return self._cupy.triu(x.view("uint16"), k).view(x.dtype) if _is_half(x) else self._cupy.triu(x, k)
 
 
 def _is_half(x: Any) -> bool:
