@@ -3,8 +3,6 @@
 `cupy.add.at` adds atomically, in whatever order the threads come, so that two runs differ in the
 last digits. Here the indices are sorted, stably, and each element of the result adds up its own
 rows one after the other: the order, and for floats of 32 bits and more the sums, of `numpy.add.at`.
-
-Not yet run on a card.
 """
 
 from __future__ import annotations
