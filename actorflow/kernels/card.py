@@ -43,7 +43,6 @@ class Card:
             return self._cupy.matmul(a, b)
         return self._cupy.matmul(a.astype("float32"), b.astype("float32")).astype(a.dtype)
 
-
     def tril(self, x: Array, k: int = 0) -> Array:
         """As numpy's; bfloat16 is moved bit for bit, since CuPy's own goes through `where`."""
         return self._cupy.tril(x.view("uint16"), k).view(x.dtype) if _is_half(x) else self._cupy.tril(x, k)
