@@ -46,6 +46,24 @@ steps: st.SearchStrategy[Any] = st.recursive(_plain, _around, max_leaves=8)
 programs: st.SearchStrategy[list[Script]] = st.lists(st.lists(steps, max_size=5), min_size=1, max_size=4)
 
 
+class InOrder(dict[Any, None]):
+    """A set that keeps the order in which things came."""
+
+    def add(self, item: Any) -> None:
+        self[item] = None
+
+    def discard(self, item: Any) -> None:
+        self.pop(item, None)
+
+
+class Group(asyncio.TaskGroup):
+    """A task group that cancels in the order of making: asyncio's own goes by addresses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tasks = InOrder()  # type: ignore[assignment]
+
+
 class Interpreter:
     """Runs the scripts of one program on whatever loop runs it."""
 
@@ -133,7 +151,7 @@ class Interpreter:
         await asyncio.gather(*(self.run(script, f"{name}{i}") for i, script in enumerate(scripts)))
 
     async def do_group(self, name: str, scripts: list[Script]) -> None:
-        async with asyncio.TaskGroup() as group:
+        async with Group() as group:
             for i, script in enumerate(scripts):
                 group.create_task(self.run(script, f"{name}{i}"))
 
