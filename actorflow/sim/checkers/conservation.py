@@ -117,6 +117,9 @@ def _in_order(puts: list[Operation], takes: list[Operation], left: Sequence[Valu
     # When each element came out: (earliest, latest) event at which it may have.
     out = {o.result: (o.invoked, o.returned or 0) for o in takes if o.status is Status.OK}
     out |= {element: (_END + n, _END + n) for n, element in enumerate(left or ())}
+    opened = [o.invoked for o in takes if o.status is Status.INFO]
+    if left is not None and opened:  # what is not seen again was taken by one of these, not before the first
+        out = {o.args[0]: (min(opened), _END) for o in known} | out
     lanes: dict[Client, list[Value]] = {}
     for operation in sorted(known, key=lambda operation: operation.invoked):
         lanes.setdefault(operation.client, []).append(operation.args[0])

@@ -99,10 +99,11 @@ def _findings(account: _Account) -> list[str]:
     if acknowledged and not account.applied:
         first = acknowledged[0]
         return [f"was acknowledged to client {first.client} at event {first.returned} and never applied"]
-    if certain and all(operation.status is Status.FAIL for operation in account.sent):
+    sendings = [operation for operation in account.sent if operation.status is not Status.FAIL]
+    if certain and not sendings:
         how = "was never sent" if not account.sent else "failed every time it was sent"
         return [f"{how}, and was applied at event {certain[0].invoked}"]
-    if certain and all(operation.invoked > (certain[0].returned or 0) for operation in account.sent):
+    if certain and all(operation.invoked > (certain[0].returned or 0) for operation in sendings):
         return [f"was applied at event {certain[0].invoked}, before it was sent"]
     return []
 

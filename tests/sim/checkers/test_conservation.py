@@ -144,7 +144,7 @@ def runs(draw: st.DrawFn) -> tuple[Recorder, list[Value]]:
 @given(runs(), st.data())
 @settings(max_examples=examples(200))
 def test_a_real_queue_passes_and_any_loss_or_doubling_is_caught(
-    drawn: tuple[Recorder, list[Value]], data: st.DataObject
+    drawn: tuple[Recorder, list[Any]], data: st.DataObject
 ) -> None:
     recorder, left = drawn
     history = recorder.history()
@@ -154,7 +154,8 @@ def test_a_real_queue_passes_and_any_loss_or_doubling_is_caught(
     if left:
         at = data.draw(st.integers(0, len(left) - 1))
         open_takes = any(o.op == "dequeue" and o.returned is None for o in history)
-        assert checkers.queue(history, left=left[:at] + left[at + 1 :]).ok is open_takes
+        first = all(other[0] != left[at][0] for other in left[:at])  # of its producer: else it overtook
+        assert checkers.queue(history, left=left[:at] + left[at + 1 :]).ok is (open_takes and first)
         assert checkers.queue(history, left=[*left, left[at]]).ok is False
     if gone:
         assert checkers.queue(history, left=[*left, data.draw(st.sampled_from(gone))]).ok is False
@@ -179,3 +180,17 @@ def test_two_elements_of_one_producer_that_change_places_are_caught_and_of_two_a
 
     assert verdict.ok is (producers[at] != producers[at + 1])
     assert checkers.queue(recorder.history(), ordered=False).ok
+
+
+@pytest.mark.parametrize(("early", "ok"), [(False, False), (True, True)])
+def test_an_open_take_explains_what_is_gone_only_if_it_can_have_come_first(early: bool, ok: bool) -> None:
+    recorder = Recorder(StillClock())
+    for n in (1, 2):
+        recorder.invoke("p", "enqueue", n).ok()
+    if early:
+        recorder.invoke("a", "dequeue").info("timed out")
+    recorder.invoke("b", "dequeue").ok(2)
+    if not early:
+        recorder.invoke("a", "dequeue").info("timed out")
+
+    assert checkers.queue(recorder.history(), left=()).ok is ok

@@ -122,3 +122,15 @@ def test_a_shard_that_forgets_is_caught_exactly_when_a_retry_reached_it_twice(
     applied = [o.args for o in history if o.op == "apply"]
 
     assert checkers.exactly_once(history).ok is (len(applied) == len(set(applied)))
+
+
+def test_a_sending_that_failed_excuses_no_application_before_the_real_one() -> None:
+    recorder = Recorder(StillClock())
+    recorder.invoke(0, "push", 0, 0).fail("no route")
+    recorder.invoke("shard", "apply", 0, 0, 0).ok()
+    recorder.invoke(0, "push", 0, 0).ok()
+
+    verdict = checkers.exactly_once(recorder.history())
+
+    assert verdict.ok is False
+    assert "before it was sent" in verdict.explain()
