@@ -119,7 +119,7 @@ def _in_order(puts: list[Operation], takes: list[Operation], left: Sequence[Valu
     out |= {element: (_END + n, _END + n) for n, element in enumerate(left or ())}
     opened = [o.invoked for o in takes if o.status is Status.INFO]
     if left is not None and opened:  # what is not seen again was taken by one of these, not before the first
-        out = {o.args[0]: (min(opened), _END) for o in known} | out
+        out = {o.args[0]: (min(opened), _END - 1) for o in known} | out
     lanes: dict[Client, list[Value]] = {}
     for operation in sorted(known, key=lambda operation: operation.invoked):
         lanes.setdefault(operation.client, []).append(operation.args[0])
