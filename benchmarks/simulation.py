@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis.errors import HypothesisException
 
 import actorflow as af
 from actorflow import sim
@@ -184,8 +183,6 @@ def _find(law: Callable[..., Any]) -> Round:
             if not any(note.startswith("it takes one deviation") for note in notes):
                 message = f"seed {number} did not end at one deviation: {notes}"
                 raise RuntimeError(message) from error
-        except HypothesisException:
-            raise
         else:
             message = f"seed {number} did not find the bug"
             raise RuntimeError(message)

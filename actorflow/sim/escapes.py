@@ -93,9 +93,7 @@ def seams() -> list[Seam]:
         MethodSeam(threading.Thread, "start", _start_thread),
         MethodSeam(threading.Condition, "wait", _wait),
     ]
-    found += _refused(
-        _thread, ("start_new_thread", "start_new", "start_joinable_thread"), "start a thread", _THREAD
-    )
+    found += _refused(_thread, _STARTERS, "start a thread", _THREAD)
     found += _refused(signal, ("setitimer", "alarm", "pause", "sigwait"), "use signals", _SIGNAL)
     found += _refused(select, ("select", "poll", "epoll", "kqueue", "devpoll"), "wait for descriptors", _WAIT)
     if "select" in vars(selectors.DefaultSelector):

@@ -37,8 +37,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from actorflow.errors import ConfigError, FaultNeverFired
-from actorflow.sim.choice import HARMS as HARMS
-from actorflow.sim.choice import LINK_HARMS, Asked, Chooser, Deviation, Point
+from actorflow.sim.choice import HARMS, LINK_HARMS, Asked, Chooser, Deviation, Point
 from actorflow.sim.plan import MAX_DEVIATIONS, Plan, Planned
 
 HARM_TICKS = 16

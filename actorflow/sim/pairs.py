@@ -12,8 +12,9 @@ from typing import Any
 
 from actorflow.clock import Entropy
 from actorflow.errors import ConfigError
+from actorflow.sim.choice import HARMS
 from actorflow.sim.choosers import FIFO, PCT, DelayBounded, Drawn, Schedule, Seeded
-from actorflow.sim.harms import HARMS, NO_FAULTS, Faults
+from actorflow.sim.harms import NO_FAULTS, Faults
 from actorflow.sim.planted import PLANTED
 from actorflow.sim.samples import SAMPLES
 from actorflow.sim.samples_actors import ACTORS, outage

@@ -14,8 +14,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from actorflow.errors import ConfigError
+from actorflow.sim.choice import HARMS
 from actorflow.sim.choosers import PCT, DelayBounded, Drawn, Schedule, Seeded
-from actorflow.sim.harms import HARMS, Faults, check_kind
+from actorflow.sim.harms import Faults, check_kind
 from actorflow.sim.plan import MAX_DEVIATIONS
 
 _FAR = 255

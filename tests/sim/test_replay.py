@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from actorflow import sim
 from actorflow.errors import Deadlock, SimulationError
-from actorflow.sim.choice import Asked
-from actorflow.sim.harms import HARMS
+from actorflow.sim.choice import HARMS, Asked
 from actorflow.sim.pairs import SCHEDULES, Pair, pairs, programs
 from actorflow.sim.replay import HASH_SEEDS, Difference, Elsewhere, Here, orders, stir
 from actorflow.sim.simulate import Outcome, attempt, digest

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from actorflow import sim
 from actorflow.errors import ConfigError
+from actorflow.sim.choice import HARMS
 from actorflow.sim.choosers import PCT, DelayBounded, Drawn, Schedule, Seeded
-from actorflow.sim.harms import HARMS, Faults
+from actorflow.sim.harms import Faults
 from actorflow.sim.simulate import attempt
 from actorflow.sim.strategies import faults, schedules
 

@@ -14,7 +14,7 @@ from actorflow import sim
 from actorflow.actors.actor import Actor
 from actorflow.errors import ActorDied, ConfigError, DeadlinePassed, FaultNeverFired
 from actorflow.sim import Faults, Host, Plan, World
-from actorflow.sim.harms import HARMS
+from actorflow.sim.choice import HARMS
 from tests.strategies import examples
 
 two = sim.world("a", "b", latency_s=0.001)

@@ -15,14 +15,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from actorflow.errors import counted
-from actorflow.sim.amounts import check_whole
-from actorflow.sim.checkers.models import Call, Model, Register
+from actorflow.sim.checkers.models import Call, Model
 from actorflow.sim.checkers.search import Budget, Stuck, search
-from actorflow.sim.checkers.subject import check_known, check_model, nothing
+from actorflow.sim.checkers.subject import nothing, searchable
 from actorflow.sim.checkers.timeline import call, clipped, draw
 from actorflow.sim.checkers.verdict import Verdict
 from actorflow.sim.history import History, Operation, Status, Value
-from actorflow.sim.history.history import operations_of
 from actorflow.sim.history.operation import shown
 
 BUDGET = 500_000
@@ -51,11 +49,7 @@ def linearizable(history: Iterable[Operation], model: Model | None = None, budge
         HistoryError: There is an operation that the model does not know.
         ConfigError: What is given is no history, no model, or no budget.
     """
-    operations = operations_of(history)
-    model = Register() if model is None else model
-    check_model(model)
-    check_whole("budget", budget, 1)
-    check_known(operations, model)
+    operations, model = searchable(history, model, budget)
     if not operations:
         return nothing("linearizable", operations)
     orders: list[tuple[Operation, ...]] = []

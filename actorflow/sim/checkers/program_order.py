@@ -15,16 +15,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from actorflow.errors import counted
-from actorflow.sim.amounts import check_whole
 from actorflow.sim.checkers.linearizability import BUDGET
-from actorflow.sim.checkers.models import Call, Model, Register
+from actorflow.sim.checkers.models import Call, Model
 from actorflow.sim.checkers.search import Budget
-from actorflow.sim.checkers.subject import check_known, check_model, nothing
+from actorflow.sim.checkers.subject import nothing, searchable
 from actorflow.sim.checkers.timeline import call, clipped
 from actorflow.sim.checkers.transitions import REFUSED, Transitions
 from actorflow.sim.checkers.verdict import Verdict
 from actorflow.sim.history import Client, Operation, Status, Value
-from actorflow.sim.history.history import operations_of
 from actorflow.sim.history.operation import shown
 
 
@@ -43,11 +41,7 @@ def sequential(history: Iterable[Operation], model: Model | None = None, budget:
         HistoryError: There is an operation that the model does not know.
         ConfigError: What is given is no history, no model, or no budget.
     """
-    operations = operations_of(history)
-    model = Register() if model is None else model
-    check_model(model)
-    check_whole("budget", budget, 1)
-    check_known(operations, model)
+    operations, model = searchable(history, model, budget)
     if not operations:
         return nothing("sequential", operations)
     shared = Budget(budget)

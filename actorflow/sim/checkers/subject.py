@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 
 from actorflow.errors import ConfigError
-from actorflow.sim.checkers.models import Call, Model
+from actorflow.sim.amounts import check_whole
+from actorflow.sim.checkers.models import Call, Model, Register
 from actorflow.sim.checkers.verdict import Verdict
 from actorflow.sim.history import Operation
+from actorflow.sim.history.history import operations_of
 from actorflow.sim.history.operation import shown
 
 _NAMES = 8  # how many names of operations are shown
@@ -71,3 +73,18 @@ def check_known(operations: Iterable[Operation], model: Model) -> None:
         if operation.op not in known:
             call = Call.of(operation)
             model.step(model.initial(model.key(call)), call)
+
+
+def searchable(history: object, model: Model | None, budget: object) -> tuple[tuple[Operation, ...], Model]:
+    """Returns the operations and the model of a checker that searches; a register when none is given.
+
+    Raises:
+        HistoryError: There is an operation that the model does not know.
+        ConfigError: What is given is no history, no model, or no budget.
+    """
+    operations = operations_of(history)
+    model = Register() if model is None else model
+    check_model(model)
+    check_whole("budget", budget, 1)
+    check_known(operations, model)
+    return operations, model
