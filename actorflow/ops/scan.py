@@ -246,7 +246,8 @@ def diff(
 ) -> Tensor:
     """Each element less the one before it along `axis`, `n` times over; of bools whether they differ.
 
-    Shapes:   the axis is n shorter, not below 0; `prepend` and `append` are joined to x before
+    Shapes:   the axis is n shorter, not below 0; `prepend` and `append` are joined to x before,
+              but for n = 0, which is `x` itself as in numpy
     Dtypes:   any, kept
     Gradient: of subtractions.
     Raises:   SpecError for an axis that does not exist and for negative n.
@@ -256,6 +257,8 @@ def diff(
         message = f"diff takes n of at least 0, got {n}"
         raise SpecError(message, where=Where(defined_at=source_line()))
     check_axis("diff", given, axis)
+    if n == 0:
+        return given
     joined = [as_tensor(v, dtype=given.dtype) for v in (prepend, given, append) if v is not None]
     y = concat(joined, axis) if len(joined) > 1 else given
     minus = not_equal if y.dtype.kind == "b" else subtract

@@ -254,6 +254,11 @@ def test_differences_of_bools_and_with_ends() -> None:
     np.testing.assert_array_equal(ends, np.diff(X, prepend=np.zeros((3, 1)), append=np.ones((3, 2))))
 
 
+def test_no_differences_are_the_elements_without_the_ends() -> None:
+    told = value(lambda p: af.diff(p, n=0, prepend=np.zeros((3, 1)), append=np.ones((3, 2))), X)
+    np.testing.assert_array_equal(told, np.diff(X, n=0, prepend=np.zeros((3, 1)), append=np.ones((3, 2))))
+
+
 @pytest.mark.parametrize("axis", [0, 1, -2])
 def test_trapezoids_are_those_of_numpy(axis: int) -> None:
     points = np.array([0.0, 1, 3, 7])[: X.shape[axis]]
