@@ -13,13 +13,14 @@ from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.broadcast import sum
-from actorflow.ops.elementwise import abs, add, sqrt, square, subtract
+from actorflow.ops.elementwise import abs, add, subtract
 from actorflow.ops.factor import svdvals
 from actorflow.ops.linalg import matmul, matrix_transpose
 from actorflow.ops.matrices import check_matrix
 from actorflow.ops.reduce import max, min
 from actorflow.ops.rules import Takes
 from actorflow.ops.shape import expand_dims
+from actorflow.ops.statistics import vector_norm
 from actorflow.spec import Spec
 
 _DIGITS = {"bfloat16": 7, "float16": 10, "float32": 23, "complex64": 23, "float64": 52, "complex128": 52}
@@ -115,13 +116,13 @@ def matrix_norm(x: Any, ord: Order = "fro", keepdims: bool = False, *, name: str
 
     Shapes:   (..., m, n) -> (...), or (..., 1, 1) when `keepdims`
     Dtypes:   floating, kept
-    Gradient: of "fro" g·x/norm, NaN for a matrix of zeros; else that of the sums and singular values.
+    Gradient: of "fro" g·x/norm, 0 for a matrix of zeros; else that of the sums and singular values.
     Raises:   SpecError for other shapes, dtypes and norms, and where there is no largest of none.
     """
     x = as_tensor(x)
     check_matrix("matrix_norm", x.spec, Takes.FLOATING)
     if ord == "fro":
-        return sqrt(sum(square(x), (-2, -1), keepdims=keepdims), name=name)
+        return vector_norm(x, (-2, -1), keepdims, name=name)
     if ord in (1, -1, inf, -inf):
         sums = sum(abs(x), -2 if ord in (1, -1) else -1)
         found = max(sums, -1, name=name) if ord > 0 else min(sums, -1, name=name)

@@ -228,6 +228,14 @@ def test_the_gradient_of_singular_values_alone_has_no_trouble_with_equal_ones() 
         np.testing.assert_allclose(grad, np.eye(3), atol=1e-15)
 
 
+def test_the_norm_of_a_matrix_of_zeros_has_gradient_zero() -> None:
+    with Graph() as graph:
+        x = af.placeholder("float64", (3, 2))
+        (grad,) = af.gradients(af.matrix_norm(x), x)
+
+    np.testing.assert_array_equal(evaluate(graph, grad, {x: np.zeros((3, 2))}), np.zeros((3, 2)))
+
+
 @pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
 @pytest.mark.parametrize("keepdims", [True, False])
 def test_norms_are_those_of_numpy_and_have_gradients(order: Any, keepdims: bool) -> None:
