@@ -2,6 +2,7 @@
 #   make demo                     train the digits example over three seeds
 #   make test ARGS='-k queue'     the tests, two at a time
 #   make soak MINUTES=30          the laws share half an hour, on fresh examples
+#   make oracle-torch             our ops against torch's, on torch's own samples
 
 PYTHON  ?= python3
 MINUTES ?= 5
@@ -10,10 +11,10 @@ BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench soak
+.PHONY: help setup demo test lint bench soak oracle-torch
 
 help:
-	@echo 'make setup | demo | test | lint | bench | soak MINUTES=n'
+	@echo 'make setup | demo | test | lint | bench | soak MINUTES=n | oracle-torch'
 
 setup: .venv/dev.stamp
 
@@ -38,6 +39,12 @@ bench: .venv/bench.stamp
 # prints its seed, and the end says how to repeat one. ARGS=--write writes what failed into the laws.
 soak: .venv/dev.stamp
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
+
+oracle-torch: .venv/oracle.stamp
+	@$(BIN)/python -m tests.oracle.torch_ops $(ARGS)
+
+# The torch of this index needs no card, and is a tenth as large as the one of the package index.
+.venv/oracle.stamp: export PIP_EXTRA_INDEX_URL ?= https://download.pytorch.org/whl/cpu
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("actorflow needs Python 3.11 or newer, but $(PYTHON) is %d.%d\n  try: make $(MAKECMDGOALS) PYTHON=python3.12" % v[:2])'
