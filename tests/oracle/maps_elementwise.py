@@ -77,10 +77,16 @@ def _clone(x: Tensor, *, memory_format: Any = None) -> Tensor:
     return af.identity(x)
 
 
-@maps("round, round decimals_0, round decimals_3, round decimals_neg_3", "round")
+@maps("round, round decimals_0", "round")
 def _round(x: Tensor, *, decimals: int = 0) -> Tensor:
     need(decimals == 0, "decimals of round: ours rounds to whole numbers")
     return af.round(x)
+
+
+@composes("round decimals_3, round decimals_neg_3", "round(x·10ⁿ) / 10ⁿ")
+def _round_to(x: Tensor, *, decimals: int) -> Tensor:
+    scale = 10.0 ** abs(decimals)
+    return af.round(x * scale) / scale if decimals > 0 else af.round(x / scale) * scale
 
 
 @composes("frac", "x - trunc(x)")

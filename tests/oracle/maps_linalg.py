@@ -9,6 +9,7 @@ import actorflow as af
 from actorflow.graph.builder import Tensor
 from tests.oracle.table import composes, maps, need, rank, same, sizes
 
+NO_RESIDUALS = "torch tells residuals, and more, as well"
 NO_INFO = "torch tells of a singular matrix by a number, ours raises in the step"
 
 # -------------------------------------------------------------------------------- products
@@ -209,7 +210,12 @@ def _logdet(x: Tensor) -> Tensor:
     return af.where(sign < 0, af.full_like(size, float("nan")), size)
 
 
-@maps("linalg.pinv, linalg.pinv singular", "pinv")
+@maps("linalg.pinv singular", "pinv")
+def _pinv_of_product(a: Tensor, b: Tensor) -> Tensor:
+    return af.pinv(af.matmul(a, b, transpose_b=True))
+
+
+@maps("linalg.pinv", "pinv")
 def _pinv(
     x: Tensor, rcond: Any = None, *, atol: Any = None, rtol: Any = None, hermitian: bool = False
 ) -> Tensor:
@@ -240,13 +246,12 @@ def _matrix_rank(
     return af.matrix_rank(x, rtol)
 
 
-@maps(
-    "linalg.lstsq",
-    "lstsq",
-    first=1,
-    left_out="torch tells residuals, rank and singular values as well",
-)
-@maps("linalg.lstsq grad_oriented", "lstsq", first=1, left_out="torch tells the rank and more as well")
+@maps("linalg.lstsq grad_oriented", "lstsq", first=1, left_out=NO_RESIDUALS)
+def _lstsq_alone(a: Tensor, b: Tensor, driver: str | None = None) -> Tensor:
+    return _lstsq(a, b)
+
+
+@maps("linalg.lstsq", "lstsq", first=1, left_out=NO_RESIDUALS)
 def _lstsq(a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Tensor:
     if _column(b, a):
         return af.squeeze(af.lstsq(a, af.expand_dims(b, -1), rcond), -1)

@@ -44,10 +44,9 @@ _activation("threshold", lambda x, threshold, value: af.threshold(x, threshold, 
 _activation("gelu", lambda x, approximate="none": af.gelu(x, approximate == "tanh"), "gelu")
 
 
-@maps("nn.functional.softplus", "softplus")
+@composes("nn.functional.softplus", "softplus(beta·x) / beta, x where beta·x is above a threshold")
 def _softplus(x: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    need(beta == 1, "beta of softplus: ours is that of 1")
-    return af.softplus(x)
+    return af.where(x * beta > threshold, x, af.softplus(x * beta) / beta)
 
 
 @composes("nn.functional.tanhshrink", "x - tanh(x)")

@@ -304,15 +304,15 @@ def _searchsorted(
     side: str | None = None,
     sorter: Any = None,
 ) -> Tensor:
-    need(not out_int32, "out_int32 of searchsorted: ours counts in int64")
     need(rank(x) == 1, "searchsorted in several rows: ours looks in one sorted axis")
-    return af.searchsorted(x, values, side=side or ("right" if right else "left"), sorter=sorter)
+    found = af.searchsorted(x, values, side=side or ("right" if right else "left"), sorter=sorter)
+    return af.cast(found, "int32") if out_int32 else found
 
 
 @maps("bucketize", "searchsorted")
 def _bucketize(values: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    need(not out_int32, "out_int32 of bucketize: ours counts in int64")
-    return af.searchsorted(boundaries, values, side="right" if right else "left")
+    found = af.searchsorted(boundaries, values, side="right" if right else "left")
+    return af.cast(found, "int32") if out_int32 else found
 
 
 @maps("unique", "unique_all")

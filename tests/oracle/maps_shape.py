@@ -333,12 +333,15 @@ _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "ci
 
 
 @maps("nn.functional.pad constant, nn.functional.pad reflect, nn.functional.pad replicate", "pad")
-@maps("nn.functional.pad replicate_negative, nn.functional.pad circular, constant_pad_nd", "pad")
+@maps("nn.functional.pad circular, constant_pad_nd", "pad")
+@composes("nn.functional.pad replicate_negative", "slice of pad")
 def _pad(x: Tensor, pad: Sequence[int], mode: Any = "constant", value: float | None = None) -> Tensor:
     if not isinstance(mode, str):
         mode, value = "constant", mode
     pairs = [(0, 0)] * rank(x)
     for i in range(len(pad) // 2):
         pairs[rank(x) - 1 - i] = (pad[2 * i], pad[2 * i + 1])
-    need(min(min(p) for p in pairs) >= 0, "negative margins: ours adds, af.slice cuts")
-    return af.pad(x, pairs, _MODES[mode], value or 0)
+    made = af.pad(x, [(max(0, a), max(0, b)) for a, b in pairs], _MODES[mode], value or 0)
+    if min(map(min, pairs), default=0) >= 0:
+        return made
+    return af.slice(made, tuple(slice(max(0, -a), min(0, b) or None) for a, b in pairs))  # torch cuts off

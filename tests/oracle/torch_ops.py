@@ -263,10 +263,12 @@ def report(tallies: Sequence[Tally], *, whole: bool) -> int:
         f"{sum(t.second for t in tallies)} with the second order), "
         f"{reasons.total()} excluded, {len(failures)} failed"
     )
+    if useless := [t.entry.name for t in tallies if not t.compared]:
+        print(f"no sample of {useless} is compared")
     few = whole and (len(mapped) < LEAST_OPS or passed < LEAST_SAMPLES)
     if few:
         print(f"too few: at least {LEAST_OPS} ops and {LEAST_SAMPLES} samples are wanted")
-    return 1 if failures or few else 0
+    return 1 if failures or few or useless else 0
 
 
 def main() -> int:
