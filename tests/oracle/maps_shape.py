@@ -341,7 +341,9 @@ def _pad(x: Tensor, pad: Sequence[int], mode: Any = "constant", value: float | N
     pairs = [(0, 0)] * rank(x)
     for i in range(len(pad) // 2):
         pairs[rank(x) - 1 - i] = (pad[2 * i], pad[2 * i + 1])
+    cut = min(map(min, pairs), default=0) < 0
+    need(mode != "circular" or not cut, "a negative margin that wraps: torch cuts before it wraps")
     made = af.pad(x, [(max(0, a), max(0, b)) for a, b in pairs], _MODES[mode], value or 0)
-    if min(map(min, pairs), default=0) >= 0:
+    if not cut:
         return made
     return af.slice(made, tuple(slice(max(0, -a), min(0, b) or None) for a, b in pairs))  # torch cuts off
