@@ -57,7 +57,7 @@ from actorflow.ops.choose import (
 )
 from actorflow.ops.complex import angle, complex, conj, imag, real
 from actorflow.ops.contraction import einsum, kron, tensordot
-from actorflow.ops.conv import conv2d
+from actorflow.ops.convolve import conv2d
 from actorflow.ops.diagonal import diag_embed, diagonal, tril, triu
 from actorflow.ops.elementwise import (
     abs,
