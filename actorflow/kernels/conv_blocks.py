@@ -15,7 +15,7 @@ The sums run in an order that depends on the shapes alone, so equal inputs give 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -58,77 +58,91 @@ class Taking(NamedTuple):
     """How windows are taken from images: the view of all of them, and the blocks that fit the buffer.
 
     The view has the axes (groups, n, …windows, …pixels, channels of a group), the first one only
-    when there are several groups; the matrix of a block (groups, windows, width) likewise.
+    when there are several groups; the matrix of a block (groups, windows, width) likewise. A block
+    is `step` elements of `axis`, which are `below` windows each.
     """
 
-    shape: Sizes
+    groups: Sizes
+    lengths: Sizes  # (n, …windows)
+    pixels: Sizes  # (…pixels, channels of a group)
     strides: Sizes
     offset: int
-    room: int
-    blocks: Sequence[Block]
+    axis: int
+    below: int
+    step: int
+    kept: Sequence[Block] | None
 
     def view(self, padded: Array) -> Array:
         """Returns every window of contiguous images with their rims, without a copy."""
+        shape = self.groups + self.lengths + self.pixels
         # As as_strided, which would add 6 µs to the 20 of a tiny image.
-        view: Array = np.ndarray(self.shape, padded.dtype, padded, self.offset, self.strides)
+        view: Array = np.ndarray(shape, padded.dtype, padded, self.offset, self.strides)
         return view
+
+    def buffer(self, dtype: Any) -> Array:
+        """Returns room for the windows of one block."""
+        return np.empty(prod(self.groups) * self.step * self.below * prod(self.pixels), dtype)
+
+    def blocks(self) -> Iterable[Block]:
+        """Returns all windows, in their order."""
+        return self._blocks() if self.kept is None else self.kept
+
+    def _blocks(self) -> Iterator[Block]:
+        every, several = (slice(None),) * len(self.groups), prod(self.groups)
+        length, rest, width = self.lengths[self.axis], self.lengths[self.axis + 1 :], prod(self.pixels)
+        start = 0
+        for outer in product(*map(range, self.lengths[: self.axis])):
+            for low in range(0, length if self.below else 0, self.step):
+                taken = min(self.step, length - low)
+                count = taken * self.below
+                yield Block(
+                    (*every, *outer, slice(low, low + taken)),
+                    slice(start, start + count),
+                    several * count * width,
+                    (*self.groups, taken, *rest, *self.pixels),
+                    (*self.groups, count, width),
+                )
+                start += count
 
 
 @lru_cache(1024)
 def taking(at: Windows, n: int, channels: int, itemsize: int, groups: int, buffer_bytes: int) -> Taking:
     """Returns how the windows of `n` contiguous images are taken, in blocks that fit the buffer.
 
-    Images are kept whole up to eight buffers; larger ones are cut along their axes, and one row of
-    windows is the least that is taken at once.
+    Images are kept whole up to eight buffers; larger ones are cut along their axes.
     """
     each = channels // groups
     steps = [prod(at.grown[axis + 1 :]) * channels * itemsize for axis in range(len(at.grown))]
     first = sum(
         (low - before) * step for (low, _), before, step in zip(at.rims, at.before, steps, strict=True)
     )
-    several = groups > 1
     strides = (
-        *((each * itemsize,) * several),
+        *((each * itemsize,) if groups > 1 else ()),
         prod(at.grown) * channels * itemsize,
         *(step * stride for step, stride in zip(steps, at.strides, strict=True)),
         *(step * apart for step, apart in zip(steps, at.dilation, strict=True)),
         itemsize,
     )
     lengths, pixels = (n, *at.counts), (*at.size, each)
-    width = prod(pixels)
-    window_bytes = max(groups * width * itemsize, 1)
+    window_bytes = max(groups * prod(pixels) * itemsize, 1)
     axis, below = 0, prod(at.counts)
-    while below * window_bytes > WHOLE * buffer_bytes and axis < len(at.counts) - 1:
+    while below * window_bytes > WHOLE * buffer_bytes and axis < len(at.counts):
         axis += 1
         below //= lengths[axis]
     step = max(1, min(lengths[axis], buffer_bytes // max(below * window_bytes, 1)))
-    front = (groups,) if several else ()
-    shape = (*front, *lengths, *pixels)
-    found, start = [], 0
-    for outer in product(*map(range, lengths[:axis])):
-        for low in range(0, lengths[axis] if below else 0, step):
-            taken = min(step, lengths[axis] - low)
-            count = taken * below
-            found.append(
-                Block(
-                    (*((slice(None),) * several), *outer, slice(low, low + taken)),
-                    slice(start, start + count),
-                    groups * count * width,
-                    (*front, taken, *lengths[axis + 1 :], *pixels),
-                    (*front, count, width),
-                )
-            )
-            start += count
-    room = found[0].size if found else 0
-    return Taking(shape, strides, first if prod(shape) else 0, room, found)
+    offset = first if prod(lengths) * prod(pixels) else 0
+    front = (groups,) if groups > 1 else ()
+    how = Taking(front, lengths, pixels, strides, offset, axis, below, step, None)
+    few = prod(lengths[:axis]) * (lengths[axis] // step + 1) <= 64
+    return how._replace(kept=tuple(how.blocks())) if few else how
 
 
 def _columns(x: Array, at: Windows, groups: int) -> Iterator[tuple[slice, Array]]:
     """Yields (rows of the result, their windows as a matrix a group); each lies in the same buffer."""
     padded = at.padded(x)
     how = taking(at, x.shape[0], x.shape[-1], x.itemsize, groups, BUFFER_BYTES)
-    view, buffer = how.view(padded), np.empty(how.room, x.dtype)
-    for block in how.blocks:
+    view, buffer = how.view(padded), how.buffer(x.dtype)
+    for block in how.blocks():
         taken = buffer[: block.size]
         np.copyto(taken.reshape(block.windows), view[block.at])
         yield block.rows, taken.reshape(block.matrix)
@@ -220,8 +234,8 @@ def _back(dy: Array, w: Array, at: Windows, groups: int) -> Array:
     matrices = _by_group(_flat(w), groups).swapaxes(-1, -2)
     padded = np.zeros((n, *at.grown, channels * groups), dy.dtype)
     how = taking(at, n, channels * groups, dy.itemsize, groups, BUFFER_BYTES)
-    view, buffer, flat = how.view(padded), np.empty(how.room, dy.dtype), _flat(dy)
-    for block in how.blocks:
+    view, buffer, flat = how.view(padded), how.buffer(dy.dtype), _flat(dy)
+    for block in how.blocks():
         taken = buffer[: block.size]
         np.matmul(_by_group(flat[block.rows], groups), matrices, out=taken.reshape(block.matrix))
         grads = taken.reshape(block.windows)

@@ -3,7 +3,7 @@
 A window that hangs over an edge is taken only where it lies on the image, so nothing is padded. The
 passes come in one order, so equal inputs give equal bits, on a card too: no atomic additions.
 Correct before fast: a 3x3 convolution is nine matrix products and nine passes over its result; the
-groups go through each product together.
+groups go through each product together, and those of one channel are multiplied element by element.
 """
 
 from __future__ import annotations
@@ -45,9 +45,14 @@ def _by_group(x: Array, groups: int) -> Array:
     return x.reshape((rows, groups, each)).transpose((1, 0, 2))
 
 
-def _added(target: Array, product: Array) -> Array:
-    """`target` and the product of every group beside each other."""
-    return target + product.transpose((1, 0, 2)).reshape(target.shape)
+def _together(product: Array, shape: tuple[int, ...]) -> Array:
+    """The product of every group beside each other."""
+    return product.transpose((1, 0, 2)).reshape(shape)
+
+
+def _single(w: Array, groups: int) -> bool:
+    """Tells whether a group is one channel and one filter: then products are elementwise."""
+    return groups > 1 and w.shape[-2] == 1 and w.shape[-1] == groups
 
 
 @kernel("conv", cost=conv_cost)
@@ -59,15 +64,24 @@ def conv(
     at = laid(x.shape, w.shape, None, strides, padding, dilation, groups)
     out = xp.zeros((x.shape[0], *at.counts, w.shape[-1]), dtype=x.dtype)
     for place, those, pixels in _pixels(at):
-        out[those] = _added(out[those], xp.matmul(_by_group(x[pixels], groups), _by_group(w[place], groups)))
+        if _single(w, groups):
+            product = x[pixels] * w[place]
+        else:
+            product = xp.matmul(_by_group(x[pixels], groups), _by_group(w[place], groups))
+            product = _together(product, out[those].shape)
+        out[those] = out[those] + product
     return out
 
 
 def _back(dy: Array, w: Array, at: Windows, groups: int, xp: Library) -> Array:
     out = xp.zeros((dy.shape[0], *at.image, w.shape[-2] * groups), dtype=dy.dtype)
     for place, those, pixels in _pixels(at):
-        turned = _by_group(w[place], groups).transpose((0, 2, 1))
-        out[pixels] = _added(out[pixels], xp.matmul(_by_group(dy[those], groups), turned))
+        if _single(w, groups):
+            product = dy[those] * w[place]
+        else:
+            turned = _by_group(w[place], groups).transpose((0, 2, 1))
+            product = _together(xp.matmul(_by_group(dy[those], groups), turned), out[pixels].shape)
+        out[pixels] = out[pixels] + product
     return out
 
 
@@ -116,6 +130,10 @@ def conv_grad_filter(
     at = laid(x.shape, w.shape, dy.shape, strides, padding, dilation, groups)
     out = xp.zeros(w.shape, dtype=x.dtype)
     for place, those, pixels in _pixels(at):
-        columns = _by_group(x[pixels], groups).transpose((0, 2, 1))
-        out[place] = _added(out[place], xp.matmul(columns, _by_group(dy[those], groups)))
+        if _single(w, groups):
+            out[place] = xp.sum(x[pixels] * dy[those], axis=tuple(range(dy.ndim - 1)))[None, :]
+        else:
+            columns = _by_group(x[pixels], groups).transpose((0, 2, 1))
+            product = xp.matmul(columns, _by_group(dy[those], groups))
+            out[place] = _together(product, (w.shape[-2], w.shape[-1]))
     return out

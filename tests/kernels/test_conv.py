@@ -122,15 +122,24 @@ def test_how_much_is_taken_at_once_does_not_matter(case, images_at_once: float) 
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
 
 
-def test_the_windows_of_a_large_image_are_taken_in_parts() -> None:
-    """One image's windows are 18 MB; the buffer is a few hundred kB, and every window comes once."""
-    at = windows_of((1, 256, 256, 8), (3, 3), (1, 1), "SAME")
+@pytest.mark.parametrize(
+    ("image", "size"),
+    [((256, 256), (3, 3)), ((400_000,), (9,)), ((40, 50, 60), (3, 3, 3)), ((2, 90_000), (3, 3))],
+)
+@pytest.mark.parametrize("groups", [1, 4])
+def test_the_windows_of_a_large_image_are_taken_in_parts(image: Any, size: Any, groups: int) -> None:
+    """One image's windows are tens of megabytes; four are taken at once at most, and every window once."""
+    at = windows_of((2, *image, 8), size, (1,) * len(size), "SAME")
 
-    how = conv.taking(at, 1, 8, 4, 1, conv.BUFFER_BYTES)
+    how = conv.taking(at, 2, 8, 4, groups, conv.BUFFER_BYTES)
+    blocks = list(how.blocks())
 
-    assert how.room * 4 <= conv.BUFFER_BYTES
-    assert [b.rows.start for b in how.blocks[1:]] == [b.rows.stop for b in how.blocks[:-1]]
-    assert (how.blocks[0].rows.start, how.blocks[-1].rows.stop) == (0, 256 * 256)
+    assert how.buffer("float32").nbytes <= conv.WHOLE * conv.BUFFER_BYTES
+    assert [b.rows.start for b in blocks[1:]] == [b.rows.stop for b in blocks[:-1]]
+    assert (blocks[0].rows.start, blocks[-1].rows.stop) == (0, 2 * math.prod(image))
+    assert sum(b.size for b in blocks) == 2 * math.prod(image) * math.prod(size) * 8
+    view = np.empty(how.lengths)
+    assert all(view[b.at[groups > 1 :]].size == b.rows.stop - b.rows.start for b in blocks)
 
 
 @pytest.mark.parametrize("groups", [1, 2])
