@@ -87,12 +87,20 @@ class Windows:
             and not any(self.before)
         )
 
-    def padded(self, x: Array) -> Array:
-        """Returns `x` of numpy in C order with its rims of zeros; `x` itself when it has none."""
-        if self.grown == self.image:
-            return np.ascontiguousarray(x)
-        out = np.zeros((x.shape[0], *self.grown, x.shape[-1]), x.dtype)
-        out[self.inside] = x
+    def padded(self, x: Array, groups: int = 1) -> Array:
+        """Returns `x` of numpy in C order with its rims of zeros; `x` itself when it has none.
+
+        Several groups lie behind each other: (groups, n, …, channels of a group).
+        """
+        if groups == 1:
+            if self.grown == self.image:
+                return np.ascontiguousarray(x)
+            out = np.zeros((x.shape[0], *self.grown, x.shape[-1]), x.dtype)
+            out[self.inside] = x
+            return out
+        each = x.shape[-1] // groups
+        out = np.zeros((groups, x.shape[0], *self.grown, each), x.dtype)
+        out[:, *self.inside] = np.moveaxis(x.reshape(*x.shape[:-1], groups, each), -2, 0)
         return out
 
     def places(self) -> Iterator[Sizes]:

@@ -112,13 +112,14 @@ def taking(at: Windows, n: int, channels: int, itemsize: int, groups: int, buffe
     Images are kept whole up to eight buffers; larger ones are cut along their axes.
     """
     each = channels // groups
-    steps = [prod(at.grown[axis + 1 :]) * channels * itemsize for axis in range(len(at.grown))]
+    steps = [prod(at.grown[axis + 1 :]) * each * itemsize for axis in range(len(at.grown))]
+    image_bytes = prod(at.grown) * each * itemsize
     first = sum(
         (low - before) * step for (low, _), before, step in zip(at.rims, at.before, steps, strict=True)
     )
     strides = (
-        *((each * itemsize,) if groups > 1 else ()),
-        prod(at.grown) * channels * itemsize,
+        *((n * image_bytes,) if groups > 1 else ()),
+        image_bytes,
         *(step * stride for step, stride in zip(steps, at.strides, strict=True)),
         *(step * apart for step, apart in zip(steps, at.dilation, strict=True)),
         itemsize,
@@ -131,15 +132,19 @@ def taking(at: Windows, n: int, channels: int, itemsize: int, groups: int, buffe
         below //= lengths[axis]
     step = max(1, min(lengths[axis], buffer_bytes // max(below * window_bytes, 1)))
     offset = first if prod(lengths) * prod(pixels) else 0
-    front = (groups,) if groups > 1 else ()
-    how = Taking(front, lengths, pixels, strides, offset, axis, below, step, None)
+    how = Taking(_front(groups), lengths, pixels, strides, offset, axis, below, step, None)
     few = prod(lengths[:axis]) * (lengths[axis] // step + 1) <= 64
     return how._replace(kept=tuple(how.blocks())) if few else how
 
 
+def _front(groups: int) -> Sizes:
+    """Returns the axes before all others."""
+    return (groups,) if groups > 1 else ()
+
+
 def _columns(x: Array, at: Windows, groups: int) -> Iterator[tuple[slice, Array]]:
     """Yields (rows of the result, their windows as a matrix a group); each lies in the same buffer."""
-    padded = at.padded(x)
+    padded = at.padded(x, groups)
     how = taking(at, x.shape[0], x.shape[-1], x.itemsize, groups, BUFFER_BYTES)
     view, buffer = how.view(padded), how.buffer(x.dtype)
     for block in how.blocks():
@@ -232,7 +237,7 @@ def _back(dy: Array, w: Array, at: Windows, groups: int) -> Array:
     # they lie (col2im). Against the way above, milliseconds: 64x14x14x32->64 by 5x5 36 to 16,
     # 64x8x8x16->32 by 3x3 1.3 to 0.8; but 64x28x28x1->32 by 5x5 5 to 17.
     matrices = _by_group(_flat(w), groups).swapaxes(-1, -2)
-    padded = np.zeros((n, *at.grown, channels * groups), dy.dtype)
+    padded = np.zeros((*_front(groups), n, *at.grown, channels), dy.dtype)
     how = taking(at, n, channels * groups, dy.itemsize, groups, BUFFER_BYTES)
     view, buffer, flat = how.view(padded), how.buffer(dy.dtype), _flat(dy)
     for block in how.blocks():
@@ -243,7 +248,9 @@ def _back(dy: Array, w: Array, at: Windows, groups: int) -> Array:
         for place in at.places():
             index: Any = (..., *place, slice(None))
             np.add(there[index], grads[index], out=there[index])
-    return np.ascontiguousarray(padded[at.inside])
+    if groups == 1:
+        return np.ascontiguousarray(padded[at.inside])
+    return np.moveaxis(padded[:, *at.inside], 0, -2).reshape(n, *at.image, channels * groups)
 
 
 def _correlate_back(dy: Array, w: Array, at: Windows, groups: int) -> Array:

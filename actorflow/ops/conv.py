@@ -96,7 +96,8 @@ def plain_padding(padding: Any, axes: int) -> Padding:
     message = (
         f'padding must be "SAME", "VALID" or (before, after) for each of ({SPATIAL[axes]}), got {padding!r}'
     )
-    raise SpecError(message, where=Where(defined_at=source_line()))
+    hint = f"so many zeros on every side are written as {((1, 1),) * axes}"
+    raise SpecError(message, where=Where(defined_at=source_line()), hint=hint)
 
 
 def _is_integer(value: Any) -> bool:

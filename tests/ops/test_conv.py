@@ -10,6 +10,7 @@ import pytest
 
 import actorflow.kernels  # noqa: F401  fills the table
 import actorflow.ops as af
+from actorflow.arrays import as_dtype
 from actorflow.errors import SpecError
 from actorflow.graph.graph import Graph
 from actorflow.ops import conv, pool
@@ -207,6 +208,28 @@ def test_groups_are_convolutions_beside_each_other() -> None:
     ]
 
     np.testing.assert_allclose(made, np.concatenate(parts, axis=-1), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("groups", [1, 4, 16])
+@pytest.mark.parametrize(("dtype", "digits"), [("float32", 5e-6), ("float16", 6e-4), ("bfloat16", 4e-3)])
+def test_values_and_gradients_are_as_near_as_the_dtype_allows(dtype: str, digits: float, groups: int) -> None:
+    """Of sums of up to 2048 products; halves are rounded once, from float32."""
+    x = RNG.normal(size=(8, 16, 16, 16)).astype(as_dtype(dtype))
+    w = RNG.normal(size=(3, 3, 16 // groups, 32)).astype(as_dtype(dtype))
+    dy = RNG.normal(size=(8, 16, 16, 32)).astype(as_dtype(dtype))
+
+    def computed(wide: str) -> list[np.ndarray]:
+        with Graph() as graph:
+            tx, tw, tdy = (af.constant(a.astype(as_dtype(wide))) for a in (x, w, dy))
+            y = af.conv2d(tx, tw, groups=groups)
+            back = af.conv2d_transpose(tdy, tw, groups=groups)
+            fetches = [y, back, *af.gradients(y, [tx, tw], [tdy])]
+        found: list[np.ndarray] = evaluate(graph, fetches, {})
+        return found
+
+    for made, exact in zip(computed(dtype), computed("float64"), strict=True):
+        scale = np.maximum(np.abs(exact), np.sqrt(np.mean(exact**2)))
+        assert np.max(np.abs(made.astype("float64") - exact) / scale) < digits
 
 
 def test_dilated_filters_are_filters_with_holes() -> None:
