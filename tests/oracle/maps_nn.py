@@ -7,7 +7,17 @@ from typing import Any
 
 import actorflow as af
 from actorflow.graph.builder import Tensor
-from tests.oracle.table import axes, composes, maps, need, one_axis, rank, sizes
+from tests.oracle.table import (
+    axes,
+    channels_first,
+    channels_last,
+    composes,
+    maps,
+    need,
+    one_axis,
+    rank,
+    sizes,
+)
 
 # ------------------------------------------------------------------------------- activations
 
@@ -148,13 +158,13 @@ def _pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     factor, (n, c, h, w) = upscale_factor, sizes(x)
     apart = af.reshape(x, (n, c // factor**2, factor**2, h, w))  # torch's channels come first in a pixel
     images = af.reshape(af.transpose(apart, (0, 3, 4, 2, 1)), (n, h, w, c))
-    return _channels_first(af.depth_to_space(images, factor))
+    return channels_first(af.depth_to_space(images, factor))
 
 
 @maps("nn.functional.pixel_unshuffle", "space_to_depth")
 def _pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     factor, (n, c, h, w) = downscale_factor, sizes(x)
-    blocks = af.space_to_depth(_channels_last(x), factor)
+    blocks = af.space_to_depth(channels_last(x), factor)
     apart = af.reshape(blocks, (n, h // factor, w // factor, factor**2, c))
     return af.reshape(af.transpose(apart, (0, 4, 3, 1, 2)), (n, c * factor**2, h // factor, w // factor))
 
@@ -163,14 +173,6 @@ def _pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
 def _channel_shuffle(x: Tensor, groups: int) -> Tensor:
     n, c, *rest = sizes(x)
     return af.reshape(af.swapaxes(af.reshape(x, (n, groups, c // groups, *rest)), 1, 2), (n, c, *rest))
-
-
-def _channels_last(x: Tensor) -> Tensor:
-    return af.moveaxis(x, 1, -1)
-
-
-def _channels_first(x: Tensor) -> Tensor:
-    return af.moveaxis(x, -1, 1)
 
 
 # ------------------------------------------------------------------------------------ losses

@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
+import actorflow as af
 from actorflow.graph.builder import Tensor
 
 Build = Callable[..., Any]
@@ -158,3 +159,29 @@ def in_rows(memory_format: Any) -> None:
         "torch.preserve_format",
     )
     need(plain, "memory_format: ours has no say in the layout of memory")
+
+
+def channels_last(x: Tensor) -> Tensor:
+    """torch's images, whose channels come first behind the batch, as ours."""
+    return af.moveaxis(x, 1, -1)
+
+
+def channels_first(x: Tensor) -> Tensor:
+    """Our images as torch's."""
+    return af.moveaxis(x, -1, 1)
+
+
+def batched(x: Tensor, axes: int) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """A batch of images of `axes` spatial axes with channels last, and the way back.
+
+    torch takes one image without a batch as well.
+    """
+    if rank(x) == axes + 2:
+        return channels_last(x), channels_first
+    return channels_last(af.expand_dims(x, 0)), lambda y: af.squeeze(channels_first(y), 0)
+
+
+def numbers(value: Any, axes: int) -> tuple[int, ...]:
+    """One number for every spatial axis."""
+    given = tuple(value) if isinstance(value, Sequence) else (value,)
+    return given * axes if len(given) == 1 else given

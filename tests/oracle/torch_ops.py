@@ -33,8 +33,8 @@ from actorflow.arrays import as_dtype
 from tests.oracle.computing import Computation, difference, silent
 from tests.oracle.table import Entry, Excluded, table
 
-LEAST_OPS = 120
-LEAST_SAMPLES = 1000
+LEAST_OPS = 420
+LEAST_SAMPLES = 4500
 SHOWN = 40  # failures printed
 
 
