@@ -28,7 +28,9 @@ def _convolution(axes: int) -> None:
         groups: int = 1,
     ) -> Tensor:
         images, back = batched(x, axes)
-        margins = padding.upper() if isinstance(padding, str) else [(p, p) for p in numbers(padding, axes)]
+        margins = (
+            padding.upper() if isinstance(padding, str) else tuple((p, p) for p in numbers(padding, axes))
+        )
         y = FORWARD[axes](
             images, _filters(weight), numbers(stride, axes), margins, numbers(dilation, axes), groups
         )
@@ -53,7 +55,7 @@ def _transposed(axes: int) -> None:
             images,
             _filters(weight),
             numbers(stride, axes),
-            [(p, p) for p in numbers(padding, axes)],
+            tuple((p, p) for p in numbers(padding, axes)),
             numbers(output_padding, axes),
             numbers(dilation, axes),
             groups,
