@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from actorflow.kernels import (
     activation,
+    adaptive,
     arithmetic,
     arrange,
     array,
@@ -31,10 +32,12 @@ from actorflow.kernels import (
     passing,
     patches,
     pool,
+    pooling,
     portable,
     powers,
     random,
     reduce,
+    resize,
     rounding,
     scan,
     scatter,
@@ -53,6 +56,7 @@ from actorflow.kernels import (
 
 __all__ = [
     "activation",
+    "adaptive",
     "arithmetic",
     "arrange",
     "array",
@@ -80,10 +84,12 @@ __all__ = [
     "passing",
     "patches",
     "pool",
+    "pooling",
     "portable",
     "powers",
     "random",
     "reduce",
+    "resize",
     "rounding",
     "scan",
     "scatter",

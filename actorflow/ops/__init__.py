@@ -20,6 +20,7 @@ from actorflow.ops.activation import (
     softsign,
     threshold,
 )
+from actorflow.ops.adaptive import adaptive_avg_pool, adaptive_max_pool, adaptive_max_pool_places
 from actorflow.ops.arithmetic import (
     clip,
     divide_no_nan,
@@ -36,6 +37,7 @@ from actorflow.ops.arithmetic import (
 )
 from actorflow.ops.arrange import flatten, flip, moveaxis, repeat, roll, swapaxes, tile
 from actorflow.ops.array import concat, one_hot, slice
+from actorflow.ops.average import avg_pool, global_avg_pool, global_max_pool, lp_pool
 from actorflow.ops.bits import (
     bitwise_and,
     bitwise_invert,
@@ -110,11 +112,13 @@ from actorflow.ops.nn import dropout, log_softmax, softmax, softmax_cross_entrop
 from actorflow.ops.padding import pad
 from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
 from actorflow.ops.patches import extract_patches
-from actorflow.ops.pool import max_pool
+from actorflow.ops.pool import max_pool, max_pool_places, max_unpool
 from actorflow.ops.powers import matrix_exp, matrix_power
 from actorflow.ops.queue import FIFOQueue
 from actorflow.ops.random import random_normal, random_uniform
 from actorflow.ops.reduce import all, any, argmax, argmin, count, count_nonzero, max, mean, min, prod
+from actorflow.ops.resize import resize
+from actorflow.ops.response import local_response_normalisation
 from actorflow.ops.rounding import (
     ceil,
     copysign,
@@ -203,6 +207,9 @@ __all__ = [
     "abs",
     "acos",
     "acosh",
+    "adaptive_avg_pool",
+    "adaptive_max_pool",
+    "adaptive_max_pool_places",
     "add",
     "all",
     "angle",
@@ -218,6 +225,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "avg_pool",
     "batch_to_space",
     "bincount",
     "bitwise_and",
@@ -291,6 +299,8 @@ __all__ = [
     "gather",
     "gather_nd",
     "gelu",
+    "global_avg_pool",
+    "global_max_pool",
     "gradients",
     "greater",
     "greater_equal",
@@ -315,6 +325,7 @@ __all__ = [
     "lgamma",
     "linear_recurrence",
     "linspace",
+    "local_response_normalisation",
     "log",
     "log1p",
     "log2",
@@ -327,6 +338,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logsumexp",
+    "lp_pool",
     "lstsq",
     "matmul",
     "matrix_band_part",
@@ -338,6 +350,8 @@ __all__ = [
     "matrix_transpose",
     "max",
     "max_pool",
+    "max_pool_places",
+    "max_unpool",
     "maximum",
     "mean",
     "median",
@@ -379,6 +393,7 @@ __all__ = [
     "repeat",
     "reshape",
     "reshape_like",
+    "resize",
     "reverse_sequence",
     "roll",
     "round",

@@ -1,4 +1,4 @@
-"""Samples of the ops of networks: convolution, pooling, softmax and its losses, dropout."""
+"""Samples of the ops of networks: convolution, softmax and its losses, dropout."""
 
 from __future__ import annotations
 
@@ -55,28 +55,6 @@ def conv2d_grad_input(draw: st.DrawFn) -> Case:
 @st.composite
 def conv2d_grad_filter(draw: st.DrawFn) -> Case:
     return convolution(draw, "x", "dy", "w")
-
-
-@sample("max_pool", dtypes=FLOATS)
-@st.composite
-def max_pool(draw: st.DrawFn) -> Case:
-    size, attrs, image, _ = slides(draw)
-    return Case((values(draw, image),), {"size": size, **attrs})
-
-
-@sample("max_pool_grad", dtypes=FLOATS)
-@st.composite
-def max_pool_grad(draw: st.DrawFn) -> Case:
-    size, attrs, image, counted = slides(draw)
-    given = [image, (image[0], *counted, image[3])]
-    return Case(tuple(several(draw, given)), {"size": size, **attrs})
-
-
-@sample("max_pool_gather", dtypes=FLOATS)
-@st.composite
-def max_pool_gather(draw: st.DrawFn) -> Case:
-    size, attrs, image, _ = slides(draw)
-    return Case(tuple(several(draw, [image, image])), {"size": size, **attrs})
 
 
 @sample("softmax", dtypes=FLOATS)
