@@ -1,11 +1,11 @@
 """Resizing images, axis by axis: which elements each one of the result is made of, and their weights.
 
 A coordinate says where element i of the result lies on the axis that it is made of, of n elements
-resized to m by the factor s (m / n, unless a factor was given):
+resized to m by s = m / n. A factor that was given is s itself, and m then n * s, whole or not:
 
     half_pixel            (i + 1/2) / s - 1/2: the ends of both axes meet
     pytorch_half_pixel    the same, but 0 for m = 1
-    half_pixel_symmetric  the same, moved so that the middles meet where s * n is no whole number
+    half_pixel_symmetric  the same, moved so that the middles meet where m is no whole number
     align_corners         i * (n - 1) / (m - 1), 0 for m = 1: the first and last elements meet
     asymmetric            i / s: the first elements meet
 
@@ -38,15 +38,16 @@ from actorflow.windows import spatial
 
 def _coordinate(i: int, n: int, m: int, scale: float | None, mode: str) -> float:
     """Where element i of m lies on an axis of n; one rounding only where no factor was given."""
+    length = m if scale is None else n * scale
     if mode == "align_corners":
-        return i * (n - 1) / (m - 1) if m > 1 else 0.0
+        return i * (n - 1) / (length - 1) if i else 0.0
     if mode == "asymmetric":
         return i * n / m if scale is None else i / scale
-    if mode == "pytorch_half_pixel" and m == 1:
+    if mode == "pytorch_half_pixel" and length == 1:
         return 0.0
     centre = ((2 * i + 1) * n - m) / (2 * m) if scale is None else (i + 0.5) / scale - 0.5
-    if mode == "half_pixel_symmetric" and scale is not None:
-        return n / 2 * (1 - m / (scale * n)) + centre
+    if mode == "half_pixel_symmetric":
+        return n / 2 * (1 - m / length) + centre
     return centre
 
 

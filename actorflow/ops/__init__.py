@@ -61,6 +61,13 @@ from actorflow.ops.complex import angle, complex, conj, imag, real
 from actorflow.ops.contraction import einsum, kron, tensordot
 from actorflow.ops.conv import conv2d
 from actorflow.ops.diagonal import diag_embed, diagonal, tril, triu
+from actorflow.ops.draws import (
+    random_bernoulli,
+    random_categorical,
+    random_integers,
+    random_permutation,
+    random_shuffle,
+)
 from actorflow.ops.elementwise import (
     abs,
     add,
@@ -115,7 +122,12 @@ from actorflow.ops.patches import extract_patches
 from actorflow.ops.pool import max_pool, max_pool_places, max_unpool
 from actorflow.ops.powers import matrix_exp, matrix_power
 from actorflow.ops.queue import FIFOQueue
-from actorflow.ops.random import random_normal, random_uniform
+from actorflow.ops.random import (
+    random_exponential,
+    random_normal,
+    random_truncated_normal,
+    random_uniform,
+)
 from actorflow.ops.reduce import all, any, argmax, argmin, count, count_nonzero, max, mean, min, prod
 from actorflow.ops.resize import resize
 from actorflow.ops.response import local_response_normalisation
@@ -382,7 +394,14 @@ __all__ = [
     "qr",
     "quantile",
     "rad2deg",
+    "random_bernoulli",
+    "random_categorical",
+    "random_exponential",
+    "random_integers",
     "random_normal",
+    "random_permutation",
+    "random_shuffle",
+    "random_truncated_normal",
     "random_uniform",
     "rank",
     "real",

@@ -125,8 +125,9 @@ def resize(
     "prefer_floor" round to the nearest and say what becomes of a half; "linear" and "cubic" weigh the
     2 or 4 elements around it, cubic by Keys' convolution with the coefficient `cubic`. `antialias`
     takes in all elements where an axis shrinks; `exclude_outside`, by default as antialias, leaves
-    elements beyond the ends out, which else are those at the ends. With `scale` instead of a size, m
-    is floor(n * scale), and s the scale.
+    elements beyond the ends out, which else are those at the ends. With `scale` instead of a size, there
+    are floor(n * scale) elements, s is the scale, and m in these formulas n * scale, as in ONNX; torch
+    takes the size for align_corners.
 
     Torch's interpolate: "nearest" is nearest, asymmetric, floor; "nearest-exact" nearest; "bilinear"
     linear; "bicubic" cubic, with antialias of cubic=-0.5; align_corners as here. TensorFlow's
