@@ -11,7 +11,11 @@ from actorflow.windows import count_along
 from tests.ops.samples import Case, dims, sample, several, values
 
 FLOATS = ("float32", "float64", "float16", "bfloat16", "int32")
-SPATIAL = {1: [(5,), (1,), (4,)], 2: [(4, 3), (3, 5), (2, 2), (1, 4)], 3: [(3, 2, 2), (2, 3, 1)]}
+SPATIAL: dict[int, list[tuple[int, ...]]] = {
+    1: [(5,), (1,), (4,)],
+    2: [(4, 3), (3, 5), (2, 2), (1, 4)],
+    3: [(3, 2, 2), (2, 3, 1)],
+}
 
 
 def pooling(draw: st.DrawFn) -> tuple[tuple[int, ...], dict[str, Any], tuple[int, ...]]:
