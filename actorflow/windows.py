@@ -84,7 +84,7 @@ def along(size: int, window: int, stride: int, dilation: int, padding: Margins, 
 
     "VALID" takes those that lie inside, "SAME" one for every `stride` elements, with the odd place of
     its margin behind. Margins that are given are counted as if they were of the axis. With
-    `ceil_mode` one more may hang over the end, if it begins on the axis or in the margin before.
+    `ceil_mode` one more may hang over the end, and none begins in the margin behind.
 
     Raises:
         SpecError: when no window fits, or one has no place on the axis.

@@ -109,9 +109,9 @@ def _axes(
     x: tuple[int, ...], size: tuple[int, ...] | None, scale: tuple[float, ...] | None, **how: Any
 ) -> list[tuple[int, Taps]]:
     """The maps of the spatial axes of images of shape x, those first that leave the fewest elements."""
-    lengths = spatial(x, len(size or scale or ()))
+    spatial(x, len(size or scale or ()))
     found: list[tuple[float, int, Taps]] = []
-    for axis, n in enumerate(lengths):
+    for axis, n in enumerate(x[1:-1]):
         factor = None if scale is None else scale[axis]
         m = size[axis] if size is not None else floor(n * factor)  # type: ignore[operator]
         if not n and m:

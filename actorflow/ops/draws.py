@@ -17,7 +17,7 @@ from actorflow.ops.facts import shape as shape_of
 from actorflow.ops.indexing import gather
 from actorflow.ops.random import node_seed
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.ops.sliding import refused
+from actorflow.ops.sliding import at_users_line, refused
 from actorflow.spec import Spec, axis_of, show, spec
 
 
@@ -191,6 +191,7 @@ def random_shuffle(x: Any, axis: int = 0, seed: int | None = None, *, name: str 
     x = as_tensor(x)
     size = None
     if x.shape is not None:
-        size = x.shape[axis_of(axis, len(x.shape))]
+        with at_users_line():
+            size = x.shape[axis_of(axis, len(x.shape))]
     order = random_permutation(shape_of(x)[axis] if size is None else size, seed)
     return gather(x, order, axis, name=name)

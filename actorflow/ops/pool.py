@@ -22,7 +22,7 @@ from actorflow.ops.padding import pad
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.scatter import put_along_axis
 from actorflow.ops.shape import reshape
-from actorflow.ops.sliding import Padding, Sizes, pooled, refused, sizes, sliding
+from actorflow.ops.sliding import Padding, Sizes, at_users_line, pooled, refused, sizes, sliding
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Spec, merge
 from actorflow.windows import spatial
@@ -191,7 +191,8 @@ def max_unpool(x: Any, places: Any, size: Sequence[int], *, name: str | None = N
     x, places = as_tensors(x, places)
     rank = len(size)
     plane = sizes(size, rank, "size")
-    spatial(merge(x.shape, places.shape), rank)
+    with at_users_line():
+        spatial(merge(x.shape, places.shape), rank)
     if x.shape is None:
         message = f"max_unpool needs the rank of x, got {x.spec}"
         raise refused(message, "name it with af.ensure_shape")

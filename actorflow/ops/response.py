@@ -10,7 +10,7 @@ from actorflow.ops.average import avg_pool
 from actorflow.ops.elementwise import multiply, pow, square
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims, reshape_like
-from actorflow.ops.sliding import refused
+from actorflow.ops.sliding import at_users_line, refused
 
 
 def local_response_normalisation(
@@ -32,7 +32,7 @@ def local_response_normalisation(
     Shapes:   (..., channels), kept; at least one axis
     Dtypes:   floating
     Gradient: that of the formula
-    Raises:   SpecError for other dtypes, no axis or an unknown rank, and a negative radius.
+    Raises:   SpecError for other dtypes, no axis or no channel, an unknown rank, a negative radius.
 
     >>> with af.Graph():
     ...     af.local_response_normalisation(af.placeholder("float32", (None, 8, 8, 16), name="x"), 2).shape
@@ -42,14 +42,15 @@ def local_response_normalisation(
     networks, NIPS 2012, section 3.3.
     """
     x = as_tensor(x)
-    both = depth_radius if isinstance(depth_radius, tuple) else (depth_radius, depth_radius)
+    both: Any = depth_radius if isinstance(depth_radius, tuple) else (depth_radius, depth_radius)
     if len(both) != 2 or not all(isinstance(r, int) and r >= 0 for r in both):
         message = f"depth_radius is a number of channels, or (before, after), got {depth_radius!r}"
         raise refused(message)
     if not x.shape:
         message = f"local_response_normalisation needs a known rank with channels last, got {x.spec}"
         raise refused(message, "name it with af.ensure_shape" if x.shape is None else None)
-    check_dtypes("local_response_normalisation", Takes.FLOATING, x.spec)
+    with at_users_line():
+        check_dtypes("local_response_normalisation", Takes.FLOATING, x.spec)
     rows = expand_dims(flatten(square(x), 0, -2) if len(x.shape) > 1 else expand_dims(square(x), 0), -1)
     sums = avg_pool(rows, size=(sum(both) + 1,), strides=1, padding=(both,), divisor=1)
     scale = as_tensor(float(bias), dtype=x.dtype) + as_tensor(float(alpha), dtype=x.dtype) * sums

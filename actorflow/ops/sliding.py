@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from actorflow.errors import SpecError, Where
@@ -21,6 +22,15 @@ Padding = str | int | Sequence[Sequence[int]]
 def refused(message: str, hint: str | None = None) -> SpecError:
     """Returns the error at the user's line."""
     return SpecError(message, where=Where(defined_at=source_line()), hint=hint)
+
+
+@contextmanager
+def at_users_line() -> Iterator[None]:
+    """Gives the errors of checks that are made before any node the user's line."""
+    try:
+        yield
+    except SpecError as error:
+        raise error.at(Where(defined_at=source_line())) from None
 
 
 def rank_of(x: Tensor, size: Any) -> int:
