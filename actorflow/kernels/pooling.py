@@ -101,15 +101,14 @@ def _first_along(
         index = xp.asarray(rows)
         value = xp.take(x, index, axis=axis)
         at = (index * step).reshape((-1, *(1,) * (x.ndim - axis - 1)))
-        at = xp.zeros(value.shape, dtype=xp.int64) + at
         if where is not None:
             at = at + xp.take(where, index, axis=axis)
         if not k:
             best, place = value, at
             continue
-        later = (value > best) | ((value != value) & (best == best))  # NaN is the largest
+        later = ~(value <= best) & (best == best)  # NaN is the largest
         best, place = xp.where(later, value, best), xp.where(later, at, place)
-    return best, place
+    return best, xp.broadcast_to(place, best.shape)
 
 
 @kernel("max_pool_places", cost=pool_cost)
@@ -141,7 +140,7 @@ def _summed(x: Array, axis: int, at: Along, xp: Library) -> Array:
         windows, places = at.overlap(k)
         if windows.start != windows.stop:
             those = _slice(axis, x.ndim, windows)
-            out[those] = out[those] + x[_slice(axis, x.ndim, places)]
+            out[those] += x[_slice(axis, x.ndim, places)]
     return out
 
 
@@ -152,7 +151,7 @@ def _spread(dy: Array, axis: int, at: Along, xp: Library) -> Array:
         windows, places = at.overlap(k)
         if windows.start != windows.stop:
             those = _slice(axis, dy.ndim, places)
-            out[those] = out[those] + dy[_slice(axis, dy.ndim, windows)]
+            out[those] += dy[_slice(axis, dy.ndim, windows)]
     return out
 
 

@@ -78,10 +78,13 @@ def _mapped(x: Array, axis: int, table: Table, xp: Library) -> Array:
             along = (-1, *(1,) * (x.ndim - axis - 1))
             factors = xp.asarray(weights).astype(x.dtype).reshape(along)
             used = weights != 0
-            term = term * factors
+            term *= factors  # what take made is ours
             if not used.all():
                 nothing = xp.zeros((1,) * x.ndim, dtype=x.dtype)
                 term = xp.where(xp.asarray(used).reshape(along), term, nothing)
-        total = term if total is None else total + term
+        if total is None:
+            total = term
+        else:
+            total += term
     assert total is not None
     return total
