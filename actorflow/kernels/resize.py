@@ -6,7 +6,7 @@ resized to m by s = m / n. A factor that was given is s itself, and m then n * s
     half_pixel            (i + 1/2) / s - 1/2: the ends of both axes meet
     pytorch_half_pixel    the same, but 0 for m = 1
     half_pixel_symmetric  the same, moved so that the middles meet where m is no whole number
-    align_corners         i * (n - 1) / (m - 1), 0 for m = 1: the first and last elements meet
+    align_corners         i * (n - 1) / (m - 1), 0 for m ≤ 1: the first and last elements meet
     asymmetric            i / s: the first elements meet
 
 "nearest" takes the element that it rounds to; "linear" and "cubic" weigh the 2 or 4 around it, those
@@ -40,7 +40,7 @@ def _coordinate(i: int, n: int, m: int, scale: float | None, mode: str) -> float
     """Where element i of m lies on an axis of n; one rounding only where no factor was given."""
     length = m if scale is None else n * scale
     if mode == "align_corners":
-        return i * (n - 1) / (length - 1) if i else 0.0
+        return i * (n - 1) / (length - 1) if i and length > 1 else 0.0
     if mode == "asymmetric":
         return i * n / m if scale is None else i / scale
     if mode == "pytorch_half_pixel" and length == 1:
@@ -100,7 +100,8 @@ def _taps(
             row[inside] = row.get(inside, 0.0) + (_cubic(t, cubic) if method == "cubic" else _linear(t))
         if antialias or exclude_outside:
             total = sum(row.values())
-            row = {place: weight / total for place, weight in row.items()}
+            end = min(max(round(at), 0), n - 1)  # of a coordinate so far out that nothing is left
+            row = {place: weight / total for place, weight in row.items()} if total else {end: 1.0}
         rows.append(row)
     return Taps.of(rows, n)
 

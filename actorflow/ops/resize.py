@@ -34,9 +34,8 @@ def _attrs(
     exclude_outside: bool | None,
     cubic: float,
 ) -> dict[str, Attr]:
-    if (size is None) == (scale is None):
-        message = f"resize takes either a size or a scale, got size {size!r} and scale {scale!r}"
-        raise refused(message)
+    if size is None and scale is None:
+        raise refused("resize takes a size, a scale or both, got none")
     for what, value, known in (
         ("method", method, METHODS),
         ("coordinates", coordinates, COORDINATES),
@@ -48,7 +47,7 @@ def _attrs(
     if antialias and method == "nearest":
         message = "antialias widens weights, and nearest has none"
         raise refused(message, 'use method="linear" or "cubic"')
-    rank = rank_of(x, size if scale is None else scale)
+    rank = rank_of(x, scale if size is None else size)
     return {
         "size": None if size is None else sizes(size, rank, "size", least=0),
         "scale": None if scale is None else _factors(scale, rank),
@@ -127,7 +126,7 @@ def resize(
     takes in all elements where an axis shrinks; `exclude_outside`, by default as antialias, leaves
     elements beyond the ends out, which else are those at the ends. With `scale` instead of a size, there
     are floor(n * scale) elements, s is the scale, and m in these formulas n * scale, as in ONNX; torch
-    takes the size for align_corners.
+    takes the size for align_corners. With both, the size says how many elements there are.
 
     Torch's interpolate: "nearest" is nearest, asymmetric, floor; "nearest-exact" nearest; "bilinear"
     linear; "bicubic" cubic, with antialias of cubic=-0.5; align_corners as here. TensorFlow's
@@ -136,8 +135,8 @@ def resize(
     Shapes:   x (n, h, w, c), size (rows, columns) -> (n, rows, columns, c)
     Dtypes:   floating; any for "nearest", with a gradient for floating ones
     Gradient: `resize_grad(dy, x)`, its transpose
-    Raises:   SpecError when axes do not fit, for both a size and a scale or neither, another name of
-              a method, coordinate or rounding, and an empty axis.
+    Raises:   SpecError when axes do not fit, for neither a size nor a scale, another name of a method,
+              coordinate or rounding, and an empty axis.
 
     >>> with af.Graph():
     ...     af.resize(af.placeholder("float32", (None, 8, 8, 3), name="x"), (16, 12))

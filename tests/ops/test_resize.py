@@ -26,8 +26,7 @@ def f32(*shape: int | None) -> Tensor:
 
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
-    (lambda: af.resize(f32(1, 8, 8, 3)), "resize takes either a size or a scale, got size None and scale None"),
-    (lambda: af.resize(f32(1, 8, 8, 3), 4, scale=2.0), "either a size or a scale, got size 4 and scale 2.0"),
+    (lambda: af.resize(f32(1, 8, 8, 3)), "resize takes a size, a scale or both, got none"),
     (lambda: af.resize(f32(1, 8, 8, 3), (4, 4, 4)), "size must be an integer that is not negative or one for each of the 2 spatial axes, got (4, 4, 4)"),
     (lambda: af.resize(f32(1, 8, 8, 3), -1), "an integer that is not negative or one for each of the 2 spatial axes, got -1"),
     (lambda: af.resize(f32(1, 8, 8, 3), scale=(2.0,)), "scale must be a positive number or one for each of the 2 spatial axes, got (2.0,)"),
@@ -205,6 +204,20 @@ def test_values_are_those_of_onnx(shape: tuple[int, int], how: dict[str, Any], w
         y = af.resize(af.constant(np.arange(1.0, np.prod(shape) + 1).reshape(1, *shape, 1)), **how)
 
     np.testing.assert_allclose(evaluate(graph, y)[0, 0, : len(want), 0], want, rtol=1e-6)
+
+
+def test_of_both_the_size_counts_and_the_scale_places() -> None:
+    made = resized(np.arange(6.0), 3, scale=0.75)
+
+    np.testing.assert_allclose(made, [0.5 / 0.75 - 0.5, 1.5 / 0.75 - 0.5, 2.5 / 0.75 - 0.5], rtol=1e-14)
+
+
+@pytest.mark.parametrize("method", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("exclude", [True, False])
+def test_beyond_the_ends_are_the_elements_at_the_ends(method: str, exclude: bool) -> None:
+    made = resized(np.array([3.0, 5.0]), 9, method, scale=0.5, exclude_outside=exclude)
+
+    np.testing.assert_allclose(made[2:], 5, rtol=1e-14)
 
 
 def test_half_pixel_symmetric_puts_the_middles_together() -> None:
