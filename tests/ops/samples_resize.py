@@ -31,9 +31,9 @@ def resizing(draw: st.DrawFn) -> tuple[tuple[int, ...], dict[str, Any], tuple[in
     if draw(st.booleans()):
         scale = draw(st.tuples(*[st.sampled_from([0.5, 2.0, 0.6, 1.3])] * len(spatial)))
         attrs["scale"] = scale
-    if attrs["scale"] and draw(st.booleans()):
-        attrs["size"] = None
-        resized = tuple(floor(d * s) for d, s in zip(spatial, scale, strict=True))
+        if draw(st.booleans()):
+            attrs["size"] = None
+            resized = tuple(floor(d * s) for d, s in zip(spatial, scale, strict=True))
     return (n, *spatial, channels), attrs, (n, *resized, channels)
 
 
