@@ -18,7 +18,6 @@ from tests.oracle.table import (
     sizes,
 )
 
-
 OVERWRITTEN = (
     "where two elements go to one place, torch gives both a gradient, ours that which stays; "
     "the variant grad has no such places"
@@ -82,7 +81,7 @@ def _avg_pool(axes: int) -> None:
 
 def _asked(images: Tensor, size: Any, axes: int) -> tuple[int, ...]:
     """The size of adaptive pooling; torch keeps that of the image for None."""
-    given = numbers(size, axes)
+    given: tuple[int | None, ...] = numbers(size, axes)
     return tuple(own if g is None else g for g, own in zip(given, sizes(images)[1:-1], strict=True))
 
 
@@ -195,8 +194,8 @@ def _unfold(x: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
     need(numbers(dilation, 2) == (1, 1), "dilation of unfold: ours takes whole windows")
     images = channels_last(x if rank(x) == 4 else af.expand_dims(x, 0))
     margins = [(0, 0), *_margins(padding, 2), (0, 0)]
-    size = numbers(kernel_size, 2)
-    patches = af.extract_patches(af.pad(images, margins), size, numbers(stride, 2))
+    size, steps = numbers(kernel_size, 2), numbers(stride, 2)
+    patches = af.extract_patches(af.pad(images, margins), (size[0], size[1]), (steps[0], steps[1]))
     n, rows, columns, _ = sizes(patches)
     channels = sizes(images)[-1]
     apart = af.reshape(patches, (n, rows * columns, size[0] * size[1], channels))
