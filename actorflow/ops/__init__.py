@@ -107,6 +107,16 @@ from actorflow.ops.logic import (
     where,
 )
 from actorflow.ops.nn import dropout, log_softmax, softmax, softmax_cross_entropy
+from actorflow.ops.normalise import normalise
+from actorflow.ops.norms import (
+    batch_norm,
+    batch_norm_with,
+    group_norm,
+    instance_norm,
+    l2_normalise,
+    layer_norm,
+    rms_norm,
+)
 from actorflow.ops.padding import pad
 from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
 from actorflow.ops.patches import extract_patches
@@ -218,6 +228,8 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "batch_norm",
+    "batch_norm_with",
     "batch_to_space",
     "bincount",
     "bitwise_and",
@@ -294,6 +306,7 @@ __all__ = [
     "gradients",
     "greater",
     "greater_equal",
+    "group_norm",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
@@ -302,12 +315,15 @@ __all__ = [
     "identity",
     "imag",
     "in_top_k",
+    "instance_norm",
     "inv",
     "invert_permutation",
     "isfinite",
     "isinf",
     "isnan",
     "kron",
+    "l2_normalise",
+    "layer_norm",
     "leaky_relu",
     "lerp",
     "less",
@@ -352,6 +368,7 @@ __all__ = [
     "negative",
     "nextafter",
     "nonzero",
+    "normalise",
     "not_equal",
     "one_hot",
     "ones",
@@ -380,6 +397,7 @@ __all__ = [
     "reshape",
     "reshape_like",
     "reverse_sequence",
+    "rms_norm",
     "roll",
     "round",
     "rsqrt",
