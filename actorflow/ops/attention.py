@@ -1,0 +1,162 @@
+"""Attention: each query takes the values whose keys are like it."""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+from typing import Any
+
+from actorflow.arrays import as_dtype, is_floating
+from actorflow.errors import SpecError
+from actorflow.graph.builder import Tensor, as_tensor, as_tensors
+from actorflow.ops.elementwise import add, multiply
+from actorflow.ops.facts import shape
+from actorflow.ops.fill import arange
+from actorflow.ops.linalg import matmul
+from actorflow.ops.logic import greater, greater_equal, logical_and, where
+from actorflow.ops.nn import dropout, softmax
+from actorflow.ops.passing import cast
+from actorflow.ops.placing import placed
+from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.ops.shape import expand_dims
+from actorflow.ops.source import zeros_like
+from actorflow.spec import Dim, Shape, Spec, broadcast, merge, show
+
+HIDDEN = {
+    4: -1.7e38,
+    8: -8.9e307,
+}  # half the lowest number: no difference overflows
+
+
+def scaled_dot_product_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    mask: Any = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    *,
+    rate: float = 0.0,
+    training: bool = True,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """`softmax(q kᵀ · scale + mask) v`: for each query the mean of the values, weighted by their keys.
+
+    A query that may attend to no key, because the mask hides all of them, gets zeros, and gives and
+    takes no gradient. Scores and softmax are computed in float32 for halves. All scores are in memory
+    at once: queries times keys of them for each head.
+
+    Args:
+        q: Queries.
+        k: Keys, of the depth of the queries.
+        v: Values, as many as keys, of any depth.
+        mask: Bool, True where a query may attend to a key; or floating, added to the scores, where
+            -inf hides.
+        is_causal: Whether query i attends to keys 0 … i only, beside what the mask says.
+        scale: What the products are multiplied by, 1/√depth by default.
+        rate: The part of the weights that is dropped, see `dropout`.
+        training: Whether it is dropped at all.
+        seed: Seed of what is dropped.
+        name: Name of the node.
+
+    Shapes:   q (…, heads, queries, depth), k (…, heads, keys, depth), v (…, heads, keys, out), mask
+              (queries, keys) or what else broadcasts to (…, heads, queries, keys) ->
+              (…, heads, queries, out). Leading axes broadcast; there need not be heads.
+    Dtypes:   q, k and v floating, the same; mask bool, that of q, or float32 for halves
+    Gradient: to q, k and v, and to a mask that is floating, through softmax.
+    Raises:   SpecError when they do not fit, and for an unknown depth without a scale.
+
+    Source: Vaswani and others, "Attention is all you need", NeurIPS 2017, section 3.2.
+
+    >>> with af.Graph():
+    ...     x = af.placeholder("float32", (None, 8, 20, 64), name="x")
+    ...     af.scaled_dot_product_attention(x, x, x, is_causal=True)
+    <Tensor scaled_dot_product_attention:0 (None, 8, 20, 64) float32>
+    """
+    q, k, v = as_tensors(q, k, v)
+    hidden_by = None if mask is None else as_tensor(mask)
+    wide = as_dtype("float32") if q.dtype.itemsize == 2 else q.dtype
+    with placed("scaled_dot_product_attention"):
+        _check(q.spec, k.spec, v.spec, None if hidden_by is None else hidden_by.spec)
+        by = 1 / sqrt(_depth(q.spec, k.spec)) if scale is None else float(scale)
+    scores = matmul(multiply(cast(q, wide), by), cast(k, wide), transpose_b=True)
+    allowed: Tensor | None = None
+    if hidden_by is not None and is_floating(hidden_by.dtype):
+        hidden_by = cast(hidden_by, wide)
+        allowed = greater(hidden_by, -inf)
+        scores = add(scores, where(allowed, hidden_by, zeros_like(hidden_by)))
+    elif hidden_by is not None:
+        allowed = hidden_by
+    if is_causal:
+        before = _causal(q, k)
+        allowed = before if allowed is None else logical_and(allowed, before)
+    if allowed is not None:
+        scores = where(allowed, scores, HIDDEN[wide.itemsize])
+    weights = softmax(scores)
+    if allowed is not None:  # where all are hidden, softmax spreads evenly over what must not be seen
+        weights = where(allowed, weights, zeros_like(weights))
+    weights = dropout(cast(weights, v.dtype), rate, training=training, seed=seed)
+    return matmul(weights, v, name=name or "scaled_dot_product_attention")
+
+
+def _causal(q: Tensor, k: Tensor) -> Tensor:
+    """(queries, keys): whether a key is not after its query."""
+    queries, keys = (arange(_length(x)) for x in (q, k))
+    return greater_equal(expand_dims(queries, 1), keys)
+
+
+def _length(x: Tensor) -> Any:
+    """The number of queries or keys; a tensor when it is not known."""
+    known = None if x.shape is None else x.shape[-2]
+    return shape(x)[-2] if known is None else known
+
+
+def _depth(q: Spec, k: Spec) -> int:
+    depths = [s.shape[-1] for s in (q, k) if s.shape is not None]
+    depth = next((d for d in depths if d is not None), None)
+    if depth is None:
+        message = f"attention needs a known depth to scale by its root, got queries {q} and keys {k}"
+        raise SpecError(message, hint="pass scale=…")
+    return max(depth, 1)
+
+
+def _check(q: Spec, k: Spec, v: Spec, mask: Spec | None) -> None:
+    """Raises SpecError unless all fit together."""
+    check_dtypes("attention", Takes.FLOATING, q, k, v)
+    for spec in (q, k, v):
+        if spec.shape is not None and len(spec.shape) < 2:
+            message = f"attention needs the last axes (length, depth), got {spec}"
+            raise SpecError(message)
+    _check_equal(q, k, -1, "queries and keys of equal depth")
+    _check_equal(k, v, -2, "as many values as keys")
+    if mask is not None:
+        _check_mask(mask, q, k)
+
+
+def _check_equal(a: Spec, b: Spec, axis: int, what: str) -> None:
+    sizes = {s.shape[axis] for s in (a, b) if s.shape is not None} - {None}
+    if len(sizes) > 1:
+        message = f"attention needs {what}, got {a} and {b}"
+        raise SpecError(message, hint="the axes are (…, heads, length, depth)")
+
+
+def _check_mask(mask: Spec, q: Spec, k: Spec) -> None:
+    halves = ("float32",) if q.dtype.itemsize == 2 else ()
+    if mask.dtype.name not in ("bool", q.dtype.name, *halves):
+        message = f"the mask of attention is bool or floating like the queries, got {mask} for queries {q}"
+        raise SpecError(message, hint="convert it with af.cast; True is where a query may attend")
+    if q.shape is None or k.shape is None:
+        return
+    scores: Shape = (*(broadcast([q.shape[:-2], k.shape[:-2]]) or ()), _dim(q), _dim(k))
+    try:
+        fits = merge(broadcast([mask.shape, scores]), scores) is not None
+    except SpecError:
+        fits = False
+    if not fits:
+        message = f"the mask of attention must broadcast to scores {show(scores)}, got {mask}"
+        raise SpecError(message, hint="the scores have the axes (…, heads, queries, keys)")
+
+
+def _dim(spec: Spec) -> Dim:
+    assert spec.shape is not None
+    return spec.shape[-2]
