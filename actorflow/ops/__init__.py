@@ -36,6 +36,7 @@ from actorflow.ops.arithmetic import (
 )
 from actorflow.ops.arrange import flatten, flip, moveaxis, repeat, roll, swapaxes, tile
 from actorflow.ops.array import concat, one_hot, slice
+from actorflow.ops.attention import scaled_dot_product_attention
 from actorflow.ops.bits import (
     bitwise_and,
     bitwise_invert,
@@ -79,6 +80,7 @@ from actorflow.ops.elementwise import (
     subtract,
     tanh,
 )
+from actorflow.ops.embedding import embedding_bag, embedding_lookup
 from actorflow.ops.exponential import cbrt, exp2, expm1, log1p, log2, log10, logaddexp
 from actorflow.ops.factor import cholesky, eigh, eigvalsh, qr, svd, svdvals
 from actorflow.ops.facts import ensure_shape, rank, shape, size
@@ -303,6 +305,8 @@ __all__ = [
     "eigvalsh",
     "einsum",
     "elu",
+    "embedding_bag",
+    "embedding_lookup",
     "ensure_shape",
     "equal",
     "erf",
@@ -428,6 +432,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "scaled_dot_product_attention",
     "scatter_add",
     "scatter_max",
     "scatter_min",
