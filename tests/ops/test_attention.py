@@ -40,7 +40,7 @@ def slow(q: Any, k: Any, v: Any, bias: Any = 0.0, scale: float | None = None) ->
 def attend(*arrays: np.ndarray, open_sizes: bool = False, **options: Any) -> Any:
     with Graph() as graph:
         shapes = [(None,) * (a.ndim - 1) + a.shape[-1:] if open_sizes else a.shape for a in arrays]
-        xs = [af.placeholder(a.dtype, s) for a, s in zip(arrays, shapes, strict=True)]
+        xs: list[Any] = [af.placeholder(a.dtype, s) for a, s in zip(arrays, shapes, strict=True)]
         y = af.scaled_dot_product_attention(*xs, **options)
     return evaluate(graph, y, dict(zip(xs, arrays, strict=True)))
 
@@ -81,7 +81,7 @@ def test_a_query_that_sees_nothing_gets_zeros_and_gives_no_gradient() -> None:
 def test_gradients_of_both_orders_are_what_differences_measure(mask: Any, options: dict[str, Any]) -> None:
     arrays = [Q, K, V] if mask is None else [Q, K, V, mask]
     with Graph() as graph:
-        xs = [af.placeholder(a.dtype, a.shape) for a in arrays]
+        xs: list[Any] = [af.placeholder(a.dtype, a.shape) for a in arrays]
         loss = weighted([af.scaled_dot_product_attention(*xs, **options)], [(2, 3, 4, 2)], 1.0)
 
     grads = check_gradient(graph, loss, xs, arrays)
