@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from actorflow.errors import SpecError
 from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.ops.arithmetic import rsqrt
-from actorflow.ops.array import concat
+from actorflow.ops.channels import reshape_channels
 from actorflow.ops.elementwise import add, divide, maximum, multiply, subtract
-from actorflow.ops.facts import shape
 from actorflow.ops.normalise import EPSILON, build_normalise, check_broadcasts, widened
 from actorflow.ops.passing import cast
 from actorflow.ops.placing import placed
 from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, plain_axis
 from actorflow.ops.shape import reshape, reshape_like, squeeze
-from actorflow.ops.source import constant
 from actorflow.ops.statistics import vector_norm
 from actorflow.spec import Dim, Spec, merge
 
@@ -212,17 +209,10 @@ def group_norm(
             raise SpecError(message, hint="channels are the last axis")
     parts = (groups, channels // groups)
     axes = (*range(1, len(lead)), len(lead) + 1)
-    grouped = _regrouped(x, lead, parts)
+    grouped = reshape_channels(x, x, parts)
     affine = [None if v is None else reshape(v, parts) for v in (scale, offset)]
     y = build_normalise(grouped, affine[0], affine[1], axes, epsilon, name="normalised")[0]
     return reshape_like(y, x, name=name or "group_norm")
-
-
-def _regrouped(x: Tensor, lead: Sequence[Dim], parts: tuple[int, int]) -> Tensor:
-    """`x` with its last axis cut in two, however many sizes before it are unknown."""
-    if list(lead).count(None) <= 1:
-        return reshape(x, (*(-1 if d is None else d for d in lead), *parts))
-    return reshape(x, concat([shape(x)[:-1], constant(parts, "int32")], 0))
 
 
 def l2_normalise(x: Any, axis: Axis = -1, epsilon: float = 1e-12, *, name: str | None = None) -> Tensor:
