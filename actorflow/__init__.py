@@ -40,7 +40,7 @@ __all__ = [
     "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "matrix_trace", "matrix_transpose",
     "max", "max_pool", "maximum", "mean", "median", "meshgrid", "min", "minimize", "minimum", "mish",
     "moveaxis", "multiply", "multiply_no_nan", "name_scope", "nan_to_num", "negative", "nextafter",
-    "nonzero", "normalise", "not_equal", "one_hot", "ones", "ones_like", "optim", "outer", "pad",
+    "nn", "nonzero", "normalise", "not_equal", "one_hot", "ones", "ones_like", "optim", "outer", "pad",
     "pinv", "placeholder", "poisson_nll", "polygamma", "positive", "pow", "prod", "put_along_axis",
     "qr", "quantile", "rad2deg", "random_normal", "random_uniform", "rank", "real", "reciprocal",
     "relu", "relu6", "remainder", "repeat", "reshape", "reshape_like", "reverse_sequence", "rms_norm",
