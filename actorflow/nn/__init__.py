@@ -3,12 +3,11 @@
 A layer is given its sizes and initialisers when it is made, and makes its variables then, in the
 current graph, under its name. Called, it builds ops; all its calls share the variables.
 `layer.variables` lists them in order. Where training differs from evaluation, the call says which:
-`layer(x, training=True)`.
+`layer(x, training=True)`. Initialisers are in `af.init`.
 """
 
 from __future__ import annotations
 
-from actorflow.nn import init
 from actorflow.nn.attention import MultiHeadAttention
 from actorflow.nn.conv import Conv
 from actorflow.nn.dense import Dense
@@ -31,5 +30,4 @@ __all__ = [
     "MultiHeadAttention",
     "RMSNorm",
     "Sequential",
-    "init",
 ]
