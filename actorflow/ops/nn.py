@@ -239,7 +239,7 @@ def dropout(
     ...     af.dropout(af.placeholder("float32", (None, 64), name="x"), 0.5)
     <Tensor dropout:0 (None, 64) float32>
     """
-    _check_rate(rate)
+    check_rate(rate)
     values = as_tensor(x)
     if not training or rate == 0:
         return values
@@ -255,7 +255,8 @@ def dropout(
     return multiply(values, build("dropout", [ones_like(slice(values, cut))], attrs)[0], name=name)
 
 
-def _check_rate(rate: float) -> None:
+def check_rate(rate: float) -> None:
+    """Raises SpecError, at the user's line, unless `rate` is a part that can be dropped."""
     if not 0 <= rate < 1:
         message = f"a dropout rate lies in [0, 1), got {rate!r}"
         hint = "it is the part that is dropped, not the part that is kept"
@@ -276,7 +277,7 @@ def alpha_dropout(
 
     Source: Klambauer and others, "Self-normalizing neural networks", 2017, section 3.
     """
-    _check_rate(rate)
+    check_rate(rate)
     values = as_tensor(x)
     if not training or rate == 0:
         return values
