@@ -15,13 +15,15 @@ from tests.reference import call
 
 rng = np.random.default_rng(0)
 
-# In many parts of lanes, with an odd number of rows, one lane as wide as a row, over rows, both ends.
+# In many parts of lanes, with an odd number of rows, one lane as wide as a row, over rows, in parts too.
 CASES: list[tuple[tuple[int, ...], tuple[int, ...] | None]] = [
     ((32, 16, 16, 64), (0, 1, 2)),
     ((101, 7, 3), (0, 1)),
     ((70, 4096), (0,)),
     ((5, 8, 48), (2,)),
     ((3, 6, 6, 8), (1, 2)),
+    ((9, 300, 64), (2,)),
+    ((9, 40, 40, 8), (1, 2)),
     ((3, 6, 6, 8), None),
     ((3, 6, 6, 2, 4), (1, 2, 4)),
 ]
@@ -153,3 +155,18 @@ def test_a_scale_that_turns_out_larger_than_x_is_refused(
         library.normalise(x, np.ones(scale), np.ones(offset), **attrs)
     with pytest.raises(SpecError, match=f"the {which} of"):
         library.normalise_grad(x, x, x, x, np.ones(scale), np.ones(offset), **attrs)
+
+
+def test_scales_of_each_row_are_cut_into_parts_with_x() -> None:
+    x, dy, scale, offset = (rng.standard_normal((9, 300, 64)) for _ in range(4))
+    scale, offset = scale[:, :1], offset[:, :, :1]
+    attrs: dict[str, Any] = {"axis": (2,), "epsilon": 1e-5, "centre": True}
+    assert len(lanes._parts(x, (2,))) > 2
+
+    made = call("normalise", [x, scale, offset], attrs)
+    grads = call("normalise_grad", [dy, x, *made[1:], scale, offset], attrs)
+
+    for m, t in zip(made, portable.normalise(x, scale, offset, **attrs), strict=True):
+        np.testing.assert_allclose(m, t, rtol=1e-10, atol=1e-12)
+    for m, t in zip(grads, portable.normalise_grad(dy, x, *made[1:], scale, offset, **attrs), strict=True):
+        np.testing.assert_allclose(m, t, rtol=1e-10, atol=1e-12)
