@@ -33,7 +33,8 @@ HIDDEN = -np.inf
 def attention_cost(q: Array, k: Array, v: Array, *mask: Array, **_: Any) -> float:
     """Two products and a softmax of the scores."""
     queries = float(q.size) / max(q.shape[-1], 1)
-    return queries * float(k.shape[-2]) * (2.0 * float(q.shape[-1] + v.shape[-1]) + 14.0)
+    cost: float = queries * k.shape[-2] * (2.0 * (q.shape[-1] + v.shape[-1]) + 14.0)
+    return cost
 
 
 def attention_grad_cost(dy: Array, q: Array, k: Array, v: Array, *mask: Array, **_: Any) -> float:

@@ -27,10 +27,8 @@ from actorflow.ops.source import zeros_like
 from actorflow.ops.statistics import logsumexp
 from actorflow.spec import Dim, Shape, Spec, broadcast, merge, show
 
-HIDDEN = {
-    4: -1.7e38,
-    8: -8.9e307,
-}  # half the lowest number: no difference overflows
+# Half the lowest number of so many bytes: no difference between two such overflows.
+LOWEST = {4: -1.7e38, 8: -8.9e307}
 
 
 def _spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -64,8 +62,8 @@ def scaled_dot_product_attention(
     """`softmax(q kᵀ · scale + mask) v`: for each query the mean of the values, weighted by their keys.
 
     A query that may attend to no key, because the mask hides all of them, gets zeros, and gives and
-    takes no gradient. Scores and softmax are computed in float32 for halves. Of heads with
-    many scores numpy holds only those of some queries at a time, unless weights are dropped.
+    takes no gradient. Scores and softmax are computed in float32 for halves. Of a head with
+    many scores numpy holds those of some queries at a time, unless weights are dropped.
 
     Args:
         q: Queries.
@@ -125,7 +123,7 @@ def _weights(inputs: Sequence[Tensor], scale: float, is_causal: bool) -> Tensor:
         before = _causal(q, k)
         allowed = before if allowed is None else logical_and(allowed, before)
     if allowed is not None:
-        scores = where(allowed, scores, HIDDEN[wide.itemsize])
+        scores = where(allowed, scores, LOWEST[wide.itemsize])
     # A softmax that may be of no keys at all.
     weights = exp(subtract(scores, logsumexp(scores, -1, keepdims=True)))
     if allowed is None:
