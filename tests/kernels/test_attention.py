@@ -10,14 +10,12 @@ import pytest
 from actorflow.errors import SpecError
 from actorflow.kernels import attention
 
-rng = np.random.default_rng(0)
-
 
 def drawn(*shape: int) -> np.ndarray:
-    return rng.standard_normal(shape).astype(np.float32)
+    return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
 
 
-SEEN = rng.random((2, 1, 300, 400)) < 0.7
+SEEN = np.random.default_rng(0).random((2, 1, 300, 400)) < 0.7
 SEEN[:, :, 7] = False
 MASKS: dict[str, Any] = {
     "none": (),

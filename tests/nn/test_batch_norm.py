@@ -12,11 +12,9 @@ from sklearn.datasets import load_digits
 import actorflow as af
 from tests.nn.running import run
 
-rng = np.random.default_rng(0)
-
 
 def drawn(*shape: int) -> np.ndarray:
-    return (rng.standard_normal(shape) * 3 + 2).astype("float32")
+    return (np.random.default_rng(shape).standard_normal(shape) * 3 + 2).astype("float32")
 
 
 def test_a_step_that_computes_the_values_updates_the_averages() -> None:

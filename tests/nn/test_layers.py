@@ -10,15 +10,13 @@ import pytest
 import actorflow as af
 from tests.nn.running import fetch, names, run
 
-rng = np.random.default_rng(0)
-
 
 def x32(*shape: int | None, dtype: str = "float32") -> af.Tensor:
     return af.placeholder(dtype, shape)
 
 
 def drawn(*shape: int) -> np.ndarray:
-    return rng.standard_normal(shape).astype("float32")
+    return np.random.default_rng(shape).standard_normal(shape).astype("float32")
 
 
 # ------------------------------------------------------------------------------------- dense
