@@ -24,7 +24,7 @@ __all__ = [
     "broadcast_to", "cast", "cbrt", "ceil", "celu", "check_numerics", "cholesky", "cholesky_solve",
     "clip", "colocate_with", "complex", "concat", "conj", "constant", "control_dependencies", "conv2d",
     "copysign", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity", "count", "count_nonzero",
-    "cross", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum",
+    "cross", "ctc_loss", "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum",
     "custom_gradient", "deg2rad", "depth_to_space", "det", "device", "diag_embed", "diagonal", "diff",
     "digamma", "divide", "divide_no_nan", "dropout", "dynamic_partition", "dynamic_stitch", "eigh",
     "eigvalsh", "einsum", "elu", "embedding_bag", "embedding_lookup", "ensure_shape", "equal", "erf",

@@ -59,6 +59,7 @@ from actorflow.ops.choose import (
 from actorflow.ops.complex import angle, complex, conj, imag, real
 from actorflow.ops.contraction import einsum, kron, tensordot
 from actorflow.ops.conv import conv2d
+from actorflow.ops.ctc import ctc_loss
 from actorflow.ops.diagonal import diag_embed, diagonal, tril, triu
 from actorflow.ops.elementwise import (
     abs,
@@ -284,6 +285,7 @@ __all__ = [
     "count",
     "count_nonzero",
     "cross",
+    "ctc_loss",
     "cumulative_max",
     "cumulative_min",
     "cumulative_prod",
