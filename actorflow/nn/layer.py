@@ -10,8 +10,7 @@ from actorflow.arrays import DType, as_dtype, is_floating
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, name_scope, source_line
 from actorflow.graph.graph import current
-from actorflow.nn.init import Initialiser
-from actorflow.ops.state import Variable
+from actorflow.ops.state import Initial, Variable
 from actorflow.spec import Dim, merge
 
 
@@ -46,8 +45,8 @@ class Layer:
         sizes = ", ".join(f"{v.name.removeprefix(self.name + '/')} {v.spec}" for v in self.variables)
         return f"<{type(self).__name__} {self.name}: {sizes or 'no variables'}>"
 
-    def variable(self, name: str, initial: Initialiser, *, trainable: bool = True) -> Variable:
-        """Makes the variable `<name of the layer>/<name>`, and lists it."""
+    def variable(self, name: str, initial: Initial, *, trainable: bool = True) -> Variable:
+        """Makes the variable `<name of the layer>/<name>`, which begins as `Variable` lets it, and lists it."""
         found = Variable(initial, name=f"{self.local}/{name}", trainable=trainable)
         self.variables.append(found)
         return found
