@@ -46,7 +46,7 @@ class Layer:
         return f"<{type(self).__name__} {self.name}: {sizes or 'no variables'}>"
 
     def variable(self, name: str, initial: Initial, *, trainable: bool = True) -> Variable:
-        """Makes the variable `<name of the layer>/<name>`, which begins as `Variable` lets it, and lists it."""
+        """Makes the variable `<name of the layer>/<name>` and lists it; `initial` is as of `af.Variable`."""
         found = Variable(initial, name=f"{self.local}/{name}", trainable=trainable)
         self.variables.append(found)
         return found
