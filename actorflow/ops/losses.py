@@ -38,6 +38,7 @@ from actorflow.ops.elementwise import (
     subtract,
 )
 from actorflow.ops.exponential import log1p
+from actorflow.ops.join import broadcast_arrays
 from actorflow.ops.logic import equal, greater, less_equal, logical_and, where
 from actorflow.ops.passing import cast
 from actorflow.ops.placing import placed
@@ -45,6 +46,7 @@ from actorflow.ops.rules import Axis, Takes, binary, check_dtypes
 from actorflow.ops.source import ones_like, zeros_like
 from actorflow.ops.special import lgamma
 from actorflow.ops.statistics import vector_norm
+from actorflow.spec import axis_of
 
 Grads = Sequence[Tensor | None]
 
@@ -238,15 +240,26 @@ def cosine_similarity(
 ) -> Tensor:
     """Σ a·b over `axis`, over the lengths of a and b, which count as `epsilon` at least.
 
-    Shapes:   both broadcast; the axis is dropped
+    Shapes:   both broadcast; the axis, of what they broadcast to, is dropped
     Dtypes:   floating, the same
     Gradient: of the formula; finite for vectors 0.
     Raises:   SpecError when shapes do not broadcast, dtypes differ, or there is no such axis.
     """
-    a, b = _floats("cosine_similarity", a, b)
+    a, b = _of_one_length(*_floats("cosine_similarity", a, b), axis)
     lengths = [maximum(vector_norm(v, axis, keepdims=True), epsilon) for v in (a, b)]
     units = [divide(v, length) for v, length in zip((a, b), lengths, strict=True)]
     return sum(multiply(*units), axis, name=name or "cosine_similarity")
+
+
+def _of_one_length(a: Tensor, b: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+    """Both with the vectors that they broadcast to along `axis`; as they are where that is certain."""
+    if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape) > 0:
+        with placed("cosine_similarity"):
+            at = axis_of(axis, len(a.shape))
+        if a.shape[at] is not None and a.shape[at] == b.shape[at]:
+            return a, b
+    left, right = broadcast_arrays(a, b)
+    return left, right
 
 
 # ---------------------------------------------------------------------------------- margins

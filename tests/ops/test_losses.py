@@ -197,6 +197,17 @@ def test_lengths_of_zero_have_finite_gradients() -> None:
     assert np.isfinite(value(grads, np.zeros((2, 3)), A[:2])).all()
 
 
+@pytest.mark.parametrize(("one", "axis"), [((1, 2, 3), -2), ((1, 2, 1), 2), ((3,), 1), ((2, 1), 0)])
+def test_a_cosine_is_that_of_the_vectors_that_both_broadcast_to(one: tuple[int, ...], axis: int) -> None:
+    a, b = np.linspace(1, 2, int(np.prod(one))).reshape(one), np.arange(1.0, 7).reshape(2, 3)
+    full_a, full_b = np.broadcast_arrays(a, b)
+    lengths = np.linalg.norm(full_a, axis=axis) * np.linalg.norm(full_b, axis=axis)
+
+    told = value(lambda a, b: af.cosine_similarity(a, b, axis), a, b)
+
+    np.testing.assert_allclose(told, np.sum(full_a * full_b, axis) / lengths, rtol=1e-14)
+
+
 def test_a_huber_loss_is_round_at_no_difference() -> None:
     def second(x: Tensor) -> Any:
         (grad,) = af.gradients(af.huber_loss(x, af.zeros_like(x)), x)
