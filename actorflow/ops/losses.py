@@ -245,7 +245,8 @@ def cosine_similarity(
     Gradient: of the formula; finite for vectors 0.
     Raises:   SpecError when shapes do not broadcast, dtypes differ, or there is no such axis.
     """
-    a, b = _of_one_length(*_floats("cosine_similarity", a, b), axis)
+    a, b = _floats("cosine_similarity", a, b)
+    a, b = _of_one_length(a, b, axis)
     lengths = [maximum(vector_norm(v, axis, keepdims=True), epsilon) for v in (a, b)]
     units = [divide(v, length) for v, length in zip((a, b), lengths, strict=True)]
     return sum(multiply(*units), axis, name=name or "cosine_similarity")
