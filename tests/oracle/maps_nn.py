@@ -8,7 +8,6 @@ from typing import Any
 import actorflow as af
 from actorflow.graph.builder import Tensor
 from tests.oracle.table import (
-    axes,
     channels_first,
     channels_last,
     composes,
@@ -133,26 +132,6 @@ def _dropout(x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = F
     return af.dropout(x, p, training=training)
 
 
-@composes("nn.functional.normalize", "x / maximum(vector_norm(x), eps)")
-def _normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    length = af.vector_norm(x, axes(x, dim), True, p)
-    return x / af.maximum(length, eps)
-
-
-@composes("nn.functional.cosine_similarity", "sum(a·b) / (norms)")
-def _cosine_similarity(a: Tensor, b: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    a, b = af.broadcast_arrays(a, b)
-    lengths = [af.maximum(af.vector_norm(v, axes(v, dim), True), eps) for v in (a, b)]
-    return af.sum((a / lengths[0]) * (b / lengths[1]), axes(a, dim))
-
-
-@composes("nn.functional.pairwise_distance", "vector_norm(a - b + eps)")
-def _pairwise_distance(
-    a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Tensor:
-    return af.vector_norm(a - b + eps, -1, keepdim, p)
-
-
 @maps("nn.functional.pixel_shuffle", "depth_to_space")
 def _pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     factor, (n, c, h, w) = upscale_factor, sizes(x)
@@ -173,26 +152,3 @@ def _pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
 def _channel_shuffle(x: Tensor, groups: int) -> Tensor:
     n, c, *rest = sizes(x)
     return af.reshape(af.swapaxes(af.reshape(x, (n, groups, c // groups, *rest)), 1, 2), (n, c, *rest))
-
-
-# ------------------------------------------------------------------------------------ losses
-
-
-def _folded(loss: Tensor, reduction: str) -> Tensor:
-    """What torch makes of the losses of single elements."""
-    return {"mean": af.mean, "sum": af.sum, "none": af.identity}[reduction](loss)
-
-
-@composes("nn.functional.mse_loss", "mean(squared_difference)")
-def _mse(x: Tensor, y: Tensor, reduction: str = "mean") -> Tensor:
-    return _folded(af.squared_difference(x, y), reduction)
-
-
-@composes("nn.functional.l1_loss", "mean(abs(x - y))")
-def _l1(x: Tensor, y: Tensor, reduction: str = "mean") -> Tensor:
-    return _folded(af.abs(x - y), reduction)
-
-
-@composes("nn.functional.soft_margin_loss", "mean(softplus(-x·y))")
-def _soft_margin(x: Tensor, y: Tensor, reduction: str = "mean") -> Tensor:
-    return _folded(af.softplus(-(x * y)), reduction)
