@@ -1,0 +1,123 @@
+"""Rules that treat every element alike: what they keep between updates, and the blocks they work in.
+
+Such a rule is a step over one block of flat arrays; the rest (new arrays, wider arithmetic for half
+precision, the count) is the same for all and stands here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from actorflow.arrays import Array
+from actorflow.optim.transform import Arrays, Config, State, Transform
+
+Step = Callable[..., None]
+"""(g, p, out, work, *slots): writes the delta of one block into `out` and changes the slots in place.
+
+All are flat arrays of one length and of the dtype of the state. The gradient g and the parameter p
+are read only; `out` and `work` hold nothing of worth at first.
+"""
+
+_ELEMENTS = 32768
+"""Of one block: what a dozen passes over it touch stays in the cache of its core.
+
+Adam on 1,000,000 float32: 2.4 ms, against 6.2 in one block, 3.3 with 8,192 and 2.6 with 131,072.
+"""
+
+
+def elementwise(
+    name: str, config: Config, slots: Mapping[str, float], at: Callable[[int], Step]
+) -> Transform:
+    """Returns the transform whose state is `count` and some arrays a parameter.
+
+    Args:
+        name: See Transform.
+        config: See Transform.
+        slots: What each array is called in the state, and the number that fills it at first.
+        at: The number of updates before this one -> its step. It takes the slots in this order.
+    """
+
+    def init(params: Arrays) -> State:
+        return {"count": zero(), **{slot: filled(params, value) for slot, value in slots.items()}}
+
+    def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
+        step = at(int(state["count"]))
+        deltas, after = in_blocks(step, grads, params, [state[slot] for slot in slots])
+        return deltas, {"count": one_more(state["count"]), **dict(zip(slots, after, strict=True))}
+
+    return Transform(name=name, config=config, init=init, update=update)
+
+
+def in_blocks(
+    step: Step, grads: Arrays, params: Arrays, slots: Sequence[Arrays], *, wide: bool = False
+) -> tuple[dict[str, Array], list[dict[str, Array]]]:
+    """Returns the deltas of every parameter and its new slots, all in new arrays in C order.
+
+    Args:
+        step: What to do to a block.
+        grads: By name.
+        params: By name.
+        slots: For each slot its arrays by name.
+        wide: Whether the deltas keep the dtype of the arithmetic, for a rule that goes on with them.
+    """
+    deltas: dict[str, Array] = {}
+    after: list[dict[str, Array]] = [{} for _ in slots]
+    for name, g in grads.items():
+        dtype = accumulator(g)
+        deltas[name] = np.empty(g.shape, dtype if wide else g.dtype)
+        for new, old in zip(after, slots, strict=True):
+            new[name] = np.array(old[name], order="C") if g.size <= _ELEMENTS else np.empty(g.shape, dtype)
+        olds = [old[name].reshape(-1) for old in slots]
+        news = [new[name].reshape(-1) for new in after]
+        gradient, parameter, delta = g.reshape(-1), params[name].reshape(-1), deltas[name].reshape(-1)
+        room, work = np.empty((2, min(_ELEMENTS, g.size)), dtype)
+        for start in range(0, g.size, _ELEMENTS):
+            here = slice(start, min(start + _ELEMENTS, g.size))
+            mine = [new[here] for new in news]
+            if g.size > _ELEMENTS:
+                for new, old in zip(mine, olds, strict=True):
+                    new[:] = old[here]
+            out = delta[here] if delta.dtype == dtype else room[: here.stop - start]
+            step(
+                gradient[here].astype(dtype, copy=False),
+                parameter[here].astype(dtype, copy=False),
+                out,
+                work[: here.stop - start],
+                *mine,
+            )
+            if delta.dtype != dtype:
+                delta[here] = out
+    return deltas, after
+
+
+def accumulator(param: Array) -> Any:
+    """The dtype of what is gathered over updates, and of the arithmetic: float32 at least.
+
+    In float16 the eps and the squares of Adam would round to 0, and a mean stop growing.
+    """
+    return np.dtype(np.float32) if param.dtype.itemsize < 4 else param.dtype
+
+
+def filled(params: Arrays, value: float = 0.0) -> dict[str, Array]:
+    """Returns for each parameter an array of that value, to gather in."""
+    return {name: np.full(p.shape, value, accumulator(p)) for name, p in params.items()}
+
+
+def zero() -> Array:
+    """Returns the count before the first update."""
+    return np.zeros((), np.int64)
+
+
+def one_more(count: Array) -> Array:
+    """Returns the count after one more update."""
+    return np.add(count, 1, out=np.empty_like(count))
+
+
+def mix(mean: Array, weight: float, value: Array, work: Array) -> None:
+    """Changes `mean` to `weight * mean + (1 - weight) * value`; `work` may be `value`."""
+    np.multiply(mean, weight, out=mean)
+    np.multiply(value, 1 - weight, out=work)
+    np.add(mean, work, out=mean)
