@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from actorflow.arrays import Array
-from actorflow.optim.elementwise import Step, elementwise, mix
+from actorflow.optim.elementwise import Slots, Step, elementwise, mix
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Transform, check, rule
 
@@ -36,9 +36,10 @@ def adagrad(lr: Rate = 1e-2, initial: float = 0.0, eps: float = 1e-10) -> Transf
     def at(t: int) -> Step:
         lr_now = rate(t)
 
-        def step(g: Array, p: Array, out: Array, work: Array, s: Array) -> None:
-            np.multiply(g, g, out=work)
-            np.add(s, work, out=s)
+        def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
+            (s,) = new
+            np.multiply(g, g, out=s)
+            np.add(s, old[0], out=s)
             np.sqrt(s, out=work)
             np.add(work, eps, out=work)
             np.divide(g, work, out=out)
@@ -62,7 +63,7 @@ def adadelta(lr: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6) -> Transform:
     State: `count`, `square` (v) and `moved` (u), zeros at first.
     Raises: ConfigError for a bad rate, unless 0 <= rho < 1, or unless eps > 0.
     Source: Zeiler, "ADADELTA: an adaptive learning rate method", 2012, algorithm 1; there lr is 1.
-    Cost:   12 passes; three new arrays a parameter.
+    Cost:   14 passes; three new arrays a parameter.
     """
     rate = as_schedule(lr)
     check("rho", rho, 0 <= rho < 1, "in [0, 1)")
@@ -71,16 +72,17 @@ def adadelta(lr: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6) -> Transform:
     def at(t: int) -> Step:
         lr_now = rate(t)
 
-        def step(g: Array, p: Array, out: Array, work: Array, v: Array, u: Array) -> None:
-            np.multiply(g, g, out=work)
-            mix(v, rho, work, work)
-            np.add(u, eps, out=out)
+        def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
+            v, u = new
+            np.multiply(g, g, out=v)
+            mix(old[0], rho, v, v)
+            np.add(old[1], eps, out=out)
             np.add(v, eps, out=work)
             np.divide(out, work, out=out)
             np.sqrt(out, out=out)
             np.multiply(out, g, out=out)
-            np.multiply(out, out, out=work)
-            mix(u, rho, work, work)
+            np.multiply(out, out, out=u)
+            mix(old[1], rho, u, u)
             np.multiply(out, -lr_now, out=out)
 
         return step
@@ -108,7 +110,7 @@ def rmsprop(
     Deviation: eps stands outside the root, as in PyTorch (TensorFlow and Graves: inside), and the
         rate scales b' and not d (equal for a constant rate). A variance that rounding makes negative
         counts as 0.
-    Cost:   8 passes, 13 when centred and 2 more with beta; 2 to 4 new arrays a parameter.
+    Cost:   8 passes, 14 when centred and 2 more with beta; 2 to 4 new arrays a parameter.
     """
     rate = as_schedule(lr)
     check("rho", rho, 0 <= rho < 1, "in [0, 1)")
@@ -118,12 +120,13 @@ def rmsprop(
     def at(t: int) -> Step:
         lr_now = rate(t)
 
-        def step(g: Array, p: Array, out: Array, work: Array, v: Array, *others: Array) -> None:
-            np.multiply(g, g, out=work)
-            mix(v, rho, work, work)
+        def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
+            v = new[0]
+            np.multiply(g, g, out=v)
+            mix(old[0], rho, v, v)
             if centred:
-                mean = others[0]
-                mix(mean, rho, g, work)
+                mean = new[1]
+                mix(old[1], rho, g, mean)
                 np.multiply(mean, mean, out=work)
                 np.subtract(v, work, out=work)
                 np.maximum(work, 0, out=work)
@@ -133,8 +136,8 @@ def rmsprop(
             np.add(work, eps, out=work)
             np.divide(g, work, out=out)
             if beta:
-                velocity = others[-1]
-                np.multiply(velocity, beta, out=velocity)
+                velocity = new[-1]
+                np.multiply(old[-1], beta, out=velocity)
                 np.add(velocity, out, out=velocity)
                 np.multiply(velocity, -lr_now, out=out)
             else:

@@ -9,12 +9,11 @@ Weight decay comes in two kinds, which are the same for plain gradient descent a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from actorflow.arrays import Array
-from actorflow.optim.elementwise import Step, elementwise, in_blocks
+from actorflow.optim.elementwise import Slots, Step, elementwise, in_blocks
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Arrays, State, Transform, check, rule
 
@@ -30,7 +29,7 @@ def l2(decay: float) -> Transform:
     """
     check("decay", decay, 0 <= decay < math.inf, "finite, not negative")
 
-    def step(g: Array, p: Array, out: Array, work: Array) -> None:
+    def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
         np.multiply(p, decay, out=out)
         np.add(out, g, out=out)
 
@@ -53,7 +52,7 @@ def weight_decay(rate: Rate) -> Transform:
     def at(t: int) -> Step:
         rate_now = chosen(t)
 
-        def step(g: Array, p: Array, out: Array, work: Array) -> None:
+        def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             np.multiply(p, rate_now, out=out)
             np.subtract(g, out, out=out)
 
@@ -71,7 +70,7 @@ def scale(factor: float) -> Transform:
     """
     check("factor", factor, math.isfinite(factor), "finite")
 
-    def step(g: Array, p: Array, out: Array, work: Array) -> None:
+    def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
         np.multiply(g, factor, out=out)
 
     return _stateless("scale", {"factor": factor}, step)
@@ -100,7 +99,7 @@ def centralise() -> Transform:
     return Transform(name="centralise", config={}, init=lambda params: (), update=update)
 
 
-def _stateless(name: str, config: dict[str, float], step: Callable[..., None]) -> Transform:
+def _stateless(name: str, config: dict[str, float], step: Step) -> Transform:
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         return in_blocks(step, grads, params, ())[0], state
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from actorflow.arrays import Array
-from actorflow.optim.elementwise import Step, elementwise
+from actorflow.optim.elementwise import Slots, Step, elementwise
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Transform, check, rule
 
@@ -55,15 +55,16 @@ def ftrl(
             else:
                 np.power(n, -lr_power, out=out)
 
-        def step(g: Array, p: Array, out: Array, work: Array, n: Array, z: Array) -> None:
-            raised(n, work)
-            np.multiply(g, g, out=out)
-            np.add(n, out, out=n)
+        def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
+            n, z = new
+            raised(old[0], work)
+            np.multiply(g, g, out=n)
+            np.add(n, old[0], out=n)
             raised(n, out)  # n'**-lr_power, used twice
             np.subtract(out, work, out=work)
             np.multiply(work, 1 / lr_now, out=work)
             np.multiply(work, p, out=work)
-            np.add(z, g, out=z)
+            np.add(old[1], g, out=z)
             np.subtract(z, work, out=z)
             np.add(out, beta, out=out)
             np.multiply(out, 1 / lr_now, out=out)

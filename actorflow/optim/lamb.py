@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from actorflow.arrays import Array
-from actorflow.optim.elementwise import filled, in_blocks, mix, one_more, zero
+from actorflow.optim.elementwise import Slots, filled, in_blocks, mix, one_more, zero
 from actorflow.optim.moments import check_moments, quotient
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Arrays, State, Transform, check, rule
@@ -42,11 +42,12 @@ def lamb(
         t = int(state["count"])
         lr_now = rate(t)
 
-        def step(g: Array, p: Array, out: Array, work: Array, m: Array, v: Array) -> None:
-            mix(m, beta1, g, work)
-            np.multiply(g, g, out=work)
-            mix(v, beta2, work, work)
-            quotient(m, v, t, beta1, beta2, eps, out)
+        def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
+            m, v = new
+            mix(old[0], beta1, g, m)
+            np.multiply(g, g, out=v)
+            mix(old[1], beta2, v, v)
+            quotient(m, v, t, beta1, beta2, eps, -1.0, out)
             np.multiply(p, decay, out=work)
             np.add(out, work, out=out)
 

@@ -29,7 +29,8 @@ def test_one_element_after_one_update_is_a_difference() -> None:
     other[1]["b1"][2] += 0.5
 
     assert difference(way, way) == 0
-    assert 0.05 < difference(way, other) < 0.5
+    largest = max(float(np.abs(p).max()) for p in other[1].values())
+    assert difference(way, other) == pytest.approx(0.5 / largest)
 
     other[1]["b1"][2] = np.nan
     assert difference(other, way) == np.inf
