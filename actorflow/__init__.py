@@ -47,7 +47,7 @@ __all__ = [
     "slice", "slice_update", "slogdet", "softmax", "softmax_cross_entropy", "softplus", "softsign",
     "solve", "sort", "space_to_batch", "space_to_depth", "split", "sqrt", "square",
     "squared_difference", "squeeze", "stack", "std", "stop_gradient", "subtract", "sum", "sum_to",
-    "supervision", "svd", "svdvals", "swapaxes", "take_along_axis", "tan", "tanh", "tensordot",
+    "supervision", "svd", "svdvals", "swapaxes", "take_along_axis", "tan", "tanh", "tensordot", "testing",
     "threshold", "tile", "to_data", "topk", "transpose", "trapezoid", "triangular_solve", "tril",
     "triu", "trunc", "unique_all", "unique_counts", "unique_inverse", "unique_values",
     "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",

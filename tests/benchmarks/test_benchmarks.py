@@ -41,7 +41,7 @@ METRICS = {
             "lamb",
             "lbfgs",
         )
-    ],  # fmt: skip
+    ],
     "session": ["run_us", "run_concurrent_us", "null_ops_chain", "null_ops_100x100"],
 }
 
