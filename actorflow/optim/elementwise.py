@@ -24,6 +24,8 @@ All are flat arrays of one length and of the dtype of the state. The gradient g,
 the old slots are read only; `out`, `work` and the new slots hold nothing of worth at first.
 """
 
+_SINGLE = np.dtype(np.float32)
+
 _ELEMENTS = 32768
 """Of one block: what a dozen passes over it touch stays in the cache of its core.
 
@@ -69,30 +71,36 @@ def in_blocks(
     deltas: dict[str, Array] = {}
     after: list[dict[str, Array]] = [{} for _ in slots]
     for name, g in grads.items():
-        dtype = accumulator(g)
-        olds = [old[name].reshape(-1) for old in slots]
-        news = [np.empty(g.size, dtype) for _ in slots]
-        gradient, parameter = g.reshape(-1), params[name].reshape(-1)
-        delta = np.empty(g.size, dtype if wide else g.dtype)
-        room, work = np.empty((2, min(_ELEMENTS, g.size)), dtype)
-        for start in range(0, g.size, _ELEMENTS):
-            here = slice(start, min(start + _ELEMENTS, g.size))
-            there = slice(here.stop - start)
-            out = delta[here] if delta.dtype == dtype else room[there]
-            step(
-                gradient[here].astype(dtype, copy=False),
-                parameter[here].astype(dtype, copy=False),
-                out,
-                work[there],
-                [old[here] for old in olds],
-                [new[here] for new in news],
-            )
-            if delta.dtype != dtype:
-                delta[here] = out
-        deltas[name] = delta.reshape(g.shape)
-        for slot, new in zip(after, news, strict=True):
-            slot[name] = new.reshape(g.shape)
+        shape, size, dtype = g.shape, g.size, accumulator(g)
+        flat, p = g.reshape(-1), params[name].reshape(-1)
+        delta = np.empty(size, dtype if wide else g.dtype)
+        old = [slot[name].reshape(-1) for slot in slots]
+        new = [np.empty(size, dtype) for _ in slots]
+        if size <= _ELEMENTS:
+            _block(step, flat, p, delta, np.empty(size, dtype), old, new)
+        else:
+            work = np.empty(_ELEMENTS, dtype)
+            for start in range(0, size, _ELEMENTS):
+                here = slice(start, min(start + _ELEMENTS, size))
+                olds, news = [a[here] for a in old], [a[here] for a in new]
+                _block(step, flat[here], p[here], delta[here], work[: here.stop - start], olds, news)
+        deltas[name] = delta.reshape(shape)
+        for slot, array in zip(after, new, strict=True):
+            slot[name] = array.reshape(shape)
     return deltas, after
+
+
+def _block(step: Step, g: Array, p: Array, delta: Array, work: Array, old: Slots, new: Slots) -> None:
+    """Takes the step in the dtype of `work`, whatever the others have."""
+    dtype = work.dtype
+    if g.dtype != dtype:
+        g, p = g.astype(dtype), p.astype(dtype)
+    if delta.dtype == dtype:
+        step(g, p, delta, work, old, new)
+    else:
+        out = np.empty_like(work)
+        step(g, p, out, work, old, new)
+        delta[:] = out
 
 
 def accumulator(param: Array) -> Any:
@@ -100,7 +108,7 @@ def accumulator(param: Array) -> Any:
 
     In float16 the eps and the squares of Adam would round to 0, and a mean stop growing.
     """
-    return np.dtype(np.float32) if param.dtype.itemsize < 4 else param.dtype
+    return _SINGLE if param.dtype.itemsize < 4 else param.dtype
 
 
 def filled(params: Arrays, value: float = 0.0) -> dict[str, Array]:

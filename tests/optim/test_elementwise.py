@@ -22,7 +22,7 @@ def sizes(name: str, seen: list[int]) -> Any:
 
 @pytest.mark.parametrize(
     ("n", "want"),
-    [(0, []), (1, [1]), (_ELEMENTS, [_ELEMENTS]), (2 * _ELEMENTS + 1, [_ELEMENTS, _ELEMENTS, 1])],
+    [(0, [0]), (1, [1]), (_ELEMENTS, [_ELEMENTS]), (2 * _ELEMENTS + 1, [_ELEMENTS, _ELEMENTS, 1])],
 )
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_every_element_is_in_one_block(n: int, want: list[int], dtype: str) -> None:
