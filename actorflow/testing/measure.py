@@ -10,7 +10,7 @@ import numpy as np
 
 from actorflow.arrays import NDArray
 from actorflow.graph.autodiff import gradients
-from actorflow.graph.builder import Tensor, name_scope
+from actorflow.graph.builder import Tensor, as_tensor, name_scope
 from actorflow.graph.node import Port
 from actorflow.ops import placeholder
 from actorflow.session import Session
@@ -119,7 +119,8 @@ async def compare(
     graph = function.session.graph
     with graph, name_scope("check_gradients"):
         starts = [placeholder(y.dtype, y.shape) for y in function.ys]
-        grads = gradients(list(function.ys), list(xs), starts, stop)
+        found = gradients(list(function.ys), list(xs), starts, stop)
+        grads = [None if g is None else as_tensor(g) for g in found]
     feeds = function.feeds | {
         s.port: w.astype(s.dtype) for s, w in zip(starts, function.weighed, strict=True)
     }

@@ -135,6 +135,14 @@ def test_variables_and_computed_tensors_are_moved_too() -> None:
     assert [c.x for c in report.compared] == ["w", hidden.node.name] * 2
 
 
+def test_gathered_rows_are_checked_as_the_whole_table() -> None:
+    with af.Graph():
+        table = af.Variable(np.linspace(-1, 1, 12).reshape(4, 3), name="table")
+        y = af.sin(af.gather(table, af.constant(np.array([1, 3, 1]))))
+
+    assert [c.slopes for c in check(y, table, order=2).compared] == [12, 12]
+
+
 def test_variables_have_the_values_of_the_session_that_is_given() -> None:
     with af.Graph() as graph:
         w = af.Variable(np.array([0.0]), name="w")
