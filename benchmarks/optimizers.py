@@ -40,7 +40,7 @@ RULES: dict[str, tuple[Transform, str, dict[str, Any]]] = {
     "lion": (optim.lion(), "", {}),
     "ftrl": (optim.ftrl(), "", {}),
     "lamb": (optim.lamb(), "", {}),
-    "lbfgs": (optim.lbfgs(0.1), "LBFGS", {"lr": 0.1, "max_iter": 1, "history_size": 10}),
+    "lbfgs": (optim.lbfgs(0.01), "LBFGS", {"lr": 0.01, "max_iter": 1, "history_size": 10}),
 }  # fmt: skip
 """Ours, the optimizer of torch.optim if there is one, and its settings."""
 
@@ -54,33 +54,40 @@ async def contests(size: Size) -> AsyncGenerator[Contest]:
     rng = np.random.default_rng(0)
     p, g = rng.standard_normal((2, ELEMENTS)).astype(np.float32)
     n = size.operations(UPDATES)
+    full = "its gradient is the parameter, so that every step has curvature and the history is full"
     for name, (transform, theirs, options) in RULES.items():
+        slope = None if name == "lbfgs" else g
         if not theirs:
             peer = Peer("a copy of the parameter", timed(p.copy), note="torch has no such rule")
         elif torch is None:
             peer = absent(f"torch.optim.{theirs}", "torch")
         else:
-            peer = Peer(f"torch.optim.{theirs}", timed(step_of(torch, theirs, options, p, g)), note=NOTE)
-        yield Contest(f"{name}_ms", Unit.MILLISECONDS, n, timed(update_of(transform, p, g)), [peer])
+            peer = Peer(f"torch.optim.{theirs}", timed(step_of(torch, theirs, options, p, slope)), note=NOTE)
+        ours = timed(update_of(transform, p, slope))
+        yield Contest(f"{name}_ms", Unit.MILLISECONDS, n, ours, [peer], note=full if slope is None else "")
 
 
-def update_of(transform: Transform, p: np.ndarray, g: np.ndarray) -> Callable[[], None]:
-    """Returns a function that makes one update of ours, new parameters included."""
-    held = {"params": {"w": p}, "state": transform.init({"w": p})}
+def update_of(transform: Transform, p: np.ndarray, g: np.ndarray | None) -> Callable[[], None]:
+    """Returns a function that makes one update of ours, new parameters included.
+
+    Without a gradient g, it is the parameter itself.
+    """
+    held: dict[str, Any] = {"params": {"w": p}, "state": transform.init({"w": p})}
 
     def update() -> None:
-        deltas, held["state"] = transform.update({"w": g}, held["state"], held["params"])
-        held["params"] = {"w": held["params"]["w"] + deltas["w"]}
+        params = held["params"]
+        deltas, held["state"] = transform.update(params if g is None else {"w": g}, held["state"], params)
+        held["params"] = {"w": params["w"] + deltas["w"]}
 
     return update
 
 
 def step_of(
-    torch: Any, name: str, options: dict[str, Any], p: np.ndarray, g: np.ndarray
+    torch: Any, name: str, options: dict[str, Any], p: np.ndarray, g: np.ndarray | None
 ) -> Callable[[], None]:
-    """Returns a function that makes one step of torch's."""
+    """Returns a function that makes one step of torch's; see `update_of`."""
     parameter = torch.nn.Parameter(torch.from_numpy(p.copy()))
-    parameter.grad = torch.from_numpy(g.copy())
+    parameter.grad = parameter.detach() if g is None else torch.from_numpy(g.copy())
     plain = {} if name == "LBFGS" else {"foreach": False}
     optimizer = getattr(torch.optim, name)([parameter], **options, **plain)
     zero = torch.zeros(())
