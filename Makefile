@@ -2,6 +2,7 @@
 #   make demo                     train the digits example over three seeds
 #   make test ARGS='-k queue'     the tests, two at a time
 #   make soak MINUTES=30          the laws share half an hour, on fresh examples
+#   make oracle-optim             our optimizers against torch's
 #   make oracle-torch             our ops against torch's, on torch's own samples
 
 PYTHON  ?= python3
@@ -11,10 +12,10 @@ BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench soak oracle-torch
+.PHONY: help setup demo test lint bench soak oracle-optim oracle-torch
 
 help:
-	@echo 'make setup | demo | test | lint | bench | soak MINUTES=n | oracle-torch'
+	@echo 'make setup | demo | test | lint | bench | soak MINUTES=n | oracle-optim | oracle-torch'
 
 setup: .venv/dev.stamp
 
@@ -40,11 +41,14 @@ bench: .venv/bench.stamp
 soak: .venv/dev.stamp
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
 
+oracle-optim: .venv/oracle.stamp
+	@$(BIN)/python -m tests.oracle.optim
+
 oracle-torch: .venv/oracle.stamp
 	@$(BIN)/python -m tests.oracle.torch_ops $(ARGS)
 
-# The torch of this index needs no card, and is a tenth as large as the one of the package index.
-.venv/oracle.stamp: export PIP_EXTRA_INDEX_URL ?= https://download.pytorch.org/whl/cpu
+# Needs network once, for torch: the build without CUDA, which is a tenth of the other.
+.venv/oracle.stamp: export PIP_EXTRA_INDEX_URL := https://download.pytorch.org/whl/cpu
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("actorflow needs Python 3.11 or newer, but $(PYTHON) is %d.%d\n  try: make $(MAKECMDGOALS) PYTHON=python3.12" % v[:2])'

@@ -56,9 +56,9 @@ __all__ = [
     "softmax", "softmax_cross_entropy", "softplus", "softsign", "solve", "sort", "space_to_batch",
     "space_to_depth", "split", "sqrt", "square", "squared_difference", "squeeze", "stack", "std",
     "stop_gradient", "subtract", "sum", "sum_to", "supervision", "svd", "svdvals", "swapaxes",
-    "take_along_axis", "tan", "tanh", "tensordot", "threshold", "tile", "to_data", "topk", "transpose",
-    "trapezoid", "triangular_solve", "tril", "triplet_loss", "triu", "trunc", "unique_all", "unique_counts",
-    "unique_inverse", "unique_values", "unsorted_segment_max", "unsorted_segment_mean",
+    "take_along_axis", "tan", "tanh", "tensordot", "testing", "threshold", "tile", "to_data", "topk",
+    "transpose", "trapezoid", "triangular_solve", "tril", "triplet_loss", "triu", "trunc", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unsorted_segment_max", "unsorted_segment_mean",
     "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sum", "unstack", "var", "vecdot",
     "vector_norm", "weighted_mean", "where", "zeros", "zeros_like",
 ]  # fmt: skip

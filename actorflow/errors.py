@@ -129,6 +129,10 @@ class GradientError(GraphError):
     """A path that cannot be differentiated."""
 
 
+class GradientMismatch(ActorflowError, AssertionError):
+    """A gradient that is not what differences measure."""
+
+
 class FeedError(ActorflowError):
     """A fed value that does not fit its placeholder, or a feed that is missing or unknown."""
 

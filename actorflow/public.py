@@ -5,6 +5,7 @@ from __future__ import annotations
 import actorflow.errors as errors  # not `from actorflow import`, which would ask for this module
 import actorflow.nn as nn
 import actorflow.optim as optim
+import actorflow.testing as testing
 from actorflow.actors import supervision
 from actorflow.actors.actor import Actor
 from actorflow.actors.optimizer import OptimizerActor, UpdateContext
@@ -27,5 +28,5 @@ __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "Graph", "OptimizerActor", "Program", "Ref", "Session", "Spec",
     "Tensor", "Terminated", "UpdateContext", "colocate_with", "control_dependencies",
     "custom_gradient", "device", "errors", "from_data", "gradients", "init", "minimize",
-    "name_scope", "nn", "optim", "run", "supervision", "to_data",
+    "name_scope", "nn", "optim", "run", "supervision", "testing", "to_data",
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
 from actorflow.kernels import registry
 from actorflow.spec import Spec
+from actorflow.testing.differences import differences, weights
 from tests.ops.samples import SAMPLES, Case
 from tests.reference import call, evaluate
 from tests.strategies import examples
@@ -190,8 +191,7 @@ def weighted(ys: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], scale: flo
     """The sum of all elements of ys, each times a weight of its own."""
     parts = []
     for y, shape in zip(ys, shapes, strict=True):
-        weights = np.cos(scale * np.arange(1, np.prod(shape, dtype=int) + 1)).reshape(shape)
-        parts.append(actorflow.ops.sum(y * weights))
+        parts.append(actorflow.ops.sum(y * weights(shape, scale)))
     total: Tensor = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -207,22 +207,15 @@ def check_gradient(
     with graph:
         grads = gradients(y, moved)
     for x, grad in zip(moved, grads, strict=True):
-        measured = differences(lambda a, x=x: float(evaluate(graph, y, {**feeds, x: a})), feeds[x])
+
+        def moved_to(a: np.ndarray, x: Tensor = x) -> float:
+            return float(evaluate(graph, y, {**feeds, x: a}))
+
+        measured = differences(moved_to, feeds[x])
         told = np.zeros(feeds[x].shape) if grad is None else evaluate(graph, grad, feeds)
         assert told.shape == feeds[x].shape
         np.testing.assert_allclose(told, measured, rtol=1e-5, atol=1e-6, err_msg=f"gradient for {x.name}")
     return grads
-
-
-def differences(f: Any, at: np.ndarray, step: float = 1e-5) -> np.ndarray:
-    """Central differences of the scalar function `f` for every element of `at`."""
-    out = np.empty(at.shape)
-    for i in np.ndindex(at.shape):
-        above, below = at.copy(), at.copy()
-        above[i] += step
-        below[i] -= step
-        out[i] = (f(above) - f(below)) / (2 * step)
-    return out
 
 
 @pytest.mark.parametrize("op", DIFFERENTIABLE)
