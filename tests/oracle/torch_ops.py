@@ -1,10 +1,10 @@
 """Ours against torch's, on torch's own samples: `make oracle-torch`.
 
 torch's table of ops (`op_db`) has samples for each, the hard ones among them. Every sample of an op
-that `maps_*` knows is computed by both in float64, forward and backward: the outputs, the gradient of
-the sum of all outputs times fixed weights for every input that has one and, where torch's table says
-that it has a second derivative, the gradient of that gradient. A sample that ours has no meaning for
-is excluded with a reason.
+that `maps_*` knows is computed by both in float64 (in int64, if it takes no floats), forward and
+backward: the outputs, the gradient of the sum of all outputs times fixed weights for every input that
+has one and, where torch's table says that it has a second derivative, the gradient of that gradient.
+A sample that ours has no meaning for is excluded with a reason. `difference` has the rule of equality.
 
     python -m tests.oracle.torch_ops              all, a line an op
     python -m tests.oracle.torch_ops sum "div*"   those whose names fit
