@@ -1,0 +1,95 @@
+"""The dtypes that the table of ops tells are those that the spec rules take, of the suite's own samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actorflow.arrays import NAMES, as_dtype
+from actorflow.errors import SpecError
+from actorflow.graph import opdef
+from actorflow.graph.accepts import accepted
+from actorflow.graph.opdef import OpDef
+from actorflow.spec import Spec
+from tests.ops.samples import SAMPLES
+from tests.ops.test_conformance import COMPUTED, FEW, spec_of, taken
+from tests.strategies import examples
+
+# What an op takes depends on these attributes; the table tells what it takes with one or another.
+BY_ATTRIBUTE = {
+    "cast": "complex numbers only to complex ones",
+    "put_along_axis": "only numbers are added up, and only those with an order have a largest",
+}
+
+
+@pytest.mark.parametrize("op", [n for n in COMPUTED if n in SAMPLES])
+def test_an_op_takes_the_dtypes_that_the_table_tells(op: str) -> None:
+    """Each input in turn, with those that must be like it, in every dtype that there is."""
+    told = accepted(opdef.lookup(op))
+    assert told is not None, f"no attributes were found that the spec rule of {op} takes"
+
+    ran: set[int] = set()
+
+    @settings(FEW, max_examples=examples(6))
+    @given(data=st.data())
+    def law(data: st.DataObject) -> None:
+        case = taken(op, data.draw(SAMPLES[op].cases))
+        specs = [spec_of(a) for a in case.inputs]
+        if len(specs) != len(told.inputs):
+            return  # inputs beyond those that it needs
+        ran.add(len(specs))
+        for leader in dict.fromkeys(told.alike):
+            for name in NAMES:
+                changed = [
+                    Spec(s.shape, as_dtype(name)) if alike == leader else s
+                    for s, alike in zip(specs, told.alike, strict=True)
+                ]
+                expected = name in told.inputs[leader]
+                assert answers(op, changed, case.attrs) or not expected or op in BY_ATTRIBUTE
+                assert expected or not answers(op, changed, case.attrs)
+
+    law()
+    assert ran or not told.inputs, (
+        f"no case of {op} has the {len(told.inputs)} inputs that the table tells of"
+    )
+
+
+def answers(op: str, specs: Sequence[Spec], attrs: Any) -> bool:
+    try:
+        opdef.lookup(op).spec(specs, attrs)
+    except SpecError:
+        return False
+    return True
+
+
+def test_every_op_tells_its_dtypes() -> None:
+    assert [name for name, definition in opdef.table().items() if accepted(definition) is None] == []
+
+
+def defined(rule: Any, constructor: Any) -> OpDef:
+    return OpDef("planted", constructor, rule, None, opdef.Effect.PURE)
+
+
+def test_inputs_that_share_a_dtype_and_one_that_does_not_are_told_apart() -> None:
+    def rule(inputs: Sequence[Spec], attrs: Any) -> Sequence[Spec]:
+        a, b, at = inputs
+        if a.dtype != b.dtype or at.dtype.name != "int32" or attrs["axis"] != 1:
+            raise SpecError("no")
+        return (a,)
+
+    told = accepted(defined(rule, lambda a, b, at, axis=1: None))
+
+    assert told is not None
+    assert told.inputs == (NAMES, NAMES, ("int32",))
+    assert told.alike == (0, 0, 2)
+
+
+def test_a_rule_that_nothing_pleases_is_unknown_and_not_guessed() -> None:
+    def rule(inputs: Sequence[Spec], attrs: Any) -> Sequence[Spec]:
+        raise SpecError(f"never {attrs['axis']}")
+
+    assert accepted(defined(rule, lambda x, axis: None)) is None
