@@ -76,6 +76,12 @@ def is_differentiable(dtype: DType) -> bool:
     return is_floating(dtype) or dtype.kind == "c"
 
 
+def limits(dtype: DType) -> Any:
+    """Returns what numpy tells of the range and precision of a dtype of numbers."""
+    find: Any = np.iinfo if dtype.kind in "iu" else ml_dtypes.finfo
+    return find(dtype)
+
+
 def library(name: str) -> Library:
     """Returns the array library of that name, importing it.
 
@@ -126,23 +132,36 @@ def as_array(value: Any, dtype: DType | None = None) -> Array:
     return np.asarray(value, dtype)
 
 
+_KINDS_HELD = {"b": "b", "u": "bui", "i": "bui", "f": "buif", "V": "buif", "c": "buifc"}  # V: bfloat16
+
+
 def converted(value: Any, dtype: DType) -> Array:
-    """Returns a Python value (numbers, nested lists) as an array of `dtype`, if nothing is lost.
+    """Returns numbers (Python's, nested lists of them, an array) as an array of `dtype`, if it holds them.
+
+    Floats are rounded to the digits that `dtype` has; nothing else may change.
 
     Raises:
         TypeError: when its kind would change (a float for an integer tensor).
         ValueError, OverflowError: when numpy cannot make an array of it, or a number is too large.
     """
     found = np.asarray(value)
-    if found.size and not np.can_cast(found.dtype, dtype, "same_kind"):
+    kind = "f" if is_floating(found.dtype) else found.dtype.kind
+    if found.size and kind not in _KINDS_HELD[dtype.kind]:
         message = f"{found.dtype.name} values do not fit {dtype.name}"
         raise TypeError(message)
     with np.errstate(all="ignore"):
         array = np.asarray(value, dtype)
-    if found.dtype.kind in "fc" and not np.array_equal(np.isfinite(found), np.isfinite(array)):
+    if found.size and _too_large(found, array):
         message = f"a value is too large for {dtype.name}"
         raise OverflowError(message)
     return array
+
+
+def _too_large(found: Array, array: Array) -> bool:
+    """Whether a number became another one, or infinite."""
+    if array.dtype.kind in "iu":
+        return bool(np.any(array != found))
+    return array.dtype.kind != "b" and bool(np.any(np.isfinite(found) & ~np.isfinite(array)))
 
 
 def frozen_copy(value: Any) -> Array:

@@ -13,11 +13,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from actorflow.arrays import Array, DType, as_array, as_dtype, frozen_copy
+from actorflow.arrays import Array, DType, as_array, as_dtype, converted, frozen_copy
+from actorflow.dtypes import common
 from actorflow.errors import ActorflowError, GraphError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
+from actorflow.graph.opdef import Promoting
 from actorflow.graph.operators import Operators
 from actorflow.spec import Shape, Spec
 
@@ -87,8 +89,8 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
     """Returns `value` as a tensor of the current graph.
 
     Tensors pass through; objects with an `as_tensor()` method (variables) are asked; everything
-    else becomes a constant. A Python number takes `dtype` when one is given; else, and in lists,
-    Python floats are float32 and integers int32 where they fit.
+    else becomes a constant. Python numbers, and lists of them, take `dtype` when one is given; else
+    floats are float32 and integers int32 where they fit.
 
     Raises:
         GraphError: for a tensor of another graph.
@@ -129,10 +131,12 @@ def _as_constant(value: Any, dtype: DType | None) -> Array:
         if _ORDER[as_array(value).dtype.kind] > _ORDER[dtype.kind]:
             message = "it is of a wider kind; convert the tensor with af.cast, or the number"
             raise TypeError(message)
-        return as_array(value, dtype)
+        return converted(value, dtype)
     array = as_array(value)
     if hasattr(value, "dtype"):
         return array
+    if dtype is not None:
+        return converted(value, dtype)
     if array.dtype.kind == "f":
         return array.astype("float32")  # what Python floats mean to a framework
     if array.dtype.kind == "i" and array.min(initial=0) >= -(2**31) and array.max(initial=0) < 2**31:
@@ -148,7 +152,51 @@ def as_tensors(*values: Any) -> tuple[Tensor, ...]:
     typed = [v for v in values if not isinstance(v, bool | int | float | complex)]
     first = as_tensor(typed[0]) if typed else None
     dtype = None if first is None else first.dtype
-    return tuple(first if first is not None and v is typed[0] else as_tensor(v, dtype=dtype) for v in values)
+    numbers = (bool, int, float, complex)
+    return tuple(
+        first
+        if first is not None and v is typed[0]
+        else as_tensor(v, dtype=dtype if isinstance(v, numbers) else None)
+        for v in values
+    )
+
+
+def promoted(*values: Any) -> tuple[Tensor, ...]:
+    """Returns the values as tensors of the one dtype that they mix to; see `dtypes`.
+
+    Python numbers and lists of them take that dtype where it holds their kind. Tensors that do not
+    mix stay what they are, for the op's spec rule to refuse.
+
+    Raises:
+        SpecError: for a Python number that the dtype cannot hold.
+    """
+    typed = {i: as_tensor(v) for i, v in enumerate(values) if not isinstance(v, _WEAK)}
+    if not typed:
+        return as_tensors(*values)
+    wanted = common(t.dtype for t in typed.values())
+    dtype = next(iter(typed.values())).dtype if wanted is None else wanted
+    found = (typed[i] if i in typed else _weak(v, dtype) for i, v in enumerate(values))
+    if wanted is None:
+        return tuple(found)
+    return tuple(
+        t if i not in typed or t.dtype == wanted else build_one("cast", [t], {"dtype": wanted.name})
+        for i, t in enumerate(found)
+    )
+
+
+_WEAK = (bool, int, float, complex, list, tuple)
+
+
+def _weak(value: Any, dtype: DType) -> Tensor:
+    """A Python number as a tensor of `dtype`, and a list of them where `dtype` holds their kind."""
+    if isinstance(value, list | tuple):
+        try:
+            kind = as_array(value).dtype.kind
+        except ValueError:  # ragged: as_tensor says so
+            return as_tensor(value)
+        if kind not in "iufc" or dtype.kind == "b" or _ORDER[kind] > _ORDER[dtype.kind]:
+            return as_tensor(value)
+    return as_tensor(value, dtype=dtype)
 
 
 def build(
@@ -167,7 +215,11 @@ def build(
             the lines of the inputs as well.
     """
     graph = current()
-    tensors = as_tensors(*inputs)
+    rule = opdef.lookup(op).spec
+    if isinstance(rule, Promoting):
+        tensors = (*as_tensors(*inputs[: rule.first]), *promoted(*inputs[rule.first :]))
+    else:
+        tensors = as_tensors(*inputs)
     attributes = dict(attrs or {})
     for key, value in attributes.items():
         if not is_plain(value):
@@ -176,7 +228,7 @@ def build(
     line = graph.scope.defined_at or source_line()
     wanted = name or op
     try:
-        outputs = tuple(opdef.lookup(op).spec([t.spec for t in tensors], attributes))
+        outputs = tuple(rule([t.spec for t in tensors], attributes))
     except ActorflowError as error:
         where = Where(node=f"{graph.scope.name}{wanted}", op=op, defined_at=line)
         raise _placed(error, where, tensors) from None

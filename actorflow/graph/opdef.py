@@ -21,6 +21,23 @@ SpecRule = Callable[[Sequence[Spec], Mapping[str, Attr]], Sequence[Spec]]
 GradientRule = Callable[..., Sequence[Any]]
 """(use, gradient of each output or None) -> gradient of each input or None; see `autodiff.Use`."""
 
+
+@dataclass(frozen=True, slots=True)
+class Promoting:
+    """The spec rule of an op whose inputs must have one dtype, from input `first` on.
+
+    The builder converts inputs of other dtypes to the one that all mix to (see `dtypes`) before
+    the rule is asked; those that do not mix it leaves, for the rule to refuse.
+    """
+
+    rule: SpecRule
+    first: int = 0
+
+    def __call__(self, inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+        """What the rule says."""
+        return self.rule(inputs, attrs)
+
+
 Constructor = TypeVar("Constructor", bound=Callable[..., Any])
 
 

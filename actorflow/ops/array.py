@@ -9,9 +9,9 @@ from typing import Any
 from actorflow.arrays import as_dtype
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build, build_one
+from actorflow.graph.builder import Tensor, as_tensor, build, build_one
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Promoting, op
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Dim, Shape, Spec, axis_of, merge, show, spec
@@ -167,7 +167,7 @@ def _concat_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return build("concat_grad", [grad, *use.inputs], {"axis": use.attrs["axis"]})
 
 
-@op("concat", spec=_concat_spec, gradient=_concat_gradient)
+@op("concat", spec=Promoting(_concat_spec), gradient=_concat_gradient)
 def concat(values: Sequence[Any], axis: int, *, name: str | None = None) -> Tensor:
     """The values one after the other along `axis`.
 
@@ -176,7 +176,7 @@ def concat(values: Sequence[Any], axis: int, *, name: str | None = None) -> Tens
     Gradient: each value gets its piece of g.
     Raises:   SpecError when ranks, dtypes or the other sizes differ.
     """
-    return build_one("concat", as_tensors(*values), {"axis": axis.__index__()}, name=name)
+    return build_one("concat", list(values), {"axis": axis.__index__()}, name=name)
 
 
 def _concat_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:

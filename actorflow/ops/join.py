@@ -8,9 +8,9 @@ from typing import Any
 
 from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build, build_one, source_line
+from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import op
+from actorflow.graph.opdef import Promoting, op
 from actorflow.ops.array import concat
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.placing import placed
@@ -50,7 +50,7 @@ def _stack_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return unstack(grad, use.attrs["axis"], len(use.inputs))
 
 
-@op("stack", spec=_stack_spec, gradient=_stack_gradient)
+@op("stack", spec=Promoting(_stack_spec), gradient=_stack_gradient)
 def stack(values: Sequence[Any], axis: int = 0, *, name: str | None = None) -> Tensor:
     """The values side by side along a new axis; `axis` says where it is in the result.
 
@@ -64,7 +64,7 @@ def stack(values: Sequence[Any], axis: int = 0, *, name: str | None = None) -> T
     ...     af.stack([x, x], axis=-1)
     <Tensor stack:0 (None, 3, 2) float32>
     """
-    return build_one("stack", as_tensors(*values), {"axis": axis.__index__()}, name=name)
+    return build_one("stack", list(values), {"axis": axis.__index__()}, name=name)
 
 
 def _unstack_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:

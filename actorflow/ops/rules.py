@@ -7,9 +7,10 @@ from enum import Enum
 from math import prod
 
 from actorflow.arrays import DType, as_dtype, is_floating
+from actorflow.dtypes import common, refusal
 from actorflow.errors import SpecError
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import SpecRule
+from actorflow.graph.opdef import Promoting, SpecRule
 from actorflow.spec import Dim, Shape, Spec, axis_of, broadcast, merge
 
 Axis = int | tuple[int, ...] | None
@@ -53,7 +54,9 @@ def check_dtypes(op: str, takes: Takes, *specs: Spec) -> None:
             raise SpecError(message, hint="convert it with af.cast")
     if any(spec.dtype != specs[0].dtype for spec in specs):
         message = f"{op} needs equal dtypes, got {' and '.join(map(str, specs))}"
-        raise SpecError(message, hint="convert one with af.cast")
+        dtypes = [spec.dtype for spec in specs]
+        hint = "convert one with af.cast" if common(dtypes) else refusal(dtypes)
+        raise SpecError(message, hint=hint)
 
 
 def unary(op: str, takes: Takes = Takes.ANY) -> SpecRule:
@@ -79,14 +82,14 @@ def predicate(op: str, takes: Takes) -> SpecRule:
 
 
 def binary(op: str, takes: Takes, result: str | None = None) -> SpecRule:
-    """The rule of an elementwise op of two inputs that broadcast; `result` is another dtype's name."""
+    """The rule of an elementwise op of two inputs that broadcast and mix; `result` names another dtype."""
 
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
         a, b = inputs
         check_dtypes(op, takes, a, b)
         return (Spec(broadcast([a.shape, b.shape]), a.dtype if result is None else as_dtype(result)),)
 
-    return rule
+    return Promoting(rule)
 
 
 def first_with_shape_of_last(op: str, takes: Takes = Takes.ANY) -> SpecRule:
