@@ -41,11 +41,18 @@ NAMES: tuple[str, ...] = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
 )  # fmt: skip
-"""The dtypes a tensor may have, by name."""
+"""The dtypes of numbers and bool, by name."""
+
+BYTES = np.dtype(object)
+"""The dtype "bytes": an array of objects, each of which is Python's `bytes`. For text and records.
+
+numpy's own bytes have one length for all and lose zeros at the end. `checked_bytes` looks at the
+elements wherever values come in; cards have no such arrays.
+"""
 
 _BY_NAME: dict[str, DType] = {
     name: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name in NAMES
-}
+} | {"bytes": BYTES}
 
 
 def as_dtype(dtype: Any) -> DType:
@@ -60,10 +67,18 @@ def as_dtype(dtype: Any) -> DType:
         found = np.dtype(dtype)
     except TypeError:
         found = None
+    if found is not None and found.kind in "OS":
+        return BYTES
     if found is None or found.name not in _BY_NAME:
-        message = f"no tensor has dtype {dtype!r}; the dtypes are {', '.join(NAMES)}"
+        text = "; text is given as bytes" if found is not None and found.kind == "U" else ""
+        message = f"no tensor has dtype {dtype!r}; the dtypes are {', '.join(_BY_NAME)}{text}"
         raise TypeError(message)
     return _BY_NAME[found.name]
+
+
+def name_of(dtype: DType) -> str:
+    """Returns what users call a dtype: numpy's name, and "bytes"."""
+    return "bytes" if dtype.kind == "O" else dtype.name
 
 
 def is_floating(dtype: DType) -> bool:
@@ -144,6 +159,8 @@ def converted(value: Any, dtype: DType) -> Array:
         TypeError: when its kind would change (a float for an integer tensor).
         ValueError, OverflowError: when numpy cannot make an array of it, or a number is too large.
     """
+    if dtype.kind == "O":
+        return checked_bytes(value)
     found = np.asarray(value)
     kind = "f" if is_floating(found.dtype) else found.dtype.kind
     if found.size and kind not in _KINDS_HELD[dtype.kind]:
@@ -155,6 +172,43 @@ def converted(value: Any, dtype: DType) -> Array:
         message = f"a value is too large for {dtype.name}"
         raise OverflowError(message)
     return array
+
+
+def held(value: Any) -> Array:
+    """Returns numbers, bytes, or nested lists of one of them, as an array; an array of bytes is checked.
+
+    Raises:
+        TypeError: for text and other objects.
+        ValueError: for lists of different lengths.
+    """
+    array = np.asarray(value)
+    return checked_bytes(value) if array.dtype.kind in "OSU" else array
+
+
+def checked_bytes(value: Any) -> Array:
+    """Returns `value` as an array of bytes; itself when it is one.
+
+    Raises:
+        TypeError: when an element is not bytes, with the first such and its place.
+    """
+    array = np.asarray(value, BYTES)
+    for at, element in enumerate(array.flat):
+        if not isinstance(element, bytes):
+            index = tuple(int(i) for i in np.unravel_index(at, array.shape))
+            place = f" at index {index}" if index else ""
+            text = "; text is given as bytes, encode it: text.encode()" if isinstance(element, str) else ""
+            message = f"elements must be bytes, got {type(element).__name__} {element!r:.40}{place}{text}"
+            raise TypeError(message)
+    return array
+
+
+def whole(value: Array | bytes) -> Array:
+    """Returns what indexing an array gave as an array: numpy hands out single bytes bare."""
+    if isinstance(value, bytes):
+        made = np.empty((), BYTES)
+        made[()] = value
+        return made
+    return value
 
 
 def _too_large(found: Array, array: Array) -> bool:
@@ -200,6 +254,11 @@ def minus(value: Array, delta: Array) -> Array:
 def stack(rows: Sequence[Array]) -> Array:
     """Returns the arrays stacked along a new first axis; all have one shape and dtype."""
     return np.stack(rows)
+
+
+def row(value: Array, i: int) -> Array:
+    """Returns `value[i]`, a scalar of numpy or a 0-d array of bytes where there is one axis."""
+    return whole(value[i])
 
 
 def empty(shape: tuple[int, ...], dtype: DType) -> Array:

@@ -17,11 +17,18 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from actorflow.arrays import DType, as_dtype, is_floating, limits
+from actorflow.arrays import DType, as_dtype, is_floating, limits, name_of
 from actorflow.errors import SpecError
 
 _WHOLE = {"float16": "complex64", "bfloat16": "complex64", "float32": "complex64", "float64": "complex128"}
-_KIND_NAMES = {"b": "bool", "i": "integers", "u": "integers", "f": "floating numbers", "c": "complex numbers"}
+_KIND_NAMES = {
+    "b": "bool",
+    "i": "integers",
+    "u": "integers",
+    "f": "floating numbers",
+    "c": "complex numbers",
+    "O": "bytes",
+}
 
 
 def kind_of(dtype: DType) -> str:
@@ -31,7 +38,7 @@ def kind_of(dtype: DType) -> str:
 
 def kind_name(dtype: DType) -> str:
     """Returns the kind of a dtype as errors call it."""
-    return _KIND_NAMES.get(kind_of(dtype), dtype.name)
+    return _KIND_NAMES[kind_of(dtype)]
 
 
 @cache
@@ -84,7 +91,7 @@ def result_type(*dtypes: Any) -> DType:
         raise SpecError(message)
     found = common(given)
     if found is None:
-        message = f"these dtypes do not mix: {', '.join(d.name for d in given)}"
+        message = f"these dtypes do not mix: {', '.join(map(name_of, given))}"
         raise SpecError(message, hint=refusal(given))
     return found
 
@@ -92,6 +99,8 @@ def result_type(*dtypes: Any) -> DType:
 def refusal(dtypes: Iterable[DType]) -> str:
     """Returns the advice for dtypes that do not mix."""
     kinds = list(dict.fromkeys(map(kind_name, dtypes)))
+    if "bytes" in kinds:
+        return "bytes mix with bytes only; af.to_number and af.as_bytes convert"
     if len(kinds) > 1:
         return f"{' and '.join(kinds)} are not mixed; convert one with af.cast"
     return "no integer dtype holds all values of uint64 and of a signed one; convert one with af.cast"
@@ -119,7 +128,7 @@ def finfo(dtype: Any) -> Any:
     """
     found = _dtype(dtype)
     if kind_of(found) not in "fc":
-        message = f"finfo takes floating or complex dtypes, got {found.name}"
+        message = f"finfo takes floating or complex dtypes, got {name_of(found)}"
         raise SpecError(message, hint="af.iinfo is for integers")
     return limits(found)
 
@@ -135,7 +144,7 @@ def iinfo(dtype: Any) -> Any:
     """
     found = _dtype(dtype)
     if found.kind not in "iu":
-        message = f"iinfo takes integer dtypes, got {found.name}"
+        message = f"iinfo takes integer dtypes, got {name_of(found)}"
         raise SpecError(message, hint="af.finfo is for floating ones")
     return limits(found)
 

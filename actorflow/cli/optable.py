@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actorflow import kernels, ops
-from actorflow.arrays import NAMES, as_dtype, is_floating
+from actorflow.arrays import BYTES, NAMES, as_dtype, is_floating, name_of
 from actorflow.graph import opdef
 from actorflow.graph.accepts import Accepted, accepted
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, OpDef
@@ -114,13 +114,13 @@ _GROUPS: dict[str, frozenset[str]] = {
 }
 _WORDS = {
     ("integers", "floating", "complex"): "numbers",
-    ("bool", "integers", "floating", "complex"): "any number or bool",
+    ("bool", "integers", "floating", "complex"): "numbers, bool",
 }
 
 
 def words(names: Sequence[str]) -> str:
     """Returns dtypes in few words: whole groups by their name, the rest one by one."""
-    if set(names) == set(NAMES):
+    if set(names) == {*NAMES, name_of(BYTES)}:
         return "any"
     whole = tuple(group for group, members in _GROUPS.items() if members <= set(names))
     held = frozenset().union(*(_GROUPS[group] for group in whole))
@@ -165,7 +165,8 @@ def _devices(definition: OpDef, takes: Accepted | None) -> str:
         return ON_HOST
     libraries = {library for op, library in registry.table() if op == definition.name}
     if not libraries & {registry.EVERY, "cupy"}:
-        return "numpy"
+        names = () if takes is None else (*takes.outputs, *(n for one in takes.inputs for n in one))
+        return "no card: bytes" if name_of(BYTES) in names else "numpy"
     if definition.effect is Effect.RANDOM:
         return "numpy; CuPy: drawn on the host, copied"
     return "numpy, CuPy"

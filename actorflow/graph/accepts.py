@@ -14,15 +14,31 @@ from inspect import Parameter, signature
 from itertools import islice, product
 from typing import Any
 
-from actorflow.arrays import NAMES, DType, as_dtype
+from actorflow.arrays import NAMES, DType, as_dtype, name_of
 from actorflow.errors import ActorflowError
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect, OpDef, SpecRule
 from actorflow.spec import Spec
 
-_DTYPES: tuple[DType, ...] = tuple(map(as_dtype, NAMES))
-_KINDS = tuple(map(as_dtype, ("float32", "int32", "bool", "complex64")))
-_TRIED: tuple[Attr, ...] = (1, 0, (1, 1), ((1, 1), (1, 1)), "float32", "", (), (1,), (0, 1), 1.0, True, None)
+_NAMES = (*NAMES, "bytes")
+_DTYPES: tuple[DType, ...] = tuple(map(as_dtype, _NAMES))
+_KINDS = tuple(map(as_dtype, ("float32", "int32", "bool", "complex64", "bytes")))
+_TRIED: tuple[Attr, ...] = (
+    1,
+    0,
+    (1, 1),
+    ((1, 1), (1, 1)),
+    "float32",
+    "",
+    (),
+    (1,),
+    (0, 1),
+    1.0,
+    True,
+    None,
+    ("float32",),
+    ((),),
+)
 _MOST_TRIED = 4_000  # sets of attributes
 _MOST_INPUTS = 6
 
@@ -109,10 +125,10 @@ def _pleasing(
 def _explored(rule: SpecRule, attrs: Mapping[str, Attr], base: Sequence[DType]) -> Accepted:
     """What the rule accepts around `base`, for every dtype that an attribute may name."""
     count = len(base)
-    keys = [key for key, value in attrs.items() if value in NAMES]
+    keys = [key for key, value in attrs.items() if value in _NAMES]
     found: set[tuple[DType, ...]] = set()
     made: set[DType] = set()
-    for names in product(NAMES, repeat=len(keys)):
+    for names in product(_NAMES, repeat=len(keys)):
         world = {**attrs, **dict(zip(keys, names, strict=True))}
         for dtypes in _around(base):
             answer = _asked(rule, dtypes, world)
@@ -130,7 +146,7 @@ def _explored(rule: SpecRule, attrs: Mapping[str, Attr], base: Sequence[DType]) 
 
 
 def _named(dtypes: Set[DType]) -> tuple[str, ...]:
-    return tuple(dtype.name for dtype in _DTYPES if dtype in dtypes)
+    return tuple(name_of(dtype) for dtype in _DTYPES if dtype in dtypes)
 
 
 def _around(base: Sequence[DType]) -> Iterator[tuple[DType, ...]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from actorflow.arrays import Array, DType, as_array, as_dtype, converted, frozen_copy
+from actorflow.arrays import Array, DType, as_array, as_dtype, converted, frozen_copy, held, name_of
 from actorflow.dtypes import common
 from actorflow.errors import ActorflowError, GraphError, SpecError, Where
 from actorflow.graph import opdef
@@ -111,14 +111,14 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
         array = frozen_copy(_as_constant(value, dtype))
         found = as_dtype(array.dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        kind = "tensor" if dtype is None else f"{dtype.name} tensor"
+        kind = "tensor" if dtype is None else f"{name_of(dtype)} tensor"
         message = f"no {kind} can hold {type(value).__name__} {value!r:.60}: {error}"
         raise SpecError(message, where=Where(defined_at=line)) from None
     node = graph.add(
         "constant",
         name=name,
         inputs=(),
-        attrs={"constant": graph.add_constant(array), "dtype": found.name, "shape": array.shape},
+        attrs={"constant": graph.add_constant(array), "dtype": name_of(found), "shape": array.shape},
         outputs=(Spec(array.shape, found),),
         defined_at=line,
     )
@@ -128,14 +128,17 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
 def _as_constant(value: Any, dtype: DType | None) -> Array:
     """The array that a value which is no tensor stands for; TypeError when it would lose digits."""
     if dtype is not None and isinstance(value, bool | int | float | complex):
+        if dtype.kind == "O":
+            message = "it is a number; give bytes, or af.as_bytes of a tensor"
+            raise TypeError(message)
         if _ORDER[as_array(value).dtype.kind] > _ORDER[dtype.kind]:
             message = "it is of a wider kind; convert the tensor with af.cast, or the number"
             raise TypeError(message)
         return converted(value, dtype)
-    array = as_array(value)
+    array = held(value)
     if hasattr(value, "dtype"):
         return array
-    if dtype is not None:
+    if dtype is not None and array.dtype.kind != "O":
         return converted(value, dtype)
     if array.dtype.kind == "f":
         return array.astype("float32")  # what Python floats mean to a framework
@@ -194,7 +197,7 @@ def _weak(value: Any, dtype: DType) -> Tensor:
             kind = as_array(value).dtype.kind
         except ValueError:  # ragged: as_tensor says so
             return as_tensor(value)
-        if kind not in "iufc" or dtype.kind == "b" or _ORDER[kind] > _ORDER[dtype.kind]:
+        if kind not in "iufc" or dtype.kind == "b" or _ORDER[kind] > _ORDER.get(dtype.kind, -1):
             return as_tensor(value)
     return as_tensor(value, dtype=dtype)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
-from actorflow.errors import GraphError
+from actorflow.errors import GraphError, SpecError
 from actorflow.graph.node import Attr
 from actorflow.spec import Spec
 
@@ -89,8 +89,12 @@ def op(
     spec: SpecRule,
     gradient: GradientRule | _NotDifferentiable | None = None,
     effect: Effect = Effect.PURE,
+    takes_bytes: bool = False,
 ) -> Callable[[Constructor], Constructor]:
     """Registers the decorated constructor as op `name`.
+
+    With `takes_bytes` its spec rule is asked about bytes too. For all other ops they are refused
+    before, as inputs and as results.
 
     Raises:
         GraphError: when another op has that name.
@@ -100,10 +104,30 @@ def op(
         if name in _TABLE:
             message = f"op names are unique, {name!r} is taken by {_TABLE[name].constructor!r}"
             raise GraphError(message)
-        _TABLE[name] = OpDef(name, constructor, spec, gradient, effect)
+        rule = spec if takes_bytes else _without_bytes(name, spec)
+        _TABLE[name] = OpDef(name, constructor, rule, gradient, effect)
         return constructor
 
     return register
+
+
+def _without_bytes(name: str, spec: SpecRule) -> SpecRule:
+    """The rule of an op that is for numbers and bool only."""
+    asked = spec.rule if isinstance(spec, Promoting) else spec
+
+    def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+        for given in inputs:
+            if given.dtype.kind == "O":
+                message = f"{name} takes no bytes, got {given}"
+                raise SpecError(message, hint="af.to_number and af.decode_raw make numbers of bytes")
+        outputs = asked(inputs, attrs)
+        for made in outputs:
+            if made.dtype.kind == "O":
+                message = f"{name} makes no bytes, got {made}"
+                raise SpecError(message, hint="af.as_bytes makes bytes of numbers")
+        return outputs
+
+    return Promoting(rule, spec.first) if isinstance(spec, Promoting) else rule
 
 
 def lookup(name: str) -> OpDef:

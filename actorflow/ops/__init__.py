@@ -79,6 +79,15 @@ from actorflow.ops.elementwise import (
     subtract,
     tanh,
 )
+from actorflow.ops.encoding import (
+    as_bytes,
+    decode_base64,
+    decode_raw,
+    decode_utf8,
+    encode_base64,
+    encode_raw,
+    to_number,
+)
 from actorflow.ops.exponential import cbrt, exp2, expm1, log1p, log2, log10, logaddexp
 from actorflow.ops.factor import cholesky, eigh, eigvalsh, qr, svd, svdvals
 from actorflow.ops.facts import ensure_shape, rank, shape, size
@@ -114,6 +123,7 @@ from actorflow.ops.pool import max_pool
 from actorflow.ops.powers import matrix_exp, matrix_power
 from actorflow.ops.queue import FIFOQueue
 from actorflow.ops.random import random_normal, random_uniform
+from actorflow.ops.records import parse_csv, parse_example
 from actorflow.ops.reduce import all, any, argmax, argmin, count, count_nonzero, max, mean, min, prod
 from actorflow.ops.rounding import (
     ceil,
@@ -179,6 +189,18 @@ from actorflow.ops.spectrum import lstsq, matrix_norm, matrix_rank, pinv
 from actorflow.ops.state import Variable, apply_gradients
 from actorflow.ops.statistics import logsumexp, median, quantile, std, var, vector_norm
 from actorflow.ops.systems import cholesky_solve, det, inv, slogdet, solve, triangular_solve
+from actorflow.ops.text import (
+    bytes_join,
+    bytes_length,
+    bytes_lower,
+    bytes_slice,
+    bytes_split,
+    bytes_strip,
+    bytes_upper,
+    hash_bucket,
+    regex_match,
+    regex_replace,
+)
 from actorflow.ops.trigonometry import (
     acos,
     acosh,
@@ -213,6 +235,7 @@ __all__ = [
     "argmin",
     "argsort",
     "argwhere",
+    "as_bytes",
     "asin",
     "asinh",
     "atan",
@@ -230,6 +253,13 @@ __all__ = [
     "broadcast_arrays",
     "broadcast_like",
     "broadcast_to",
+    "bytes_join",
+    "bytes_length",
+    "bytes_lower",
+    "bytes_slice",
+    "bytes_split",
+    "bytes_strip",
+    "bytes_upper",
     "cast",
     "cbrt",
     "ceil",
@@ -254,6 +284,9 @@ __all__ = [
     "cumulative_prod",
     "cumulative_sum",
     "custom_gradient",
+    "decode_base64",
+    "decode_raw",
+    "decode_utf8",
     "deg2rad",
     "depth_to_space",
     "det",
@@ -270,6 +303,8 @@ __all__ = [
     "eigvalsh",
     "einsum",
     "elu",
+    "encode_base64",
+    "encode_raw",
     "ensure_shape",
     "equal",
     "erf",
@@ -297,6 +332,7 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hash_bucket",
     "histogram",
     "hypot",
     "identity",
@@ -358,6 +394,8 @@ __all__ = [
     "ones_like",
     "outer",
     "pad",
+    "parse_csv",
+    "parse_example",
     "pinv",
     "placeholder",
     "polygamma",
@@ -373,6 +411,8 @@ __all__ = [
     "rank",
     "real",
     "reciprocal",
+    "regex_match",
+    "regex_replace",
     "relu",
     "relu6",
     "remainder",
@@ -441,6 +481,7 @@ __all__ = [
     "tensordot",
     "threshold",
     "tile",
+    "to_number",
     "topk",
     "transpose",
     "trapezoid",

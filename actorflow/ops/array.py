@@ -97,7 +97,7 @@ def _slice_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (slice_grad(grad, use.inputs[0], use.attrs["index"]),)
 
 
-@op("slice", spec=_slice_spec, gradient=_slice_gradient)
+@op("slice", spec=_slice_spec, gradient=_slice_gradient, takes_bytes=True)
 def slice(x: Any, index: Any, *, name: str | None = None) -> Tensor:
     """The part `x[index]`, as numpy's basic indexing chooses it; a view, nothing is copied.
 
@@ -167,7 +167,7 @@ def _concat_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return build("concat_grad", [grad, *use.inputs], {"axis": use.attrs["axis"]})
 
 
-@op("concat", spec=Promoting(_concat_spec), gradient=_concat_gradient)
+@op("concat", spec=Promoting(_concat_spec), gradient=_concat_gradient, takes_bytes=True)
 def concat(values: Sequence[Any], axis: int, *, name: str | None = None) -> Tensor:
     """The values one after the other along `axis`.
 
@@ -220,7 +220,7 @@ def _gather_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (gather_grad(grad, params, indices, use.attrs["axis"]), None)
 
 
-@op("gather", spec=_gather_spec, gradient=_gather_gradient)
+@op("gather", spec=_gather_spec, gradient=_gather_gradient, takes_bytes=True)
 def gather(params: Any, indices: Any, axis: int = 0, *, name: str | None = None) -> Tensor:
     """The slices of `params` along `axis` that `indices` name.
 

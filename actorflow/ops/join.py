@@ -50,7 +50,7 @@ def _stack_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return unstack(grad, use.attrs["axis"], len(use.inputs))
 
 
-@op("stack", spec=Promoting(_stack_spec), gradient=_stack_gradient)
+@op("stack", spec=Promoting(_stack_spec), gradient=_stack_gradient, takes_bytes=True)
 def stack(values: Sequence[Any], axis: int = 0, *, name: str | None = None) -> Tensor:
     """The values side by side along a new axis; `axis` says where it is in the result.
 
@@ -83,7 +83,7 @@ def _unstack_gradient(use: Use, *grads: Tensor | None) -> Sequence[Tensor | None
     return (stack(_filled(use, grads), use.attrs["axis"]),)
 
 
-@op("unstack", spec=_unstack_spec, gradient=_unstack_gradient)
+@op("unstack", spec=_unstack_spec, gradient=_unstack_gradient, takes_bytes=True)
 def unstack(
     x: Any, axis: int = 0, count: int | None = None, *, name: str | None = None
 ) -> tuple[Tensor, ...]:
@@ -133,7 +133,7 @@ def _split_gradient(use: Use, *grads: Tensor | None) -> Sequence[Tensor | None]:
     return (concat(_filled(use, grads), use.attrs["axis"]),)
 
 
-@op("split", spec=_split_spec, gradient=_split_gradient)
+@op("split", spec=_split_spec, gradient=_split_gradient, takes_bytes=True)
 def split(
     x: Any, parts: int | Sequence[int], axis: int = 0, *, name: str | None = None
 ) -> tuple[Tensor, ...]:
@@ -168,7 +168,7 @@ def _broadcast_arrays_gradient(use: Use, *grads: Tensor | None) -> Sequence[Tens
     return [None if g is None else unbroadcast(g, x, *o) for g, x, o in zip(grads, xs, others, strict=True)]
 
 
-@op("broadcast_arrays", spec=_broadcast_arrays_spec, gradient=_broadcast_arrays_gradient)
+@op("broadcast_arrays", spec=_broadcast_arrays_spec, gradient=_broadcast_arrays_gradient, takes_bytes=True)
 def broadcast_arrays(*xs: Any, name: str | None = None) -> tuple[Tensor, ...]:
     """The tensors, each repeated to the shape that they broadcast to together; views.
 

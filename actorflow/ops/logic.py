@@ -15,13 +15,13 @@ from actorflow.ops.source import zeros_like
 from actorflow.spec import Spec, broadcast
 
 
-@op("equal", spec=binary("equal", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE)
+@op("equal", spec=binary("equal", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
 def equal(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """Whether a = b, elementwise, as bool; inputs broadcast and mix; no gradient."""
     return build_one("equal", [a, b], name=name)
 
 
-@op("not_equal", spec=binary("not_equal", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE)
+@op("not_equal", spec=binary("not_equal", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
 def not_equal(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """Whether a ≠ b, elementwise, as bool; inputs broadcast and mix; no gradient."""
     return build_one("not_equal", [a, b], name=name)
@@ -83,7 +83,7 @@ def _where_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (None, unbroadcast(to_a, a, b, condition), unbroadcast(to_b, b, a, condition))
 
 
-@op("where", spec=Promoting(_where_spec, 1), gradient=_where_gradient)
+@op("where", spec=Promoting(_where_spec, 1), gradient=_where_gradient, takes_bytes=True)
 def where(condition: Any, a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """`a` where the condition holds, else `b`, elementwise; both are computed.
 

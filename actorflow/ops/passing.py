@@ -20,7 +20,7 @@ def _pass_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (grad,)
 
 
-@op("identity", spec=unary("identity"), gradient=_pass_gradient)
+@op("identity", spec=unary("identity"), gradient=_pass_gradient, takes_bytes=True)
 def identity(x: Any, *, name: str | None = None) -> Tensor:
     """The same value under another name; its gradient passes unchanged."""
     return build_one("identity", [x], name=name)

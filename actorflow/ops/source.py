@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import as_dtype, converted
+from actorflow.arrays import as_dtype, converted, name_of
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.node import Attr
@@ -18,7 +18,7 @@ def _spec_from_attrs(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seque
     return (spec(attrs["dtype"], attrs["shape"]),)
 
 
-@op("placeholder", spec=_spec_from_attrs, gradient=NOT_DIFFERENTIABLE, effect=Effect.FEED)
+@op("placeholder", spec=_spec_from_attrs, gradient=NOT_DIFFERENTIABLE, effect=Effect.FEED, takes_bytes=True)
 def placeholder(dtype: Any, shape: Iterable[Dim] | None = (), name: str | None = None) -> Tensor:
     """A value that is fed with each step.
 
@@ -36,12 +36,12 @@ def placeholder(dtype: Any, shape: Iterable[Dim] | None = (), name: str | None =
         wanted = spec(dtype, shape)
     except SpecError as error:
         raise SpecError(error.what, where=Where(defined_at=source_line()), hint=error.hint) from None
-    attrs = {"dtype": wanted.dtype.name, "shape": wanted.shape}
+    attrs = {"dtype": name_of(wanted.dtype), "shape": wanted.shape}
     (tensor,) = build("placeholder", (), attrs, name=name, exact_name=name is not None)
     return tensor
 
 
-@op("constant", spec=_spec_from_attrs, gradient=NOT_DIFFERENTIABLE, effect=Effect.CONSTANT)
+@op("constant", spec=_spec_from_attrs, gradient=NOT_DIFFERENTIABLE, effect=Effect.CONSTANT, takes_bytes=True)
 def constant(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """A value that is part of the graph; copied, so later changes of `value` do not show.
 

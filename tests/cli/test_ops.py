@@ -71,7 +71,8 @@ def test_an_unknown_op_names_near_ones_and_exits_2(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (NAMES, "any"),
+        (NAMES, "numbers, bool"),
+        ((*NAMES, "bytes"), "any"),
         (("bool", "int8"), "bool, int8"),
         (("float16", "bfloat16", "float32", "float64", "complex64"), "floating, complex64"),
         ((), "none"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.arrays import NAMES, as_dtype
+from actorflow.arrays import BYTES, NAMES, as_dtype, name_of
 from actorflow.errors import SpecError
 from actorflow.graph import opdef
 from actorflow.graph.accepts import accepted
@@ -18,6 +18,8 @@ from actorflow.spec import Spec
 from tests.ops.samples import SAMPLES
 from tests.ops.test_conformance import COMPUTED, FEW, spec_of, taken
 from tests.strategies import examples
+
+EVERY = (*NAMES, name_of(BYTES))
 
 # What an op takes depends on these attributes; the table tells what it takes with one or another.
 BY_ATTRIBUTE = {
@@ -43,7 +45,7 @@ def test_an_op_takes_the_dtypes_that_the_table_tells(op: str) -> None:
             return  # inputs beyond those that it needs
         ran.add(len(specs))
         for leader in dict.fromkeys(told.alike):
-            for name in NAMES:
+            for name in EVERY:
                 changed = [
                     Spec(s.shape, as_dtype(name)) if alike == leader else s
                     for s, alike in zip(specs, told.alike, strict=True)
@@ -84,7 +86,7 @@ def test_inputs_that_share_a_dtype_and_one_that_does_not_are_told_apart() -> Non
     told = accepted(defined(rule, lambda a, b, at, axis=1: None))
 
     assert told is not None
-    assert told.inputs == (NAMES, NAMES, ("int32",))
+    assert told.inputs == (EVERY, EVERY, ("int32",))
     assert told.alike == (0, 0, 2)
 
 
