@@ -182,6 +182,10 @@ def held(value: Any) -> Array:
         ValueError: for lists of different lengths.
     """
     array = np.asarray(value)
+    if array.dtype.kind == "O" and not any(isinstance(element, bytes | str) for element in array.flat):
+        first = next(array.flat, None)
+        message = f"values are numbers of at most 64 bits, or bytes, got {type(first).__name__} {first!r:.40}"
+        raise TypeError(message)
     return checked_bytes(value) if array.dtype.kind in "OSU" else array
 
 

@@ -173,18 +173,22 @@ def promoted(*values: Any) -> tuple[Tensor, ...]:
     Raises:
         SpecError: for a Python number that the dtype cannot hold.
     """
-    typed = {i: as_tensor(v) for i, v in enumerate(values) if not isinstance(v, _WEAK)}
-    if not typed:
+    typed = [None if isinstance(v, _WEAK) else as_tensor(v) for v in values]
+    dtypes = dict.fromkeys(t.dtype for t in typed if t is not None)
+    if not dtypes:
         return as_tensors(*values)
-    wanted = common(t.dtype for t in typed.values())
-    dtype = next(iter(typed.values())).dtype if wanted is None else wanted
-    found = (typed[i] if i in typed else _weak(v, dtype) for i, v in enumerate(values))
+    wanted = common(dtypes)
     if wanted is None:
-        return tuple(found)
+        beside = next(iter(dtypes))
+        return tuple(_weak(v, beside) if t is None else t for t, v in zip(typed, values, strict=True))
     return tuple(
-        t if i not in typed or t.dtype == wanted else build_one("cast", [t], {"dtype": wanted.name})
-        for i, t in enumerate(found)
+        _weak(v, wanted) if t is None else t if t.dtype == wanted else _converted(t, wanted)
+        for t, v in zip(typed, values, strict=True)
     )
+
+
+def _converted(tensor: Tensor, dtype: DType) -> Tensor:
+    return build_one("cast", [tensor], {"dtype": dtype.name})
 
 
 _WEAK = (bool, int, float, complex, list, tuple)

@@ -79,7 +79,7 @@ def check_numerics(draw: st.DrawFn) -> Case:
 def cast(draw: st.DrawFn) -> Case:
     return Case(
         (values(draw, draw(shapes(empty=True)), 0.1, 3),),
-        {"dtype": draw(st.sampled_from(["float64", "complex128"]))},
+        {"dtype": draw(st.sampled_from(["float64", "complex128", "int8", "uint64", "bool", "float32"]))},
     )
 
 

@@ -247,3 +247,9 @@ def test_a_single_element_is_an_array_with_a_dtype() -> None:
         x = af.placeholder("bytes", (2,))
         first = x[0]
     assert evaluate(graph, first, {x: np.array([b"a", b"b"], object)})[()] == b"a"
+
+
+@pytest.mark.parametrize("given", [2**70, [1, 2**70], {"a": 1}, [None], object])
+def test_what_is_neither_a_number_nor_bytes_is_refused_by_its_type(given: Any) -> None:
+    with af.Graph(), pytest.raises(SpecError, match="values are numbers of at most 64 bits, or bytes, got "):
+        af.constant(given)
