@@ -13,7 +13,7 @@ a card takes those of numpy alone.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -95,6 +95,16 @@ def limits(dtype: DType) -> Any:
     """Returns what numpy tells of the range and precision of a dtype of numbers."""
     find: Any = np.iinfo if dtype.kind in "iu" else ml_dtypes.finfo
     return find(dtype)
+
+
+def holds_all(dtype: DType, of: DType) -> bool:
+    """Tells whether `dtype` has every value of the dtype `of`, so that a cast there and back changes none.
+
+    numpy calls the casts from 64-bit integers to float64 safe; they round.
+    """
+    if of.kind in "iu" and of.itemsize == 8 and dtype.kind in "fc":
+        return False
+    return np.can_cast(of, dtype, "safe")
 
 
 def library(name: str) -> Library:
@@ -270,6 +280,18 @@ def empty(shape: tuple[int, ...], dtype: DType) -> Array:
     return np.empty(shape, dtype)
 
 
+def filled(shape: tuple[int, ...], dtype: DType, value: Any) -> Array:
+    """Returns a new array of `shape` with `value` everywhere."""
+    return np.full(shape, value, dtype)
+
+
+def is_filled(value: Array, number: float) -> bool:
+    """Tells whether every element is `number`, to the bit: 0.0 is not -0.0. False for large arrays."""
+    if value.dtype.hasobject or value.size > 4096:
+        return False
+    return bool(value.tobytes() == np.full(value.shape, number, value.dtype).tobytes())
+
+
 def integer(value: int) -> Array:
     """Returns a 0-d int64 array: how counts and versions leave the actors."""
     return np.int64(value)
@@ -286,6 +308,12 @@ def ignore_float_errors() -> None:
     A graph says with `check_numerics` where they must not be; a warning would name no node.
     """
     np.seterr(all="ignore")
+
+
+def quietly(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
+    """Calls the function where infinities and NaN are no warnings, see `ignore_float_errors`."""
+    with np.errstate(all="ignore"):
+        return function(*args, **settings)
 
 
 def nbytes(value: Any) -> int:
