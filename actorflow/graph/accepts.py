@@ -64,16 +64,21 @@ def accepted(definition: OpDef) -> Accepted | None:
     parameters = list(signature(definition.constructor).parameters.values())
     tensors = {p.name for p in parameters if p.annotation == "Any" and p.name != "dtype"}
     expected = len(tensors)
-    if definition.effect in (Effect.FEED, Effect.CONSTANT):
-        expected = 0  # the value comes from elsewhere
+    if definition.effect in (Effect.FEED, Effect.CONSTANT, Effect.RANDOM):
+        expected = 0  # the value comes from elsewhere, if the rule is content without inputs
     counts = sorted(range(_MOST_INPUTS + 1), key=lambda n: (n != expected, n == 0, n))
     for count in counts:
         for base in _bases(count):
-            attrs = _pleasing(definition.spec, parameters, base)
-            if attrs is not None:
-                others = tensors - attrs.keys()  # a number is an attribute, a tensor would be an input
+            if definition.asked_with:
+                worlds = [w for w in definition.asked_with if _gives(_asked(definition.spec, base, w))]
+            else:
+                found = _pleasing(definition.spec, parameters, base)
+                worlds = [] if found is None else [found]
+            if worlds:
+                others = tensors - worlds[0].keys()  # a number is an attribute, a tensor would be an input
                 kept = count if others == tensors else min(count, len(others))
-                return _explored(definition.spec, attrs, base[:kept])
+                every = definition.asked_with or tuple(worlds)
+                return _explored(definition.spec, every, base[:kept])
     return None
 
 
@@ -122,14 +127,12 @@ def _pleasing(
             return None
 
 
-def _explored(rule: SpecRule, attrs: Mapping[str, Attr], base: Sequence[DType]) -> Accepted:
+def _explored(rule: SpecRule, attrs: Sequence[Mapping[str, Attr]], base: Sequence[DType]) -> Accepted:
     """What the rule accepts around `base`, for every dtype that an attribute may name."""
     count = len(base)
-    keys = [key for key, value in attrs.items() if value in _NAMES]
     found: set[tuple[DType, ...]] = set()
     made: set[DType] = set()
-    for names in product(_NAMES, repeat=len(keys)):
-        world = {**attrs, **dict(zip(keys, names, strict=True))}
+    for world in (w for one in attrs for w in _of_every_dtype(one)):
         for dtypes in _around(base):
             answer = _asked(rule, dtypes, world)
             if answer is not None and not isinstance(answer, str):
@@ -143,6 +146,17 @@ def _explored(rule: SpecRule, attrs: Mapping[str, Attr], base: Sequence[DType]) 
         for i in range(count)
     )
     return Accepted(inputs, alike, _named(made))
+
+
+def _of_every_dtype(attrs: Mapping[str, Attr]) -> Iterator[Mapping[str, Attr]]:
+    """The attributes with every dtype in place of one that they name."""
+    keys = [key for key, value in attrs.items() if value in _NAMES]
+    for names in product(_NAMES, repeat=len(keys)):
+        yield {**attrs, **dict(zip(keys, names, strict=True))}
+
+
+def _gives(answer: Sequence[Spec] | str | None) -> bool:
+    return answer is not None and not isinstance(answer, str)
 
 
 def _named(dtypes: Set[DType]) -> tuple[str, ...]:

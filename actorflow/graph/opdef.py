@@ -71,6 +71,7 @@ class OpDef:
     Attributes:
         gradient: The rule, NOT_DIFFERENTIABLE, or None when nobody has written one yet (then a
             gradient through the op is an error that names the path).
+        asked_with: Sets of attributes with which the rule may be asked for its dtypes (`accepts`).
     """
 
     name: str
@@ -78,6 +79,7 @@ class OpDef:
     spec: SpecRule
     gradient: GradientRule | _NotDifferentiable | None
     effect: Effect
+    asked_with: tuple[Mapping[str, Attr], ...] = ()
 
 
 _TABLE: dict[str, OpDef] = {}
@@ -90,11 +92,13 @@ def op(
     gradient: GradientRule | _NotDifferentiable | None = None,
     effect: Effect = Effect.PURE,
     takes_bytes: bool = False,
+    asked_with: tuple[Mapping[str, Attr], ...] = (),
 ) -> Callable[[Constructor], Constructor]:
     """Registers the decorated constructor as op `name`.
 
     With `takes_bytes` its spec rule is asked about bytes too. For all other ops they are refused
-    before, as inputs and as results.
+    before, as inputs and as results. `asked_with` is for an op whose attributes `accepts` cannot
+    find by itself, or that takes other dtypes with others: some sets of them, all of the keys.
 
     Raises:
         GraphError: when another op has that name.
@@ -105,7 +109,7 @@ def op(
             message = f"op names are unique, {name!r} is taken by {_TABLE[name].constructor!r}"
             raise GraphError(message)
         rule = spec if takes_bytes else _without_bytes(name, spec)
-        _TABLE[name] = OpDef(name, constructor, rule, gradient, effect)
+        _TABLE[name] = OpDef(name, constructor, rule, gradient, effect, asked_with)
         return constructor
 
     return register

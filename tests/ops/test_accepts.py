@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ from tests.strategies import examples
 
 EVERY = (*NAMES, name_of(BYTES))
 
+HOW = "name some with @op(..., asked_with=({...},))"
+
 # What an op takes depends on these attributes; the table tells what it takes with one or another.
 BY_ATTRIBUTE = {
     "cast": "complex numbers only to complex ones",
@@ -32,7 +35,7 @@ BY_ATTRIBUTE = {
 def test_an_op_takes_the_dtypes_that_the_table_tells(op: str) -> None:
     """Each input in turn, with those that must be like it, in every dtype that there is."""
     told = accepted(opdef.lookup(op))
-    assert told is not None, f"no attributes were found that the spec rule of {op} takes"
+    assert told is not None, f"no attributes were found that the spec rule of {op} takes: {HOW}"
 
     ran: set[int] = set()
 
@@ -52,7 +55,7 @@ def test_an_op_takes_the_dtypes_that_the_table_tells(op: str) -> None:
                 ]
                 expected = name in told.inputs[leader]
                 assert answers(op, changed, case.attrs) or not expected or op in BY_ATTRIBUTE
-                assert expected or not answers(op, changed, case.attrs)
+                assert expected or not answers(op, changed, case.attrs), f"with {case.attrs}: {HOW}"
 
     law()
     assert ran or not told.inputs, (
@@ -69,7 +72,9 @@ def answers(op: str, specs: Sequence[Spec], attrs: Any) -> bool:
 
 
 def test_every_op_tells_its_dtypes() -> None:
-    assert [name for name, definition in opdef.table().items() if accepted(definition) is None] == []
+    unknown = [name for name, definition in opdef.table().items() if accepted(definition) is None]
+
+    assert not unknown, HOW
 
 
 def defined(rule: Any, constructor: Any) -> OpDef:
@@ -88,6 +93,23 @@ def test_inputs_that_share_a_dtype_and_one_that_does_not_are_told_apart() -> Non
     assert told is not None
     assert told.inputs == (EVERY, EVERY, ("int32",))
     assert told.alike == (0, 0, 2)
+
+
+def test_a_rule_is_asked_with_the_attributes_that_its_op_names() -> None:
+    """Those of one set may please it with other dtypes than those of another."""
+
+    def rule(inputs: Sequence[Spec], attrs: Any) -> Sequence[Spec]:
+        (x,) = inputs
+        if (attrs["method"], x.dtype.kind) not in (("exact", "i"), ("smooth", "f")):
+            raise SpecError("no")
+        return (x,)
+
+    planted = defined(rule, lambda x, method: None)
+    told = accepted(replace(planted, asked_with=({"method": "exact"}, {"method": "smooth"})))
+
+    assert accepted(planted) is None
+    assert told is not None
+    assert told.inputs == (("int8", "int16", "int32", "int64", "float16", "float32", "float64"),)
 
 
 def test_a_rule_that_nothing_pleases_is_unknown_and_not_guessed() -> None:
