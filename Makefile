@@ -12,10 +12,10 @@ BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench soak oracle-optim oracle-torch
+.PHONY: help setup demo test lint docs bench soak oracle-optim oracle-torch
 
 help:
-	@echo 'make setup | demo | test | lint | bench | soak MINUTES=n | oracle-optim | oracle-torch'
+	@echo 'make setup | demo | test | lint | docs | bench | soak MINUTES=n | oracle-optim | oracle-torch'
 
 setup: .venv/dev.stamp
 
@@ -30,6 +30,10 @@ lint: .venv/dev.stamp
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy $(SOURCES)
 	@$(BIN)/lint-imports --no-logo --no-cache
+
+# docs/ops.md, from the tables of ops and kernels.
+docs: .venv/dev.stamp
+	@$(BIN)/actorflow ops --markdown > docs/ops.md.new && mv docs/ops.md.new docs/ops.md
 
 bench: .venv/bench.stamp
 	@set -e; for name in $$($(BIN)/python -m benchmarks --list | cut -d ' ' -f 1); do \

@@ -153,6 +153,10 @@ class NumericError(KernelError):
     """A tensor holds NaN or infinity where it must not."""
 
 
+class DataError(KernelError):
+    """An element of the data is not what an op was told to read; names its place and its text."""
+
+
 class StateError(ActorflowError):
     """A stateful resource cannot do what was asked."""
 
