@@ -142,9 +142,9 @@ def ints(given: Sequence[Any]) -> tuple[int, ...]:
 
 
 def alike(*values: Any) -> None:
-    """Excludes tensors of several dtypes, which torch promotes."""
+    """Excludes tensors of several dtypes."""
     dtypes = {v.dtype for v in values if isinstance(v, Tensor)}
-    need(len(dtypes) <= 1, "tensors of several dtypes: ours asks for a cast")
+    need(len(dtypes) <= 1, "bounds of another dtype: ours asks for a cast")
 
 
 def no_dtype(dtype: Any) -> None:
