@@ -12,6 +12,7 @@ from actorflow.actors.register import GroupId, Register, Source, Write
 from actorflow.arrays import Array
 from actorflow.errors import ActorDied, ActorflowError, InternalError
 from actorflow.messages import Call
+from actorflow.rows import Rows
 from actorflow.spec import Spec
 
 
@@ -54,11 +55,14 @@ class WriteValue:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Optimizer → variable: an update to keep until Commit; `base` is the version it started from."""
+    """Optimizer → variable: an update to keep until Commit; `base` is the version it started from.
+
+    Delta and proposed value are both arrays, or both Rows of them.
+    """
 
     group: GroupId
-    delta: Array
-    proposed: Array
+    delta: Array | Rows
+    proposed: Array | Rows
     base: int
 
 
