@@ -14,7 +14,8 @@ TYPE_CHECKING = False  # type checkers know the name; typing would take longer t
 __version__ = "0.1.0"
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "FIFOQueue", "Graph", "OptimizerActor", "Program", "Ref",
+    "Actor", "ActorSystem", "ActorflowError", "FIFOQueue", "Graph", "IndexedSlices", "OptimizerActor",
+    "Program", "Ref",
     "Session", "Spec", "Tensor", "Terminated", "UpdateContext", "Variable", "abs", "acos", "acosh",
     "add", "all", "angle", "any", "apply_gradients", "arange", "argmax", "argmin", "argsort",
     "argwhere", "asin", "asinh", "atan", "atan2", "atanh", "batch_to_space", "bincount", "bitwise_and",
@@ -28,9 +29,10 @@ __all__ = [
     "eigvalsh", "einsum", "elu", "ensure_shape", "equal", "erf", "erfc", "erfinv", "errors", "exp",
     "exp2", "expand_dims", "expm1", "extract_patches", "eye", "flatten", "flip", "floor",
     "floor_divide", "fmod", "from_data", "full", "full_like", "gather", "gather_nd", "gelu",
-    "gradients", "greater", "greater_equal", "hardsigmoid", "hardswish", "hardtanh", "histogram",
+    "gradients", "greater", "greater_equal", "hardsigmoid", "hardswish", "hardtanh", "hessian_vector_product",
+    "histogram",
     "hypot", "identity", "imag", "in_top_k", "init", "inv", "invert_permutation", "isfinite", "isinf",
-    "isnan", "kron", "leaky_relu", "lerp", "less", "less_equal", "lgamma", "linear_recurrence",
+    "isnan", "jvp", "kron", "leaky_relu", "lerp", "less", "less_equal", "lgamma", "linear_recurrence",
     "linspace", "log", "log10", "log1p", "log2", "log_sigmoid", "log_softmax", "logaddexp",
     "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "lstsq", "matmul",
     "matrix_band_part", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "matrix_trace",

@@ -12,8 +12,10 @@ from actorflow.actors.system import ActorSystem
 from actorflow.errors import ActorflowError
 from actorflow.graph.autodiff import custom_gradient, gradients
 from actorflow.graph.builder import Tensor, colocate_with, control_dependencies, device, name_scope
+from actorflow.graph.forward import hessian_vector_product, jvp
 from actorflow.graph.graph import Graph
 from actorflow.graph.serial import from_data, to_data
+from actorflow.graph.slices import IndexedSlices
 from actorflow.loop import run
 from actorflow.messages import Terminated
 from actorflow.nn import init
@@ -23,8 +25,10 @@ from actorflow.trainer import Program
 from actorflow.training import minimize
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Graph", "OptimizerActor", "Program", "Ref", "Session", "Spec",
+    "Actor", "ActorSystem", "ActorflowError", "Graph", "IndexedSlices", "OptimizerActor", "Program", "Ref",
+    "Session", "Spec",
     "Tensor", "Terminated", "UpdateContext", "colocate_with", "control_dependencies",
-    "custom_gradient", "device", "errors", "from_data", "gradients", "init", "minimize",
+    "custom_gradient", "device", "errors", "from_data", "gradients", "hessian_vector_product", "init", "jvp",
+    "minimize",
     "name_scope", "optim", "run", "supervision", "to_data",
 ]  # fmt: skip

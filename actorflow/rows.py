@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 import weakref
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,7 +62,8 @@ class Rows:
     @property
     def dtype(self) -> DType:
         """The dtype of the values."""
-        return self.values.dtype
+        found: DType = self.values.dtype
+        return found
 
     @property
     def nbytes(self) -> int:
@@ -75,11 +76,28 @@ class Rows:
     def __repr__(self) -> str:
         return f"<Rows {len(self)} of {self.shape} {self.dtype.name}>"
 
+    def same_rows(self, other: Touched) -> bool:
+        """Tells whether `other` is Rows too, with the same indices."""
+        if type(other) is not Rows:
+            return False
+        return other.indices is self.indices or bool(np.array_equal(other.indices, self.indices))
+
     def to_dense(self) -> Array:
         """Returns the whole array, zeros in the other rows."""
         whole = np.zeros(self.shape, self.dtype)
         whole[self.indices] = self.values
         return whole
+
+
+class Slices(NamedTuple):
+    """What fetching an `IndexedSlices` gives: `values[i]` is added to row `indices[i]` of a whole of `shape`.
+
+    As they came: an index may come more than once, and be negative.
+    """
+
+    values: Array
+    indices: Array
+    shape: tuple[int, ...]
 
 
 Touched = Any

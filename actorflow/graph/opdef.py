@@ -54,6 +54,8 @@ class OpDef:
     Attributes:
         gradient: The rule, NOT_DIFFERENTIABLE, or None when nobody has written one yet (then a
             gradient through the op is an error that names the path).
+        sparse: Whether the rule takes IndexedSlices for the gradient of an output; else it is handed
+            the dense tensor. Every rule may give them.
     """
 
     name: str
@@ -61,6 +63,7 @@ class OpDef:
     spec: SpecRule
     gradient: GradientRule | _NotDifferentiable | None
     effect: Effect
+    sparse: bool = False
 
 
 _TABLE: dict[str, OpDef] = {}
@@ -72,6 +75,7 @@ def op(
     spec: SpecRule,
     gradient: GradientRule | _NotDifferentiable | None = None,
     effect: Effect = Effect.PURE,
+    sparse: bool = False,
 ) -> Callable[[Constructor], Constructor]:
     """Registers the decorated constructor as op `name`.
 
@@ -83,7 +87,7 @@ def op(
         if name in _TABLE:
             message = f"op names are unique, {name!r} is taken by {_TABLE[name].constructor!r}"
             raise GraphError(message)
-        _TABLE[name] = OpDef(name, constructor, spec, gradient, effect)
+        _TABLE[name] = OpDef(name, constructor, spec, gradient, effect, sparse)
         return constructor
 
     return register

@@ -23,6 +23,7 @@ from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, build
 from actorflow.graph.graph import Graph
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
+from actorflow.graph.slices import Gradient
 from actorflow.kernels import registry
 from actorflow.spec import Spec
 from tests.ops.samples import SAMPLES, Case
@@ -200,7 +201,7 @@ def weighted(ys: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], scale: flo
 
 def check_gradient(
     graph: Graph, y: Tensor, xs: Sequence[Tensor], arrays: Sequence[np.ndarray]
-) -> list[Tensor | None]:
+) -> list[Gradient | None]:
     """Asserts that the gradient of scalar `y` for each x is what central differences measure."""
     feeds = dict(zip(xs, arrays, strict=True))
     moved = [x for x in xs if is_differentiable(x.dtype)]
