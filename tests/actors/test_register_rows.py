@@ -60,6 +60,7 @@ def test_an_update_of_rows_changes_the_array_that_is_there() -> None:
 def test_a_snapshot_that_is_held_stays_and_one_that_is_dropped_costs_nothing(when: str) -> None:
     w = register()
     before = address(w)
+    held = None
     if when == "before it is staged":
         held = w.read()[0][1:]
     stage(w, 1, touching(1))

@@ -46,6 +46,9 @@ def test_what_a_job_worked_on_is_let_go_before_its_result_is_heard() -> None:
     class Input:
         """Something to work on."""
 
+    held: list[bool] = []
+    alive: Any = None
+
     def made() -> Input:
         nonlocal alive
         given = Input()
@@ -68,8 +71,6 @@ def test_what_a_job_worked_on_is_let_go_before_its_result_is_heard() -> None:
         await heard
         await workers.close()
 
-    held: list[bool] = []
-    alive: Any = None
     asyncio.run(main())
 
     assert held == [False]
