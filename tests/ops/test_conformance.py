@@ -187,7 +187,7 @@ def network(case: Case, op: str, specs: Sequence[Spec]) -> tuple[Graph, list[Ten
         return graph, xs, build(op, xs, case.attrs)
 
 
-def weighted(ys: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], scale: float) -> Tensor:
+def weighted(ys: Sequence[Gradient], shapes: Sequence[tuple[int, ...]], scale: float) -> Tensor:
     """The sum of all elements of ys, each times a weight of its own."""
     parts = []
     for y, shape in zip(ys, shapes, strict=True):

@@ -1,0 +1,351 @@
+"""Updates of some rows, from the loss to the variable: what moves, what stays, and what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import actorflow as af
+from actorflow import errors, sim
+from actorflow.actors.optimizer import OptimizerActor
+from actorflow.rows import Rows
+from actorflow.sim.choosers import Schedule
+from tests.strategies import examples, run_drawn
+
+N, WIDTH = 6, 2
+RULES = {
+    "sgd": af.optim.sgd(0.5),
+    "momentum": af.optim.momentum(0.5),
+    "nesterov": af.optim.momentum(0.5, nesterov=True),
+    "adam": af.optim.adam(0.5),
+    "chain": af.optim.chain(af.optim.clip_by_global_norm(1.0), af.optim.adam(0.1)),
+}
+
+
+class Lookup:
+    """A table, rows of which a step looks up and pulls towards ones."""
+
+    def __init__(self, optimizer: Any, *, open_sizes: bool = False) -> None:
+        with af.Graph() as self.graph:
+            first = np.linspace(-1, 1, N * WIDTH).reshape(N, WIDTH)
+            shape = (None, WIDTH) if open_sizes else None
+            self.table = af.Variable(first, name="table", shape=shape)
+            self.ids = af.placeholder("int64", (None,), name="ids")
+            self.loss = af.sum(af.square(af.gather(self.table, self.ids) - 1.0))
+            self.train = af.minimize(self.loss, optimizer)
+            self.value = self.table.read()
+            self.assign = self.table.assign(np.full((N, WIDTH), 7.0))
+
+    def feeds(self, *ids: int) -> Mapping[Any, Any]:
+        return {self.ids: np.array(ids, np.int64)}
+
+    def run(self, body: Any, **options: Any) -> Any:
+        async def main() -> Any:
+            async with af.Session(self.graph, **options) as session:
+                return await body(session)
+
+        return af.run(main())
+
+
+def actor(session: af.Session) -> OptimizerActor:
+    (cell,) = (c for name, c in session._system.actors.items() if "/optimizer/" in name)
+    found = cell._behaviour
+    assert isinstance(found, OptimizerActor)
+    return found
+
+
+def address(session: af.Session) -> int:
+    (cell,) = (c for name, c in session._system.actors.items() if name.endswith("variable/table"))
+    return int(cell._behaviour.register.value.__array_interface__["data"][0])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("open_sizes", [False, True])
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
+def test_a_step_moves_the_rows_that_it_looked_up_as_the_rule_says(
+    rule: af.optim.Transform, open_sizes: bool
+) -> None:
+    net = Lookup(rule, open_sizes=open_sizes)
+    steps = [(1, 4, 1), (-1,), (4, 0), ()]
+
+    async def body(session: af.Session) -> Any:
+        before = np.array(await session.run(net.value))
+        for ids in steps:
+            await session.run(net.train, net.feeds(*ids))
+        return before, await session.run(net.value), actor(session).state
+
+    before, after, state = net.run(body)
+
+    table = {"table": before}
+    expected = rule.init(table)
+    for ids in steps:
+        at, counts = np.unique(np.array(ids, np.int64) % N, return_counts=True)
+        grad = Rows(at, 2 * (table["table"][at] - 1.0) * counts[:, None], (N, WIDTH))
+        deltas, new = rule.update({"table": grad}, expected, table)
+        expected = merged(expected, new)
+        table = {"table": table["table"] + deltas["table"].to_dense()}
+    np.testing.assert_allclose(after, table["table"], rtol=1e-12)
+    assert_same(state, expected)
+    assert after[[2, 3]].tobytes() == before[[2, 3]].tobytes()
+
+
+def merged(old: Any, new: Any) -> Any:
+    if isinstance(new, Rows):
+        whole = np.array(old)
+        whole[new.indices] = new.values
+        return whole
+    if isinstance(new, dict):
+        return {k: merged(old[k], v) for k, v in new.items()}
+    if isinstance(new, tuple):
+        return tuple(merged(o, n) for o, n in zip(old, new, strict=True))
+    return new
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for k, v in expected.items():
+            assert_same(found[k], v)
+    elif isinstance(expected, tuple):
+        for f, e in zip(found, expected, strict=True):
+            assert_same(f, e)
+    else:
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_rule_of_the_user_s_own_is_handed_dense_gradients() -> None:
+    seen = []
+
+    def update(grads: Any, state: Any, params: Any) -> Any:
+        seen.append(grads["table"])
+        return {"table": -0.5 * grads["table"]}, state
+
+    net = Lookup(af.optim.Transform(init=lambda params: (), update=update))
+
+    async def body(session: af.Session) -> Any:
+        before = np.array(await session.run(net.value))
+        await session.run(net.train, net.feeds(1, 1))
+        return before, await session.run(net.value)
+
+    before, after = net.run(body)
+
+    assert [type(g) for g in seen] == [np.ndarray]
+    expected = before.copy()
+    expected[1] -= 2 * (before[1] - 1)
+    np.testing.assert_allclose(after, expected)
+
+
+@pytest.mark.parametrize("says_so", [True, False])
+def test_an_actor_is_handed_rows_if_it_says_so(says_so: bool) -> None:
+    class Looking(af.OptimizerActor):
+        """Sgd that notes what it was given."""
+
+        sparse = says_so
+
+        def init(self, params: Any) -> Any:
+            return ()
+
+        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+            seen.append(type(grads["table"]))
+            return {n: af.optim.as_rows(-0.5 * af.optim.values_of(g), g) for n, g in grads.items()}, ()
+
+    seen: list[type] = []
+    net = Lookup(Looking)
+
+    net.run(lambda session: session.run(net.train, net.feeds(1)))
+
+    assert seen == [Rows if says_so else np.ndarray]
+
+
+# ---------------------------------------------------------------------------- cost and snapshots
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
+def test_tables_are_updated_in_place_while_nobody_holds_them(rule: af.optim.Transform, threads: int) -> None:
+    net = Lookup(rule)
+
+    async def body(session: af.Session) -> Any:
+        await session.run(net.train, net.feeds(1))
+        places = set()
+        for i in range(6):
+            await session.run([net.loss, net.train], net.feeds(i, 2))
+            await asyncio.sleep(0)  # the commit is a message
+            places.add((address(session), *slots(session)))
+        return places
+
+    assert len(net.run(body, threads=threads)) == 1
+
+
+def slots(session: af.Session) -> list[int]:
+    """Where the parts of the state lie; holds none of them."""
+    tables = (leaf for leaf in leaves(actor(session).state) if leaf.shape == (N, WIDTH))
+    return [table.__array_interface__["data"][0] for table in tables]
+
+
+def leaves(tree: Any) -> list[Any]:
+    if isinstance(tree, dict):
+        return [leaf for value in tree.values() for leaf in leaves(value)]
+    if isinstance(tree, tuple):
+        return [leaf for value in tree for leaf in leaves(value)]
+    return [tree]
+
+
+def test_a_value_that_was_fetched_stays_and_so_does_a_state_that_was_looked_at() -> None:
+    net = Lookup(af.optim.adam(0.5))
+
+    async def body(session: af.Session) -> Any:
+        held = []
+        for i in range(4):
+            await session.run(net.train, net.feeds(i))
+            both = (await session.run(net.value), actor(session).state["mean"]["table"])
+            held.extend((found, found.tobytes()) for found in both)
+        return held
+
+    held = net.run(body)
+
+    assert len({then for _, then in held}) == 8
+    assert all(found.tobytes() == then for found, then in held)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    waves=st.lists(
+        st.lists(st.sampled_from(["read", "train", "assign", "cancelled"]), min_size=1, max_size=5),
+        min_size=1,
+        max_size=4,
+    ),
+    schedule=sim.schedules(),
+)
+def test_concurrent_steps_see_whole_updates_and_what_they_fetched_stays(
+    waves: list[list[str]], schedule: Schedule
+) -> None:
+    """Every update adds 1 to rows 1 and 3 of one table and to row 0 of another."""
+    with af.Graph() as graph:
+        a = af.Variable(np.zeros((5, 2)), name="a")
+        b = af.Variable(np.zeros((3, 2)), name="b")
+        loss = -af.sum(af.gather(a, [1, -2])) - af.sum(af.gather(b, [0]))
+        train = af.minimize(loss, af.optim.sgd(1.0))
+        read = [a.read(), b.read()]
+        assign = a.assign_add(np.full((5, 2), 100.0))
+
+    async def body(session: af.Session) -> None:
+        held, counts = [], [0, 0]
+        await session.run(read)
+
+        async def one(verb: str) -> None:
+            task = asyncio.ensure_future(session.run({"read": read, "assign": assign}.get(verb, train)))
+            if verb == "cancelled":
+                await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.wait([task])
+                return
+            found = await task
+            if verb == "read":
+                held.extend((f, f.tobytes()) for f in found)
+            else:
+                counts[verb == "assign"] += 1
+
+        for wave in waves:
+            await asyncio.gather(*(one(verb) for verb in wave))
+        await asyncio.sleep(0.005)  # updates of cancelled steps that were past their last check end
+        first, second = await session.run(read)
+        updates = int(second[0, 0])
+        cancelled = sum(wave.count("cancelled") for wave in waves)
+        assert counts[0] <= updates <= counts[0] + cancelled
+        assert second.tolist() == [[updates, updates], [0, 0], [0, 0]]
+        rest = 100.0 * counts[1]
+        assert first[:, 0].tolist() == [rest, rest + updates, rest, rest + updates, rest]
+        assert all(found.tobytes() == then for found, then in held)
+
+    run_drawn(graph, schedule, body)
+
+
+# --------------------------------------------------------------------------------------- errors
+
+
+def test_a_failed_update_moves_no_row_and_no_state() -> None:
+    class Failing(af.OptimizerActor):
+        """Adam that fails at its second update, when it has computed it."""
+
+        sparse = True
+
+        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+            update = await super().on_gradients(grads, ctx)
+            if ctx.count == 1 and not failed:
+                failed.append(True)
+                raise ValueError("no")
+            return update
+
+    failed: list[bool] = []
+    net = Lookup(lambda: Failing(af.optim.adam(0.5)))
+
+    async def body(session: af.Session) -> Any:
+        await session.run(net.train, net.feeds(1))
+        before = [np.array(await session.run(net.value)), *map(np.array, leaves(actor(session).state))]
+        with pytest.raises(errors.HandlerError, match="raised ValueError: no"):
+            await session.run(net.train, net.feeds(1, 2))
+        after = [await session.run(net.value), *leaves(actor(session).state)]
+        assert [a.tobytes() for a in after] == [b.tobytes() for b in before]
+        return await session.run(net.train, net.feeds(1))
+
+    assert net.run(body) == 2
+
+
+@pytest.mark.parametrize(
+    ("delta", "state", "text"),
+    [
+        (
+            lambda g: Rows(g.indices + 1, g.values, g.shape),
+            None,
+            "custom's delta for 'table' must have the rows",
+        ),
+        (lambda g: g.values, None, r"custom's delta for 'table' must be \(6, 2\) float64, got \(1, 2\)"),
+        (lambda g: g, lambda g: {"m": g}, r"at state\['m'\]: array"),
+    ],
+)
+def test_rows_that_do_not_fit_are_named(delta: Any, state: Any, text: str) -> None:
+    def update(grads: Any, before: Any, params: Any) -> Any:
+        g = grads["table"]
+        return {"table": delta(g)}, before if state is None else state(g)
+
+    rule = af.optim.Transform(init=lambda params: {"m": ({"table": 0},)}, update=update, sparse=True)
+    net = Lookup(rule)
+    if state is not None:
+        text = r"rows in a state replace those of an array, got <Rows 1 of \(6, 2\) float64> at state\['m'\]"
+
+    with pytest.raises(errors.StateError, match=text) as caught:
+        net.run(lambda session: session.run(net.train, net.feeds(1)))
+
+    assert "node train/apply_gradients" in str(caught.value)
+
+
+def test_an_index_outside_the_table_fails_the_step_and_is_named() -> None:
+    with af.Graph() as graph:
+        table = af.Variable(np.zeros((4, 2)), name="table")
+        key = graph.add_object("optimizer", af.optim.sgd(1.0))
+        grad = af.IndexedSlices(np.ones((2, 2)), [1, 4], (4, 2))
+        train = af.apply_gradients([grad], [table], key)
+
+    async def main() -> Any:
+        async with af.Session(graph) as session:
+            with pytest.raises(errors.KernelError, match="index 4 is out of bounds for an axis of size 4"):
+                await session.run(train)
+            return await session.run(table)
+
+    assert not af.run(main()).any()
+
+
+def test_slices_of_another_shape_are_refused_when_the_graph_is_built() -> None:
+    with af.Graph() as graph:
+        table = af.Variable(np.zeros((4, 2)), name="table")
+        key = graph.add_object("optimizer", af.optim.sgd(1.0))
+        with pytest.raises(
+            errors.SpecError, match=r"the gradient of variable 'table' must fit \(4, 2\) float64"
+        ):
+            af.apply_gradients([af.IndexedSlices(np.ones((1, 3)), [1], (4, 3))], [table], key)
