@@ -37,6 +37,7 @@ class Rows:
     Raises:
         SpecError: when they do not fit.
 
+    >>> import numpy as np
     >>> rows = af.optim.Rows(np.array([1, 3]), np.ones((2, 2), "float32"), (4, 2))
     >>> rows.to_dense().sum(axis=1).tolist()
     [0.0, 2.0, 0.0, 2.0]

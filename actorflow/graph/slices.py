@@ -198,9 +198,7 @@ def _first(shape: Shape) -> int:
 def _whole(values: Spec, indices: Spec, shape: Shape) -> Shape:
     """What is known of the dense shape; SpecError when the parts do not fit."""
     if indices.dtype.kind not in "iu" or indices.rank not in (1, None) or values.shape == ():
-        message = (
-            f"slices need an integer for each row of the values, got values {values} and indices {indices}"
-        )
+        message = f"slices need an integer for each row of values, got values {values} and indices {indices}"
         raise SpecError(message)
     if values.shape is None:
         return shape
@@ -208,7 +206,5 @@ def _whole(values: Spec, indices: Spec, shape: Shape) -> Shape:
         merge(values.shape[:1], indices.shape)
         return merge((None, *values.shape[1:]), shape)
     except SpecError:
-        message = (
-            f"slices of {show(shape)} need an index and a row for each, got {indices} and values {values}"
-        )
+        message = f"slices of {show(shape)} need a row for each index, got {indices} and values {values}"
         raise SpecError(message) from None

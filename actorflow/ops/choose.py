@@ -217,7 +217,9 @@ def _slices_of_parts(use: Use, grad: IndexedSlices) -> Sequence[IndexedSlices]:
     found = []
     for numbers, part in reversed(list(zip(indices, data, strict=True))):
         order = argsort(numbers)
-        ranked = concat([as_tensor(as_array([-1], "int64")), cast(gather(numbers, order), "int64")], 0)
+        ranked = concat(
+            [as_tensor(as_array([-1], as_dtype("int64"))), cast(gather(numbers, order), "int64")], 0
+        )
         place = searchsorted(ranked, at, side="right") - 1
         own = equal(gather(ranked, place), at)
         rows = gather(order, boolean_mask(place, own) - 1)

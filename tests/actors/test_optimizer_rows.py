@@ -62,7 +62,8 @@ def actor(session: af.Session) -> OptimizerActor:
 
 def address(session: af.Session) -> int:
     (cell,) = (c for name, c in session._system.actors.items() if name.endswith("variable/table"))
-    return int(cell._behaviour.register.value.__array_interface__["data"][0])  # type: ignore[attr-defined]
+    found: Any = cell._behaviour
+    return int(found.register.value.__array_interface__["data"][0])
 
 
 @pytest.mark.parametrize("open_sizes", [False, True])
