@@ -9,6 +9,7 @@ from typing import Any
 
 from actorflow.arrays import as_dtype
 from actorflow.errors import SpecError
+from actorflow.graph import opdef
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build, build_one
 from actorflow.graph.node import Attr
@@ -167,11 +168,37 @@ def _concat_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
     return (Spec((*rest[:axis], total, *rest[axis + 1 :]), inputs[0].dtype),)
 
 
-def _concat_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+def _concat_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
+    axis = use.attrs["axis"]
+    if isinstance(grad, IndexedSlices):
+        if axis == 0 or -axis == use.outputs[0].spec.rank:
+            return _slices_of_pieces(use, grad)
+        grad = grad.to_dense()
     return build("concat_grad", [grad, *use.inputs], {"axis": use.attrs["axis"]})
 
 
-@op("concat", spec=_concat_spec, gradient=_concat_gradient)
+def _slices_of_pieces(use: Use, grad: IndexedSlices) -> Sequence[IndexedSlices | None]:
+    """Of each value, joined along the first axis, the slices of its rows."""
+    names = ("boolean_mask", "cast", "where", "logical_not")
+    mask, cast, where, logical_not = (opdef.lookup(name).constructor for name in names)
+    at, values = cast(grad.indices, "int64"), grad.values
+    at = where(at < 0, at + _rows_of(use.outputs[0]), at)
+    found: list[IndexedSlices | None] = []
+    for x, needed in zip(use.inputs, use.needs, strict=True):
+        own = at < _rows_of(x)
+        found.append(IndexedSlices.of(x, mask(values, own), mask(at, own)) if needed else None)
+        others = logical_not(own)
+        at, values = mask(at, others) - _rows_of(x), mask(values, others)
+    return found
+
+
+def _rows_of(x: Tensor) -> Any:
+    """How many rows x has: a number, or an int64 scalar when that is known in the step only."""
+    known = x.shape[0] if x.shape else None
+    return opdef.lookup("cast").constructor(facts.shape(x)[0], "int64") if known is None else known
+
+
+@op("concat", spec=_concat_spec, gradient=_concat_gradient, sparse=True)
 def concat(values: Sequence[Any], axis: int, *, name: str | None = None) -> Tensor:
     """The values one after the other along `axis`.
 

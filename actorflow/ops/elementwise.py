@@ -27,11 +27,21 @@ def _unbroadcast(use: Use, to_a: Tensor, to_b: Tensor) -> Grads:
 # ------------------------------------------------------------------------------- two inputs
 
 
-def _add_gradient(use: Use, grad: Tensor) -> Grads:
+def _add_gradient(use: Use, grad: Gradient) -> Gradients:
+    if isinstance(grad, IndexedSlices):
+        return _of_alike(use, grad, grad)
     return _unbroadcast(use, grad, grad)
 
 
-@op("add", spec=binary("add", Takes.NUMBER), gradient=_add_gradient)
+def _of_alike(use: Use, to_a: IndexedSlices, to_b: IndexedSlices) -> Gradients:
+    """Gradients of a sum or difference: sparse for inputs that are known to have the same shape."""
+    a, b = use.inputs
+    if a.spec.is_static and a.shape == b.shape:
+        return to_a, to_b
+    return _unbroadcast(use, to_a.to_dense(), to_b.to_dense())
+
+
+@op("add", spec=binary("add", Takes.NUMBER), gradient=_add_gradient, sparse=True)
 def add(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The sum a + b, elementwise.
 
@@ -47,11 +57,13 @@ def add(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     return build_one("add", [a, b], name=name)
 
 
-def _subtract_gradient(use: Use, grad: Tensor) -> Grads:
+def _subtract_gradient(use: Use, grad: Gradient) -> Gradients:
+    if isinstance(grad, IndexedSlices):
+        return _of_alike(use, grad, -grad)
     return _unbroadcast(use, grad, negative(grad))
 
 
-@op("subtract", spec=binary("subtract", Takes.NUMBER), gradient=_subtract_gradient)
+@op("subtract", spec=binary("subtract", Takes.NUMBER), gradient=_subtract_gradient, sparse=True)
 def subtract(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The difference a - b; gradients g and -g. Else like `add`."""
     return build_one("subtract", [a, b], name=name)

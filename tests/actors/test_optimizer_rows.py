@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
+from actorflow import rows as rows_module
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.rows import Rows
 from actorflow.sim.choosers import Schedule
-from tests.strategies import examples, run_drawn
+from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 N, WIDTH = 6, 2
 RULES = {
@@ -214,6 +215,49 @@ def test_a_value_that_was_fetched_stays_and_so_does_a_state_that_was_looked_at()
     assert all(found.tobytes() == then for found, then in held)
 
 
+class Tables:
+    """Two tables: every update adds 1 to rows 1 and 3 of one and to row 0 of the other."""
+
+    def __init__(self) -> None:
+        with af.Graph() as self.graph:
+            a = af.Variable(np.zeros((5, 2)), name="a")
+            b = af.Variable(np.zeros((3, 2)), name="b")
+            loss = -af.sum(af.gather(a, [1, -2])) - af.sum(af.gather(b, [0]))
+            train = af.minimize(loss, af.optim.sgd(1.0))
+            read = [a.read(), b.read()]
+            self.verbs = {"read": read, "train": train, "cancelled": train}
+            self.verbs["assign"] = a.assign_add(np.full((5, 2), 100.0))
+
+    async def serve(self, session: af.Session, waves: list[list[str]]) -> None:
+        """Runs the steps of each wave at once, keeps what they read, and looks at all of it at the end."""
+        held: list[tuple[Any, bytes]] = []
+        counts = dict.fromkeys(self.verbs, 0)
+
+        async def one(verb: str) -> None:
+            task = asyncio.ensure_future(session.run(self.verbs[verb]))
+            if verb == "cancelled":
+                await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.wait([task])
+            elif verb == "read":
+                held.extend((found, found.tobytes()) for found in await task)
+            else:
+                await task
+            counts[verb] += 1
+
+        await session.run(self.verbs["read"])
+        for wave in waves:
+            await asyncio.gather(*(one(verb) for verb in wave))
+        await asyncio.sleep(0.005)  # updates of cancelled steps that were past their last check end
+        first, second = await session.run(self.verbs["read"])
+        updates = int(second[0, 0])
+        assert counts["train"] <= updates <= counts["train"] + counts["cancelled"]
+        assert second.tolist() == [[updates, updates], [0, 0], [0, 0]]
+        rest = 100.0 * counts["assign"]
+        assert first[:, 0].tolist() == [rest, rest + updates, rest, rest + updates, rest]
+        assert all(found.tobytes() == then for found, then in held)
+
+
 @settings(max_examples=examples(40), deadline=None)
 @given(
     waves=st.lists(
@@ -226,45 +270,20 @@ def test_a_value_that_was_fetched_stays_and_so_does_a_state_that_was_looked_at()
 def test_concurrent_steps_see_whole_updates_and_what_they_fetched_stays(
     waves: list[list[str]], schedule: Schedule
 ) -> None:
-    """Every update adds 1 to rows 1 and 3 of one table and to row 0 of another."""
-    with af.Graph() as graph:
-        a = af.Variable(np.zeros((5, 2)), name="a")
-        b = af.Variable(np.zeros((3, 2)), name="b")
-        loss = -af.sum(af.gather(a, [1, -2])) - af.sum(af.gather(b, [0]))
-        train = af.minimize(loss, af.optim.sgd(1.0))
-        read = [a.read(), b.read()]
-        assign = a.assign_add(np.full((5, 2), 100.0))
+    tables = Tables()
 
-    async def body(session: af.Session) -> None:
-        held, counts = [], [0, 0]
-        await session.run(read)
+    run_drawn(tables.graph, schedule, lambda session: tables.serve(session, waves))
 
-        async def one(verb: str) -> None:
-            task = asyncio.ensure_future(session.run({"read": read, "assign": assign}.get(verb, train)))
-            if verb == "cancelled":
-                await asyncio.sleep(0)
-                task.cancel()
-                await asyncio.wait([task])
-                return
-            found = await task
-            if verb == "read":
-                held.extend((f, f.tobytes()) for f in found)
-            else:
-                counts[verb == "assign"] += 1
 
-        for wave in waves:
-            await asyncio.gather(*(one(verb) for verb in wave))
-        await asyncio.sleep(0.005)  # updates of cancelled steps that were past their last check end
-        first, second = await session.run(read)
-        updates = int(second[0, 0])
-        cancelled = sum(wave.count("cancelled") for wave in waves)
-        assert counts[0] <= updates <= counts[0] + cancelled
-        assert second.tolist() == [[updates, updates], [0, 0], [0, 0]]
-        rest = 100.0 * counts[1]
-        assert first[:, 0].tolist() == [rest, rest + updates, rest, rest + updates, rest]
-        assert all(found.tobytes() == then for found, then in held)
+def test_the_law_finds_updates_in_place_under_those_who_hold_the_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tables = Tables()
+    monkeypatch.setattr(rows_module, "_alone", lambda cell: True)
 
-    run_drawn(graph, schedule, body)
+    main = simulated(tables.graph, lambda session: tables.serve(session, [["read"], ["train"]]))
+
+    assert len(plan_of_the_fault(main)) <= 1
 
 
 # --------------------------------------------------------------------------------------- errors

@@ -62,6 +62,11 @@ LOOKUPS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "divided": lambda t, ids: af.gather(t / 4.0, ids),
     "reshaped rows": lambda t, ids: af.gather(af.reshape(t, (N, 1, 3)), ids),
     "expanded rows": lambda t, ids: af.gather(af.expand_dims(t, 1), ids),
+    "sum of tables": lambda t, ids: af.gather(af.identity(t) + t, ids),
+    "difference of tables": lambda t, ids: af.gather(3.0 * t - af.identity(t), ids),
+    "joined": lambda t, ids: af.gather(
+        af.concat([np.ones((2, 3)), t, np.ones((1, 3))], 0), af.where(af.less(ids, 0), ids - 1, ids)
+    ),
     "custom gradient": looked_up,
     "rows of halves stitched": lambda t, ids: af.gather(
         af.dynamic_stitch([[1, 3, 5], [0, 2, 4, 6]], [af.gather(t, [0, 1, 2]), af.gather(t, [3, 4, 5, 6])]),
