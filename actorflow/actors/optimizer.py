@@ -77,7 +77,8 @@ class OptimizerActor(Actor):
     Fails: an exception in `on_gradients` aborts the step that brought the gradients, and nothing
         else; the actor goes on with the state that it had.
 
-    Override `init` and `on_gradients`; with a Transform given, the defaults obey it.
+    Override `init` and `on_gradients`; with a Transform given, the defaults obey it. What was fetched
+    or read before an update never changes, be it one of some rows.
     """
 
     def __init__(self, transform: Transform | None = None) -> None:

@@ -142,6 +142,23 @@ def test_a_rule_of_the_user_s_own_is_handed_dense_gradients() -> None:
     np.testing.assert_allclose(after, expected)
 
 
+def test_a_rule_may_answer_rows_with_a_delta_for_all() -> None:
+    def update(grads: Any, state: Any, params: Any) -> Any:
+        return {"table": grads["table"].to_dense() + 1.0}, state
+
+    net = Lookup(af.optim.Transform(init=lambda params: (), update=update, sparse=True))
+
+    async def body(session: af.Session) -> Any:
+        before = np.array(await session.run(net.value))
+        await session.run(net.train, net.feeds(1))
+        return before, await session.run(net.value)
+
+    before, after = net.run(body)
+
+    np.testing.assert_allclose(np.delete(after - before, 1, 0), 1.0)
+    np.testing.assert_allclose(after[1], before[1] + 2 * (before[1] - 1) + 1.0)
+
+
 @pytest.mark.parametrize("says_so", [True, False])
 def test_an_actor_is_handed_rows_if_it_says_so(says_so: bool) -> None:
     class Looking(af.OptimizerActor):
