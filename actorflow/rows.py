@@ -139,6 +139,11 @@ def plus_rows_into(value: Array, delta: Rows, out: Rows) -> None:
     np.add(out.values, delta.values, out=out.values)
 
 
+def fill(spare: Array, array: Array) -> None:
+    """Copies an array into its spare; what `put` does, or whoever would not have it wait for that."""
+    np.copyto(spare, array)
+
+
 def spare_for(array: Array) -> Array:
     """Returns an array for `put`, not filled; its memory is used only if it has to be.
 
@@ -148,7 +153,12 @@ def spare_for(array: Array) -> Array:
     return np.empty(array.shape, array.dtype)
 
 
-def put(cell: list[Array], rows: Rows, spare: Array) -> Array:
+def held(cell: list[Array]) -> bool:
+    """Tells whether somebody else may hold the array in `cell`, so that `put` would copy it now."""
+    return not _alone(cell)
+
+
+def put(cell: list[Array], rows: Rows, spare: Array, *, filled: bool = False) -> Array:
     """Returns the array in `cell` with `rows` replaced; takes it out of the cell. Cannot fail.
 
     In place when the cell holds the only reference to it, so that nobody can see it change: then
@@ -159,10 +169,12 @@ def put(cell: list[Array], rows: Rows, spare: Array) -> Array:
         cell: One array; the caller has no other reference to it.
         rows: What to put there, of its shape and dtype.
         spare: From `spare_for`; given up by the caller.
+        filled: Whether the spare has the values of the array already.
     """
     if not _alone(cell):
         array = cell.pop()
-        np.copyto(spare, array)
+        if not filled:
+            np.copyto(spare, array)
         spare[rows.indices] = rows.values
         return spare if array.flags.writeable else frozen(spare)
     array = cell.pop()

@@ -23,7 +23,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import GroupId, Source
 from actorflow.actors.slots import Prepared, Slots, Tree
-from actorflow.actors.variable import Commit, Discard, Read, Stage
+from actorflow.actors.variable import Commit, Discard, Fill, Read, Stage
 from actorflow.arrays import Array
 from actorflow.errors import ActorflowError, GraphError, InternalError, StateError
 from actorflow.messages import Call, CancelCall, Reply
@@ -71,7 +71,7 @@ class OptimizerActor(Actor):
     """Owns the state of one `minimize` and applies its updates one after the other.
 
     Receives: ApplyGradients, as the body of a node's call.
-    Sends: Read and Stage (asked), Commit or Discard (control lane), to the variables.
+    Sends: Read, Stage and Fill (asked), Commit or Discard (control lane), to the variables.
     Promise: an update is one commit group. All of `on_gradients`, every await in it and every check
         come before the commit; then all variables and the state change, or none does.
     Fails: an exception in `on_gradients` aborts the step that brought the gradients, and nothing
@@ -166,10 +166,15 @@ class OptimizerActor(Actor):
     async def _apply(self, gradients: Sequence[Any], reply: Reply) -> None:
         self._group += 1
         group = (self._source, self._group)
-        slots, prepared, stages = await self._update(gradients, group)
+        slots, state, stages = await self._update(gradients, group)
+        prepared = slots.prepare(state)
+        del state
         refusal: BaseException | None = InternalError("the update was interrupted while it was staged")
         try:
-            refusal = await self._stage(stages) or reply.error
+            refused, held = await self._stage(stages)
+            if refused is None:
+                await self._copy(group, held, prepared)
+            refusal = refused or reply.error
         finally:
             if refusal is not None:
                 for ref in self._variables.values():
@@ -183,10 +188,8 @@ class OptimizerActor(Actor):
         self.count += 1
         reply.done(arrays.integer(self.count))
 
-    async def _update(
-        self, gradients: Sequence[Any], group: GroupId
-    ) -> tuple[Slots, Prepared, dict[str, Stage]]:
-        """Returns the checked update, ready to be staged; lets go of all that it looked at."""
+    async def _update(self, gradients: Sequence[Any], group: GroupId) -> tuple[Slots, Tree, dict[str, Stage]]:
+        """Returns the state before, that afterwards, and what to stage; lets go of all it looked at."""
         read = {name: await ref.ask(Read()) for name, ref in self._variables.items()}
         params = {name: value for name, (value, _) in read.items()}
         slots = self._slots
@@ -203,7 +206,7 @@ class OptimizerActor(Actor):
         self._check(deltas, params, grads)
         proposed = await self._compute(_propose, params, deltas)
         stages = {n: Stage(group, deltas[n], proposed[n], read[n][1]) for n in self._names}
-        return slots, slots.prepare(state), stages
+        return slots, state, stages
 
     async def _given(self, gradients: Sequence[Any], params: Mapping[str, Array]) -> dict[str, Any]:
         """The gradients by name, as `on_gradients` takes them."""
@@ -215,20 +218,41 @@ class OptimizerActor(Actor):
         self._nbytes = sum(map(arrays.nbytes, grads.values()))
         return grads
 
-    async def _stage(self, stages: Mapping[str, Stage]) -> BaseException | None:
-        """Stages every member, one after the other; returns the first refusal."""
+    async def _stage(self, stages: Mapping[str, Stage]) -> tuple[BaseException | None, dict[str, Any]]:
+        """Stages every member, one after the other; returns the first refusal, and what others hold."""
         group = staging.init(frozenset(stages))
+        held = {}
         for name, stage in stages.items():
             try:
-                await self._variables[name].ask(stage)
+                value_and_version = await self._variables[name].ask(stage)
+                if value_and_version is not None:
+                    held[name] = value_and_version
+                del value_and_version
             except ActorflowError as error:
                 group = staging.refused(group, name, error)
             else:
                 group = staging.staged(group, name)
-        return None if group.verdict is staging.Verdict.COMMIT else group.refusal
+        return None if group.verdict is staging.Verdict.COMMIT else group.refusal, held
+
+    async def _copy(self, group: GroupId, held: dict[str, Any], prepared: Prepared) -> None:
+        """Copies on a thread what is large and others hold, so that the commit need not on the loop.
+
+        It may turn out at the commit that they hold it no more; then the copy is dropped.
+        """
+        while held:
+            name, (value, version) = held.popitem()
+            self._nbytes = arrays.nbytes(value)
+            if self._on_threads():
+                copy = await self._compute(arrays.copy, value)
+                del value
+                await self._variables[name].ask(Fill(group, copy, version))
+        self._nbytes = sum(map(arrays.nbytes, prepared.held.values()))
+        if self._on_threads():
+            await self._compute(prepared.fill)
+        prepared.held.clear()
 
     async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
-        if self._submit is None or self._nbytes < _OFFLOAD_BYTES:
+        if self._submit is None or not self._on_threads():
             return function(*args)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -242,6 +266,9 @@ class OptimizerActor(Actor):
 
         self._submit(lambda: function(*args), done)
         return await future
+
+    def _on_threads(self) -> bool:
+        return self._submit is not None and self._nbytes >= _OFFLOAD_BYTES
 
     def _rule(self) -> Transform:
         if self.transform is None:

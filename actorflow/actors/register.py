@@ -13,12 +13,13 @@ raises and changes nothing. No clock, no actor, no wire: `actors.variable` obeys
   while an update is staged the value keeps its shape: an assign that would change it has to wait.
 * An update of some rows is staged as `Rows`, delta and proposed alike, and costs what they cost. The
   commit puts them into the array that is there if the register alone holds it then, whoever read it
-  before; else into a copy, for which the staging has reserved room.
+  before; else into a copy, for which the staging has reserved room. A large one can be made between
+  the two, where it holds nobody up.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NewType
 
@@ -60,12 +61,16 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class StagedRows:
-    """A training update of some rows, and room for the whole value if others hold the old one then."""
+    """A training update of some rows, and room for the whole value if others hold the old one then.
+
+    `filled` is the version whose value the spare has already, if any.
+    """
 
     delta: Rows
     proposed: Rows
     base: int
     spare: Array
+    filled: int | None = None
 
 
 class Register:
@@ -133,8 +138,14 @@ class Register:
         self.version = 1
         return True
 
-    def stage(self, group: GroupId, delta: Array | Rows, proposed: Array | Rows, base: int) -> None:
+    def stage(
+        self, group: GroupId, delta: Array | Rows, proposed: Array | Rows, base: int
+    ) -> tuple[Array, int] | None:
         """Keeps a checked update until its commit; owns `proposed` from now on.
+
+        Returns:
+            (value, version) when others hold the value of which rows are to change: then the commit
+            will have to copy it, unless somebody has done so before and tells `fill`. Else None.
 
         Raises:
             StateError: when that group is staged already, delta and proposed do not fit, or there
@@ -149,8 +160,23 @@ class Register:
             self.check_delta(update, value)
         if type(delta) is Rows and type(proposed) is Rows:
             self.staged[group] = StagedRows(delta, proposed, base, self._reserve(value))
-        else:
-            self.staged[group] = Staged(delta, proposed, base)
+            del value
+            return self.read() if self._is_held() else None
+        self.staged[group] = Staged(delta, proposed, base)
+        return None
+
+    def fill(self, group: GroupId, copy: Array, version: int) -> None:
+        """Takes a copy of the value of `version` for the commit of `group`, an update of rows; owns it."""
+        staged = self.staged[group]
+        assert type(staged) is StagedRows
+        self.staged[group] = replace(staged, spare=copy, filled=version)
+
+    def _is_held(self) -> bool:
+        cell = [self.value]
+        self.value = None  # ORDER: as in `commit`
+        found = rows.held(cell)
+        self.value = cell.pop()
+        return found
 
     def commit(self, group: GroupId) -> int:
         """Applies a staged update and returns the new version. Cannot fail."""
@@ -160,7 +186,8 @@ class Register:
                 rows.plus_rows_into(self.value, staged.delta, staged.proposed)
             cell = [self.value]
             self.value = None  # ORDER: the cell alone holds it when `put` looks who does
-            self.value = rows.put(cell, staged.proposed, staged.spare)
+            filled = staged.filled == self.version
+            self.value = rows.put(cell, staged.proposed, staged.spare, filled=filled)
         else:
             if staged.base != self.version:
                 arrays.plus_into(self.value, staged.delta, staged.proposed)

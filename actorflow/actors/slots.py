@@ -15,7 +15,7 @@ from typing import Any
 
 from actorflow.arrays import Array, NDArray
 from actorflow.errors import StateError
-from actorflow.rows import Rows, put, spare_for
+from actorflow.rows import Rows, fill, held, put, spare_for
 from actorflow.spec import show
 
 Tree = Any
@@ -27,11 +27,26 @@ Path = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A state that only waits for its commit: its shape, its leaves, and room for those given as rows."""
+    """A state that only waits for its commit: its shape, its leaves, and room for those given as rows.
+
+    Attributes:
+        held: The arrays that others held, of those whose rows change: the commit will copy them,
+            unless `fill` does so before.
+        filled: Those whose spares have their values already.
+    """
 
     skeleton: Tree
     leaves: dict[Path, Any]
     spares: dict[Path, Array]
+    held: dict[Path, Array]
+    filled: set[Path]
+
+    def fill(self) -> None:
+        """Copies what is held; on any thread."""
+        while self.held:
+            path, array = self.held.popitem()
+            fill(self.spares[path], array)
+            self.filled.add(path)
 
 
 class Slots:
@@ -65,19 +80,29 @@ class Slots:
         """
         leaves: dict[Path, Any] = {}
         skeleton = _taken_apart(tree, (), leaves)
-        spares = {}
+        spares: dict[Path, Array] = {}
+        others: dict[Path, Array] = {}
         for path, leaf in leaves.items():
             if type(leaf) is Rows:
                 spares[path] = spare_for(self._of_rows(path, leaf))
-        return Prepared(skeleton, leaves, spares)
+                if self._is_held(path):
+                    others[path] = self._leaves[path]
+        return Prepared(skeleton, leaves, spares, others, set())
 
     def commit(self, prepared: Prepared) -> None:
         """Makes the prepared state the present one. Cannot fail."""
         leaves = prepared.leaves
         for path, spare in prepared.spares.items():
             cell = [self._leaves.pop(path)]  # ORDER: the cell alone holds it when `put` looks who does
-            leaves[path] = put(cell, leaves[path], spare)
+            leaves[path] = put(cell, leaves[path], spare, filled=path in prepared.filled)
         self._leaves, self._skeleton = leaves, prepared.skeleton
+
+    def _is_held(self, path: Path) -> bool:
+        cell = [self._leaves[path]]
+        self._leaves[path] = None  # ORDER: as in `commit`
+        found = held(cell)
+        self._leaves[path] = cell.pop()
+        return found
 
     def _of_rows(self, path: Path, rows: Rows) -> Array:
         """The array that `rows` are of."""

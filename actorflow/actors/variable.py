@@ -57,13 +57,23 @@ class WriteValue:
 class Stage:
     """Optimizer → variable: an update to keep until Commit; `base` is the version it started from.
 
-    Delta and proposed value are both arrays, or both Rows of them.
+    Delta and proposed value are both arrays, or both Rows of them. Answered with None, or (value,
+    version) when the commit needs a copy of it, to be sent as Fill.
     """
 
     group: GroupId
     delta: Array | Rows
     proposed: Array | Rows
     base: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Optimizer → variable: a copy of the value of `version`, for the commit of the staged `group`."""
+
+    group: GroupId
+    copy: Array
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +93,7 @@ class Discard:
 class VariableActor(Actor):
     """Owns the value and version of one variable.
 
-    Receives: Read, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, Stage (asked, or
+    Receives: Read, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, Stage, Fill (asked, or
         as the body of a node's Call); Commit and Discard on the control lane.
     Promise: reads and writes take effect one by one in mailbox order, so the history of a variable
         is linearizable; a retried write applies once; a call whose step has ended does nothing.
@@ -146,6 +156,8 @@ class VariableActor(Actor):
                 return register.read()[0]  # for a retry as well
             case Stage(group, delta, proposed, base):
                 return register.stage(group, delta, proposed, base)
+            case Fill(group, copy, version):
+                return register.fill(group, copy, version)
             case Commit(group):
                 return register.commit(group)
             case Discard(group):

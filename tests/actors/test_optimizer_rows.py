@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
-from actorflow import errors, sim
+from actorflow import arrays, errors, sim
 from actorflow import rows as rows_module
+from actorflow.actors import optimizer as optimizer_module
 from actorflow.actors.optimizer import OptimizerActor
+from actorflow.actors.slots import Prepared
 from actorflow.rows import Rows
 from actorflow.sim.choosers import Schedule
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
@@ -32,16 +35,15 @@ RULES = {
 class Lookup:
     """A table, rows of which a step looks up and pulls towards ones."""
 
-    def __init__(self, optimizer: Any, *, open_sizes: bool = False) -> None:
+    def __init__(self, optimizer: Any, *, open_sizes: bool = False, rows: int = N) -> None:
         with af.Graph() as self.graph:
-            first = np.linspace(-1, 1, N * WIDTH).reshape(N, WIDTH)
+            self.first = np.linspace(-1, 0.5, rows * WIDTH).reshape(rows, WIDTH)
             shape = (None, WIDTH) if open_sizes else None
-            self.table = af.Variable(first, name="table", shape=shape)
+            self.table = af.Variable(self.first, name="table", shape=shape)
             self.ids = af.placeholder("int64", (None,), name="ids")
             self.loss = af.sum(af.square(af.gather(self.table, self.ids) - 1.0))
             self.train = af.minimize(self.loss, optimizer)
             self.value = self.table.read()
-            self.assign = self.table.assign(np.full((N, WIDTH), 7.0))
 
     def feeds(self, *ids: int) -> Mapping[Any, Any]:
         return {self.ids: np.array(ids, np.int64)}
@@ -283,13 +285,71 @@ class Tables:
         max_size=4,
     ),
     schedule=sim.schedules(),
+    on_threads=st.booleans(),
 )
 def test_concurrent_steps_see_whole_updates_and_what_they_fetched_stays(
-    waves: list[list[str]], schedule: Schedule
+    waves: list[list[str]], schedule: Schedule, on_threads: bool
 ) -> None:
     tables = Tables()
 
-    run_drawn(tables.graph, schedule, lambda session: tables.serve(session, waves))
+    with pytest.MonkeyPatch.context() as patch:
+        if on_threads:
+            patch.setattr(optimizer_module, "_OFFLOAD_BYTES", 0)
+        run_drawn(tables.graph, schedule, lambda session: tables.serve(session, waves))
+
+
+def test_a_large_table_that_somebody_holds_is_copied_on_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+
+    def noting(copy: Any) -> Any:
+        def noted(*args: Any) -> Any:
+            threads.append(threading.current_thread().name)
+            return copy(*args)
+
+        return noted
+
+    monkeypatch.setattr(arrays, "copy", noting(arrays.copy))
+    monkeypatch.setattr(Prepared, "fill", noting(Prepared.fill))
+    monkeypatch.setattr(rows_module, "fill", noting(rows_module.fill))
+    net = Lookup(af.optim.momentum(0.5), rows=10_000)
+
+    async def body(session: af.Session) -> Any:
+        await session.run(net.train, net.feeds(1))
+        held = await session.run(net.value), actor(session).state
+        before = held[0].tobytes(), held[1]["velocity"]["table"].tobytes()
+        await session.run(net.train, net.feeds(1, 2))
+        assert (held[0].tobytes(), held[1]["velocity"]["table"].tobytes()) == before
+        copies = len(threads)
+        await session.run(net.train, net.feeds(1, 2))
+        return copies, await session.run(net.value)
+
+    copies, after = net.run(body, threads=1)
+
+    assert copies == len(threads) == 2
+    assert all(name.startswith("actorflow/cpu:0") for name in threads)
+    assert np.flatnonzero((after != net.first).any(axis=1)).tolist() == [1, 2]
+
+
+def test_an_update_whose_copy_fails_is_discarded_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(array: Any) -> Any:
+        raise MemoryError("no room")
+
+    net = Lookup(af.optim.sgd(0.5), rows=10_000)
+
+    async def body(session: af.Session) -> Any:
+        held = await session.run(net.value)
+        with monkeypatch.context() as patch:
+            patch.setattr(arrays, "copy", full)
+            with pytest.raises(errors.HandlerError, match="raised MemoryError: no room"):
+                await session.run(net.train, net.feeds(1))
+        (cell,) = (c for name, c in session._system.actors.items() if name.endswith("variable/table"))
+        found: Any = cell._behaviour
+        await asyncio.sleep(0.01)
+        assert found.register.staged == {}
+        assert (await session.run(net.value)).tobytes() == held.tobytes()
+        return await session.run(net.train, net.feeds(1))
+
+    assert net.run(body, threads=1) == 1
 
 
 def test_the_law_finds_updates_in_place_under_those_who_hold_the_value(

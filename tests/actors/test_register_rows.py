@@ -31,9 +31,11 @@ def touching(*at: int, value: float = 1.0) -> Rows:
     return Rows(np.array(at, np.int64), np.full((len(at), 2), value), SHAPE)
 
 
-def stage(w: Register, group: int, delta: Rows) -> None:
+def stage(w: Register, group: int, delta: Rows) -> tuple[np.ndarray, int] | None:
     value, base = w.read()
-    w.stage((B, group), delta, plus_rows(value, delta), base)
+    proposed = plus_rows(value, delta)
+    del value
+    return w.stage((B, group), delta, proposed, base)
 
 
 def address(w: Register) -> int:
@@ -116,6 +118,39 @@ def test_an_update_for_which_there_is_no_memory_is_refused(monkeypatch: pytest.M
     assert w.staged == {}
 
 
+def test_staging_says_who_holds_the_value_and_a_copy_that_comes_in_time_is_taken() -> None:
+    w = register()
+    alone = stage(w, 1, touching(1))
+    held, _ = w.read()
+    found = stage(w, 2, touching(1))
+    assert found is not None
+    copy = np.array(found[0])
+
+    w.fill((B, 2), copy, found[1])
+    w.commit((B, 2))
+
+    assert alone is None
+    assert (found[0] is held, found[1]) == (True, 1)
+    assert address(w) == copy.__array_interface__["data"][0]
+    assert w.read()[0].tolist() == [[0, 0], [1, 1], [0, 0], [0, 0]]
+    assert not held.any()
+
+
+def test_a_copy_of_an_older_value_is_not_taken_for_the_present_one() -> None:
+    w = register()
+    held = [w.read()[0]]
+    found = stage(w, 1, touching(1))
+    assert found is not None
+    w.fill((B, 1), np.array(found[0]), found[1])
+    w.write(Write.ASSIGN, np.full(SHAPE, 5.0), A, 2)
+    held.append(w.read()[0])
+
+    w.commit((B, 1))
+
+    assert w.read()[0].tolist() == [[5, 5], [6, 6], [5, 5], [5, 5]]
+    assert [h[1, 0] for h in held] == [0, 5]
+
+
 HOLD = {
     "the snapshot": lambda a: a,
     "a view": lambda a: a[1:, ::-1],
@@ -140,6 +175,7 @@ class RowsMachine(RuleBasedStateMachine):
         self.model = np.zeros(SHAPE)
         self.version = 1
         self.staged: dict[int, np.ndarray] = {}
+        self.to_fill: dict[int, tuple[np.ndarray, int]] = {}
         self.group = 0
         self.sequence = 1
         self.held: list[tuple[Any, bytes]] = []
@@ -171,7 +207,10 @@ class RowsMachine(RuleBasedStateMachine):
     def stage_rows(self, at: set[int], value: int) -> None:
         self.group += 1
         delta = touching(*sorted(at), value=float(value))
-        stage(self.register, self.group, delta)
+        found = stage(self.register, self.group, delta)
+        if found is not None:
+            self.to_fill[self.group] = found
+        self.held.extend((f[0], f[0].tobytes()) for f in (found,) if f is not None and value > 2)
         self.staged[self.group] = delta.to_dense()
 
     @rule(value=st.integers(-5, 5))
@@ -181,6 +220,15 @@ class RowsMachine(RuleBasedStateMachine):
         delta = np.full(SHAPE, float(value))
         self.register.stage((B, self.group), delta, now + delta, base)
         self.staged[self.group] = delta
+
+    @precondition(lambda self: self.to_fill)
+    @rule(data=st.data())
+    def fill(self, data: st.DataObject) -> None:
+        """A copy that was begun when the group was staged comes in, at any time."""
+        group = data.draw(st.sampled_from(sorted(self.to_fill)))
+        value, version = self.to_fill.pop(group)
+        if group in self.staged:
+            self.register.fill((B, group), np.array(value), version)
 
     @precondition(lambda self: self.staged)
     @rule(data=st.data(), commit=st.booleans())

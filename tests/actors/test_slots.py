@@ -150,9 +150,12 @@ class SlotsMachine(RuleBasedStateMachine):
         self.prepared = (self.slots.prepare(tree), model)
 
     @precondition(lambda self: self.prepared is not None)
-    @rule()
-    def commit(self) -> None:
+    @rule(copy=st.booleans())
+    def commit(self, copy: bool) -> None:
         assert self.prepared is not None
+        if copy:
+            self.prepared[0].fill()
+        self.prepared[0].held.clear()
         (prepared, self.model), self.prepared = self.prepared, None
         before = address(self.slots.tree()["w"])
         self.slots.commit(prepared)
