@@ -23,7 +23,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import GroupId, Source
 from actorflow.actors.slots import Prepared, Slots, Tree
-from actorflow.actors.variable import Commit, Discard, Fill, Read, Stage
+from actorflow.actors.variable import Borrow, Commit, Discard, Fill, Stage
 from actorflow.arrays import Array
 from actorflow.errors import ActorflowError, GraphError, InternalError, StateError
 from actorflow.messages import Call, CancelCall, Reply
@@ -71,7 +71,7 @@ class OptimizerActor(Actor):
     """Owns the state of one `minimize` and applies its updates one after the other.
 
     Receives: ApplyGradients, as the body of a node's call.
-    Sends: Read, Stage and Fill (asked), Commit or Discard (control lane), to the variables.
+    Sends: Borrow, Stage and Fill (asked), Commit or Discard (control lane), to the variables.
     Promise: an update is one commit group. All of `on_gradients`, every await in it and every check
         come before the commit; then all variables and the state change, or none does.
     Fails: an exception in `on_gradients` aborts the step that brought the gradients, and nothing
@@ -190,8 +190,11 @@ class OptimizerActor(Actor):
 
     async def _update(self, gradients: Sequence[Any], group: GroupId) -> tuple[Slots, Tree, dict[str, Stage]]:
         """Returns the state before, that afterwards, and what to stage; lets go of all it looked at."""
-        read = {name: await ref.ask(Read()) for name, ref in self._variables.items()}
-        params = {name: value for name, (value, _) in read.items()}
+        params: dict[str, Array] = {}
+        versions: dict[str, int] = {}
+        for name, ref in self._variables.items():
+            lent = await ref.ask(Borrow())
+            versions[name], params[name] = lent.pop(), lent.pop()
         slots = self._slots
         if slots is None:
             slots = Slots(self.init(MappingProxyType(params)))
@@ -205,7 +208,7 @@ class OptimizerActor(Actor):
         deltas, state = update
         self._check(deltas, params, grads)
         proposed = await self._compute(_propose, params, deltas)
-        stages = {n: Stage(group, deltas[n], proposed[n], read[n][1]) for n in self._names}
+        stages = {n: Stage(group, deltas[n], proposed[n], versions[n]) for n in self._names}
         return slots, state, stages
 
     async def _given(self, gradients: Sequence[Any], params: Mapping[str, Array]) -> dict[str, Any]:

@@ -18,7 +18,15 @@ from actorflow.spec import Spec
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Node or optimizer → variable: the value; answered with (snapshot, version)."""
+    """Node or session → variable: the value; answered with (snapshot, version)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Borrow:
+    """Optimizer → variable: the value; answered with a list, [snapshot, version], which it empties.
+
+    An event loop keeps the answer to an ask until whom it woke suspends again. So it holds no snapshot.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +101,8 @@ class Discard:
 class VariableActor(Actor):
     """Owns the value and version of one variable.
 
-    Receives: Read, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, Stage, Fill (asked, or
-        as the body of a node's Call); Commit and Discard on the control lane.
+    Receives: Read, Borrow, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, Stage, Fill
+        (asked, or as the body of a node's Call); Commit and Discard on the control lane.
     Promise: reads and writes take effect one by one in mailbox order, so the history of a variable
         is linearizable; a retried write applies once; a call whose step has ended does nothing.
     Invariant: while an update is staged the value keeps its shape; a write that would change it is
@@ -151,6 +159,8 @@ class VariableActor(Actor):
                 return register.read()[0]
             case Read():
                 return register.read()
+            case Borrow():
+                return list(register.read())
             case WriteValue(kind, value, source, sequence):
                 register.write(kind, value, source, sequence)
                 return register.read()[0]  # for a retry as well

@@ -203,6 +203,31 @@ def test_tables_are_updated_in_place_while_nobody_holds_them(rule: af.optim.Tran
     assert len(net.run(body, threads=threads)) == 1
 
 
+@pytest.mark.parametrize("threads", [0, 1])
+def test_nothing_in_the_runtime_holds_a_table_when_its_update_is_staged_or_committed(
+    monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    """Not the answers to the asks that are on their way, of which each 64th waits for its turn."""
+    alone = rows_module._alone
+    found: list[bool] = []
+
+    def noting(cell: list[Any]) -> bool:
+        found.append(alone(cell))
+        return found[-1]
+
+    monkeypatch.setattr(rows_module, "_alone", noting)
+    net = Lookup(af.optim.momentum(0.5), rows=10_000)
+
+    async def body(session: af.Session) -> None:
+        for i in range(200):
+            await session.run([net.loss, net.train], net.feeds(*range(i, i + 1 + 100 * (i % 7))))
+
+    net.run(body, threads=threads)
+
+    assert len(found) >= 4 * 199
+    assert all(found)
+
+
 def slots(session: af.Session) -> list[int]:
     """Where the parts of the state lie; holds none of them."""
     tables = (leaf for leaf in leaves(actor(session).state) if leaf.shape == (N, WIDTH))
