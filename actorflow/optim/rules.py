@@ -6,6 +6,10 @@ the delta is what is added to the parameter. `lr` is a number or a schedule of t
 The state of float16 and bfloat16 parameters is float32, and so is the arithmetic; that of others
 has their own dtype. It runs in place in new arrays: an update allocates what it returns, and for
 half precision the wider copies.
+
+All of them take sparse gradients (see `transform`), lazily: the rows that a gradient does not touch
+keep their parameters, velocities, means and squares bit for bit, and these do not decay meanwhile.
+A dense gradient with zeros there would have moved them on.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import numpy as np
 from actorflow.arrays import Array
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Arrays, State, Transform, check, rule
+from actorflow.rows import as_rows, rows_of, values_of
 
 
 def _count() -> Array:
@@ -60,9 +65,10 @@ def sgd(lr: Rate) -> Transform:
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         lr_now = rate(int(state["count"]))
-        return {k: _scaled(g, -lr_now) for k, g in grads.items()}, {"count": _after(state["count"])}
+        deltas = {k: as_rows(_scaled(values_of(g), -lr_now), g) for k, g in grads.items()}
+        return deltas, {"count": _after(state["count"])}
 
-    return Transform(name="sgd", config={"lr": plain(rate)}, init=init, update=update)
+    return Transform(name="sgd", config={"lr": plain(rate)}, init=init, update=update, sparse=True)
 
 
 @rule("momentum")
@@ -78,7 +84,8 @@ def momentum(lr: Rate, beta: float = 0.9, nesterov: bool = False) -> Transform:
         importance of initialization and momentum in deep learning", ICML 2013, equations 1 to 4.
     Deviation: the learning rate scales the sum and not each gradient, so that a schedule acts at
         once; equal to the source for a constant rate. As in TensorFlow and PyTorch, parameters are
-        stored at the point where nesterov takes its gradient.
+        stored at the point where nesterov takes its gradient. Of a sparse gradient, only the rows
+        that it touches have their velocity decay and move by it.
     """
     rate = as_schedule(lr)
     check("beta", beta, 0 <= beta < 1, "in [0, 1)")
@@ -89,17 +96,19 @@ def momentum(lr: Rate, beta: float = 0.9, nesterov: bool = False) -> Transform:
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         lr_now = rate(int(state["count"]))
         velocity, deltas = {}, {}
-        for name, g in grads.items():
-            v = _scaled(state["velocity"][name], beta)
+        for name, grad in grads.items():
+            g = values_of(grad)
+            v = _scaled(rows_of(state["velocity"][name], grad), beta)
             np.add(v, g, out=v)
             delta = _scaled(v, -lr_now * beta if nesterov else -lr_now)
             if nesterov:
                 np.subtract(delta, _scaled(g.astype(v.dtype, copy=False), lr_now), out=delta)
-            velocity[name], deltas[name] = v, delta.astype(g.dtype, copy=False)
+            velocity[name] = as_rows(v, grad)
+            deltas[name] = as_rows(delta.astype(g.dtype, copy=False), grad)
         return deltas, {"count": _after(state["count"]), "velocity": velocity}
 
     config = {"lr": plain(rate), "beta": beta, "nesterov": nesterov}
-    return Transform(name="momentum", config=config, init=init, update=update)
+    return Transform(name="momentum", config=config, init=init, update=update, sparse=True)
 
 
 @rule("adam")
@@ -113,7 +122,9 @@ def adam(lr: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float =
     State: `count`, `mean` (m) and `square` (v), zeros at first.
     Raises: ConfigError for a bad rate, unless 0 <= beta1, beta2 < 1, or unless eps > 0.
     Source: Kingma, Ba, "Adam: a method for stochastic optimization", ICLR 2015, algorithm 1.
-    Cost:   11 passes; three new arrays a parameter.
+    Deviation: of a sparse gradient, only the rows that it touches have m and v decay and move, with
+        the t of all updates: PyTorch's SparseAdam. (TensorFlow's sparse Adam moves all rows.)
+    Cost:   11 passes; three new arrays a parameter, of the touched rows when the gradient is sparse.
     """
     rate = as_schedule(lr)
     check("beta1", beta1, 0 <= beta1 < 1, "in [0, 1)")
@@ -131,22 +142,24 @@ def adam(lr: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float =
         mean: dict[str, Any] = {}
         square: dict[str, Any] = {}
         deltas: dict[str, Any] = {}
-        for name, g in grads.items():
-            m = _scaled(state["mean"][name], beta1)
+        for name, grad in grads.items():
+            g = values_of(grad)
+            m = _scaled(rows_of(state["mean"][name], grad), beta1)
             wide = g.astype(m.dtype, copy=False)
             work = _scaled(wide, 1 - beta1)
             np.add(m, work, out=m)
             np.multiply(wide, wide, out=work)
             np.multiply(work, 1 - beta2, out=work)
-            v = _scaled(state["square"][name], beta2)
+            v = _scaled(rows_of(state["square"][name], grad), beta2)
             np.add(v, work, out=v)
             np.multiply(v, square_scale, out=work)
             np.sqrt(work, out=work)
             np.add(work, eps, out=work)
             np.divide(m, work, out=work)
             np.multiply(work, mean_scale, out=work)
-            mean[name], square[name], deltas[name] = m, v, work.astype(g.dtype, copy=False)
+            mean[name], square[name] = as_rows(m, grad), as_rows(v, grad)
+            deltas[name] = as_rows(work.astype(g.dtype, copy=False), grad)
         return deltas, {"count": _after(state["count"]), "mean": mean, "square": square}
 
     config = {"lr": plain(rate), "beta1": beta1, "beta2": beta2, "eps": eps}
-    return Transform(name="adam", config=config, init=init, update=update)
+    return Transform(name="adam", config=config, init=init, update=update, sparse=True)
