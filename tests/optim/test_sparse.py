@@ -111,3 +111,7 @@ def test_touched_rows_move_as_in_a_dense_update_and_the_others_stay(
             else:
                 assert bits(got) == bits(dense_leaf)
         state = new
+
+
+def test_rules_that_look_at_whole_parameters_are_handed_dense_gradients() -> None:
+    assert {r.name for r in RULES.values() if not r.sparse} == {"lamb", "lbfgs", "centralise", "accumulate"}
