@@ -11,13 +11,22 @@ from __future__ import annotations
 
 from actorflow.interop.onnx import (  # noqa: F401  importing a module fills the table
     activation,
+    attention,
+    conv,
     elementwise,
     indexing,
     linear,
+    normalise,
     pieces,
+    pool,
+    quantise,
+    recurrent,
     reduction,
+    resize,
+    sampling,
     shape,
     source,
+    spectrum,
 )
 from actorflow.interop.onnx.model import Imported, inputs_to_fix, load
 from actorflow.interop.onnx.table import OnnxNode, builder, supported

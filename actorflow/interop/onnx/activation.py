@@ -110,3 +110,9 @@ def _hardmax(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         return ops.moveaxis(ops.one_hot(ops.argmax(x, axis), depth, x.dtype), -1, axis)
 
     return _along_axis(node, inputs[0], opset, hardmax)
+
+
+@builder("", "SwiGLU")
+def _swiglu(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    a, b = inputs
+    return ops.multiply(ops.multiply(a, ops.sigmoid(ops.multiply(a, node.attr("alpha", 1.0)))), b)
