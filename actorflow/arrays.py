@@ -13,7 +13,7 @@ a card takes those of numpy alone.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -74,6 +74,16 @@ def is_floating(dtype: DType) -> bool:
 def is_differentiable(dtype: DType) -> bool:
     """Tells whether a gradient can flow through values of `dtype`."""
     return is_floating(dtype) or dtype.kind == "c"
+
+
+def holds_all(dtype: DType, of: DType) -> bool:
+    """Tells whether `dtype` has every value of the dtype `of`, so that a cast there and back changes none.
+
+    numpy calls the casts from 64-bit integers to float64 safe; they round.
+    """
+    if of.kind in "iu" and of.itemsize == 8 and dtype.kind in "fc":
+        return False
+    return np.can_cast(of, dtype, "safe")
 
 
 def library(name: str) -> Library:
@@ -188,6 +198,18 @@ def empty(shape: tuple[int, ...], dtype: DType) -> Array:
     return np.empty(shape, dtype)
 
 
+def filled(shape: tuple[int, ...], dtype: DType, value: Any) -> Array:
+    """Returns a new array of `shape` with `value` everywhere."""
+    return np.full(shape, value, dtype)
+
+
+def is_filled(value: Array, number: float) -> bool:
+    """Tells whether every element is `number`, to the bit: 0.0 is not -0.0. False for large arrays."""
+    if value.dtype.hasobject or value.size > 4096:
+        return False
+    return bool(value.tobytes() == np.full(value.shape, number, value.dtype).tobytes())
+
+
 def integer(value: int) -> Array:
     """Returns a 0-d int64 array: how counts and versions leave the actors."""
     return np.int64(value)
@@ -204,6 +226,12 @@ def ignore_float_errors() -> None:
     A graph says with `check_numerics` where they must not be; a warning would name no node.
     """
     np.seterr(all="ignore")
+
+
+def quietly(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
+    """Calls the function where infinities and NaN are no warnings, see `ignore_float_errors`."""
+    with np.errstate(all="ignore"):
+        return function(*args, **settings)
 
 
 def nbytes(value: Any) -> int:

@@ -34,6 +34,8 @@ from actorflow.graph.node import Port
 from actorflow.kernels.devices import Devices, checked
 from actorflow.lookup import feed_port, fetch_port, fitting
 from actorflow.plan.lower import lower
+from actorflow.plan.passes import ALL
+from actorflow.plan.passes import checked as checked_passes
 from actorflow.plan.place import devices_named
 from actorflow.plan.program import Holder, Holding
 from actorflow.report import Dump, Stats, StepEntry
@@ -75,9 +77,11 @@ class Session:
         initialise: Whether variables get their initial values by themselves.
         devices: Devices beside the host `/cpu:0`: `/cpu:1` is another pool of threads. Cards are
             not listed: `/gpu:0` is opened when the graph names it.
+        passes: Which passes make a program cheaper before it runs: "simplify", "fold", "cse",
+            "sweep", by default all; `()` runs the graph as it was built. Values are the same bits.
 
     Raises:
-        ConfigError: for a limit that would let nothing run, or a device that cannot be.
+        ConfigError: for a limit that would let nothing run, or a device or pass that cannot be.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class Session:
         threads: int | None = None,
         initialise: bool = True,
         devices: Sequence[str] = (),
+        passes: Sequence[str] = ALL,
     ) -> None:
         _at_least(1, max_steps=max_steps, max_messages=max_messages)
         if threads is not None:
@@ -102,6 +107,7 @@ class Session:
         self._own_system = system is None
         self._system = ActorSystem(name="session") if system is None else system
         self._device_names = checked(devices)
+        self._passes = checked_passes(passes)
         self._threads = (os.cpu_count() or 1) if threads is None else threads
         self._initialises = initialise
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -348,7 +354,8 @@ class Session:
             return plan
         self._check_open()
         try:
-            program = lower(self.graph, ports, keys, self._devices.named(devices_named(self.graph)))
+            devices = self._devices.named(devices_named(self.graph))
+            program = lower(self.graph, ports, keys, devices, self._passes)
         except PlacementError as error:
             if error.hint is None:
                 error.hint = self._devices.hint

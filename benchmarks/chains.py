@@ -42,7 +42,7 @@ async def open_chains(
             for _ in range(length):
                 y = add(y, increment)
             ends.append(y)
-    async with af.Session(graph) as session:
+    async with af.Session(graph, passes=()) as session:
 
         async def step(x_value: Any, one_value: Any) -> Any:
             before = session.stats().firings

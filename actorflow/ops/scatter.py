@@ -38,9 +38,10 @@ def _addressed(op_name: str) -> str:
 
 def _picked_shape(op_name: str, x: Spec, indices: Spec, attrs: Mapping[str, Attr]) -> Shape:
     """The shape that updates have: that of what the counterpart picks."""
-    addressed = _addressed(op_name)
+    addressed = attrs.get("addressed") or _addressed(op_name)
     if addressed == "vectors":
-        return picked_vectors(op_name, x, indices, attrs["batch_dims"])
+        batch_dims = attrs["axis" if op_name == "last_writes" else "batch_dims"]
+        return picked_vectors(op_name, x, indices, batch_dims)
     if addressed == "elements":
         return picked_elements(op_name, x, indices, attrs["axis"])
     check_dtypes(f"the indices of {op_name}", Takes.INTEGER, indices)
@@ -71,18 +72,22 @@ def _rule(op_name: str, how: str | None) -> SpecRule:
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
         x, indices, updates = inputs
         check_dtypes(op_name, _TAKES[how or attrs["how"]], x, updates)
-        wanted = _picked_shape(op_name, x, indices, attrs)
-        try:
-            merge(wanted, updates.shape)
-        except SpecError:
-            message = (
-                f"{op_name} needs updates of shape {show(wanted)}, got {show(updates.shape)} "
-                f"for indices {show(indices.shape)} in {show(x.shape)}"
-            )
-            raise SpecError(message, hint="repeat them with af.broadcast_to") from None
+        _check_updates(op_name, _picked_shape(op_name, x, indices, attrs), x, indices, updates)
         return (x,)
 
     return rule
+
+
+def _check_updates(op_name: str, wanted: Shape, x: Spec, indices: Spec, updates: Spec) -> None:
+    """Raises SpecError unless there is one update for each place that the indices name."""
+    try:
+        merge(wanted, updates.shape)
+    except SpecError:
+        message = (
+            f"{op_name} needs updates of shape {show(wanted)}, got {show(updates.shape)} "
+            f"for indices {show(indices.shape)} in {show(x.shape)}"
+        )
+        raise SpecError(message, hint="repeat them with af.broadcast_to") from None
 
 
 def _gradient(how: str | None) -> GradientRule:
@@ -272,8 +277,9 @@ def put_along_axis(
 
 
 def _last_writes_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    check_dtypes("the indices of last_writes", Takes.INTEGER, inputs[1])
-    return inputs[:1]
+    updates, indices, x = inputs
+    _check_updates("last_writes", _picked_shape("last_writes", x, indices, attrs), x, indices, updates)
+    return (updates,)
 
 
 def _last_writes_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
@@ -291,6 +297,7 @@ def last_writes(
               axis, or for "vectors" the number of batch axes -> that of updates
     Dtypes:   updates any, kept; indices integers; the values of x are not used
     Gradient: the same of g; none to indices and x.
+    Raises:   SpecError when there is not one update for each place.
     """
     attrs = {"addressed": addressed, "axis": axis}
     return build_one("last_writes", [updates, indices, x], attrs, name=name)

@@ -78,13 +78,22 @@ def _back_to_first(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (reshape_like(grad, use.inputs[0]), None)
 
 
-@op("reshape_like", spec=first_with_shape_of_last("reshape_like"), gradient=_back_to_first)
+def _reshape_like_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    x, like = (None if s.shape is None else size_of(s.shape) for s in inputs)
+    if None not in (x, like) and x != like:
+        message = f"reshape keeps the number of elements, got {inputs[0]} to the shape of {inputs[1]}"
+        raise SpecError(message)
+    return first_with_shape_of_last("reshape_like")(inputs, attrs)
+
+
+@op("reshape_like", spec=_reshape_like_spec, gradient=_back_to_first)
 def reshape_like(x: Any, like: Any, *, name: str | None = None) -> Tensor:
     """The elements of `x` under the shape that `like` has in the step.
 
     Shapes:   x any, like with as many elements -> that of `like`
     Dtypes:   any
     Gradient: reshaped back; none to `like`.
+    Raises:   SpecError when the numbers of elements differ; in the step when that was unknown.
     """
     x, like = as_tensor(x), as_tensor(like)
     if like.shape is not None and like.shape.count(None) == 0:

@@ -1,4 +1,4 @@
-"""From a graph, fetches and feeds to a program: prune, order, lay out, place, number densely, copy."""
+"""From a graph, fetches and feeds to a program: prune, order, lay out, place, improve, copy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from actorflow.graph.opdef import Effect
 from actorflow.plan.copies import with_copies
 from actorflow.plan.level import by_level
 from actorflow.plan.order import program_order, touched
+from actorflow.plan.passes import ALL, improved
 from actorflow.plan.place import place
 from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
 from actorflow.plan.prune import prune
@@ -26,10 +27,17 @@ _KINDS = {
 }
 
 
-def lower(graph: Graph, fetches: Sequence[Port], feeds: Sequence[Port], devices: Sequence[str]) -> Program:
+def lower(
+    graph: Graph,
+    fetches: Sequence[Port],
+    feeds: Sequence[Port],
+    devices: Sequence[str],
+    passes: Sequence[str] = ALL,
+) -> Program:
     """Returns the program that computes `fetches` when `feeds` are given.
 
-    The first of `devices` is the host: state, feeds and fetches are there.
+    The first of `devices` is the host: state, feeds and fetches are there. `passes` are names of
+    `plan.passes`.
 
     Raises:
         FeedError: when a placeholder is needed and not fed; names it.
@@ -93,7 +101,7 @@ def lower(graph: Graph, fetches: Sequence[Port], feeds: Sequence[Port], devices:
         fetches=tuple(range(first, len(nodes))),
         variables=frozenset(variables),
     )
-    return with_copies(program, devices[0])
+    return with_copies(improved(program, passes), devices[0])
 
 
 def _holder(node: Node, effect: Effect) -> Holder | None:

@@ -22,7 +22,7 @@ X = spec("float32", ())
 
 
 def program(graph: Graph, fetches: Sequence[Tensor], feeds: Sequence[Tensor]) -> Program:
-    return lower(graph, [t.port for t in fetches], [t.port for t in feeds], DEVICES)
+    return lower(graph, [t.port for t in fetches], [t.port for t in feeds], DEVICES, passes=())
 
 
 def copies(of: Program) -> list[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ def test_the_chains_of_a_program_lie_level_by_level() -> None:
         x = af.placeholder("float32", (), name="x")
         ends = [af.add(af.add(x, x, name=f"{chain}/1"), x, name=f"{chain}/2") for chain in "abc"]
 
-    program = lower(graph, [end.port for end in ends], [x.port], ["/cpu:0"])
+    program = lower(graph, [end.port for end in ends], [x.port], ["/cpu:0"], passes=())
 
     names = [node.name for node in program.nodes if node.op == "add"]
     assert names == ["a/1", "b/1", "c/1", "a/2", "b/2", "c/2"]
@@ -29,7 +29,7 @@ def test_every_node_lies_behind_what_it_waits_for() -> None:
             late = x * 2.0
         read = v.read()
 
-    program = lower(graph, [late.port, read.port], [x.port], ["/cpu:0"])
+    program = lower(graph, [late.port, read.port], [x.port], ["/cpu:0"], passes=())
 
     for i, node in enumerate(program.nodes):
         before = [*(e.node for e in node.inputs if isinstance(e, Edge)), *node.controls]

@@ -13,7 +13,7 @@ DEVICES = ("/cpu:0", "/cpu:1")
 
 
 def program(graph: af.Graph, fetches: list[af.Tensor], feeds: list[af.Tensor]) -> Program:
-    return lower(graph, [t.port for t in fetches], [t.port for t in feeds], DEVICES)
+    return lower(graph, [t.port for t in fetches], [t.port for t in feeds], DEVICES, passes=())
 
 
 def test_feeds_come_first_fetches_last_and_constants_are_bound() -> None:
