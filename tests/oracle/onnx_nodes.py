@@ -26,8 +26,30 @@ from actorflow.interop import onnx
 LEAST = 600
 """How many cases must pass, those with `_expanded` in their names not counted."""
 
-EXCLUDED: dict[str, str] = {}
-"""Why cases need not pass, by what their whole names match."""
+_NARROW = "floats of 8 bits and fewer, integers of 4 and 2 bits are no dtypes"
+_CONTROL = "control flow: bodies of other nodes are not read"
+
+EXCLUDED: dict[str, str] = {
+    r".*(FLOAT8|FLOAT4|INT4|INT2).*": _NARROW,
+    r"(de)?quantizelinear_(e4m3fn|e5m2|float4e2m1|u?int[24]).*": _NARROW,
+    r"equal_string.*|string_.*|strnormalizer_.*|regex_.*": "texts are no tensors yet",
+    r"ai_onnx_ml_.*": "the domain ai.onnx.ml: trees and tables of other kinds of models",
+    r"(adam|adagrad|momentum|nesterov).*": "the domain ai.onnx.preview.training: here a model is trained by af.minimize",
+    r"(sequence_|split_to_sequence|identity_sequence|loop13_seq|if_seq).*": "sequences of tensors are no tensors",
+    r"(optional_|identity_opt|loop16_seq_none|if_opt).*": "optional values are no tensors",
+    r"if|affine_grid_.*_expanded": _CONTROL,
+    r"loop11|range_.*_expanded": _CONTROL,
+    r"scan.*|linear_attention_.*_expanded": _CONTROL,
+    r"flexattention(_(?!.*expanded).*)?": "the domain ai.onnx.preview",
+    r"bernoulli.*|training_dropout(_default)?(_mask)?": "the draws of numpy's own generator are expected",
+    r"bitcast_.*": "no op reads the bits of a number as those of another",
+    r"image_decoder_.*": "no op decodes images",
+    r"nonmaxsuppression_.*": "one box after the other, in a loop as long as there are boxes",
+    r"tfidfvectorizer_.*": "no op counts n-grams",
+    r"attention_.*(bf16|causal_fp16)(_expanded)?": "16-bit numbers: softmax rounds once here, and after every op where they were computed",
+    r"dft_inverse(_opset19)?": "imaginary parts are expected to be the rounding errors of numpy's transform in float32",
+}  # fmt: skip
+"""Why cases need not pass, by what their names without `test_` match as a whole."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +139,9 @@ async def run(chosen: list[Any]) -> list[Outcome]:
 
 def reason(name: str) -> str | None:
     """Why a case is excluded, None when it is not."""
-    return next((why for pattern, why in EXCLUDED.items() if re.fullmatch(pattern, name)), None)
+    return next(
+        (why for pattern, why in EXCLUDED.items() if re.fullmatch(pattern, name.removeprefix("test_"))), None
+    )
 
 
 def report(outcomes: list[Outcome], *, whole: bool) -> int:

@@ -10,6 +10,7 @@ from actorflow import ops
 from actorflow.graph.builder import Tensor
 from actorflow.interop.onnx.elementwise import plain
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
+from actorflow.spec import axis_of
 
 for _name, _function in {
     "HardSwish": ops.hardswish,
@@ -45,6 +46,8 @@ def _leaky_relu(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "PRelu")
 def _prelu(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, slope = inputs
+    if opset < 7 and len(node.shape(1)) == 1:  # a slope for each channel
+        slope = ops.reshape(slope, (-1, *(1 for _ in node.shape(0)[2:])))
     return ops.where(ops.less(x, 0), ops.multiply(x, slope), x)
 
 
@@ -84,10 +87,9 @@ def _along_axis(node: OnnxNode, x: Tensor, opset: int, function: Callable[[Any, 
     axis = node.attr("axis", -1 if opset >= 13 else 1)
     if opset >= 13:
         return function(x, axis)
-    sizes = node.sizes(0)
-    rows = prod(sizes[: axis % max(len(sizes), 1) if axis < 0 else axis])
-    flat = ops.reshape(x, (rows, -1 if rows else prod(sizes[axis:])))
-    return ops.reshape(function(flat, 1), sizes)
+    rank = len(node.shape(0))
+    columns = prod(node.sizes(0, range(axis_of(axis, rank), rank)))
+    return ops.reshape_like(function(ops.reshape(x, (-1, columns)), 1), x)
 
 
 @builder("", "Softmax")

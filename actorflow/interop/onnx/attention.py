@@ -22,16 +22,15 @@ def _given(inputs: Inputs, index: int) -> Tensor | None:
 
 def _heads(x: Tensor, count: int) -> Tensor:
     """(n, t, heads·d) as (n, heads, t, d)."""
-    n, t, width = x.shape or ()
-    assert t is not None and width is not None
-    return ops.transpose(ops.reshape(x, (-1 if n is None else n, t, count, width // count)), (0, 2, 1, 3))
+    t, width = (x.shape or ())[1:]
+    assert t is not None
+    assert width is not None
+    return ops.transpose(ops.reshape(x, (-1, t, count, width // count)), (0, 2, 1, 3))
 
 
 def _joined(x: Tensor) -> Tensor:
     """(n, heads, t, d) as (n, t, heads·d)."""
-    n, heads, t, depth = x.shape or ()
-    assert heads is not None and t is not None and depth is not None
-    return ops.reshape(ops.transpose(x, (0, 2, 1, 3)), (-1 if n is None else n, t, heads * depth))
+    return ops.flatten(ops.transpose(x, (0, 2, 1, 3)), 2, 3)
 
 
 @builder("", "Attention")
@@ -121,7 +120,7 @@ def _rotary(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     node.sizes(0, (-2, -1))
     if flat:
         x = _heads(x, heads)
-    depth = (x.shape or ())[3]
+    depth = node.sizes(0)[-1] // heads if flat else node.sizes(0)[-1]
     turned_depth = node.attr("rotary_embedding_dim", 0) or depth
     if places is not None:
         cosines, sines = ops.gather(cosines, places), ops.gather(sines, places)

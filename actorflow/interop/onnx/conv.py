@@ -24,11 +24,12 @@ def correlate(x: Tensor, w: Tensor, along: Sequence[Sliding], groups: int) -> Te
     if plain:
         margins = ((0, 0), (0, 0), *((s.before, s.over) for s in along))
         x = ops.pad(x, margins) if any(map(any, margins)) else x
-        strides = tuple(s.stride for s in along)
+        strides = (along[0].stride, along[1].stride)
         return channels_first(ops.conv2d(channels_last(x), moved(w, (2, 3, 1, 0)), strides, "VALID"))
     rank = len(along)
-    many, of_group, *window = w.shape or ()
-    assert many is not None and of_group is not None
+    many, of_group = (w.shape or ())[:2]
+    assert many is not None
+    assert of_group is not None
     counts = [s.count for s in along]
     seen = windows(x, along, 0)
     seen = ops.reshape(seen, (-1, groups, of_group, *(n for s in along for n in (s.count, s.window))))

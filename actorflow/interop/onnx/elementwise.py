@@ -12,16 +12,29 @@ from actorflow import ops
 from actorflow.arrays import is_floating
 from actorflow.graph.builder import Tensor
 from actorflow.interop.onnx.table import Builder, Inputs, OnnxNode, Outputs, builder
+from actorflow.spec import axis_of
 
 
 def plain(function: Callable[..., Any]) -> Builder:
     """The builder of an op that is an op here, with as many inputs and no attribute."""
 
     def build(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
-        made: Outputs = function(*inputs)
+        made: Outputs = function(*aligned(node, inputs, opset))
         return made
 
     return build
+
+
+def aligned(node: OnnxNode, inputs: Inputs, opset: int) -> Inputs:
+    """The inputs of an op that broadcasts; before opset 7 the second lay along the axes from `axis` on."""
+    if opset >= 7 or len(inputs) != 2:
+        return inputs
+    a, b = inputs
+    axis = node.attr("axis")
+    if not node.attr("broadcast", 0) or axis is None:
+        return inputs
+    behind = len(node.shape(0)) - axis_of(axis, len(node.shape(0))) - len(node.shape(1))
+    return a, ops.expand_dims(b, tuple(range(-behind, 0))) if behind else b
 
 
 _PLAIN: dict[str, Callable[..., Any]] = {
@@ -48,7 +61,7 @@ def _truncates(a: Tensor, b: Tensor, rest: Tensor) -> Tensor:
 
 @builder("", "Div")
 def _div(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
-    a, b = inputs
+    a, b = aligned(node, inputs, opset)
     if a.dtype.kind not in "iu":
         return ops.divide(a, b)
     down = ops.floor_divide(a, b)
@@ -71,7 +84,7 @@ def _mod(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 
 @builder("", "Pow")
 def _pow(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
-    a, b = inputs
+    a, b = aligned(node, inputs, opset)
     if a.dtype == b.dtype:
         return ops.pow(a, b)
     if a.dtype.name == "bfloat16" or b.dtype.name == "bfloat16":

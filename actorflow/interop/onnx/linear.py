@@ -12,7 +12,7 @@ builder("", "Det")(plain(ops.det))
 
 def product(a: Tensor, b: Tensor) -> Tensor:
     """The matrix product with numpy's rule for vectors, which `ops.matmul` does not take."""
-    one_row, one_column = len(a.shape) == 1, len(b.shape) == 1
+    one_row, one_column = a.spec.rank == 1, b.spec.rank == 1
     y = ops.matmul(ops.expand_dims(a, 0) if one_row else a, ops.expand_dims(b, 1) if one_column else b)
     if one_column:
         y = ops.squeeze(y, -1)
@@ -28,6 +28,8 @@ def _matmul(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "Gemm")
 def _gemm(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     a, b = inputs[:2]
+    if opset < 7:
+        node.ignore("broadcast")  # it says that c is smaller than the product, which it may always be
     alpha, beta = node.attr("alpha", 1.0), node.attr("beta", 1.0)
     y = ops.matmul(a, b, bool(node.attr("transA", 0)), bool(node.attr("transB", 0)))
     whole = y.dtype.kind in "iu"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 
 from actorflow import ops
 from actorflow.graph.builder import Tensor
@@ -27,6 +28,8 @@ def _batch(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, scale, bias, mean, variance = inputs
     epsilon, momentum = node.attr("epsilon", 1e-5), node.attr("momentum", 0.9)
     training = node.attr("training_mode", 0)
+    if opset < 7 and not node.attr("is_test", 0):
+        node.refuse("a model that is being trained cannot be read (is_test=0)", "export it for inference")
     if node.attr("spatial", 1) != 1:
         node.refuse("only statistics of whole channels are there (spatial=1)")
     dtype = mean.dtype
@@ -70,13 +73,13 @@ def _group(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, scale, bias = inputs
     groups = node.attr("num_groups")
     dtype = dtype_of(node.attr("stash_type", 1))
-    n, channels, *rest = node.sizes(0)
-    parts = ops.cast(ops.reshape(x, (n, groups, -1)), dtype)
+    channels, *rest = node.sizes(0, range(1, len(node.shape(0))))
+    parts = ops.cast(ops.reshape(x, (-1, groups, channels // groups * prod(rest))), dtype)
     y = ops.cast(_over(parts, (2,), node.attr("epsilon", 1e-5))[0], x.dtype)
     if opset < 21:  # a scale for each group
         y = _scaled(y, ops.expand_dims(scale, 1), ops.expand_dims(bias, 1))
-        return ops.reshape(y, (n, channels, *rest))
-    y = ops.reshape(y, (n, channels, *rest))
+        return ops.reshape(y, (-1, channels, *rest))
+    y = ops.reshape(y, (-1, channels, *rest))
     return _scaled(y, _per_channel(node, scale), _per_channel(node, bias))
 
 

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from actorflow import ops
-from actorflow.arrays import is_floating
+from actorflow.arrays import Array, is_floating
 from actorflow.graph.builder import Tensor
 from actorflow.interop.onnx.shape import channels_first, channels_last
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
@@ -27,7 +27,7 @@ def _max_pool(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     if simple and all(s.over <= s.after for s in along):
         margins = ((0, 0), (0, 0), *((s.before, s.over) for s in along))
         x = ops.pad(x, margins, value=lowest) if any(map(any, margins)) else x
-        size, stride = tuple(s.window for s in along), tuple(s.stride for s in along)
+        size, stride = (along[0].window, along[1].window), (along[0].stride, along[1].stride)
         return channels_first(ops.max_pool(channels_last(x), size, stride))
     return ops.max(windows(x, along, lowest), tuple(range(3, 3 + 2 * len(along), 2)))
 
@@ -80,7 +80,7 @@ def _average_pool(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     return ops.divide(total, ops.constant(number))
 
 
-def _covered(s: Sliding, with_padding: bool) -> np.ndarray:
+def _covered(s: Sliding, with_padding: bool) -> Array:
     """How many elements each window has along an axis; those beyond the padding never count."""
     low, high = (-s.before, s.size + s.after) if with_padding else (0, s.size)
     return ((s.places >= low) & (s.places < high)).sum(1)

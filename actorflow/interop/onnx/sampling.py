@@ -1,4 +1,4 @@
-"""ONNX's ops that take images at places computed in the step: GridSample, AffineGrid, RoiAlign, DeformConv."""
+"""ONNX's ops that take images at places computed in the step: grids, regions, deformed convolutions."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def _constant(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         value = node.attr(name)
         if value is not None:
             return ops.constant(value, dtype)
-    node.refuse(f"a constant is a tensor, numbers or texts, got {', '.join(node.attributes)}")
+    return node.refuse(f"a constant is a tensor, numbers or texts, got {', '.join(node.attributes)}")
 
 
 _CONSTANTS = {
@@ -52,8 +52,10 @@ def _eye_like(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _range(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     known = [node.known(i) for i in range(3)]
     if any(value is None for value in known):
-        return ops.arange(*(ops.reshape(i, ()) for i in inputs))
-    return ops.arange(*(value.reshape(-1)[0].item() for value in known if value is not None), inputs[0].dtype)
+        start, stop, step = (ops.reshape(i, ()) for i in inputs)
+        return ops.arange(start, stop, step)
+    start, stop, step = (value.reshape(-1)[0].item() for value in known if value is not None)
+    return ops.arange(start, stop, step, inputs[0].dtype)
 
 
 @builder("", "OneHot")

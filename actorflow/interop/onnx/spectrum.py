@@ -91,7 +91,9 @@ def _stft(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         frames = ops.multiply(frames, ops.reshape(window, (-1, 1)))
     bins = length // 2 + 1 if node.attr("onesided", 1) else length
     angle = 2 * np.pi * np.outer(np.arange(bins), np.arange(length)) / length
-    return _transformed(frames, 2, np.cos(angle), -np.sin(angle), (x.shape or ())[-1] or 1)
+    return _transformed(
+        frames, 2, np.cos(angle), -np.sin(angle), 1 if len(node.shape(0)) == 2 else node.sizes(0)[-1]
+    )
 
 
 @builder("", "MelWeightMatrix")
