@@ -12,6 +12,7 @@ from __future__ import annotations
 from actorflow.interop.onnx import (  # noqa: F401  importing a module fills the table
     activation,
     attention,
+    control,
     conv,
     elementwise,
     indexing,

@@ -178,3 +178,21 @@ def _linear_attention(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _last(inputs: Inputs, index: int) -> int | None:
     x = _given(inputs, index)
     return None if x is None else (x.shape or ())[-1]
+
+
+@builder("ai.onnx.preview", "FlexAttention")
+def _flex_attention(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    q, k, v = inputs
+    heads, kv_heads = node.sizes(0)[1], node.sizes(1)[1]
+    if heads != kv_heads:
+        k, v = (ops.repeat(x, heads // kv_heads, 1) for x in (k, v))
+    precision = node.attr("softmax_precision")
+    scale = node.attr("scale", 1 / math.sqrt(node.sizes(0)[-1]))
+    wide = "float32" if precision is None and q.dtype.itemsize < 4 else precision and dtype_of(precision)
+    scores = ops.multiply(ops.matmul(q, k, transpose_b=True), scale)
+    if node.attr("score_mod") is not None:
+        (scores,) = node.body("score_mod", (scores,))
+    chances = ops.cast(ops.softmax(ops.cast(scores, wide or q.dtype), -1), q.dtype)
+    if node.attr("prob_mod") is not None:
+        (chances,) = node.body("prob_mod", (chances,))
+    return ops.matmul(chances, v)

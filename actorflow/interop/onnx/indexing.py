@@ -10,7 +10,7 @@ from actorflow import ops
 from actorflow.graph.builder import Tensor
 from actorflow.interop.onnx.pieces import part
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
-from actorflow.spec import axis_of
+from actorflow.spec import Shape, axis_of
 
 
 @builder("", "Gather")
@@ -22,13 +22,22 @@ def _gather(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _gather_elements(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, indices = inputs
     axis = axis_of(node.attr("axis", 0), len(node.shape(0)))
-    return ops.take_along_axis(_as_wide(x, node.sizes(1), axis), indices, axis)
+    return ops.take_along_axis(_as_wide(x, node.shape(1), axis), indices, axis)
 
 
-def _as_wide(x: Tensor, sizes: tuple[int, ...], axis: int) -> Tensor:
-    """The first `sizes` of `x` along every axis but one."""
-    mine = x.shape or ()
-    return part(x, [(i, builtins.slice(0, n)) for i, n in enumerate(sizes) if i != axis and mine[i] != n])
+def _as_wide(x: Tensor, shape: Shape, axis: int) -> Tensor:
+    """The first elements of `x` along every axis but one, as many as `shape` says where both are known."""
+    return part(x, [(i, builtins.slice(0, size)) for i, size in _beside(x, shape, axis)])
+
+
+def _beside(x: Tensor, shape: Shape, axis: int) -> list[tuple[int, int]]:
+    """The other axes along which `shape` is known to be smaller than `x`, and its sizes."""
+    pairs = zip(shape or (), x.shape or (), strict=True)
+    return [
+        (i, mine)
+        for i, (mine, its) in enumerate(pairs)
+        if i != axis and mine is not None and its is not None and mine != its
+    ]
 
 
 @builder("", "GatherND")
@@ -41,16 +50,18 @@ def _scatter_elements(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, indices, updates = inputs
     axis = axis_of(node.attr("axis", 0), len(node.shape(0)))
     how = _HOW[node.attr("reduction", "none")]
-    sizes = node.sizes(1)
     if how == "multiply":
+        sizes = node.sizes(1)
         own = [indices if i == axis else _along(i, len(sizes), size) for i, size in enumerate(sizes)]
         places = ops.stack(ops.broadcast_arrays(*(ops.cast(i, "int64") for i in own)), -1)
         return _multiplied(node, x, places, updates)
-    beside = [i for i, size in enumerate(sizes) if i != axis and (x.shape or ())[i] != size]
+    beside = _beside(x, node.shape(1), axis)
     if not beside:
         return ops.put_along_axis(x, indices, updates, axis, how)
-    changed = ops.put_along_axis(_as_wide(x, sizes, axis), indices, updates, axis, how)
-    place = [builtins.slice(0, size if i in beside else None) for i, size in enumerate(sizes)]
+    changed = ops.put_along_axis(_as_wide(x, node.shape(1), axis), indices, updates, axis, how)
+    place = [builtins.slice(None)] * len(node.shape(0))
+    for i, size in beside:
+        place[i] = builtins.slice(0, size)
     return ops.slice_update(x, tuple(place), changed)
 
 

@@ -14,7 +14,7 @@ has asked for is refused too, so that none is forgotten in silence.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from actorflow.arrays import Array
@@ -51,6 +51,7 @@ class OnnxNode:
         name: The name of the node in the model, or that of its first output when it has none.
         attributes: The values by name: numbers, texts, arrays, tuples of those.
         outputs: The names of the outputs; "" for one that nobody wants.
+        read_body: Builds a graph that is an attribute; see `body`.
         asked: The attributes that the builder has read.
     """
 
@@ -61,12 +62,17 @@ class OnnxNode:
     attributes: Mapping[str, Any]
     inputs: Inputs
     outputs: Sequence[str]
-    asked: set[str]
+    read_body: Callable[[Any, Inputs], tuple[Tensor, ...]]
+    asked: set[str] = field(default_factory=set)
 
     def attr(self, name: str, default: Any = None) -> Any:
         """Returns an attribute, or `default` when the model does not give it."""
         self.asked.add(name)
         return self.attributes.get(name, default)
+
+    def body(self, name: str, inputs: Inputs) -> tuple[Tensor, ...]:
+        """Builds the graph that is the attribute `name`, once more each time, and returns its outputs."""
+        return self.read_body(self.attr(name), inputs)
 
     def ignore(self, *names: str) -> None:
         """Says that these attributes change nothing here."""
