@@ -35,9 +35,9 @@ def known_value(tensor: Tensor) -> Array | None:
     return values[tensor.port]
 
 
-def placeholders_of(tensor: Tensor) -> tuple[str, ...]:
-    """Returns the names of the placeholders that the value of `tensor` depends on."""
-    return tuple(node.name for node in _ancestors(tensor) if node.op == "placeholder")
+def placeholders_of(tensor: Tensor) -> tuple[Node, ...]:
+    """Returns the placeholders that the value of `tensor` depends on."""
+    return tuple(node for node in _ancestors(tensor) if node.op == "placeholder")
 
 
 def _ancestors(tensor: Tensor) -> list[Node]:

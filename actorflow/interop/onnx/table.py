@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from actorflow.arrays import Array
 from actorflow.errors import OnnxError
 from actorflow.graph.builder import Tensor
+from actorflow.graph.node import Node
 from actorflow.interop.onnx.fold import known_value, placeholders_of
 
 Inputs = Sequence[Any]
@@ -101,7 +102,7 @@ class OnnxNode:
         unknown = [i for i in indices if self.has(i) and known_value(self.inputs[i]) is None]
         if not unknown:
             return
-        names = tuple(dict.fromkeys(n for i in unknown for n in placeholders_of(self.inputs[i])))
+        names = tuple(dict.fromkeys(n.name for i in unknown for n in placeholders_of(self.inputs[i])))
         which = f"input {unknown[0]}" if len(unknown) == 1 else f"inputs {', '.join(map(str, unknown))}"
         refused = Refused(
             f"the value of {which} must be known when the model is loaded",
@@ -133,14 +134,23 @@ class OnnxNode:
         shape = self.shape(index)
         found = shape if axes is None else tuple(shape[axis] for axis in axes)
         if None in found:
-            self.refuse(
-                f"the sizes of input {index} must be known, got {shape}", "load(..., shapes={input: sizes})"
+            refused = Refused(
+                f"the sizes of input {index} must be known, got {shape}",
+                hint="load(..., shapes={input: sizes}), or fixed={input: value} for one that gives sizes",
             )
+            refused.needs = tuple(n.name for n in placeholders_of(self.inputs[index]) if _gives_sizes(n))
+            raise refused
         return tuple(size for size in found if size is not None)
 
     def refuse(self, what: str, hint: str | None = None) -> NoReturn:
         """Gives up on this node: says what it needs that is not there, and what to try."""
         raise Refused(what, hint=hint)
+
+
+def _gives_sizes(node: Node) -> bool:
+    """Tells whether a placeholder may hold sizes: integers, at most a vector of them."""
+    (spec,) = node.outputs
+    return spec.dtype.kind == "i" and spec.rank in (0, 1)
 
 
 _TABLE: dict[tuple[str, str], Builder] = {}
