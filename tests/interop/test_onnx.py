@@ -159,7 +159,7 @@ def test_weights_can_be_trained() -> None:
     model = onnx.load(net(), trainable=True)
     with model.graph:
         loss = af.mean(af.square(model.outputs["y"] - 0.2))
-        step = af.minimize(loss, af.optim.sgd(0.1))
+        step = af.minimize(loss, af.optim.sgd(0.002))
     x = np.random.default_rng(1).standard_normal((4, 3, 7, 7)).astype("float32")
 
     async def losses() -> list[float]:
