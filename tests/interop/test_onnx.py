@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow.errors import OnnxError
@@ -76,6 +78,19 @@ def net() -> Any:
         inputs={"x": (FLOAT, ("batch", 3, 7, 7))},
         constants={name: value.astype("float32") for name, value in weights.items()},
     )
+
+
+SMALL = model_of(
+    helper.make_node("Reshape", ["x", "shape"], ["z"]),
+    helper.make_node("Gemm", ["z", "w"], ["g"], transB=1, alpha=0.5),
+    helper.make_node("Resize", ["g", "", "scales"], ["y"], mode="linear", name="wider"),
+    inputs={"x": (FLOAT, ("n", 6))},
+    constants={
+        "w": np.ones((5, 3), "float32"),
+        "shape": np.array([4, 3]),
+        "scales": np.array([1, 2], "float32"),
+    },
+).SerializeToString()
 
 
 # ------------------------------------------------------------------------ ONNX's own tests
@@ -240,6 +255,47 @@ def test_a_builder_of_the_user_is_called(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found["y"].tolist() == [6, 12]
 
 
+def test_functions_of_the_model_are_written_out() -> None:
+    imports = [helper.make_opsetid("", 21)]
+    twice = helper.make_function(
+        "mine", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], imports
+    )
+    call = helper.make_node("Twice", ["x"], ["y"], domain="mine")
+    source = model_of(call, inputs={"x": (FLOAT, (2,))}, imports=(helper.make_opsetid("mine", 1),))
+    source.functions.append(twice)
+
+    found = results(onnx.load(source), {"x": np.array([1, 2], "float32")})
+
+    assert found["y"].tolist() == [2, 4]
+
+
+def test_data_in_a_file_beside_the_model_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    proto.save(net(), path, save_as_external_data=True, location="weights", size_threshold=0)
+    x = np.ones((1, 3, 7, 7), "float32")
+
+    found = results(onnx.load(path), {"x": x})
+
+    np.testing.assert_array_equal(found["y"], results(onnx.load(net()), {"x": x})["y"])
+    assert "has data that lies in another file" in refused(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("op", "low", "high"), [("RandomNormalLike", -6, 6), ("RandomUniformLike", 0, 1), ("Bernoulli", 0, 1)]
+)
+def test_random_numbers_differ_from_step_to_step(op: str, low: float, high: float) -> None:
+    model = onnx.load(model_of(helper.make_node(op, ["x"], ["y"]), inputs={"x": (FLOAT, (1000,))}))
+
+    async def steps() -> tuple[Any, Any]:
+        async with af.Session(model.graph, threads=0) as session:
+            y, feeds = model.outputs["y"], {"x": np.full(1000, 0.5, "float32")}
+            return await session.run(y, feeds), await session.run(y, feeds)
+
+    one, two = af.run(steps())
+    assert (one != two).any()
+    assert low <= one.min() < one.max() <= high
+
+
 # ----------------------------------------------------------------------------------- errors
 
 
@@ -279,6 +335,25 @@ def test_an_attribute_that_no_builder_knows_is_refused() -> None:
 
     assert onnx.load(source).outputs["y"].shape == (2,)  # what broadcast=1 said then holds anyway
     assert "beta" in refused(later)
+
+
+def test_a_text_that_no_builder_knows_is_refused_with_those_it_does() -> None:
+    pad = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2], auto_pad="SAME", name="p")
+
+    said = refused(model_of(pad, inputs={"x": (FLOAT, (1, 1, 4))}))
+
+    assert "auto_pad must be one of NOTSET, SAME_UPPER, SAME_LOWER, VALID, got 'SAME'" in said
+
+
+def test_a_builder_that_fails_is_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "_TABLE", dict(table._TABLE))
+    onnx.builder("", "Relu")(lambda node, inputs, opset: inputs[1])
+    source = model_of(helper.make_node("Relu", ["x"], ["y"], name="r"), inputs={"x": (FLOAT, (2,))})
+
+    with pytest.raises(OnnxError, match="the builder of Relu failed at node 'r': IndexError") as caught:
+        onnx.load(source)
+
+    assert isinstance(caught.value.__cause__, IndexError)
 
 
 def test_shapes_that_do_not_fit_name_the_node() -> None:
@@ -334,3 +409,22 @@ def test_a_model_that_the_checker_refuses_is_broken() -> None:
     source = model_of(helper.make_node("Relu", ["nowhere"], ["y"]), inputs={"x": (FLOAT, (2,))})
 
     assert refused(source).startswith("the ONNX model 'small' is broken: ")
+
+
+@given(
+    places=st.lists(st.tuples(st.integers(0, 999), st.integers(0, 255)), max_size=3), kept=st.integers(0, 999)
+)
+def test_whatever_happens_to_a_file_is_told_in_one_kind_of_error(
+    places: list[tuple[int, int]], kept: int
+) -> None:
+    data = bytearray(SMALL[: len(SMALL) * (kept + 1) // 1000])
+    for place, byte in places:
+        if data:
+            data[place % len(data)] = byte
+
+    try:
+        outputs = list(onnx.load(bytes(data)).outputs)
+    except OnnxError as error:
+        outputs = [str(error)]  # nothing else is raised
+
+    assert outputs

@@ -21,6 +21,7 @@ from actorflow.interop.onnx import (  # noqa: F401  importing a module fills the
     pieces,
     pool,
     quantise,
+    random,
     recurrent,
     reduction,
     resize,

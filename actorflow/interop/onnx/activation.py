@@ -64,7 +64,7 @@ def _hard_sigmoid(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 
 @builder("", "Gelu")
 def _gelu(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
-    return ops.gelu(inputs[0], node.attr("approximate", "none") == "tanh")
+    return ops.gelu(inputs[0], node.one_of("approximate", "none", "tanh") == "tanh")
 
 
 @builder("", "Swish")

@@ -38,7 +38,10 @@ def _attention(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     q, k, v = inputs[:3]
     flat = len(node.shape(0)) == 3
     q_heads, kv_heads = node.attr("q_num_heads"), node.attr("kv_num_heads")
-    node.sizes(0, (-2, -1)), node.sizes(1, (-2, -1)), node.sizes(2, (-2, -1))
+    for i in range(3):
+        node.sizes(i, (-2, -1))
+    if flat and not (q_heads and kv_heads):
+        node.refuse("q_num_heads and kv_num_heads say how to cut inputs of three axes")
     if flat:
         q, k, v = _heads(q, q_heads), _heads(k, kv_heads), _heads(v, kv_heads)
     past_k, past_v = _given(inputs, 4), _given(inputs, 5)
@@ -144,7 +147,7 @@ def _rotary(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _linear_attention(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     node.ignore("chunk_size")  # how to compute, not what
     heads, kv_heads = node.attr("q_num_heads"), node.attr("kv_num_heads")
-    rule = node.attr("update_rule", "gated_delta")
+    rule = node.one_of("update_rule", "gated_delta", "gated", "delta", "linear")
     n, steps, width = node.sizes(0)
     q, k, v = (
         ops.cast(_heads(x, count), "float32")

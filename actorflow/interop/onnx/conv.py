@@ -13,7 +13,7 @@ from actorflow.graph.builder import Tensor
 from actorflow.interop.onnx.pieces import part
 from actorflow.interop.onnx.shape import channels_first, channels_last, moved
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
-from actorflow.interop.onnx.windows import Sliding, slidings, windows
+from actorflow.interop.onnx.windows import PADDINGS, Sliding, slidings, windows
 
 _AXES = "pqrstu"  # of einsum: one letter an axis of windows, its capital inside them
 
@@ -100,7 +100,7 @@ def _trimmed(node: OnnxNode, y: Tensor, full: Sequence[int], same: Sequence[int]
     rank = len(full)
     more = node.attr("output_padding", (0,) * rank)
     pads = node.attr("pads", (0,) * (2 * rank))
-    auto, wanted = node.attr("auto_pad", "NOTSET"), node.attr("output_shape")
+    auto, wanted = node.one_of("auto_pad", *PADDINGS), node.attr("output_shape")
     if wanted is None and auto.startswith("SAME"):
         wanted = same
     margins, cuts = [(0, 0), (0, 0)], []

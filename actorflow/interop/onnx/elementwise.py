@@ -140,5 +140,5 @@ def _isinf(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 
 @builder("", "BitShift")
 def _bit_shift(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
-    shift = {"LEFT": ops.bitwise_left_shift, "RIGHT": ops.bitwise_right_shift}
-    return shift[node.attr("direction")](*inputs)
+    shifts = {"LEFT": ops.bitwise_left_shift, "RIGHT": ops.bitwise_right_shift}
+    return node.choice("direction", shifts)(*inputs)

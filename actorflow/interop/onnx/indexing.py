@@ -49,7 +49,7 @@ def _gather_nd(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _scatter_elements(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, indices, updates = inputs
     axis = axis_of(node.attr("axis", 0), len(node.shape(0)))
-    how = _HOW[node.attr("reduction", "none")]
+    how = node.choice("reduction", _HOW, "none")
     if how == "multiply":
         sizes = node.sizes(1)
         own = [indices if i == axis else _along(i, len(sizes), size) for i, size in enumerate(sizes)]
@@ -76,7 +76,7 @@ def _scatter_nd(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         "max": ops.scatter_nd_max,
         "min": ops.scatter_nd_min,
     }
-    how = _HOW[node.attr("reduction", "none")]
+    how = node.choice("reduction", _HOW, "none")
     return _multiplied(node, *inputs) if how == "multiply" else scatter[how](*inputs)
 
 
@@ -164,7 +164,7 @@ def _tensor_scatter(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     cache, update = inputs[:2]
     rank = len(node.shape(0))
     axis = axis_of(node.attr("axis", -2), rank)
-    mode = node.attr("mode", "linear")
+    mode = node.one_of("mode", "linear", "circular")
     (longest,), (count,) = node.sizes(0, [axis]), node.sizes(1, [axis])
     batch, *_ = node.sizes(0)
     start: Any = inputs[2] if node.has(2) else ops.zeros((batch,), "int64")

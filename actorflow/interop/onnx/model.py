@@ -65,7 +65,8 @@ def load(
 
     Raises:
         OnnxError: for a file that cannot be read, and for a model with anything that is not there:
-            the text lists all of it, with the nodes' names.
+            the text lists all of it, with the nodes' names. When a builder raises by mistake, that
+            is the cause.
     """
     model, called = proto.read(source)
     graph = graph or Graph()
@@ -91,7 +92,7 @@ def inputs_to_fix(source: Any, *, shapes: Mapping[str, Iterable[Dim]] | None = N
 
 def _walked(model: proto.Model, graph: Graph, asked: Asked) -> Walk:
     """The walk over a model's graph, with all that was noted on it."""
-    walk = Walk(model.graph, proto.opsets(model), {(f.domain, f.name) for f in model.functions}, asked)
+    walk = Walk(model.graph, proto.opsets(model), asked)
     version, newest = walk.opsets.get("", OLDEST), proto.newest_opset()
     if not OLDEST <= version <= newest:
         what = f"opsets {OLDEST} to {newest} are read, got {version}"
@@ -103,7 +104,7 @@ def _walked(model: proto.Model, graph: Graph, asked: Asked) -> Walk:
 
 def _unsupported(called: str, problems: list[Problem]) -> OnnxError:
     lines = [f"{called} needs {counted(len(problems), 'thing')} that cannot be imported"]
-    lines += [f"  {problem.place}: {problem.what}" for problem in problems]
+    lines += [f"  {problem.place}: {problem.what}".replace("\n", "\n  ") for problem in problems]
     hints = dict.fromkeys(problem.hint for problem in problems if problem.hint)
     missing = 'write the missing ops: @onnx.builder("", "Op")'
     return OnnxError("\n".join(lines), hint="; ".join(hints) or missing)

@@ -164,7 +164,7 @@ def _loss(node: OnnxNode, logs: Tensor, target: Tensor, weight: Tensor | None) -
     if kept is not None:
         weights = ops.where(kept, weights, ops.zeros_like(weights))
     loss = ops.multiply(loss, weights)
-    reduction = node.attr("reduction", "mean")
+    reduction = node.one_of("reduction", "mean", "sum", "none")
     if reduction == "none":
         return loss
     return ops.sum(loss) if reduction == "sum" else ops.divide(ops.sum(loss), ops.sum(weights))

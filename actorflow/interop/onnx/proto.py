@@ -27,7 +27,7 @@ def package(name: str = "onnx") -> Any:
 
 
 def read(source: Any) -> tuple[Model, str]:
-    """Returns a checked model, and how errors call it.
+    """Returns a checked model, its own functions written out, and how errors call it.
 
     Args:
         source: A path, the bytes of a file, or an onnx.ModelProto.
@@ -44,9 +44,15 @@ def read(source: Any) -> tuple[Model, str]:
         path = os.fspath(source)
         called = f"the ONNX model {path!r}"
         model = _from_file(path, called)
+    if any(_is_elsewhere(tensor) for tensor in model.graph.initializer):
+        message = f"{called} has data that lies in another file"
+        raise OnnxError(message, hint="load the model by its path")
+    checker = package("onnx.checker")
     try:
-        package("onnx.checker").check_model(model)
-    except onnx.checker.ValidationError as error:
+        checker.check_model(model)
+        if model.functions:
+            model = package("onnx.inliner").inline_local_functions(model)
+    except (checker.ValidationError, ValueError) as error:  # ValueError: a name that is no text
         message = f"{called} is broken: {_first_line(error)}"
         raise OnnxError(message, hint="onnx.checker.check_model says more") from error
     return model, called
@@ -87,10 +93,12 @@ def newest_opset() -> int:
     return int(package("onnx.defs").onnx_opset_version())
 
 
-def dtype_of(elem_type: int) -> DType:
-    """Returns the dtype of an ONNX element type; raises OnnxError when no tensor has it."""
-    onnx = package()
-    name = onnx.TensorProto.DataType.Name(elem_type) if elem_type else "UNDEFINED"
+def dtype_of(elem_type: int | str) -> DType:
+    """Returns the dtype of an ONNX element type (once its name); OnnxError when no tensor has it."""
+    kinds = package().TensorProto.DataType
+    name = elem_type if isinstance(elem_type, str) else str(elem_type)
+    if elem_type in kinds.values():
+        name = kinds.Name(elem_type)
     try:
         return as_dtype(_NAMES.get(name, name.lower()))
     except TypeError:
@@ -117,7 +125,18 @@ def spec_of(value_info: Any) -> Spec:
 def array_of(tensor: Any) -> Array:
     """Returns the array of a TensorProto; raises OnnxError when no tensor has its dtype."""
     dtype = dtype_of(tensor.data_type)
-    return package("onnx.numpy_helper").to_array(tensor).astype(dtype, copy=False)
+    if _is_elsewhere(tensor):
+        message = "its data lies in another file"
+        raise OnnxError(message, hint="load the model by its path")
+    try:
+        return package("onnx.numpy_helper").to_array(tensor).astype(dtype, copy=False)
+    except (ValueError, TypeError) as error:
+        message = f"its data is broken: {_first_line(error)}"
+        raise OnnxError(message) from error
+
+
+def _is_elsewhere(tensor: Any) -> bool:
+    return bool(tensor.data_location == package().TensorProto.EXTERNAL)
 
 
 def attribute_of(attribute: Any) -> Any:

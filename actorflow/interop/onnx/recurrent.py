@@ -45,16 +45,15 @@ def _unrolled(
 ) -> tuple[Tensor, ...]:
     """The outputs of every step and the last states, in each direction; `states` are the initial ones."""
     x = inputs[0]
-    by_batch, direction = node.attr("layout", 0), node.attr("direction", "forward")
+    by_batch = node.attr("layout", 0)
+    ways = node.choice("direction", {"forward": [0], "reverse": [1], "bidirectional": [0, 1]}, "forward")
     hidden = node.sizes(2)[-1]
     node.ignore("hidden_size")  # it is that of the weights
     if by_batch:
         x = ops.swapaxes(x, 0, 1)
-    steps, batch, _ = x.shape
-    if steps is None or batch is None:
-        node.refuse("the length and the batch must be known", "load(..., shapes={input: sizes})")
+    steps, batch, _ = node.sizes(0, (1, 0, 2) if by_batch else (0, 1, 2))
     rows, lasts = [], []
-    for d, backwards in enumerate({"forward": [0], "reverse": [1]}.get(direction, [0, 1])):
+    for d, backwards in enumerate(ways):
         cell = cell_of(d)
         state = tuple(_initial(node, inputs, i, d, (batch, hidden), bool(by_batch)) for i in states)
         found: list[Tensor] = []

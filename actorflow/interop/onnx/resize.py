@@ -53,9 +53,9 @@ def _resize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     rank = len(node.shape(0))
     axes = tuple(axis_of(a, rank) for a in node.attr("axes", tuple(range(rank))))
     old = node.op == "Upsample" or opset < 11
-    how = node.attr("coordinate_transformation_mode", "asymmetric" if old else "half_pixel")
-    mode = node.attr("mode", "nearest")
-    nearest = node.attr("nearest_mode", "floor" if old else "round_prefer_floor")
+    how = "asymmetric" if old else node.one_of("coordinate_transformation_mode", *_PLACINGS)
+    mode = node.one_of("mode", "nearest", "linear", "cubic")
+    nearest = node.choice("nearest_mode", _ROUND, "floor" if old else "round_prefer_floor")
     weigh = _weigher(node, mode)
     filler = node.attr("extrapolation_value", 0.0)
     outside = node.attr("exclude_outside", 0)
@@ -64,7 +64,7 @@ def _resize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
             continue
         places = along.places(how)
         if mode == "nearest":
-            x = ops.gather(x, np.clip(_ROUND[nearest](places), 0, along.old - 1).astype("int64"), axis)
+            x = ops.gather(x, np.clip(nearest(places), 0, along.old - 1).astype("int64"), axis)
         else:
             x = _product(_matrix(places, along, weigh, bool(outside)), x, axis)
         if how == "tf_crop_and_resize":
@@ -73,6 +73,11 @@ def _resize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
             x = ops.where(ops.constant(beyond), ops.full_like(x, filler), x)
     return x if x is not inputs[0] else ops.identity(x)
 
+
+_PLACINGS = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+    "tf_crop_and_resize",
+)  # fmt: skip
 
 _ROUND: dict[str, Callable[[Array], Array]] = {
     "round_prefer_floor": lambda x: np.ceil(x - 0.5),
@@ -92,7 +97,7 @@ def _axes(node: OnnxNode, axes: tuple[int, ...], *, old: bool) -> list[_Axis]:
     else:
         node.require(1, 2, 3)
         roi, scales, sizes = (node.value(i) for i in (1, 2, 3))
-    policy = node.attr("keep_aspect_ratio_policy", "stretch")
+    policy = node.one_of("keep_aspect_ratio_policy", "stretch", "not_larger", "not_smaller")
     if sizes is None or not sizes.size:
         factors = [float(s) for s in scales]
         new = [math.floor(s * n) for s, n in zip(factors, have, strict=True)]

@@ -29,10 +29,9 @@ def _affine_grid(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "GridSample")
 def _grid_sample(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, grid = inputs
-    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(
-        node.attr("mode", "linear"), node.attr("mode", "linear")
-    )
-    padding, aligned = node.attr("padding_mode", "zeros"), bool(node.attr("align_corners", 0))
+    mode = node.choice("mode", _MODES, "linear")
+    padding = node.one_of("padding_mode", "zeros", "border", "reflection")
+    aligned = bool(node.attr("align_corners", 0))
     sizes = node.sizes(0)[2:]
     n, *out, rank = node.sizes(1)
     places = []
@@ -48,6 +47,11 @@ def _grid_sample(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         places.append(_kept(at, size, padding, aligned))
     y = sampled(x, sizes, places, mode, padding, aligned)
     return ops.reshape(y, (n, -1, *out))
+
+
+_MODES = {
+    "nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic", "bicubic": "cubic",
+}  # fmt: skip
 
 
 def _kept(at: Tensor, size: int, padding: str, aligned: bool) -> Tensor:
@@ -162,7 +166,8 @@ def _roi_align(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     height, width = node.sizes(0, (2, 3))
     rows, columns = node.attr("output_height", 1), node.attr("output_width", 1)
     each, scale = node.attr("sampling_ratio", 0), node.attr("spatial_scale", 1.0)
-    how = node.attr("coordinate_transformation_mode", "half_pixel" if opset >= 16 else "output_half_pixel")
+    modes = ("half_pixel", "output_half_pixel")
+    how = node.one_of("coordinate_transformation_mode", *(modes if opset >= 16 else reversed(modes)))
     if not each:
         node.refuse("the number of samples must be known (sampling_ratio above 0)")
     (count,) = node.sizes(1, (0,))
@@ -190,7 +195,7 @@ def _roi_align(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     seen = ops.reshape(seen, (count, -1, rows, each, columns, each, 4))
     counts = ops.reshape(counts, (count, 1, rows, each, columns, each, 1))
     seen = ops.where(counts, seen, ops.zeros_like(seen))
-    if node.attr("mode", "avg") == "max":
+    if node.one_of("mode", "avg", "max") == "max":
         return ops.max(seen, (3, 5, 6))
     return ops.mean(ops.sum(seen, 6), (3, 5))
 

@@ -122,7 +122,7 @@ def _expand(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "DepthToSpace")
 def _depth_to_space(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     (x,) = inputs
-    block, mode = node.attr("blocksize"), node.attr("mode", "DCR")
+    block, mode = node.attr("blocksize"), node.one_of("mode", "DCR", "CRD")
     if mode == "DCR":
         return channels_first(ops.depth_to_space(channels_last(x), block))
     n, c, h, w = node.sizes(0)
@@ -133,7 +133,7 @@ def _depth_to_space(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "SpaceToDepth")
 def _space_to_depth(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     (x,) = inputs
-    block, mode = node.attr("blocksize"), node.attr("mode", "DCR")
+    block, mode = node.attr("blocksize"), node.one_of("mode", "DCR", "CRD")
     if mode == "DCR":
         return channels_first(ops.space_to_depth(channels_last(x), block))
     n, c, h, w = node.sizes(0)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from actorflow.arrays import Array
 from actorflow.errors import OnnxError
@@ -27,6 +27,8 @@ Inputs = Sequence[Any]
 """The inputs of an ONNX node: tensors, and None for those that were left out."""
 
 Outputs = Tensor | Sequence[Tensor]
+
+Choice = TypeVar("Choice")
 
 Builder = Callable[["OnnxNode", Inputs, int], Outputs]
 
@@ -70,6 +72,17 @@ class OnnxNode:
         """Returns an attribute, or `default` when the model does not give it."""
         self.asked.add(name)
         return self.attributes.get(name, default)
+
+    def choice(self, name: str, choices: Mapping[str, Choice], default: str | None = None) -> Choice:
+        """Returns what `choices` has for a text that is an attribute; refuses any other text."""
+        given = self.attr(name, default)
+        if given not in choices:
+            self.refuse(f"{name} must be one of {', '.join(choices)}, got {given!r}")
+        return choices[given]
+
+    def one_of(self, name: str, *texts: str) -> str:
+        """Returns an attribute that is one of these texts, the first by default; refuses any other."""
+        return self.choice(name, {text: text for text in texts}, texts[0])
 
     def body(self, name: str, inputs: Inputs) -> tuple[Tensor, ...]:
         """Builds the graph that is the attribute `name`, once more each time, and returns its outputs."""
@@ -132,7 +145,10 @@ class OnnxNode:
     def sizes(self, index: int, axes: Iterable[int] | None = None) -> tuple[int, ...]:
         """Returns sizes of an input, all or those of `axes`, which must be known."""
         shape = self.shape(index)
-        found = shape if axes is None else tuple(shape[axis] for axis in axes)
+        axes = range(len(shape)) if axes is None else tuple(axes)
+        if any(not -len(shape) <= axis < len(shape) for axis in axes):
+            self.refuse(f"input {index} must have an axis {max(axes)}, got {shape}")
+        found = tuple(shape[axis] for axis in axes)
         if None in found:
             refused = Refused(
                 f"the sizes of input {index} must be known, got {shape}",

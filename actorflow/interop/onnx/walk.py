@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from actorflow.arrays import Array, as_array
-from actorflow.errors import ActorflowError, OnnxError, SpecError
+from actorflow.errors import ActorflowError, OnnxError, SpecError, said
 from actorflow.graph.builder import Tensor, as_tensor, name_scope
 from actorflow.interop.onnx import proto
-from actorflow.interop.onnx.table import STANDARD, Inputs, OnnxNode, Outputs, Refused, find
+from actorflow.interop.onnx.table import STANDARD, Builder, Inputs, OnnxNode, Refused, find
 from actorflow.ops.source import placeholder
 from actorflow.ops.state import Variable
 from actorflow.spec import Dim, Spec, merge
@@ -39,6 +39,10 @@ class Problem:
     needs: tuple[str, ...] = ()
 
 
+class _Failed(OnnxError):
+    """A builder raised what it should not."""
+
+
 class _Behind(Exception):
     """A node lies behind one that could not be built, which has been noted."""
 
@@ -57,13 +61,11 @@ class Walk:
         self,
         graph: Any,
         opsets: Mapping[str, int],
-        functions: set[tuple[str, str]],
         asked: Asked,
         values: Mapping[str, Tensor | None] | None = None,
     ) -> None:
         self.proto = graph
         self.opsets = opsets
-        self.functions = functions
         self.asked = asked
         self.initialisers = {tensor.name for tensor in graph.initializer}
         self.values: dict[str, Tensor | None] = {"": None} if values is None else dict(values)
@@ -92,7 +94,7 @@ class Walk:
 
     def _body(self, graph: Any, inputs: Inputs) -> tuple[Tensor, ...]:
         """The outputs of a graph that lies in a node, built for these inputs; it sees all around it."""
-        inside = Walk(graph, self.opsets, self.functions, self.asked, self.values)
+        inside = Walk(graph, self.opsets, self.asked, self.values)
         inside.values.update(zip((i.name for i in graph.input), inputs, strict=True))
         inside._constants()
         inside._nodes()
@@ -131,6 +133,8 @@ class Walk:
         """Builds one thing, and notes it when that is refused."""
         try:
             build(*args)
+        except _Failed:
+            raise
         except _Behind:
             return
         except Refused as error:
@@ -159,8 +163,7 @@ class Walk:
         build = find(node.domain, node.op_type)
         opset = self.opsets.get("" if node.domain in STANDARD else node.domain, 0)
         if build is None:
-            more = "; functions of the model are not read" if self._is_function(node) else ""
-            message = f"there is no builder for it, opset {opset}{more}"
+            message = f"there is no builder for it, opset {opset}"
             raise OnnxError(message)
         if any(i not in self.values for i in node.input):
             raise _Behind
@@ -170,7 +173,7 @@ class Walk:
             name, node.domain, node.op_type, opset, attributes, inputs, list(node.output), self._body
         )
         with name_scope(name):
-            outputs = _as_tuple(build(use, inputs, opset))
+            outputs = _built(build, use)
         unread = [a for a in attributes if a not in use.asked]
         if unread:
             message = f"the builder does not know {', '.join(f'{a}={attributes[a]!r:.40}' for a in unread)}"
@@ -183,9 +186,6 @@ class Walk:
                 raise OnnxError(message)
             self.values[output] = outputs[k]
 
-    def _is_function(self, node: Any) -> bool:
-        return (node.domain, node.op_type) in self.functions
-
 
 def _fixed(spec: Spec, value: Any) -> Array:
     """The value of a fixed input; raises SpecError when it does not fit the model."""
@@ -196,7 +196,15 @@ def _fixed(spec: Spec, value: Any) -> Array:
     raise SpecError(message)
 
 
-def _as_tuple(outputs: Outputs) -> tuple[Tensor, ...]:
+def _built(build: Builder, node: OnnxNode) -> tuple[Tensor, ...]:
+    """What a builder makes of a node; what it raises by mistake is not gathered, so its cause is seen."""
+    try:
+        outputs = build(node, node.inputs, node.opset)
+    except (ActorflowError, _Behind):
+        raise
+    except Exception as error:
+        message = f"the builder of {node.op} failed at node {node.name!r}: {said(error)}"
+        raise _Failed(message, hint="see the cause; the model may not fit the op") from error
     return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
 
 

@@ -17,6 +17,9 @@ from actorflow.arrays import Array
 from actorflow.graph.builder import Tensor
 from actorflow.interop.onnx.table import OnnxNode
 
+PADDINGS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+"""How a model can say its padding: as numbers, by name with the odd one behind or before, or none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
@@ -55,7 +58,7 @@ def slidings(node: OnnxNode, window: Sequence[int], *, index: int = 0) -> list[S
     strides = node.attr("strides", (1,) * rank)
     dilations = node.attr("dilations", (1,) * rank)
     pads = node.attr("pads", (0,) * (2 * rank))
-    auto, up = node.attr("auto_pad", "NOTSET"), node.attr("ceil_mode", 0)
+    auto, up = node.one_of("auto_pad", *PADDINGS), node.attr("ceil_mode", 0)
     found = []
     for i, size in enumerate(sizes):
         reach = dilations[i] * (window[i] - 1) + 1
