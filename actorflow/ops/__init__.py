@@ -57,7 +57,16 @@ from actorflow.ops.choose import (
 )
 from actorflow.ops.complex import angle, complex, conj, imag, real
 from actorflow.ops.contraction import einsum, kron, tensordot
-from actorflow.ops.conv import conv2d
+from actorflow.ops.convolve import (
+    conv1d,
+    conv1d_transpose,
+    conv2d,
+    conv2d_transpose,
+    conv3d,
+    conv3d_transpose,
+    depthwise_conv2d,
+    separable_conv2d,
+)
 from actorflow.ops.diagonal import diag_embed, diagonal, tril, triu
 from actorflow.ops.elementwise import (
     abs,
@@ -242,7 +251,12 @@ __all__ = [
     "concat",
     "conj",
     "constant",
+    "conv1d",
+    "conv1d_transpose",
     "conv2d",
+    "conv2d_transpose",
+    "conv3d",
+    "conv3d_transpose",
     "copysign",
     "cos",
     "cosh",
@@ -256,6 +270,7 @@ __all__ = [
     "custom_gradient",
     "deg2rad",
     "depth_to_space",
+    "depthwise_conv2d",
     "det",
     "diag_embed",
     "diagonal",
@@ -400,6 +415,7 @@ __all__ = [
     "segment_sum",
     "select",
     "selu",
+    "separable_conv2d",
     "sequence_mask",
     "shape",
     "sigmoid",

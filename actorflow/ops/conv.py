@@ -1,4 +1,8 @@
-"""Convolution and its two gradients; each is the gradient of the others. Images are NHWC, filters HWIO."""
+"""Convolution of images of any number of axes, its transpose, and its gradients: the ops of `convolve`.
+
+Each is linear in each argument, so each is made of the others' gradients. Images are (n, …, channels),
+filters (…, in, out). Windows of pooling are described here as well.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,18 @@ from actorflow.graph.builder import Tensor, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.spec import Dim, Shape, Spec, merge, show, windows
+from actorflow.spec import (
+    SPATIAL,
+    Dim,
+    Padding,
+    Shape,
+    Spec,
+    conv_shape,
+    conv_transpose_shape,
+    merge,
+    show,
+    windows,
+)
 
 Pair = int | tuple[int, int]
 
@@ -45,7 +60,6 @@ def four(shape: Shape, what: str) -> tuple[Dim, ...]:
 
 
 IMAGES = "images have the four axes (n, height, width, channels)"
-FILTERS = "filters have the four axes (height, width, in, out)"
 
 
 def slide(x: Shape, size: tuple[Dim, Dim], attrs: Mapping[str, Attr]) -> tuple[Dim, Dim]:
@@ -58,97 +72,204 @@ def slide(x: Shape, size: tuple[Dim, Dim], attrs: Mapping[str, Attr]) -> tuple[D
     return rows, columns
 
 
-def _conv_shape(x: Shape, w: Shape, attrs: Mapping[str, Attr]) -> Shape:
-    """Returns the shape of `conv2d(x, w)`; raises SpecError when they do not fit."""
-    n, _, _, channels = four(x, IMAGES)
-    high, wide, into, filters = four(w, FILTERS)
-    if None not in (channels, into) and channels != into:
-        message = f"images and filters need equal channels, got images {show(x)} and filters {show(w)}"
-        raise SpecError(message, hint=f"filters have the axes (height, width, {channels}, out)")
-    return (n, *slide(x, (high, wide), attrs), filters)
+def each(value: int | Sequence[int], axes: int, what: str, least: int = 1) -> tuple[int, ...]:
+    """Returns one number for every spatial axis; SpecError unless there are so many, all large enough."""
+    given: tuple[Any, ...] = tuple(value) if isinstance(value, tuple | list) else (value,) * axes
+    if len(given) != axes or not all(_is_integer(v) and v >= least for v in given):
+        kind = "a positive integer" if least else "an integer that is not negative"
+        more = "" if axes == 1 else f", or one for each of ({SPATIAL[axes]})"
+        message = f"{what} must be {kind}{more}, got {value!r}"
+        raise SpecError(message, where=Where(defined_at=source_line()))
+    return given
 
 
-def _conv2d_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+def plain_padding(padding: Any, axes: int) -> Padding:
+    """Returns `padding` as an attribute holds it; SpecError unless it is a name or a pair for each axis."""
+    if isinstance(padding, str) and padding in ("SAME", "VALID"):
+        return padding
+    if isinstance(padding, tuple | list) and len(padding) == axes:
+        pairs = tuple(tuple(pair) for pair in padding if isinstance(pair, tuple | list))
+        if [len(pair) for pair in pairs] == [2] * axes and all(
+            _is_integer(v) for pair in pairs for v in pair
+        ):
+            return pairs
+    message = (
+        f'padding must be "SAME", "VALID" or (before, after) for each of ({SPATIAL[axes]}), got {padding!r}'
+    )
+    hint = f"so many zeros on every side are written as {((1, 1),) * axes}"
+    raise SpecError(message, where=Where(defined_at=source_line()), hint=hint)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _attrs(strides: Any, padding: Any, dilation: Any, groups: Any) -> dict[str, Attr]:
+    """Returns the attributes of the ops below; as many spatial axes as there are strides."""
+    axes = len(strides)
+    if axes not in SPATIAL:
+        message = f"images have one to three spatial axes, got strides for {axes}: {strides!r}"
+        raise SpecError(message, where=Where(defined_at=source_line()))
+    return {
+        "strides": each(strides, axes, "strides"),
+        "padding": plain_padding(padding, axes),
+        "dilation": each(dilation, axes, "dilation"),
+        "groups": each(groups, 1, "groups")[0],
+    }
+
+
+def _verb(attrs: Mapping[str, Attr]) -> str:
+    return f"conv{len(attrs['strides'])}d"
+
+
+def _conv_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     x, w = inputs
-    check_dtypes("conv2d", Takes.FLOATING, x, w)
-    return (Spec(_conv_shape(x.shape, w.shape, attrs), x.dtype),)
+    check_dtypes(_verb(attrs), Takes.FLOATING, x, w)
+    return (Spec(conv_shape(x.shape, w.shape, **attrs), x.dtype),)
 
 
-def _conv2d_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
+def _conv_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     x, w = use.inputs
     to_x, to_w = use.needs
     return (
-        conv2d_grad_input(dy, w, x, **use.attrs) if to_x else None,
-        conv2d_grad_filter(x, dy, w, **use.attrs) if to_w else None,
+        conv_grad_input(dy, w, x, **use.attrs) if to_x else None,
+        conv_grad_filter(x, dy, w, **use.attrs) if to_w else None,
     )
 
 
-@op("conv2d", spec=_conv2d_spec, gradient=_conv2d_gradient)
-def conv2d(x: Any, w: Any, strides: Pair = 1, padding: str = "SAME", *, name: str | None = None) -> Tensor:
-    """The cross-correlation of images with filters: `y[n,r,c,o] = sum x[n, r*s+i, c*s+j, k] w[i,j,k,o]`.
+@op("conv", spec=_conv_spec, gradient=_conv_gradient)
+def conv(
+    x: Any,
+    w: Any,
+    strides: Sequence[int],
+    padding: Padding,
+    dilation: Sequence[int],
+    groups: int,
+    *,
+    name: str | None = None,
+) -> Tensor:
+    """The convolution of images of as many spatial axes as there are strides; `conv2d` tells what it is.
 
-    Shapes:   x (n, h, w, in), w (i, j, in, out) -> (n, rows, columns, out). "SAME": rows are
-              ceil(h / stride), zeros around the image; "VALID": (h - i) // stride + 1, no zeros.
+    Shapes:   x (n, …, in), w (…, in / groups, out) -> (n, …, out)
     Dtypes:   floating, the same for both
-    Gradient: `conv2d_grad_input(dy, w, x)` and `conv2d_grad_filter(x, dy, w)`; the three are
-              linear in each argument, so each is the gradient of the others.
-    Raises:   SpecError when axes or channels do not fit, or no window lies inside the image.
-
-    >>> with af.Graph():
-    ...     images = af.placeholder("float32", (None, 8, 8, 1), name="images")
-    ...     af.conv2d(images, af.random_normal((3, 3, 1, 16)), strides=2)
-    <Tensor conv2d:0 (None, 4, 4, 16) float32>
+    Gradient: `conv_grad_input(dy, w, x)` and `conv_grad_filter(x, dy, w)`; the three are linear in
+              each argument, so each is the gradient of the others.
+    Raises:   SpecError when axes, channels or groups do not fit, or no window lies inside the image.
     """
-    return build_one("conv2d", [x, w], windowed(strides, padding), name=name)
+    return build_one("conv", [x, w], _attrs(strides, padding, dilation, groups), name=name)
+
+
+def _conv_transpose_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    x, w = inputs
+    check_dtypes(f"{_verb(attrs)}_transpose", Takes.FLOATING, x, w)
+    return (Spec(conv_transpose_shape(x.shape, w.shape, **attrs), x.dtype),)
+
+
+def _conv_transpose_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    x, w = use.inputs
+    to_x, to_w = use.needs
+    return (
+        conv(grad, w, **use.attrs) if to_x else None,
+        conv_grad_filter(grad, x, w, **use.attrs) if to_w else None,
+    )
+
+
+@op("conv_transpose", spec=_conv_transpose_spec, gradient=_conv_transpose_gradient)
+def conv_transpose(
+    x: Any,
+    w: Any,
+    strides: Sequence[int],
+    padding: Padding,
+    dilation: Sequence[int],
+    groups: int,
+    *,
+    name: str | None = None,
+) -> Tensor:
+    """The convolution back, of as many spatial axes as there are strides; see `conv2d_transpose`.
+
+    Output padding is a smaller, perhaps negative, padding after.
+
+    Shapes:   x (n, …, in), w (…, out / groups, in) -> (n, …, out)
+    Dtypes:   floating, the same for both
+    Gradient: `conv(g, w)` and `conv_grad_filter(g, x, w)`.
+    Raises:   SpecError when axes, channels or groups do not fit, or the padding leaves nothing.
+    """
+    return build_one("conv_transpose", [x, w], _attrs(strides, padding, dilation, groups), name=name)
 
 
 def _grad_input_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     dy, w, x = inputs
-    check_dtypes("conv2d_grad_input", Takes.FLOATING, dy, w, x)
-    merge(dy.shape, _conv_shape(x.shape, w.shape, attrs))
+    check_dtypes("conv_grad_input", Takes.FLOATING, dy, w, x)
+    merge(dy.shape, conv_shape(x.shape, w.shape, **attrs))
     return (x,)
 
 
 def _grad_input_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     dy, w, _ = use.inputs
-    return conv2d(grad, w, **use.attrs), conv2d_grad_filter(grad, dy, w, **use.attrs), None
+    to_dy, to_w, _ = use.needs
+    return (
+        conv(grad, w, **use.attrs) if to_dy else None,
+        conv_grad_filter(grad, dy, w, **use.attrs) if to_w else None,
+        None,
+    )
 
 
-@op("conv2d_grad_input", spec=_grad_input_spec, gradient=_grad_input_gradient)
-def conv2d_grad_input(
-    dy: Any, w: Any, x: Any, strides: Pair = 1, padding: str = "SAME", *, name: str | None = None
+@op("conv_grad_input", spec=_grad_input_spec, gradient=_grad_input_gradient)
+def conv_grad_input(
+    dy: Any,
+    w: Any,
+    x: Any,
+    strides: Sequence[int],
+    padding: Padding,
+    dilation: Sequence[int],
+    groups: int,
+    *,
+    name: str | None = None,
 ) -> Tensor:
-    """The gradient of `sum(dy * conv2d(x, w))` for `x`: a transposed convolution of `dy`.
+    """The gradient of `sum(dy * conv(x, w))` for `x`: a transposed convolution of `dy`.
 
-    Shapes:   dy that of conv2d(x, w), w (i, j, in, out) -> that of x, which counts for nothing else
+    Shapes:   dy that of conv(x, w), w (…, in / groups, out) -> that of x, which counts for nothing else
     Dtypes:   floating, the same for all
-    Gradient: `conv2d(g, w)`, `conv2d_grad_filter(g, dy, w)`, none to x.
+    Gradient: `conv(g, w)`, `conv_grad_filter(g, dy, w)`, none to x.
     Raises:   SpecError when the three do not fit together.
     """
-    return build_one("conv2d_grad_input", [dy, w, x], windowed(strides, padding), name=name)
+    return build_one("conv_grad_input", [dy, w, x], _attrs(strides, padding, dilation, groups), name=name)
 
 
 def _grad_filter_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     x, dy, w = inputs
-    check_dtypes("conv2d_grad_filter", Takes.FLOATING, x, dy, w)
-    merge(dy.shape, _conv_shape(x.shape, w.shape, attrs))
+    check_dtypes("conv_grad_filter", Takes.FLOATING, x, dy, w)
+    merge(dy.shape, conv_shape(x.shape, w.shape, **attrs))
     return (w,)
 
 
 def _grad_filter_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     x, dy, _ = use.inputs
-    return conv2d_grad_input(dy, grad, x, **use.attrs), conv2d(x, grad, **use.attrs), None
+    to_x, to_dy, _ = use.needs
+    return (
+        conv_grad_input(dy, grad, x, **use.attrs) if to_x else None,
+        conv(x, grad, **use.attrs) if to_dy else None,
+        None,
+    )
 
 
-@op("conv2d_grad_filter", spec=_grad_filter_spec, gradient=_grad_filter_gradient)
-def conv2d_grad_filter(
-    x: Any, dy: Any, w: Any, strides: Pair = 1, padding: str = "SAME", *, name: str | None = None
+@op("conv_grad_filter", spec=_grad_filter_spec, gradient=_grad_filter_gradient)
+def conv_grad_filter(
+    x: Any,
+    dy: Any,
+    w: Any,
+    strides: Sequence[int],
+    padding: Padding,
+    dilation: Sequence[int],
+    groups: int,
+    *,
+    name: str | None = None,
 ) -> Tensor:
-    """The gradient of `sum(dy * conv2d(x, w))` for `w`: how much each pixel of the filters weighs.
+    """The gradient of `sum(dy * conv(x, w))` for `w`: how much each pixel of the filters weighs.
 
-    Shapes:   x (n, h, w, in), dy that of conv2d(x, w) -> that of w, which counts for nothing else
+    Shapes:   x (n, …, in), dy that of conv(x, w) -> that of w, which counts for nothing else
     Dtypes:   floating, the same for all
-    Gradient: `conv2d_grad_input(dy, g, x)`, `conv2d(x, g)`, none to w.
+    Gradient: `conv_grad_input(dy, g, x)`, `conv(x, g)`, none to w.
     Raises:   SpecError when the three do not fit together.
     """
-    return build_one("conv2d_grad_filter", [x, dy, w], windowed(strides, padding), name=name)
+    return build_one("conv_grad_filter", [x, dy, w], _attrs(strides, padding, dilation, groups), name=name)

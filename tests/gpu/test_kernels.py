@@ -71,8 +71,9 @@ def numbers(*shape: int, low: float = -1.0, high: float = 1.0) -> np.ndarray:
 
 
 IMAGES, FILTERS = numbers(4, 17, 19, 8), numbers(3, 3, 8, 16)
-SAME = {"strides": (1, 1), "padding": "SAME"}
-VALID = {"strides": (2, 2), "padding": "VALID"}
+SAME = {"strides": (1, 1), "padding": "SAME", "dilation": (1, 1), "groups": 1}
+VALID = {"strides": (2, 2), "padding": "VALID", "dilation": (1, 1), "groups": 1}
+GROUPS = {"strides": (2, 1), "padding": ((1, 0), (2, 1)), "dilation": (1, 2), "groups": 4}
 POOL = {"size": (3, 3), "strides": (2, 2), "padding": "SAME"}
 SQUARE = numbers(3, 60, 60) / 60 + np.eye(60)
 SYMMETRIC = (SQUARE + SQUARE.mT) / 2
@@ -95,9 +96,11 @@ LARGER: list[tuple[str, Case]] = [
     ("gather", Case((numbers(7, 33), OFTEN), {"axis": 0})),
     ("gather_grad", Case((numbers(5000, 33), numbers(7, 33), OFTEN), {"axis": 0})),
     ("gather_grad", Case((numbers(3, 5000, 2), numbers(3, 7, 2), OFTEN), {"axis": 1})),
-    *(("conv2d", Case((IMAGES, FILTERS), attrs)) for attrs in (SAME, VALID)),
-    ("conv2d_grad_input", Case((numbers(4, 17, 19, 16), FILTERS, IMAGES), SAME)),
-    ("conv2d_grad_filter", Case((IMAGES, numbers(4, 8, 9, 16), FILTERS), VALID)),
+    *(("conv", Case((IMAGES, FILTERS), attrs)) for attrs in (SAME, VALID)),
+    ("conv", Case((IMAGES, numbers(3, 3, 2, 16)), GROUPS)),
+    ("conv_transpose", Case((IMAGES, numbers(3, 3, 2, 8)), GROUPS)),
+    ("conv_grad_input", Case((numbers(4, 17, 19, 16), FILTERS, IMAGES), SAME)),
+    ("conv_grad_filter", Case((IMAGES, numbers(4, 8, 9, 16), FILTERS), VALID)),
     ("max_pool", Case((IMAGES,), POOL)),
     ("max_pool_grad", Case((IMAGES, numbers(4, 9, 10, 8)), POOL)),
     *((op, Case((numbers(257, 130),))) for op in ("erf", "erfc", "sin", "expm1", "silu", "softplus", "cbrt")),

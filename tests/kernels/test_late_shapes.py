@@ -12,11 +12,12 @@ import actorflow.kernels  # noqa: F401  fills the table
 from actorflow.errors import SpecError
 from actorflow.kernels.registry import find
 
-WINDOWS = {"strides": (1, 1), "padding": "SAME"}
+WINDOWS = {"strides": (1, 1), "padding": "SAME", "dilation": (1, 1), "groups": 1}
 POOL = {"size": (2, 2), "strides": (2, 2), "padding": "VALID"}
 IMAGES = r"images have the four axes \(n, height, width, channels\), got \(8, 8\)"
 FILTERS = r"filters have the four axes \(height, width, in, out\), got \(3, 3, 1\)"
 CHANNELS = r"need equal channels, got images \(2, 8, 8, 3\) and filters \(3, 3, 1, 4\)"
+MADE = r"made as many channels, got images \(2, 8, 8, 3\) and filters \(3, 3, 1, 4\)"
 GRADIENT = r"the gradient of an output \(2, 8, 8, 4\) has its shape, got \(2, 8, 8, 5\)"
 
 
@@ -25,13 +26,15 @@ def of(*shape: int) -> np.ndarray:
 
 
 MISFITS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
-    ("conv2d", (of(8, 8), of(3, 3, 1, 4)), WINDOWS, IMAGES),
-    ("conv2d", (of(2, 8, 8, 1), of(3, 3, 1)), WINDOWS, FILTERS),
-    ("conv2d", (of(2, 8, 8, 3), of(3, 3, 1, 4)), WINDOWS, CHANNELS),
-    ("conv2d_grad_input", (of(2, 8, 8, 4), of(3, 3, 1, 4), of(8, 8)), WINDOWS, IMAGES),
-    ("conv2d_grad_input", (of(2, 8, 8, 5), of(3, 3, 1, 4), of(2, 8, 8, 1)), WINDOWS, GRADIENT),
-    ("conv2d_grad_filter", (of(2, 8, 8, 1), of(2, 8, 8, 4), of(3, 3, 1)), WINDOWS, FILTERS),
-    ("conv2d_grad_filter", (of(2, 8, 8, 1), of(2, 8, 8, 5), of(3, 3, 1, 4)), WINDOWS, GRADIENT),
+    ("conv", (of(8, 8), of(3, 3, 1, 4)), WINDOWS, IMAGES),
+    ("conv", (of(2, 8, 8, 1), of(3, 3, 1)), WINDOWS, FILTERS),
+    ("conv", (of(2, 8, 8, 3), of(3, 3, 1, 4)), WINDOWS, CHANNELS),
+    ("conv_grad_input", (of(2, 8, 8, 4), of(3, 3, 1, 4), of(8, 8)), WINDOWS, IMAGES),
+    ("conv_grad_input", (of(2, 8, 8, 5), of(3, 3, 1, 4), of(2, 8, 8, 1)), WINDOWS, GRADIENT),
+    ("conv_grad_filter", (of(2, 8, 8, 1), of(2, 8, 8, 4), of(3, 3, 1)), WINDOWS, FILTERS),
+    ("conv_grad_filter", (of(2, 8, 8, 1), of(2, 8, 8, 5), of(3, 3, 1, 4)), WINDOWS, GRADIENT),
+    ("conv_transpose", (of(8, 8), of(3, 3, 1, 4)), WINDOWS, IMAGES),
+    ("conv_transpose", (of(2, 8, 8, 3), of(3, 3, 1, 4)), WINDOWS, MADE),
     ("max_pool", (of(8, 8),), POOL, IMAGES),
     ("max_pool_grad", (of(8, 8), of(4, 4)), POOL, IMAGES),
     ("max_pool_grad", (of(2, 8, 8, 1), of(2, 8, 8, 1)), POOL, r"output \(2, 4, 4, 1\) has its shape"),
@@ -62,7 +65,7 @@ def test_a_misfit_that_shows_late_is_a_spec_error_with_the_shapes(
 
 
 @pytest.mark.parametrize(
-    ("op", "arrays", "attrs", "text"), [m for m in MISFITS if m[0] in ("conv2d", "max_pool", "matmul")]
+    ("op", "arrays", "attrs", "text"), [m for m in MISFITS if m[0] in ("conv", "conv_transpose", "max_pool", "matmul")]
 )
 def test_the_cost_of_a_misfit_is_no_other_error(
     op: str, arrays: tuple[Any, ...], attrs: dict[str, Any], text: str

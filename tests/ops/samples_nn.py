@@ -1,4 +1,4 @@
-"""Samples of the ops of networks: convolution, pooling, softmax and its losses, dropout."""
+"""Samples of the ops of networks: pooling, softmax and its losses, dropout."""
 
 from __future__ import annotations
 
@@ -30,31 +30,6 @@ def slides(draw: st.DrawFn) -> tuple[tuple[int, int], dict[str, Any], tuple[int,
     assert rows is not None
     assert columns is not None
     return size, attrs, image, (rows, columns)
-
-
-def convolution(draw: st.DrawFn, *order: str) -> Case:
-    size, attrs, image, counted = slides(draw)
-    filters = (*size, image[3], draw(st.integers(1, 5)))
-    given = {"x": image, "w": filters, "dy": (image[0], *counted, filters[3])}
-    return Case(tuple(several(draw, [given[name] for name in order])), attrs)
-
-
-@sample("conv2d", dtypes=FLOATS)
-@st.composite
-def conv2d(draw: st.DrawFn) -> Case:
-    return convolution(draw, "x", "w")
-
-
-@sample("conv2d_grad_input", dtypes=FLOATS)
-@st.composite
-def conv2d_grad_input(draw: st.DrawFn) -> Case:
-    return convolution(draw, "dy", "w", "x")
-
-
-@sample("conv2d_grad_filter", dtypes=FLOATS)
-@st.composite
-def conv2d_grad_filter(draw: st.DrawFn) -> Case:
-    return convolution(draw, "x", "dy", "w")
 
 
 @sample("max_pool", dtypes=FLOATS)

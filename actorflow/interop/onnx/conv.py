@@ -1,9 +1,10 @@
-"""ONNX's convolutions, forward and transposed, in any number of axes, dilated and in groups."""
+"""ONNX's convolutions, forward and transposed, along one to three axes, dilated and in groups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import ceil, prod
+from typing import Any
 
 import numpy as np
 
@@ -13,31 +14,52 @@ from actorflow.graph.builder import Tensor
 from actorflow.interop.onnx.pieces import part
 from actorflow.interop.onnx.shape import channels_first, channels_last, moved
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
-from actorflow.interop.onnx.windows import PADDINGS, Sliding, slidings, windows
+from actorflow.interop.onnx.windows import PADDINGS
 
-_AXES = "pqrstu"  # of einsum: one letter an axis of windows, its capital inside them
+_CONV = {1: ops.conv1d, 2: ops.conv2d, 3: ops.conv3d}
+_BACK = {1: ops.conv1d_transpose, 2: ops.conv2d_transpose, 3: ops.conv3d_transpose}
 
 
-def correlate(x: Tensor, w: Tensor, along: Sequence[Sliding], groups: int) -> Tensor:
-    """The cross-correlation of x (n, c, d0, …) with w (out, c/groups, window0, …), without a bias."""
-    plain = len(along) == 2 and groups == 1 and is_floating(x.dtype) and all(s.dilation == 1 for s in along)
-    if plain:
-        margins = ((0, 0), (0, 0), *((s.before, s.over) for s in along))
-        x = ops.pad(x, margins) if any(map(any, margins)) else x
-        strides = (along[0].stride, along[1].stride)
-        return channels_first(ops.conv2d(channels_last(x), moved(w, (2, 3, 1, 0)), strides, "VALID"))
-    rank = len(along)
-    many, of_group = (w.shape or ())[:2]
-    assert many is not None
-    assert of_group is not None
-    counts = [s.count for s in along]
-    seen = windows(x, along, 0)
-    seen = ops.reshape(seen, (-1, groups, of_group, *(n for s in along for n in (s.count, s.window))))
-    filters = ops.reshape(w, (groups, many // groups, of_group, *(s.window for s in along)))
-    out, within = _AXES[:rank], _AXES[:rank].upper()
-    pairs = "".join(a + b for a, b in zip(out, within, strict=True))
-    y = ops.einsum(f"ngc{pairs},gmc{within}->ngm{out}", seen, filters)
-    return ops.reshape(y, (-1, many, *counts))
+def correlate(node: OnnxNode, x: Tensor, w: Tensor, *, index: int = 1) -> Tensor:
+    """The cross-correlation of x (n, c, …) with w (out, c / groups, …), as the attributes say.
+
+    That of integers is computed in float64, which holds their sums exactly. `index` is the input
+    that holds the filters.
+    """
+    node.ignore("kernel_shape")  # it is that of the filters
+    rank = _rank(node, index)
+    strides, dilations = node.attr("strides", (1,) * rank), node.attr("dilations", (1,) * rank)
+    if not is_floating(x.dtype):
+        return ops.cast(correlate(node, ops.cast(x, "float64"), ops.cast(w, "float64"), index=index), x.dtype)
+    padding = _padding(node, rank, node.sizes(index)[2:], strides, dilations)
+    filters = moved(w, (*range(2, 2 + rank), 1, 0))
+    groups = node.attr("group", 1)
+    return channels_first(_CONV[rank](channels_last(x), filters, strides, padding, dilations, groups))
+
+
+def _rank(node: OnnxNode, index: int) -> int:
+    """Along how many axes windows slide."""
+    rank = len(node.shape(index)) - 2
+    if rank not in _CONV:
+        node.refuse(f"convolutions have one to three axes behind the channels, got {node.shape(index)}")
+    return rank
+
+
+def _padding(
+    node: OnnxNode, rank: int, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> Any:
+    """The padding of a convolution as the ops take it."""
+    auto = node.one_of("auto_pad", *PADDINGS)
+    pads = node.attr("pads", (0,) * (2 * rank))
+    if auto == "NOTSET":
+        return tuple(zip(pads[:rank], pads[rank:], strict=True))
+    if auto != "SAME_LOWER":
+        return "VALID" if auto == "VALID" else "SAME"
+    pairs = []
+    for size, high, stride, apart in zip(node.sizes(0)[2:], window, strides, dilations, strict=True):
+        total = max((ceil(size / stride) - 1) * stride + apart * (high - 1) + 1 - size, 0)
+        pairs.append((total - total // 2, total // 2))
+    return tuple(pairs)
 
 
 def with_bias(y: Tensor, bias: Tensor | None) -> Tensor:
@@ -50,11 +72,7 @@ def with_bias(y: Tensor, bias: Tensor | None) -> Tensor:
 
 @builder("", "Conv")
 def _conv(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
-    x, w = inputs[:2]
-    window = node.sizes(1)[2:]
-    node.ignore("kernel_shape")  # it is that of the filters
-    along = slidings(node, window)
-    y = correlate(x, w, along, node.attr("group", 1))
+    y = correlate(node, inputs[0], inputs[1])
     return with_bias(y, inputs[2] if node.has(2) else None)
 
 
@@ -62,61 +80,38 @@ def _conv(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _conv_transpose(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, w = inputs[:2]
     node.ignore("kernel_shape")
-    groups = node.attr("group", 1)
-    into, of_group, *window = node.sizes(1)
-    rank = len(window)
-    sizes = node.sizes(0, range(2, 2 + rank))
+    rank = _rank(node, 1)
     strides, dilations = node.attr("strides", (1,) * rank), node.attr("dilations", (1,) * rank)
-    reach = [d * (k - 1) + 1 for d, k in zip(dilations, window, strict=True)]
-    x = _spread(x, sizes, strides)
-    spread = [s * (n - 1) + 1 for s, n in zip(strides, sizes, strict=True)]
-    along = [
-        Sliding(spread[i], window[i], 1, dilations[i], reach[i] - 1, reach[i] - 1, spread[i] + reach[i] - 1)
-        for i in range(rank)
-    ]
-    turned = ops.flip(w, tuple(range(2, 2 + rank)))
-    turned = ops.reshape(turned, (groups, into // groups, of_group, *window))
-    turned = ops.reshape(ops.swapaxes(turned, 1, 2), (groups * of_group, into // groups, *window))
-    y = correlate(x, turned, along, groups)
-    y = _trimmed(node, y, [s.count for s in along], [s * n for s, n in zip(strides, sizes, strict=True)])
-    return with_bias(y, inputs[2] if node.has(2) else None)
-
-
-def _spread(x: Tensor, sizes: Sequence[int], strides: Sequence[int]) -> Tensor:
-    """`x` with zeros between its elements, so that they lie `strides` apart."""
-    for i, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-        if stride == 1:
-            continue
-        x = ops.expand_dims(x, 3 + i)
-        margins = [(0, 0)] * len(x.shape or ())
-        margins[3 + i] = (0, stride - 1)
-        x = ops.flatten(ops.pad(x, tuple(margins)), 2 + i, 3 + i)
-        x = part(x, [(2 + i, slice(0, stride * (size - 1) + 1))])
-    return x
-
-
-def _trimmed(node: OnnxNode, y: Tensor, full: Sequence[int], same: Sequence[int]) -> Tensor:
-    """The result without its padding and with the sizes that the model wants."""
-    rank = len(full)
     more = node.attr("output_padding", (0,) * rank)
+    y = _BACK[rank](
+        channels_last(x),
+        moved(w, (*range(2, 2 + rank), 1, 0)),
+        strides,
+        _cut(node, rank, strides, dilations, more),
+        more,
+        dilations,
+        node.attr("group", 1),
+    )
+    return with_bias(channels_first(y), inputs[2] if node.has(2) else None)
+
+
+def _cut(
+    node: OnnxNode, rank: int, strides: Sequence[int], dilations: Sequence[int], more: Sequence[int]
+) -> tuple[tuple[int, int], ...]:
+    """How much is cut off before and after along each axis: as given, or so that sizes are as wanted."""
     pads = node.attr("pads", (0,) * (2 * rank))
     auto, wanted = node.one_of("auto_pad", *PADDINGS), node.attr("output_shape")
-    if wanted is None and auto.startswith("SAME"):
-        wanted = same
-    margins, cuts = [(0, 0), (0, 0)], []
-    for i in range(rank):
-        before, after = pads[i], pads[rank + i]
-        if wanted is not None:
-            total = full[i] + more[i] - wanted[-rank:][i]
-            half = max(total, 0) // 2
-            before, after = (half, total - half) if auto == "SAME_UPPER" else (total - half, half)
-            if total < 0:
-                before, after = 0, total
-        end = full[i] + more[i] - after
-        margins.append((0, max(end - full[i], 0)))
-        cuts.append((2 + i, slice(before, end)))
-    y = ops.pad(y, tuple(margins)) if any(map(any, margins)) else y
-    return part(y, cuts)
+    if wanted is None and not auto.startswith("SAME"):
+        return tuple(zip(pads[:rank], pads[rank:], strict=True))
+    sizes, window = node.sizes(0)[2:], node.sizes(1)[2:]
+    wanted = wanted or [s * n for s, n in zip(strides, sizes, strict=True)]
+    pairs = []
+    for i, new in enumerate(wanted[-rank:]):
+        reach = dilations[i] * (window[i] - 1) + 1
+        total = strides[i] * (sizes[i] - 1) + reach + more[i] - new
+        half = max(total, 0) // 2
+        pairs.append((half, total - half) if auto == "SAME_UPPER" or total < 0 else (total - half, half))
+    return tuple(pairs)
 
 
 @builder("", "Col2Im")
@@ -151,11 +146,8 @@ def _causal_conv(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     window = node.sizes(1)[-1]
     past = inputs[3] if node.has(3) else ops.zeros((n, channels, window - 1), x.dtype)
     whole = ops.concat([past, x], 2)
-    along = [Sliding(size + window - 1, window, 1, 1, 0, 0, size)]
-    y = with_bias(correlate(whole, w, along, channels), inputs[2] if node.has(2) else None)
-    activation = node.attr("activation", "none").lower()
-    if activation in ("silu", "swish"):
-        y = ops.silu(y)
-    elif activation != "none":
-        node.refuse(f"there is no activation {activation!r}", "none, silu and swish are there")
-    return y, part(whole, [(2, slice(size, None))])
+    filters = moved(w, (2, 1, 0))
+    y = channels_first(ops.conv1d(channels_last(whole), filters, padding="VALID", groups=channels))
+    y = with_bias(y, inputs[2] if node.has(2) else None)
+    activation = node.one_of("activation", "none", "silu", "swish")
+    return y if activation == "none" else ops.silu(y), part(whole, [(2, slice(size, None))])

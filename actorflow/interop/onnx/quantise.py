@@ -13,7 +13,6 @@ from actorflow.interop.onnx.conv import correlate, with_bias
 from actorflow.interop.onnx.linear import product
 from actorflow.interop.onnx.proto import dtype_of
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
-from actorflow.interop.onnx.windows import slidings
 from actorflow.spec import axis_of
 
 
@@ -114,26 +113,17 @@ def _per_filter(x: Any, rank: int) -> Any:
 
 @builder("", "ConvInteger")
 def _conv_integer(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
-    node.ignore("kernel_shape")
     x_zero, w_zero = (inputs[i] if node.has(i) else None for i in (2, 3))
-    window = node.sizes(1)[2:]
-    x = _less_zero(inputs[0], x_zero)
-    w = _less_zero(inputs[1], _per_filter(w_zero, len(window) + 2))
-    return correlate(x, w, slidings(node, window), node.attr("group", 1))
+    w = _less_zero(inputs[1], _per_filter(w_zero, len(node.shape(1))))
+    return correlate(node, _less_zero(inputs[0], x_zero), w)
 
 
 @builder("", "QLinearConv")
 def _qlinear_conv(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = inputs[:8]
-    node.ignore("kernel_shape")
-    window = node.sizes(3)[2:]
-    rank = len(window) + 2
-    whole = correlate(
-        _less_zero(x, x_zero),
-        _less_zero(w, _per_filter(_single(w_zero), rank)),
-        slidings(node, window),
-        node.attr("group", 1),
-    )
+    rank = len(node.shape(3))
+    filters = _less_zero(w, _per_filter(_single(w_zero), rank))
+    whole = correlate(node, _less_zero(x, x_zero), filters, index=3)
     whole = with_bias(whole, inputs[8] if node.has(8) else None)
     scale = ops.multiply(x_scale, _per_filter(_single(w_scale), rank - 1))
     return quantised(ops.multiply(ops.cast(whole, "float32"), scale), y_scale, y_zero, y_zero.dtype)
