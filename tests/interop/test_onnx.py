@@ -22,6 +22,7 @@ from actorflow.interop.onnx import table
 proto = pytest.importorskip("onnx", reason="needs the package onnx: pip install 'actorflow[onnx]'")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402  behind the question whether it is there
 
+from tests.oracle.onnx_models import nets, wrong  # noqa: E402
 from tests.oracle.onnx_nodes import outcome, reason  # noqa: E402
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
@@ -130,6 +131,13 @@ def test_a_convolutional_net_computes_what_the_reference_does() -> None:
     np.testing.assert_allclose(found["y"], ReferenceEvaluator(net()).run(None, {"x": x})[0], rtol=1e-4)
 
 
+@pytest.mark.slow
+def test_a_whole_net_computes_what_came_with_it() -> None:
+    path, given, expected = next(found for found in nets() if found[0].stem == "light_densenet121")
+
+    assert af.run(wrong(path, given, expected)) == ""
+
+
 # ---------------------------------------------------------------------------------- loading
 
 
@@ -217,6 +225,38 @@ def test_what_follows_from_known_shapes_is_known() -> None:
     model = onnx.load(model_of(*nodes, inputs={"x": (FLOAT, (2, 3, 4))}, constants=constants))
 
     assert model.outputs["y"].shape == (8, 3)
+
+
+def test_sizes_beside_an_open_one_stay_known() -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"]),
+        helper.make_node("Unsqueeze", ["n", "axes"], ["batch"]),
+        helper.make_node("Concat", ["batch", "rest"], ["shape"], axis=0),
+        helper.make_node("Reshape", ["x", "shape"], ["heads"]),
+        helper.make_node("Concat", ["batch", "row"], ["wide"], axis=0),
+        helper.make_node("Expand", ["heads", "wide"], ["all"]),
+        helper.make_node("ConstantOfShape", ["batch"], ["zeros"]),
+        helper.make_node("Identity", ["all"], ["y"]),
+    ]
+    constants = {
+        "zero": np.array(0),
+        "axes": np.array([0]),
+        "rest": np.array([-1, 2, 1, 4]),
+        "row": np.array([1, 1, 5, 1]),
+    }
+    inputs: dict[str, tuple[Any, ...]] = {"x": (FLOAT, ("n", 3, 8))}
+
+    model = onnx.load(model_of(*nodes, inputs=inputs, outputs=("heads", "y", "zeros"), constants=constants))
+    found = results(model, {"x": np.ones((2, 3, 8), "float32")})
+
+    assert model.outputs["heads"].shape == (None, None, 2, 1, 4)
+    assert model.outputs["y"].shape == (None, None, 2, 5, 4)
+    assert {name: value.shape for name, value in found.items()} == {
+        "heads": (2, 3, 2, 1, 4),
+        "y": (2, 3, 2, 5, 4),
+        "zeros": (2,),
+    }
 
 
 def test_open_sizes_can_be_said() -> None:

@@ -45,16 +45,21 @@ def _reshape(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     keeps_zeros = node.attr("allowzero", 0)
     shape = node.attr("shape") if opset < 5 else node.known(1)
     if shape is None:
-        return ops.reshape(x, inputs[1] if keeps_zeros else _without_zeros(node, x, inputs[1]))
-    sizes = [int(size) for size in shape]
+        y = ops.reshape(x, inputs[1] if keeps_zeros else _without_zeros(node, x, inputs[1]))
+        parts = node.sizes_in(1)
+        return y if parts is None else ops.ensure_shape(y, [s if s is None or s > 0 else None for s in parts])
+    sizes: list[int | None] = [int(size) for size in shape]
     if not keeps_zeros and 0 in sizes:
-        sizes = [node.shape(0)[i] if size == 0 else size for i, size in enumerate(sizes)]  # type: ignore[misc]
-        if None in sizes:
-            return ops.reshape(x, _without_zeros(node, x, inputs[1]))
+        sizes = [node.shape(0)[i] if size == 0 else size for i, size in enumerate(sizes)]
+        if sizes.count(None) == 1 and -1 not in sizes:
+            sizes[sizes.index(None)] = -1
+        elif None in sizes:
+            y = ops.reshape(x, _without_zeros(node, x, inputs[1]))
+            return ops.ensure_shape(y, [s if s != -1 else None for s in sizes])
     if -1 in sizes and 0 in (x.shape or ()):  # what is left of nothing
-        rest = [size for size in sizes if size != -1]
+        rest = [size for size in sizes if size is not None and size != -1]
         sizes[sizes.index(-1)] = prod(node.sizes(0)) // prod(rest) if prod(rest) else 0
-    return ops.reshape(x, sizes)
+    return ops.reshape(x, [size for size in sizes if size is not None])
 
 
 def _without_zeros(node: OnnxNode, x: Tensor, shape: Tensor) -> Tensor:
@@ -116,7 +121,12 @@ def _expand(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     rank = max(mine, theirs)
     own = ops.pad(ops.cast(ops.shape(x), "int64"), ((rank - mine, 0),), value=1)
     wanted_sizes = ops.pad(ops.cast(shape, "int64"), ((rank - theirs, 0),), value=1)
-    return ops.broadcast_to(x, ops.where(ops.equal(wanted_sizes, 1), own, wanted_sizes))
+    y = ops.broadcast_to(x, ops.where(ops.equal(wanted_sizes, 1), own, wanted_sizes))
+    parts = (1,) * (rank - theirs) + (node.sizes_in(1) or (None,) * theirs)
+    sizes = zip(parts, (1,) * (rank - mine) + node.shape(0), strict=True)
+    return ops.ensure_shape(
+        y, [old if new == 1 else new or (old if old != 1 else None) for new, old in sizes]
+    )
 
 
 @builder("", "DepthToSpace")

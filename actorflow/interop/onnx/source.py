@@ -36,7 +36,9 @@ def _constant_of_shape(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     value = node.attr("value", np.zeros(1, "float32")).reshape(())
     shape = node.known(0)
     if shape is None:
-        return ops.broadcast_to(ops.constant(value), inputs[0])
+        y = ops.broadcast_to(ops.constant(value), inputs[0])
+        parts = node.sizes_in(0)
+        return y if parts is None else ops.ensure_shape(y, parts)
     return ops.broadcast_to(ops.constant(value), tuple(int(size) for size in shape))
 
 

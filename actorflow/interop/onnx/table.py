@@ -21,7 +21,7 @@ from actorflow.arrays import Array
 from actorflow.errors import OnnxError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.node import Node
-from actorflow.interop.onnx.fold import known_value, placeholders_of
+from actorflow.interop.onnx.fold import known_sizes, known_value, placeholders_of
 
 Inputs = Sequence[Any]
 """The inputs of an ONNX node: tensors, and None for those that were left out."""
@@ -127,6 +127,10 @@ class OnnxNode:
     def known(self, index: int) -> Array | None:
         """Returns the value of input `index` when it is known now, else None."""
         return known_value(self.inputs[index]) if self.has(index) else None
+
+    def sizes_in(self, index: int) -> tuple[int | None, ...] | None:
+        """Returns the numbers in an input that is a shape, None for unknown ones; None if not their count."""
+        return known_sizes(self.inputs[index])
 
     def integers(self, index: int, default: Sequence[int] | None = None) -> tuple[int, ...] | None:
         """Returns a known input of integers as a tuple, `default` when it is left out."""
