@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from actorflow.kernels import (
     activation,
+    adaptive,
     arithmetic,
     arrange,
     array,
@@ -18,6 +19,7 @@ from actorflow.kernels import (
     conv_depthwise,
     conv_portable,
     diagonal,
+    draws,
     elementwise,
     erf,
     exponential,
@@ -34,10 +36,12 @@ from actorflow.kernels import (
     passing,
     patches,
     pool,
+    pooling,
     portable,
     powers,
     random,
     reduce,
+    resize,
     rounding,
     scan,
     scatter,
@@ -51,11 +55,11 @@ from actorflow.kernels import (
     statistics,
     systems,
     trigonometry,
-    windowed,
 )
 
 __all__ = [
     "activation",
+    "adaptive",
     "arithmetic",
     "arrange",
     "array",
@@ -70,6 +74,7 @@ __all__ = [
     "conv_depthwise",
     "conv_portable",
     "diagonal",
+    "draws",
     "elementwise",
     "erf",
     "exponential",
@@ -86,10 +91,12 @@ __all__ = [
     "passing",
     "patches",
     "pool",
+    "pooling",
     "portable",
     "powers",
     "random",
     "reduce",
+    "resize",
     "rounding",
     "scan",
     "scatter",
@@ -103,5 +110,4 @@ __all__ = [
     "statistics",
     "systems",
     "trigonometry",
-    "windowed",
 ]

@@ -1,36 +1,29 @@
-"""Max-pooling on numpy: one pass over the images for every pixel of the window.
+"""Max-pooling on numpy: one pass over the images for every place of the window.
 
 Windows that hang over an edge are taken only where they lie on the image, so that no padded copy
-is made.
+is made. `kernels.pooling` has the same for every other library.
 """
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 import numpy as np
 
 from actorflow.arrays import Array
-from actorflow.kernels.conv import Windows, check_gradient, windows_of
 from actorflow.kernels.registry import kernel
-
-Pair = tuple[int, int]
-
-
-def pool_cost(x: Array, *others: Array, size: Pair, strides: Pair, padding: str) -> float:
-    """One comparison for every element of every window; the gradients three more."""
-    at = windows_of(x.shape, size, strides, padding)
-    return float(x.shape[0] * at.rows * at.columns * x.shape[3] * size[0] * size[1]) * (1 + 3 * len(others))
+from actorflow.kernels.sliding import Slides, pool_cost, slides
 
 
-def _maxima(x: Array, at: Windows) -> Array:
-    out = np.full((x.shape[0], at.rows, at.columns, x.shape[3]), -np.inf, x.dtype)
-    for i in range(at.size[0]):
-        for j in range(at.size[1]):
-            those, pixels = at.overlap(i, j)
-            np.maximum(out[those], x[pixels], out=out[those])
+def _maxima(x: Array, at: Slides) -> Array:
+    out = np.full(at.pooled, -np.inf, x.dtype)
+    for _, those, pixels in at.pieces():
+        np.maximum(out[those], x[pixels], out=out[those])
     return out
 
 
-def _first_maxima(x: Array, at: Windows) -> tuple[Array, Array]:
+def _first_maxima(x: Array, at: Slides) -> tuple[Array, Array]:
     """Returns (place of the first maximum of each window in x, whether it has one), both flat.
 
     A window with a NaN has none. Each pixel of the window is worth a number, the first the most;
@@ -38,56 +31,54 @@ def _first_maxima(x: Array, at: Windows) -> tuple[Array, Array]:
     work is in bytes: 20 ms for the gradient of 3x3/2 windows on 16 x 55 x 55 x 64, against 77 ms
     with masks that go through the ufuncs' `where=`.
     """
-    n, height, width, channels = x.shape
     maxima = _maxima(x, at)
-    high, wide = at.size
-    worth = np.zeros(maxima.shape, np.min_scalar_type(high * wide))
-    places = np.zeros(high * wide + 1, np.intp)  # relative to the window's first pixel, by worth
-    most = high * wide
-    for i in range(high):
-        for j in range(wide):
-            those, pixels = at.overlap(i, j)
-            equal = np.equal(x[pixels], maxima[those]).view(np.uint8)
-            np.maximum(worth[those], np.multiply(equal, worth.dtype.type(most)), out=worth[those])
-            places[most] = (i * width + j) * channels
-            most -= 1
-    rows = (np.arange(at.rows) * at.strides[0] - at.top) * width * channels
-    columns = (np.arange(at.columns) * at.strides[1] - at.left) * channels
-    starts = np.add.outer(np.add.outer(rows, columns), np.arange(channels))
+    most = prod(at.window)
+    steps = [prod(x.shape[axis + 1 :]) for axis in range(x.ndim)]  # from one element to the next, in elements
+    worth = np.zeros(maxima.shape, np.min_scalar_type(most))
+    places = np.zeros(most + 1, np.intp)  # relative to the window's first pixel, by worth
+    for place, those, pixels in at.pieces():
+        equal = np.equal(x[pixels], maxima[those]).view(np.uint8)
+        np.maximum(worth[those], np.multiply(equal, worth.dtype.type(most)), out=worth[those])
+        places[most] = sum(k * a.dilation * s for k, a, s in zip(place, at.axes, steps[1:], strict=False))
+        most -= 1
+    starts = np.arange(x.shape[-1])
+    for a, step in zip(reversed(at.axes), reversed(steps[1:-1]), strict=True):
+        starts = np.add.outer((np.arange(a.count) * a.stride - a.before) * step, starts)
     found = places[worth]
     np.add(found, starts, out=found)
-    np.add(found, (np.arange(n) * height * width * channels).reshape(n, 1, 1, 1), out=found)
+    batch = np.arange(x.shape[0]) * steps[0]
+    np.add(found, batch.reshape(-1, *(1,) * (x.ndim - 1)), out=found)
     return found.reshape(-1), np.not_equal(worth, 0).reshape(-1)
 
 
 @kernel("max_pool", only="numpy", cost=pool_cost)
-def max_pool(x: Array, *, size: Pair, strides: Pair, padding: str) -> Array:
+def max_pool(x: Array, **attrs: Any) -> Array:
     """The largest element of every window, channel by channel; NaN where a window holds one.
 
-    Shapes:  x (n, h, w, c) -> (n, rows, columns, c); see `spec.windows`.
+    Shapes:  x (n, h, w, c) -> (n, rows, columns, c); see `windows.along`.
     Dtypes:  floating.
     Cost:    one comparison for every element of every window; allocates the result only.
     Raises:  SpecError when an image turns out smaller than a window.
     """
-    return _maxima(x, windows_of(x.shape, size, strides, padding))
+    return _maxima(x, slides(x.shape, **attrs))
 
 
 @kernel("max_pool_grad", only="numpy", cost=pool_cost)
-def max_pool_grad(x: Array, dy: Array, *, size: Pair, strides: Pair, padding: str) -> Array:
+def max_pool_grad(x: Array, dy: Array, **attrs: Any) -> Array:
     """Hands the gradient of every window to its first maximum, counted along rows.
 
     Shapes:  x (n, h, w, c), dy (n, rows, columns, c) -> that of x.
     Dtypes:  floating, the same for both.
     Cost:    four passes over every element of every window, three of them in bytes.
     """
-    at = windows_of(x.shape, size, strides, padding)
-    check_gradient(dy.shape, (x.shape[0], at.rows, at.columns, x.shape[3]))
+    at = slides(x.shape, **attrs)
+    at.check(dy.shape)
     places, known = _first_maxima(x, at)
     grads = dy.reshape(-1)
     if not known.all():
         places, grads = places[known], grads[known]
     out = np.zeros(x.size, dy.dtype)
-    if strides[0] >= size[0] and strides[1] >= size[1]:
+    if all(a.stride >= (a.window - 1) * a.dilation + 1 for a in at.axes):
         out[places] = grads  # a pixel belongs to one window at most
     else:
         np.add.at(out, places, grads)
@@ -95,16 +86,16 @@ def max_pool_grad(x: Array, dy: Array, *, size: Pair, strides: Pair, padding: st
 
 
 @kernel("max_pool_gather", only="numpy", cost=pool_cost)
-def max_pool_gather(x: Array, values: Array, *, size: Pair, strides: Pair, padding: str) -> Array:
+def max_pool_gather(x: Array, values: Array, **attrs: Any) -> Array:
     """Takes from `values` the element where `x` has the first maximum of each window.
 
     Shapes:  x and values (n, h, w, c) -> (n, rows, columns, c); 0 where the maximum is NaN.
     Dtypes:  floating, the same for both.
     Cost:    four passes over every element of every window, three of them in bytes.
     """
-    at = windows_of(x.shape, size, strides, padding)
-    check_gradient(values.shape, x.shape)
+    at = slides(x.shape, **attrs)
+    at.check_values(values.shape)
     places, known = _first_maxima(x, at)
     out = np.zeros(places.shape, values.dtype)
     out[known] = values.reshape(-1)[places[known]]
-    return out.reshape(x.shape[0], at.rows, at.columns, x.shape[3])
+    return out.reshape(at.pooled)

@@ -17,6 +17,21 @@ another library can draw the same numbers:
    position of a word in the stream unknown.)
    A device that is not the host's gets the host's numbers, copied: numpy and CuPy agree bit for bit.
 5. float16 and bfloat16 are drawn as float32 and rounded; rounding may give `high` itself.
+6. `random_truncated_normal`: from one uniform number `u` each, by inversion,
+   `sqrt(2) * erfinv((2u - 1) * erf(sqrt(2)))`, kept in [-2, 2]; then times the deviation, plus the
+   mean, in the dtype drawn. The kernel of erfinv is that of `kernels.erf` on numpy.
+7. `random_exponential`: from one uniform number each, `-log1p(-u)`.
+8. `random_bernoulli`: from one uniform number each, of the width of the probability's dtype, whether
+   `u < p`: never for 0, always for 1, and else with p rounded up to a multiple of 2**-24 or 2**-53.
+9. `random_integers` of n elements draws 2n words: element i is made of words i and n + i, as a number
+   of 128 bits, `low + floor((words[i] * 2**64 + words[n + i]) * count / 2**128)`, count the integers
+   in the range. So each comes with a probability that differs from 1/count by less than 2**-128.
+10. `random_permutation`: the order that sorts n words, the earlier first of equal ones: every
+   permutation alike, but for equal words, which come with a probability below n**2 * 2**-65.
+11. `random_categorical`: by inversion, from one uniform number of float64 a sample, those of a row of
+   logits one after the other. The weights `exp(logits - max)` are summed up in float64, in their
+   order; the class is the first whose running sum is above `u` times the sum of all. So one of weight
+   0 never comes. A card computes the weights itself: equal up to the last digits of exp.
 
 Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
@@ -30,7 +45,7 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array, DType, Library, as_dtype
-from actorflow.kernels.registry import kernel
+from actorflow.kernels.registry import find, kernel
 
 Counter = tuple[int, int, int, int]
 
@@ -69,6 +84,12 @@ def uniform(n: int, dtype: DType, seed: int, counter: Counter) -> Array:
     return generator(seed, counter).random(n, dtype=np.float64 if dtype == np.float64 else np.float32)
 
 
+def words(n: int, seed: int, counter: Counter) -> Array:
+    """Returns `n` words of 64 bits as they come; rule 1."""
+    drawn: Array = generator(seed, counter).bit_generator.random_raw(n)
+    return drawn
+
+
 def _draw_cost(*, shape: tuple[int, ...], **_: Any) -> float:
     """A draw costs about as much as twenty elements moved."""
     return 20.0 * math.prod(shape)
@@ -99,7 +120,7 @@ def random_uniform(
         if high > low:  # rounding must not give `high` itself
             bounds = out.dtype.type(high), out.dtype.type(low)
             np.minimum(out, np.nextafter(*bounds), out=out)
-    return _handed(out.reshape(shape).astype(wanted, copy=False), xp)
+    return handed(out.reshape(shape).astype(wanted, copy=False), xp)
 
 
 @kernel("random_normal", cost=_draw_cost)
@@ -136,8 +157,62 @@ def random_normal(
         np.multiply(out, stddev, out=out)
     if mean != 0.0:
         np.add(out, mean, out=out)
-    return _handed(out[:n].reshape(shape).astype(wanted, copy=False), xp)
+    return handed(out[:n].reshape(shape).astype(wanted, copy=False), xp)
 
 
-def _handed(drawn: Array, xp: Library) -> Array:
+@kernel("random_truncated_normal", cost=_draw_cost)
+def random_truncated_normal(
+    *,
+    shape: tuple[int, ...],
+    mean: float,
+    stddev: float,
+    dtype: str,
+    seed: int,
+    counter: Counter,
+    xp: Library = np,
+) -> Array:
+    """Independent numbers, normal within two standard deviations of the mean, none beyond.
+
+    Shapes:  `shape`.
+    Dtypes:  floating, `dtype`.
+    Cost:    one draw and one erfinv an element.
+    """
+    wanted = as_dtype(dtype)
+    out = uniform(math.prod(shape), wanted, seed, counter)
+    np.multiply(out, 2 * _WITHIN, out=out)
+    np.subtract(out, out.dtype.type(_WITHIN), out=out)
+    out = find("erfinv").function(out)
+    np.multiply(out, math.sqrt(2), out=out)
+    np.clip(out, -2, 2, out=out)
+    if stddev != 1.0:
+        np.multiply(out, stddev, out=out)
+    if mean != 0.0:
+        np.add(out, mean, out=out)
+    return handed(out.reshape(shape).astype(wanted, copy=False), xp)
+
+
+_WITHIN = math.erf(math.sqrt(2))  # the part of a normal within two standard deviations
+
+
+@kernel("random_exponential", cost=_draw_cost)
+def random_exponential(
+    *, shape: tuple[int, ...], dtype: str, seed: int, counter: Counter, xp: Library = np
+) -> Array:
+    """Independent numbers, exponential with rate and mean 1.
+
+    Shapes:  `shape`.
+    Dtypes:  floating, `dtype`. float32 reaches 16.6, float64 36.7.
+    Cost:    one draw and one logarithm an element.
+    """
+    wanted = as_dtype(dtype)
+    out = uniform(math.prod(shape), wanted, seed, counter)
+    np.negative(out, out=out)
+    np.log1p(out, out=out)
+    np.negative(out, out=out)
+    np.abs(out, out=out)  # -0.0 is none
+    return handed(out.reshape(shape).astype(wanted, copy=False), xp)
+
+
+def handed(drawn: Array, xp: Library) -> Array:
+    """Returns the numbers as an array of `xp`."""
     return drawn if xp is np else xp.asarray(drawn)

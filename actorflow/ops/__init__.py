@@ -20,6 +20,7 @@ from actorflow.ops.activation import (
     softsign,
     threshold,
 )
+from actorflow.ops.adaptive import adaptive_avg_pool, adaptive_max_pool, adaptive_max_pool_places
 from actorflow.ops.arithmetic import (
     clip,
     divide_no_nan,
@@ -36,6 +37,7 @@ from actorflow.ops.arithmetic import (
 )
 from actorflow.ops.arrange import flatten, flip, moveaxis, repeat, roll, swapaxes, tile
 from actorflow.ops.array import concat, one_hot, slice
+from actorflow.ops.average import avg_pool, global_avg_pool, global_max_pool, lp_pool
 from actorflow.ops.bits import (
     bitwise_and,
     bitwise_invert,
@@ -68,6 +70,13 @@ from actorflow.ops.convolve import (
     separable_conv2d,
 )
 from actorflow.ops.diagonal import diag_embed, diagonal, tril, triu
+from actorflow.ops.draws import (
+    random_bernoulli,
+    random_categorical,
+    random_integers,
+    random_permutation,
+    random_shuffle,
+)
 from actorflow.ops.elementwise import (
     abs,
     add,
@@ -119,11 +128,18 @@ from actorflow.ops.nn import dropout, log_softmax, softmax, softmax_cross_entrop
 from actorflow.ops.padding import pad
 from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
 from actorflow.ops.patches import extract_patches
-from actorflow.ops.pool import max_pool
+from actorflow.ops.pool import max_pool, max_pool_places, max_unpool
 from actorflow.ops.powers import matrix_exp, matrix_power
 from actorflow.ops.queue import FIFOQueue
-from actorflow.ops.random import random_normal, random_uniform
+from actorflow.ops.random import (
+    random_exponential,
+    random_normal,
+    random_truncated_normal,
+    random_uniform,
+)
 from actorflow.ops.reduce import all, any, argmax, argmin, count, count_nonzero, max, mean, min, prod
+from actorflow.ops.resize import resize
+from actorflow.ops.response import local_response_normalisation
 from actorflow.ops.rounding import (
     ceil,
     copysign,
@@ -212,6 +228,9 @@ __all__ = [
     "abs",
     "acos",
     "acosh",
+    "adaptive_avg_pool",
+    "adaptive_max_pool",
+    "adaptive_max_pool_places",
     "add",
     "all",
     "angle",
@@ -227,6 +246,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "avg_pool",
     "batch_to_space",
     "bincount",
     "bitwise_and",
@@ -306,6 +326,8 @@ __all__ = [
     "gather",
     "gather_nd",
     "gelu",
+    "global_avg_pool",
+    "global_max_pool",
     "gradients",
     "greater",
     "greater_equal",
@@ -330,6 +352,7 @@ __all__ = [
     "lgamma",
     "linear_recurrence",
     "linspace",
+    "local_response_normalisation",
     "log",
     "log1p",
     "log2",
@@ -342,6 +365,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logsumexp",
+    "lp_pool",
     "lstsq",
     "matmul",
     "matrix_band_part",
@@ -353,6 +377,8 @@ __all__ = [
     "matrix_transpose",
     "max",
     "max_pool",
+    "max_pool_places",
+    "max_unpool",
     "maximum",
     "mean",
     "median",
@@ -383,7 +409,14 @@ __all__ = [
     "qr",
     "quantile",
     "rad2deg",
+    "random_bernoulli",
+    "random_categorical",
+    "random_exponential",
+    "random_integers",
     "random_normal",
+    "random_permutation",
+    "random_shuffle",
+    "random_truncated_normal",
     "random_uniform",
     "rank",
     "real",
@@ -394,6 +427,7 @@ __all__ = [
     "repeat",
     "reshape",
     "reshape_like",
+    "resize",
     "reverse_sequence",
     "roll",
     "round",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import is_floating
-from actorflow.errors import SpecError
-from actorflow.graph.builder import Tensor, build_one
+from actorflow.arrays import as_dtype, is_floating
+from actorflow.errors import SpecError, Where
+from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
+from actorflow.ops.broadcast import broadcast_to
+from actorflow.ops.elementwise import divide
 from actorflow.spec import Spec, show, spec
 
 _WORD = (1 << 64) - 1
@@ -84,6 +86,65 @@ def random_normal(
     """
     attrs = {"mean": float(mean), "stddev": float(stddev), **_attrs(shape, dtype, seed)}
     return build_one("random_normal", [], attrs, name=name)
+
+
+@op("random_truncated_normal", spec=_normal_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+def random_truncated_normal(
+    shape: Iterable[int],
+    mean: float = 0.0,
+    stddev: float = 1.0,
+    dtype: Any = "float32",
+    seed: int | None = None,
+    *,
+    name: str | None = None,
+) -> Tensor:
+    """Independent normal numbers within two `stddev` of the mean, other ones in every step.
+
+    `stddev` is that of the normal before it is cut off; what is left has 0.88 of it.
+
+    Shapes:   `shape`, all sizes known
+    Dtypes:   floating
+    Gradient: none; for one with respect to mean or deviation, scale the result yourself.
+    Raises:   SpecError for another dtype, an unknown size or a negative deviation.
+
+    >>> with af.Graph(seed=1):
+    ...     af.random_truncated_normal((2, 3), stddev=0.1)
+    <Tensor random_truncated_normal:0 (2, 3) float32>
+    """
+    attrs = {"mean": float(mean), "stddev": float(stddev), **_attrs(shape, dtype, seed)}
+    return build_one("random_truncated_normal", [], attrs, name=name)
+
+
+@op("random_exponential", spec=_drawn_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+def random_exponential(
+    shape: Iterable[int],
+    rate: Any = 1.0,
+    dtype: Any = "float32",
+    seed: int | None = None,
+    *,
+    name: str | None = None,
+) -> Tensor:
+    """Independent exponential numbers of density `rate * exp(-rate * x)`, other ones in every step.
+
+    Shapes:   `shape`, all sizes known; to which rate broadcasts
+    Dtypes:   floating; that of a rate that is a tensor
+    Gradient: to the rate, that of `e / rate` for e drawn with rate 1
+    Raises:   SpecError for another dtype, an unknown size, a rate that does not broadcast to `shape`
+              or a number that is not positive. A rate in the step is not checked: 0 gives infinity.
+
+    >>> with af.Graph(seed=1):
+    ...     af.random_exponential((2, 3), rate=2.0).shape
+    (2, 3)
+    """
+    number = isinstance(rate, int | float)
+    if number and not rate > 0:
+        message = f"a rate is positive, got {rate!r}"
+        raise SpecError(message, where=Where(defined_at=source_line()))
+    attrs = _attrs(shape, dtype, seed)
+    if number and rate == 1:
+        return build_one("random_exponential", [], attrs, name=name)
+    rates = as_tensor(float(rate) if number else rate, dtype=as_dtype(attrs["dtype"]))
+    return divide(build_one("random_exponential", [], attrs), broadcast_to(rates, attrs["shape"]), name=name)
 
 
 def _uniform_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:

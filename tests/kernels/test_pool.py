@@ -4,41 +4,39 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.kernels import pool
-from actorflow.kernels.conv import windows_of
+from actorflow.kernels import pool, pooling
+from actorflow.kernels.sliding import slides
+from tests.ops.samples_pool import pooling as pools_that_fit
 from tests.strategies import examples
 
 LAW = settings(max_examples=examples(60), deadline=None)
-dims = st.integers(1, 3)
 
 
 @st.composite
 def pools(draw: st.DrawFn) -> tuple[np.ndarray, dict[str, Any]]:
-    """Images with many ties, and windows that fit on them."""
-    size, padding = draw(st.tuples(dims, dims)), draw(st.sampled_from(["SAME", "VALID"]))
-    least = size if padding == "VALID" else (1, 1)
-    height, width = (draw(st.integers(low, low + 4)) for low in least)
-    shape = (draw(st.integers(0, 2)), height, width, draw(dims))
-    x = np.random.default_rng(draw(st.integers(0, 99))).integers(-2, 3, shape).astype("float32")
-    return x, {"size": size, "strides": draw(st.tuples(dims, dims)), "padding": padding}
+    """Images with many ties, and windows that fit on them, of one to three spatial axes."""
+    shape, attrs, _ = pools_that_fit(draw)
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    return rng.integers(-2, 3, shape).astype("float32"), attrs
+
+
+def windows(x: np.ndarray, attrs: dict[str, Any]) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
+    """For each window the pixels on the image, in its order, found element by element."""
+    at = slides(x.shape, **attrs)
+    found = {}
+    for n, *window, k in product(*map(range, at.pooled)):
+        each = [a.places(w) for a, w in zip(at.axes, window, strict=True)]
+        found[n, *window, k] = [(n, *pixel, k) for pixel in product(*each)]
+    return found
 
 
 def first_maxima(x: np.ndarray, attrs: dict[str, Any]) -> dict[tuple[int, ...], tuple[int, ...]]:
-    """For each window the place of its first maximum, found element by element."""
-    at = windows_of(x.shape, attrs["size"], attrs["strides"], attrs["padding"])
-    found: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for n, r, c, k in product(range(x.shape[0]), range(at.rows), range(at.columns), range(x.shape[3])):
-        top, left = r * attrs["strides"][0] - at.top, c * attrs["strides"][1] - at.left
-        places = [
-            (n, i, j, k)
-            for i in range(max(top, 0), min(top + attrs["size"][0], x.shape[1]))
-            for j in range(max(left, 0), min(left + attrs["size"][1], x.shape[2]))
-        ]
-        found[n, r, c, k] = max(places, key=lambda p: x[p])  # max takes the first of equals
-    return found
+    """For each window the place of its first maximum: max takes the first of equals."""
+    return {window: max(pixels, key=lambda p: x[p]) for window, pixels in windows(x, attrs).items()}
 
 
 @LAW
@@ -78,6 +76,19 @@ def test_gather_takes_from_where_the_maximum_is(case) -> None:
     assert all(taken[window] == values[place] for window, place in first_maxima(x, attrs).items())
 
 
+@LAW
+@given(case=pools())
+def test_places_count_the_pixels_of_a_plane_along_its_rows(case) -> None:
+    x, attrs = case
+
+    places = pooling.max_pool_places(x, **attrs)
+
+    found = first_maxima(x, attrs)
+    assert places.size == len(found)
+    for window, (_, *pixel, _) in found.items():
+        assert places[window] == np.ravel_multi_index(pixel, x.shape[1:-1])
+
+
 def test_a_window_with_nan_gives_nan_and_takes_no_gradient() -> None:
     x = np.array([[1, np.nan, 3, 4]], "float32").reshape(1, 1, 4, 1)
     attrs: dict[str, Any] = {"size": (1, 2), "strides": (1, 2), "padding": "VALID"}
@@ -91,6 +102,24 @@ def test_a_window_with_nan_gives_nan_and_takes_no_gradient() -> None:
     np.testing.assert_array_equal(taken.ravel(), [0, 7])
 
 
+def test_the_place_of_a_window_with_nan_is_that_of_the_first() -> None:
+    nan = np.nan
+    x = np.array([[1, 5, 2], [0, nan, 9], [nan, 3, 4]], "float32").reshape(1, 3, 3, 1)
+
+    places = pooling.max_pool_places(x, size=(3, 3), strides=(1, 1), padding="VALID")
+
+    assert places.ravel().tolist() == [4]
+
+
+def test_a_window_of_nothing_but_minus_infinity_has_a_place_and_a_gradient() -> None:
+    x = np.full((1, 4, 1), -np.inf, "float32")
+    attrs: dict[str, Any] = {"size": (2,), "strides": (2,), "padding": "VALID"}
+
+    assert pooling.max_pool_places(x, **attrs).ravel().tolist() == [0, 2]
+    dx = pool.max_pool_grad(x, np.ones((1, 2, 1), "float32"), **attrs)
+    assert dx.ravel().tolist() == [1, 0, 1, 0]
+
+
 def test_infinite_gradient_stays_at_its_maximum() -> None:
     x = np.array([1, 2], "float32").reshape(1, 1, 2, 1)
 
@@ -101,10 +130,11 @@ def test_infinite_gradient_stays_at_its_maximum() -> None:
     np.testing.assert_array_equal(dx.ravel(), [0, np.inf])
 
 
-def test_window_of_more_than_255_pixels_is_pooled() -> None:
+@pytest.mark.parametrize("strides", [(17, 17), (1, 1)])
+def test_window_of_more_than_255_pixels_is_pooled(strides: tuple[int, int]) -> None:
     x = np.zeros((1, 17, 17, 1), "float32")
     x[0, 16, 15] = 1
-    attrs: dict[str, Any] = {"size": (17, 17), "strides": (17, 17), "padding": "VALID"}
+    attrs: dict[str, Any] = {"size": (17, 17), "strides": strides, "padding": "VALID"}
 
     dx = pool.max_pool_grad(x, np.full((1, 1, 1, 1), 5, "float32"), **attrs)
 

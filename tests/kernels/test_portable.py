@@ -42,6 +42,8 @@ SOME: dict[str, tuple[str, Any]] = {
     "linspace": _NO_HALVES,
     "one_hot": _NO_HALVES,
     "random_normal": _NO_HALVES,
+    "random_exponential": _NO_HALVES,
+    "random_truncated_normal": _NO_HALVES,
     "random_uniform": _NO_HALVES,
     "squeeze": ("axis=None is not in the standard", lambda case: case.attrs["axis"] is not None),
     "expand_dims": ("one axis at a time in the standard", lambda case: isinstance(case.attrs["axis"], int)),

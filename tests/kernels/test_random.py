@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,6 +15,8 @@ counters = st.tuples(words, words, words, words)
 COUNTER = (1, 2, 3, 4)
 PINNED_WORDS = [1345417556111637282, 9565923770115421410]
 PINNED_UNIFORM = [0.5726887583732605, 0.07293522357940674, 0.5398247241973877, 0.5185697078704834]
+PINNED_TRUNCATED = [0.174799502, -1.32632053, 0.0954283029]
+PINNED_EXPONENTIAL = [0.850242615, 0.0757318363, 0.776147842]
 PINNED_NORMAL = [-1.263415, -0.386537, -0.322907, -0.045306]
 
 
@@ -153,3 +156,78 @@ def test_threads_do_not_disturb_each_other() -> None:
         together = list(pool.map(lambda i: normal((1000,), counter=(i, 0, 0, 0)).tobytes(), range(50)))
 
     assert together == alone
+
+
+# ------------------------------------------------------------------- truncated and exponential
+
+
+def truncated(n: int, dtype: str = "float64", mean: float = 0.0, stddev: float = 1.0):
+    return random.random_truncated_normal(
+        shape=(n,), mean=mean, stddev=stddev, dtype=dtype, seed=5, counter=COUNTER
+    )
+
+
+def exponential(n: int, dtype: str = "float64"):
+    return random.random_exponential(shape=(n,), dtype=dtype, seed=5, counter=COUNTER)
+
+
+def normal_part(x: np.ndarray) -> np.ndarray:
+    """The part of a normal below x, by the error function of the standard library."""
+    return np.array([0.5 * (1 + math.erf(v / math.sqrt(2))) for v in x])
+
+
+def furthest(drawn: np.ndarray, below: np.ndarray) -> float:
+    """The Kolmogorov-Smirnov distance of sorted numbers from the distribution that `below` says."""
+    n = drawn.size
+    return float(max(np.max(below - np.arange(n) / n), np.max(np.arange(1, n + 1) / n - below)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_truncated_numbers_are_a_normal_cut_off_at_two_deviations(dtype: str) -> None:
+    """A sample of the distribution is further away than this bound once in a thousand."""
+    n = 20_000
+    drawn = np.sort(truncated(n, dtype).astype("float64"))
+    low, high = normal_part(np.array([-2.0, 2.0]))
+
+    distance = furthest(drawn, (normal_part(drawn) - low) / (high - low))
+
+    assert -2 <= drawn[0] < drawn[-1] <= 2
+    assert distance < 1.95 / math.sqrt(n)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_exponential_numbers_are_distributed_so(dtype: str) -> None:
+    n = 20_000
+    drawn = np.sort(exponential(n, dtype).astype("float64"))
+
+    distance = furthest(drawn, -np.expm1(-drawn))
+
+    assert drawn[0] >= 0
+    assert distance < 1.95 / math.sqrt(n)
+
+
+def test_both_come_from_one_uniform_number_each() -> None:
+    """Rules 6 and 7: the number whose part of the distribution below it is the uniform one."""
+    u = uniform((50,), "float64")
+    low, high = normal_part(np.array([-2.0, 2.0]))
+
+    np.testing.assert_allclose((normal_part(truncated(50)) - low) / (high - low), u, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(exponential(50), -np.log1p(-u), rtol=1e-15)
+
+
+def test_their_first_numbers_never_change() -> None:
+    np.testing.assert_allclose(truncated(3, "float32"), PINNED_TRUNCATED, rtol=1e-6)
+    np.testing.assert_allclose(exponential(3, "float32"), PINNED_EXPONENTIAL, rtol=1e-6)
+
+
+def test_mean_and_deviation_scale_what_is_cut_off() -> None:
+    np.testing.assert_allclose(truncated(50, mean=3.0, stddev=0.5), 3 + 0.5 * truncated(50), rtol=1e-14)
+    assert set(truncated(5, stddev=0.0, mean=1.5).tolist()) == {1.5}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_are_rounded_and_stay_within_two_deviations(dtype: str) -> None:
+    drawn = truncated(1000, dtype)
+
+    np.testing.assert_array_equal(drawn, truncated(1000, "float32").astype(drawn.dtype))
+    assert np.abs(drawn.astype("float32")).max() <= 2

@@ -1,57 +1,17 @@
-"""Samples of the ops of networks: pooling, softmax and its losses, dropout."""
+"""Samples of the ops of networks: softmax and its losses, dropout."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from actorflow.spec import windows
-from tests.ops.samples import Case, dims, integers, sample, several, shapes, values
+from tests.ops.samples import Case, integers, sample, several, shapes, values
 
 if TYPE_CHECKING:
     import numpy as np
 
 FLOATS = ("float32", "float64", "float16", "bfloat16", "int32")
-
-
-def slides(draw: st.DrawFn) -> tuple[tuple[int, int], dict[str, Any], tuple[int, ...], tuple[int, int]]:
-    """A window, how it slides, the shape of images that it fits on, and how many windows they hold."""
-    size = draw(st.tuples(dims, dims))
-    attrs: dict[str, Any] = {
-        "strides": draw(st.tuples(dims, dims)),
-        "padding": draw(st.sampled_from(["SAME", "VALID"])),
-    }
-    least = (1, 1) if attrs["padding"] == "SAME" else size
-    height, width = (draw(st.integers(low, low + 3)) for low in least)
-    image = (draw(st.integers(1, 2)), height, width, draw(st.integers(1, 2)))
-    rows = windows(height, size[0], attrs["strides"][0], attrs["padding"])
-    columns = windows(width, size[1], attrs["strides"][1], attrs["padding"])
-    assert rows is not None
-    assert columns is not None
-    return size, attrs, image, (rows, columns)
-
-
-@sample("max_pool", dtypes=FLOATS)
-@st.composite
-def max_pool(draw: st.DrawFn) -> Case:
-    size, attrs, image, _ = slides(draw)
-    return Case((values(draw, image),), {"size": size, **attrs})
-
-
-@sample("max_pool_grad", dtypes=FLOATS)
-@st.composite
-def max_pool_grad(draw: st.DrawFn) -> Case:
-    size, attrs, image, counted = slides(draw)
-    given = [image, (image[0], *counted, image[3])]
-    return Case(tuple(several(draw, given)), {"size": size, **attrs})
-
-
-@sample("max_pool_gather", dtypes=FLOATS)
-@st.composite
-def max_pool_gather(draw: st.DrawFn) -> Case:
-    size, attrs, image, _ = slides(draw)
-    return Case(tuple(several(draw, [image, image])), {"size": size, **attrs})
 
 
 @sample("softmax", dtypes=FLOATS)

@@ -54,6 +54,19 @@ def test_seeds_are_plain_int64_data() -> None:
         (lambda: af.random_uniform((2,), 1.0, 0.0), "low 1.0 and high 0.0"),
         (lambda: af.random_uniform((-2,)), "sizes cannot be negative"),
         (lambda: af.random_uniform((2,), float("nan"), 0.0), "low nan"),
+        (
+            lambda: af.random_truncated_normal((2,), dtype="int32"),
+            "random numbers are floating, got dtype int32",
+        ),
+        (lambda: af.random_truncated_normal((2,), stddev=-1.0), "cannot be negative, got -1.0"),
+        (lambda: af.random_exponential((2,), dtype="bool"), "random numbers are floating, got dtype bool"),
+        (lambda: af.random_exponential((2,), 0), "a rate is positive, got 0"),
+        (lambda: af.random_exponential((2,), float("nan")), "a rate is positive, got nan"),
+        (
+            lambda: af.random_exponential((2,), af.placeholder("float64", ())),
+            "equal dtypes, got .* float32 and .* float64",
+        ),
+        (lambda: af.random_exponential((2,), af.placeholder("float32", (3,))), "shapes must broadcast"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(build: Any, message: str) -> None:

@@ -1,0 +1,74 @@
+"""Adaptive pooling: as many windows as are asked for, as even as they can be, for every library."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from actorflow.arrays import Array, Library
+from actorflow.errors import SpecError
+from actorflow.kernels.pooling import first_places
+from actorflow.kernels.precision import in_float32
+from actorflow.kernels.registry import kernel
+from actorflow.kernels.taps import Taps, back, through
+from actorflow.spec import show
+from actorflow.windows import adaptive, spatial
+
+Sizes = tuple[int, ...]
+
+
+def _cost(x: Array, *others: Array, size: Sizes, **_: Any) -> float:
+    return 4.0 * float(x.size)
+
+
+@lru_cache(1024)
+def _means(length: int, count: int) -> Taps:
+    """The mean of each of `count` windows along an axis of `length`."""
+    return Taps.of([dict.fromkeys(w, 1 / len(w)) for w in adaptive(length, count)], length)
+
+
+def _taps(shape: Sizes, size: Sizes) -> list[Taps]:
+    spatial(shape, len(size))
+    return [_means(*both) for both in zip(shape[1:-1], size, strict=True)]
+
+
+@kernel("adaptive_avg_pool", cost=_cost)
+@in_float32
+def adaptive_avg_pool(x: Array, *, size: Sizes, xp: Library = np) -> Array:
+    """The mean of each of `size` windows; see `windows.adaptive`.
+
+    Shapes:  x (n, h, w, c) -> (n, *size, c)
+    Dtypes:  floating
+    """
+    for axis, taps in enumerate(_taps(x.shape, size), 1):
+        x = through(x, axis, taps, xp)
+    return x
+
+
+@kernel("adaptive_avg_pool_grad", cost=_cost)
+@in_float32
+def adaptive_avg_pool_grad(dy: Array, x: Array, *, size: Sizes, xp: Library = np) -> Array:
+    """Hands the gradient of every window to its elements, in equal shares; the shape is that of x."""
+    all_taps = _taps(x.shape, size)
+    wanted = (x.shape[0], *size, x.shape[-1])
+    if dy.shape != wanted:
+        message = f"the gradient of an output {show(wanted)} has its shape, got {show(dy.shape)}"
+        raise SpecError(message)
+    for axis in range(len(size), 0, -1):
+        dy = back(dy, axis, all_taps[axis - 1], xp)
+    return dy
+
+
+@kernel("adaptive_max_pool_places", cost=_cost)
+def adaptive_max_pool_places(x: Array, *, size: Sizes, xp: Library = np) -> Array:
+    """Where the first maximum of each of `size` windows lies, counted along the rows of its plane.
+
+    Shapes:  x (n, h, w, c) -> (n, *size, c)
+    Dtypes:  floating -> int64
+    """
+    spatial(x.shape, len(size))
+    windows = [adaptive(*both) for both in zip(x.shape[1:-1], size, strict=True)]
+    wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+    return first_places(wide, windows, xp)

@@ -1,0 +1,208 @@
+"""Pooling for every library: maxima, where they lie, and means, one place of the window at a time.
+
+A window that hangs over an edge is taken only where it lies on the image, so nothing is padded. The
+passes come in one order, so equal inputs give equal bits, on a card too: no atomic additions.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, reduce
+from typing import Any
+
+import numpy as np
+
+from actorflow.arrays import Array, Library
+from actorflow.kernels.precision import in_float32
+from actorflow.kernels.registry import kernel
+from actorflow.kernels.sliding import Slides, pool_cost, slides
+from actorflow.windows import Along
+
+# -------------------------------------------------------------------------------------- maxima
+
+
+def _maxima(x: Array, at: Slides, xp: Library) -> Array:
+    out = xp.full(at.pooled, -math.inf, dtype=x.dtype)
+    for _, those, pixels in at.pieces():
+        out[those] = xp.maximum(out[those], x[pixels])
+    return out
+
+
+def _first_maxima(x: Array, at: Slides, xp: Library) -> Iterator[tuple[Any, Any, Array]]:
+    """Yields for every place of the window (windows, pixels, where it is the first maximum)."""
+    maxima = _maxima(x, at, xp)
+    found = xp.zeros(maxima.shape, dtype=xp.bool)
+    for _, those, pixels in at.pieces():
+        before = found[those]
+        first = (x[pixels] == maxima[those]) & ~before
+        found[those] = before | first
+        yield those, pixels, first
+
+
+@kernel("max_pool", cost=pool_cost)
+def max_pool(x: Array, *, xp: Library = np, **attrs: Any) -> Array:
+    """The largest element of every window; see `kernels.pool.max_pool`."""
+    return _maxima(x, slides(x.shape, **attrs), xp)
+
+
+@kernel("max_pool_grad", cost=pool_cost)
+def max_pool_grad(x: Array, dy: Array, *, xp: Library = np, **attrs: Any) -> Array:
+    """Hands the gradient of every window to its first maximum; see `kernels.pool.max_pool_grad`."""
+    at = slides(x.shape, **attrs)
+    at.check(dy.shape)
+    out = xp.zeros(x.shape, dtype=dy.dtype)
+    nothing = xp.zeros((1,) * x.ndim, dtype=dy.dtype)
+    for those, pixels, first in _first_maxima(x, at, xp):
+        out[pixels] = out[pixels] + xp.where(first, dy[those], nothing)
+    return out
+
+
+@kernel("max_pool_gather", cost=pool_cost)
+def max_pool_gather(x: Array, values: Array, *, xp: Library = np, **attrs: Any) -> Array:
+    """Takes from `values` where `x` has the first maximum of each window; see `kernels.pool`."""
+    at = slides(x.shape, **attrs)
+    at.check_values(values.shape)
+    out = xp.zeros(at.pooled, dtype=values.dtype)
+    for those, pixels, first in _first_maxima(x, at, xp):
+        out[those] = xp.where(first, values[pixels], out[those])
+    return out
+
+
+# ------------------------------------------------------------------------ where the maxima lie
+
+
+def first_places(x: Array, windows: Sequence[Sequence[Sequence[int]]], xp: Library) -> Array:
+    """The place in its plane of the first maximum, or first NaN, of each window.
+
+    `windows` lists for each spatial axis the places of every window, none of them empty. Axis by
+    axis, the last first: the first maximum of each row, then the first row with the largest. So the
+    passes are the sum of a window's sizes, not their product.
+
+    Shapes:  x (n, h, w, c) -> (n, rows, columns, c)
+    Dtypes:  floating -> int64
+    """
+    best, where = x, None
+    steps = [math.prod(x.shape[axis + 1 : -1]) for axis in range(1, x.ndim - 1)]
+    for axis in range(len(windows), 0, -1):
+        best, where = _first_along(best, where, axis, windows[axis - 1], steps[axis - 1], xp)
+    assert where is not None
+    return where
+
+
+def _first_along(
+    x: Array, where: Array | None, axis: int, windows: Sequence[Sequence[int]], step: int, xp: Library
+) -> tuple[Array, Array]:
+    """The first maximum along one axis, and its place: what `where` says there, moved by the axis' own."""
+    best, place = x, xp.zeros((1,) * x.ndim, dtype=xp.int64)
+    for k in range(max((len(w) for w in windows), default=0)):
+        rows = np.array([w[min(k, len(w) - 1)] for w in windows], np.int64)  # the last one again: no change
+        index = xp.asarray(rows)
+        value = xp.take(x, index, axis=axis)
+        at = (index * step).reshape((-1, *(1,) * (x.ndim - axis - 1)))
+        if where is not None:
+            at = at + xp.take(where, index, axis=axis)
+        if not k:
+            best, place = value, at
+            continue
+        later = ~(value <= best) & (best == best)  # NaN is the largest
+        best, place = xp.where(later, value, best), xp.where(later, at, place)
+    return best, xp.broadcast_to(place, best.shape)
+
+
+@kernel("max_pool_places", cost=pool_cost)
+def max_pool_places(x: Array, *, xp: Library = np, **attrs: Any) -> Array:
+    """Where `max_pool` finds the element of each window, counted along the rows of its plane."""
+    at = slides(x.shape, **attrs)
+    if 0 in at.pooled:
+        return xp.zeros(at.pooled, dtype=xp.int64)
+    wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+    return first_places(wide, [[a.places(w) for w in range(a.count)] for a in at.axes], xp)
+
+
+# --------------------------------------------------------------------------------------- means
+
+
+def mean_cost(x: Array, *others: Array, size: tuple[int, ...], **attrs: Any) -> float:
+    """An addition for each place of a window along each axis."""
+    return float(x.size * sum(size))
+
+
+def _slice(axis: int, ndim: int, part: builtins.slice) -> tuple[builtins.slice, ...]:
+    return (*(builtins.slice(None),) * axis, part, *(builtins.slice(None),) * (ndim - axis - 1))
+
+
+def _summed(x: Array, axis: int, at: Along, xp: Library) -> Array:
+    """The sum of each window along `axis`."""
+    out = xp.zeros((*x.shape[:axis], at.count, *x.shape[axis + 1 :]), dtype=x.dtype)
+    for k in range(at.window):
+        windows, places = at.overlap(k)
+        if windows.start != windows.stop:
+            those = _slice(axis, x.ndim, windows)
+            out[those] += x[_slice(axis, x.ndim, places)]
+    return out
+
+
+def _spread(dy: Array, axis: int, at: Along, xp: Library) -> Array:
+    """Each window's element added to all of its places along `axis`: the transpose of `_summed`."""
+    out = xp.zeros((*dy.shape[:axis], at.size, *dy.shape[axis + 1 :]), dtype=dy.dtype)
+    for k in range(at.window):
+        windows, places = at.overlap(k)
+        if windows.start != windows.stop:
+            those = _slice(axis, dy.ndim, places)
+            out[those] += dy[_slice(axis, dy.ndim, windows)]
+    return out
+
+
+@lru_cache(256)
+def _elements(at: Slides, margin: bool) -> Array:
+    """How many elements each window is divided by, with axes for images and channels; do not change it."""
+    counts = (np.array(a.counts(margin), np.float64) for a in at.axes)
+    return reduce(np.multiply.outer, counts)[None, ..., None]
+
+
+def _divided(x: Array, at: Slides, count_include_pad: bool, divisor: int | None, xp: Library) -> Array:
+    """The sums of windows over what they are divided by."""
+    if divisor is not None:
+        return x if divisor == 1 else x / x.dtype.type(divisor)
+    counts = _elements(at, count_include_pad)
+    if counts.size and (counts == counts.flat[0]).all():
+        return x / x.dtype.type(counts.flat[0])
+    return x / xp.asarray(counts).astype(x.dtype)
+
+
+@kernel("avg_pool", cost=mean_cost)
+@in_float32
+def avg_pool(
+    x: Array, *, count_include_pad: bool, divisor: int | None, xp: Library = np, **attrs: Any
+) -> Array:
+    """The mean of every window, channel by channel.
+
+    Shapes:  x (n, h, w, c) -> (n, rows, columns, c); see `windows.along`.
+    Dtypes:  floating.
+    Cost:    an addition for each place of a window along each axis: windows are summed axis by axis.
+    Raises:  SpecError when an image turns out smaller than a window.
+    """
+    at = slides(x.shape, **attrs)
+    for axis, one in enumerate(at.axes, 1):
+        x = _summed(x, axis, one, xp)
+    return _divided(x, at, count_include_pad, divisor, xp)
+
+
+@kernel("avg_pool_grad", cost=mean_cost)
+@in_float32
+def avg_pool_grad(
+    dy: Array, x: Array, *, count_include_pad: bool, divisor: int | None, xp: Library = np, **attrs: Any
+) -> Array:
+    """Hands the gradient of every window to its elements, in equal shares.
+
+    Shapes:  dy (n, rows, columns, c), x (n, h, w, c), which counts for nothing else -> that of x.
+    Dtypes:  floating, the same for both.
+    """
+    at = slides(x.shape, **attrs)
+    at.check(dy.shape)
+    dy = _divided(dy, at, count_include_pad, divisor, xp)
+    for axis in range(len(at.axes), 0, -1):
+        dy = _spread(dy, axis, at.axes[axis - 1], xp)
+    return dy

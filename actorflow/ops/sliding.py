@@ -1,0 +1,104 @@
+"""How windows slide over images, as pooling says it: the arguments checked, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from actorflow.errors import SpecError, Where
+from actorflow.graph.builder import Tensor, source_line
+from actorflow.graph.node import Attr
+from actorflow.spec import Shape
+from actorflow.windows import count_along, spatial
+
+Sizes = int | Sequence[int]
+"""One number for all spatial axes, or one for each."""
+
+Padding = str | int | Sequence[Sequence[int]]
+""" "SAME", "VALID", a margin for every side, or (before, after) for each spatial axis."""
+
+
+def refused(message: str, hint: str | None = None) -> SpecError:
+    """Returns the error at the user's line."""
+    return SpecError(message, where=Where(defined_at=source_line()), hint=hint)
+
+
+@contextmanager
+def at_users_line() -> Iterator[None]:
+    """Gives the errors of checks that are made before any node the user's line."""
+    try:
+        yield
+    except SpecError as error:
+        raise error.at(Where(defined_at=source_line())) from None
+
+
+def rank_of(x: Tensor, size: Any) -> int:
+    """Returns how many spatial axes there are: as many as `size` has numbers, or else as x has."""
+    own = None if x.shape is None else len(x.shape) - 2
+    if isinstance(size, Sequence) and own in (None, len(size)):
+        return len(size)
+    if own is None:
+        message = f"of an unknown rank the size must say how many spatial axes there are, got {size!r}"
+        raise refused(message, "for images give two, as (2, 2)")
+    if own < 1:
+        message = f"images have a first axis, spatial axes and channels, got {x.spec}"
+        raise refused(message)
+    return own
+
+
+def sizes(value: Any, rank: int, what: str, least: int = 1) -> tuple[int, ...]:
+    """Returns a number for each of `rank` axes; raises SpecError unless each is at least `least`."""
+    each = tuple(value) if isinstance(value, Sequence) else (value,) * rank
+    if len(each) != rank or not all(isinstance(v, int) and v >= least for v in each):
+        kind = "a positive integer" if least else "an integer that is not negative"
+        message = f"{what} must be {kind} or one for each of the {rank} spatial axes, got {value!r:.60}"
+        raise refused(message)
+    return each
+
+
+def margins(padding: Any, rank: int) -> Attr:
+    """Returns the padding as an attribute may hold it: a name, or (before, after) for each axis."""
+    if padding in ("SAME", "VALID"):
+        return padding
+    pairs = ((padding, padding),) * rank if isinstance(padding, int) else padding
+    if isinstance(pairs, Sequence) and not isinstance(pairs, str) and len(pairs) == rank:
+        found = tuple(tuple(p) if isinstance(p, Sequence) else () for p in pairs)
+        if all(len(p) == 2 and all(isinstance(v, int) and v >= 0 for v in p) for p in found):
+            return found
+    message = (
+        'padding must be "SAME", "VALID", a margin, or (before, after) for each of the '
+        f"{rank} spatial axes, got {padding!r:.60}"
+    )
+    raise refused(message, "margins are not negative")
+
+
+def sliding(
+    x: Tensor, size: Any, strides: Any, padding: Any, dilations: Any, ceil_mode: bool
+) -> dict[str, Attr]:
+    """Returns the attributes that say how windows of `size` slide over x; strides None are the size."""
+    rank = rank_of(x, size)
+    window = sizes(size, rank, "size")
+    return {
+        "size": window,
+        "strides": window if strides is None else sizes(strides, rank, "strides"),
+        "padding": margins(padding, rank),
+        "dilations": sizes(dilations, rank, "dilations"),
+        "ceil_mode": bool(ceil_mode),
+    }
+
+
+def pooled(x: Shape, attrs: Mapping[str, Attr]) -> Shape:
+    """Returns the shape of one value for each window and channel; SpecError when none fits."""
+    rank = len(attrs["size"])
+    padding = attrs["padding"]
+    each = zip(
+        spatial(x, rank),
+        attrs["size"],
+        attrs["strides"],
+        attrs.get("dilations") or (1,) * rank,
+        (padding,) * rank if isinstance(padding, str) else padding,
+        strict=True,
+    )
+    counts = (count_along(*axis, attrs.get("ceil_mode", False)) for axis in each)
+    return (None if x is None else x[0], *counts, None if x is None else x[-1])
