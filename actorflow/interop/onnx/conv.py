@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, prod
-from typing import Any
+from math import prod
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from actorflow.graph.builder import Tensor
 from actorflow.interop.onnx.pieces import part
 from actorflow.interop.onnx.shape import channels_first, channels_last, moved
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
-from actorflow.interop.onnx.windows import PADDINGS
+from actorflow.interop.onnx.windows import PADDINGS, check_rank, numbers, padding
 
 _CONV = {1: ops.conv1d, 2: ops.conv2d, 3: ops.conv3d}
 _BACK = {1: ops.conv1d_transpose, 2: ops.conv2d_transpose, 3: ops.conv3d_transpose}
@@ -27,39 +26,14 @@ def correlate(node: OnnxNode, x: Tensor, w: Tensor, *, index: int = 1) -> Tensor
     that holds the filters.
     """
     node.ignore("kernel_shape")  # it is that of the filters
-    rank = _rank(node, index)
-    strides, dilations = node.attr("strides", (1,) * rank), node.attr("dilations", (1,) * rank)
     if not is_floating(x.dtype):
         return ops.cast(correlate(node, ops.cast(x, "float64"), ops.cast(w, "float64"), index=index), x.dtype)
-    padding = _padding(node, rank, node.sizes(index)[2:], strides, dilations)
+    rank = check_rank(node, index)
+    strides, dilations = numbers(node, "strides", rank), numbers(node, "dilations", rank)
+    around = padding(node, node.sizes(index)[2:], strides, dilations)
     filters = moved(w, (*range(2, 2 + rank), 1, 0))
     groups = node.attr("group", 1)
-    return channels_first(_CONV[rank](channels_last(x), filters, strides, padding, dilations, groups))
-
-
-def _rank(node: OnnxNode, index: int) -> int:
-    """Along how many axes windows slide."""
-    rank = len(node.shape(index)) - 2
-    if rank not in _CONV:
-        node.refuse(f"convolutions have one to three axes behind the channels, got {node.shape(index)}")
-    return rank
-
-
-def _padding(
-    node: OnnxNode, rank: int, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
-) -> Any:
-    """The padding of a convolution as the ops take it."""
-    auto = node.one_of("auto_pad", *PADDINGS)
-    pads = node.attr("pads", (0,) * (2 * rank))
-    if auto == "NOTSET":
-        return tuple(zip(pads[:rank], pads[rank:], strict=True))
-    if auto != "SAME_LOWER":
-        return "VALID" if auto == "VALID" else "SAME"
-    pairs = []
-    for size, high, stride, apart in zip(node.sizes(0)[2:], window, strides, dilations, strict=True):
-        total = max((ceil(size / stride) - 1) * stride + apart * (high - 1) + 1 - size, 0)
-        pairs.append((total - total // 2, total // 2))
-    return tuple(pairs)
+    return channels_first(_CONV[rank](channels_last(x), filters, strides, around, dilations, groups))
 
 
 def with_bias(y: Tensor, bias: Tensor | None) -> Tensor:
@@ -80,9 +54,9 @@ def _conv(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _conv_transpose(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, w = inputs[:2]
     node.ignore("kernel_shape")
-    rank = _rank(node, 1)
-    strides, dilations = node.attr("strides", (1,) * rank), node.attr("dilations", (1,) * rank)
-    more = node.attr("output_padding", (0,) * rank)
+    rank = check_rank(node, 1)
+    strides, dilations = numbers(node, "strides", rank), numbers(node, "dilations", rank)
+    more = numbers(node, "output_padding", rank, 0)
     y = _BACK[rank](
         channels_last(x),
         moved(w, (*range(2, 2 + rank), 1, 0)),
@@ -99,7 +73,7 @@ def _cut(
     node: OnnxNode, rank: int, strides: Sequence[int], dilations: Sequence[int], more: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
     """How much is cut off before and after along each axis: as given, or so that sizes are as wanted."""
-    pads = node.attr("pads", (0,) * (2 * rank))
+    pads = numbers(node, "pads", 2 * rank, 0)
     auto, wanted = node.one_of("auto_pad", *PADDINGS), node.attr("output_shape")
     if wanted is None and not auto.startswith("SAME"):
         return tuple(zip(pads[:rank], pads[rank:], strict=True))
@@ -120,8 +94,8 @@ def _col2im(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     node.require(1, 2)
     image, block = node.integers(1) or (), node.integers(2) or ()
     rank = len(image)
-    strides, dilations = node.attr("strides", (1,) * rank), node.attr("dilations", (1,) * rank)
-    pads = node.attr("pads", (0,) * (2 * rank))
+    strides, dilations = numbers(node, "strides", rank), numbers(node, "dilations", rank)
+    pads = numbers(node, "pads", 2 * rank, 0)
     n, rows, _ = node.sizes(0)
     channels = rows // prod(block)
     places = np.zeros((), "int64")
