@@ -321,14 +321,23 @@ def test_data_in_a_file_beside_the_model_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "low", "high"), [("RandomNormalLike", -6, 6), ("RandomUniformLike", 0, 1), ("Bernoulli", 0, 1)]
+    ("op", "attributes", "low", "high"),
+    [
+        ("RandomNormalLike", {"mean": 1.0, "seed": 2.5}, -5, 7),
+        ("RandomUniformLike", {"low": 2.0, "high": 3.0}, 2, 3),
+        ("Bernoulli", {}, 0, 1),
+        ("Multinomial", {"sample_size": 9}, 0, 999),
+    ],
 )
-def test_random_numbers_differ_from_step_to_step(op: str, low: float, high: float) -> None:
-    model = onnx.load(model_of(helper.make_node(op, ["x"], ["y"]), inputs={"x": (FLOAT, (1000,))}))
+def test_random_numbers_differ_from_step_to_step(
+    op: str, attributes: dict[str, Any], low: float, high: float
+) -> None:
+    draw = helper.make_node(op, ["x"], ["y"], None, None, None, **attributes)
+    model = onnx.load(model_of(draw, inputs={"x": (FLOAT, (1, 1000))}))
 
     async def steps() -> tuple[Any, Any]:
         async with af.Session(model.graph, threads=0) as session:
-            y, feeds = model.outputs["y"], {"x": np.full(1000, 0.5, "float32")}
+            y, feeds = model.outputs["y"], {"x": np.full((1, 1000), 0.5, "float32")}
             return await session.run(y, feeds), await session.run(y, feeds)
 
     one, two = af.run(steps())

@@ -6,7 +6,6 @@ from typing import Any
 
 from actorflow import ops
 from actorflow.arrays import DType
-from actorflow.graph.builder import Tensor
 from actorflow.interop.onnx.proto import dtype_of
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
 
@@ -20,7 +19,7 @@ def _seed(node: OnnxNode) -> int | None:
 def _like(node: OnnxNode, inputs: Inputs, fallback: DType) -> tuple[tuple[int, ...], DType]:
     """The shape and dtype that the model gives, or those of input 0."""
     code = node.attr("dtype")
-    if node.op.endswith("Like") or node.op == "Bernoulli":
+    if node.op.endswith("Like"):
         return node.sizes(0), inputs[0].dtype if code is None else dtype_of(code)
     return tuple(node.attr("shape")), fallback if code is None else dtype_of(code)
 
@@ -50,6 +49,12 @@ def _uniform(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 
 @builder("", "Bernoulli")
 def _bernoulli(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
-    shape, dtype = _like(node, inputs, inputs[0].dtype)
-    drawn: Tensor = ops.random_uniform(shape, 0.0, 1.0, "float32", _seed(node))
-    return ops.cast(ops.less(drawn, ops.cast(inputs[0], "float32")), dtype)
+    code = node.attr("dtype")
+    comes = ops.random_bernoulli(inputs[0], seed=_seed(node))
+    return ops.cast(comes, inputs[0].dtype if code is None else dtype_of(code))
+
+
+@builder("", "Multinomial")
+def _multinomial(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    classes = ops.random_categorical(inputs[0], node.attr("sample_size", 1), _seed(node))
+    return ops.cast(classes, dtype_of(node.attr("dtype", 6)))
