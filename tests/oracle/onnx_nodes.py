@@ -73,6 +73,8 @@ def cases() -> list[Any]:
 async def outcome(case: Any) -> Outcome:
     """Imports and runs one case."""
     fixed: tuple[str, ...] = ()
+    if not case.data_sets:
+        return Outcome(case.name, "it has no inputs and outputs to compare")
     try:
         for given, expected in case.data_sets:
             names = (i.name for i in case.model.graph.input)
@@ -133,11 +135,13 @@ async def run(chosen: list[Any]) -> list[Outcome]:
     return [await outcome(case) for case in chosen]
 
 
+def _matches(pattern: str, name: str) -> bool:
+    return re.fullmatch(pattern, name.removeprefix("test_")) is not None
+
+
 def reason(name: str) -> str | None:
     """Why a case is excluded, None when it is not."""
-    return next(
-        (why for pattern, why in EXCLUDED.items() if re.fullmatch(pattern, name.removeprefix("test_"))), None
-    )
+    return next((why for pattern, why in EXCLUDED.items() if _matches(pattern, name)), None)
 
 
 def report(outcomes: list[Outcome], *, whole: bool) -> int:
@@ -165,9 +169,12 @@ def report(outcomes: list[Outcome], *, whole: bool) -> int:
         )
         if kind == "base":
             enough = passed >= LEAST or not whole
+    unused = [p for p in EXCLUDED if whole and not any(_matches(p, o.name) for o in outcomes)]
+    for pattern in unused:
+        print(f"no case has a name as {pattern!r}, which is excluded")
     if not enough:
         print(f"fewer than {LEAST} base cases passed")
-    return 1 if failed or stale or not enough else 0
+    return 1 if failed or stale or unused or not enough else 0
 
 
 def main() -> int:

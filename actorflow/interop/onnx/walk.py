@@ -39,7 +39,7 @@ class Problem:
     needs: tuple[str, ...] = ()
 
 
-class _Failed(OnnxError):
+class BuilderFailed(OnnxError):
     """A builder raised what it should not."""
 
 
@@ -133,7 +133,7 @@ class Walk:
         """Builds one thing, and notes it when that is refused."""
         try:
             build(*args)
-        except _Failed:
+        except BuilderFailed:
             raise
         except _Behind:
             return
@@ -204,7 +204,7 @@ def _built(build: Builder, node: OnnxNode) -> tuple[Tensor, ...]:
         raise
     except Exception as error:
         message = f"the builder of {node.op} failed at node {node.name!r}: {said(error)}"
-        raise _Failed(message, hint="see the cause; the model may not fit the op") from error
+        raise BuilderFailed(message, hint="see the cause; the model may not fit the op") from error
     return (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
 
 
