@@ -23,9 +23,11 @@ def check_rank(node: OnnxNode, index: int) -> int:
     return rank
 
 
-def numbers(node: OnnxNode, name: str, rank: int, default: int = 1) -> tuple[int, ...]:
-    """Returns an attribute that has a number for each axis."""
-    found: tuple[int, ...] = node.attr(name, (default,) * rank)
+def numbers(node: OnnxNode, name: str, count: int, default: int = 1) -> tuple[int, ...]:
+    """Returns an attribute that has `count` numbers; refuses it when it has more or fewer."""
+    found: tuple[int, ...] = node.attr(name, (default,) * count)
+    if len(found) != count:
+        node.refuse(f"{name} must have {count} numbers, got {found}")
     return found
 
 
