@@ -10,10 +10,10 @@ BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench soak oracle-onnx
+.PHONY: help setup demo test lint docs bench soak oracle-optim oracle-onnx
 
 help:
-	@echo 'make setup | demo | test | lint | bench | soak MINUTES=n | oracle-onnx'
+	@echo 'make setup | demo | test | lint | docs | bench | soak MINUTES=n | oracle-optim | oracle-onnx'
 
 setup: .venv/dev.stamp
 
@@ -29,10 +29,19 @@ lint: .venv/dev.stamp
 	@$(BIN)/mypy $(SOURCES)
 	@$(BIN)/lint-imports --no-logo --no-cache
 
+# docs/ops.md, from the tables of ops and kernels.
+docs: .venv/dev.stamp
+	@$(BIN)/actorflow ops --markdown > docs/ops.md.new && mv docs/ops.md.new docs/ops.md
+
 bench: .venv/bench.stamp
 	@set -e; for name in $$($(BIN)/python -m benchmarks --list | cut -d ' ' -f 1); do \
 		echo "== $$name"; $(BIN)/python -m benchmarks $$name $(ARGS); \
 	done
+
+# Needs network once, for torch: the build without CUDA, which is a tenth of the other.
+oracle-optim: export PIP_EXTRA_INDEX_URL := https://download.pytorch.org/whl/cpu
+oracle-optim: .venv/oracle.stamp
+	@$(BIN)/python -m tests.oracle.optim
 
 # All laws share the time; the next soak goes on where this one stopped (.soak/state.json). Each slice
 # prints its seed, and the end says how to repeat one. ARGS=--write writes what failed into the laws.

@@ -41,11 +41,18 @@ NAMES: tuple[str, ...] = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
 )  # fmt: skip
-"""The dtypes a tensor may have, by name."""
+"""The dtypes of numbers and bool, by name."""
+
+BYTES = np.dtype(object)
+"""The dtype "bytes": an array of objects, each of which is Python's `bytes`. For text and records.
+
+numpy's own bytes have one length for all and lose zeros at the end. `checked_bytes` looks at the
+elements wherever values come in; cards have no such arrays.
+"""
 
 _BY_NAME: dict[str, DType] = {
     name: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name in NAMES
-}
+} | {"bytes": BYTES}
 
 
 def as_dtype(dtype: Any) -> DType:
@@ -60,10 +67,18 @@ def as_dtype(dtype: Any) -> DType:
         found = np.dtype(dtype)
     except TypeError:
         found = None
+    if found is not None and found.kind in "OS":
+        return BYTES
     if found is None or found.name not in _BY_NAME:
-        message = f"no tensor has dtype {dtype!r}; the dtypes are {', '.join(NAMES)}"
+        text = "; text is given as bytes" if found is not None and found.kind == "U" else ""
+        message = f"no tensor has dtype {dtype!r}; the dtypes are {', '.join(_BY_NAME)}{text}"
         raise TypeError(message)
     return _BY_NAME[found.name]
+
+
+def name_of(dtype: DType) -> str:
+    """Returns what users call a dtype: numpy's name, and "bytes"."""
+    return "bytes" if dtype.kind == "O" else dtype.name
 
 
 def is_floating(dtype: DType) -> bool:
@@ -74,6 +89,12 @@ def is_floating(dtype: DType) -> bool:
 def is_differentiable(dtype: DType) -> bool:
     """Tells whether a gradient can flow through values of `dtype`."""
     return is_floating(dtype) or dtype.kind == "c"
+
+
+def limits(dtype: DType) -> Any:
+    """Returns what numpy tells of the range and precision of a dtype of numbers."""
+    find: Any = np.iinfo if dtype.kind in "iu" else ml_dtypes.finfo
+    return find(dtype)
 
 
 def holds_all(dtype: DType, of: DType) -> bool:
@@ -136,23 +157,79 @@ def as_array(value: Any, dtype: DType | None = None) -> Array:
     return np.asarray(value, dtype)
 
 
+_KINDS_HELD = {"b": "b", "u": "bui", "i": "bui", "f": "buif", "V": "buif", "c": "buifc"}  # V: bfloat16
+
+
 def converted(value: Any, dtype: DType) -> Array:
-    """Returns a Python value (numbers, nested lists) as an array of `dtype`, if nothing is lost.
+    """Returns numbers (Python's, nested lists of them, an array) as an array of `dtype`, if it holds them.
+
+    Floats are rounded to the digits that `dtype` has; nothing else may change.
 
     Raises:
         TypeError: when its kind would change (a float for an integer tensor).
         ValueError, OverflowError: when numpy cannot make an array of it, or a number is too large.
     """
+    if dtype.kind == "O":
+        return checked_bytes(value)
     found = np.asarray(value)
-    if found.size and not np.can_cast(found.dtype, dtype, "same_kind"):
+    kind = "f" if is_floating(found.dtype) else found.dtype.kind
+    if found.size and kind not in _KINDS_HELD[dtype.kind]:
         message = f"{found.dtype.name} values do not fit {dtype.name}"
         raise TypeError(message)
     with np.errstate(all="ignore"):
         array = np.asarray(value, dtype)
-    if found.dtype.kind in "fc" and not np.array_equal(np.isfinite(found), np.isfinite(array)):
+    if found.size and _too_large(found, array):
         message = f"a value is too large for {dtype.name}"
         raise OverflowError(message)
     return array
+
+
+def held(value: Any) -> Array:
+    """Returns numbers, bytes, or nested lists of one of them, as an array; an array of bytes is checked.
+
+    Raises:
+        TypeError: for text and other objects.
+        ValueError: for lists of different lengths.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind == "O" and not any(isinstance(element, bytes | str) for element in array.flat):
+        first = next(array.flat, None)
+        message = f"values are numbers of at most 64 bits, or bytes, got {type(first).__name__} {first!r:.40}"
+        raise TypeError(message)
+    return checked_bytes(value) if array.dtype.kind in "OSU" else array
+
+
+def checked_bytes(value: Any) -> Array:
+    """Returns `value` as an array of bytes; itself when it is one.
+
+    Raises:
+        TypeError: when an element is not bytes, with the first such and its place.
+    """
+    array = np.asarray(value, BYTES)
+    for at, element in enumerate(array.flat):
+        if not isinstance(element, bytes):
+            index = tuple(int(i) for i in np.unravel_index(at, array.shape))
+            place = f" at index {index}" if index else ""
+            text = "; text is given as bytes, encode it: text.encode()" if isinstance(element, str) else ""
+            message = f"elements must be bytes, got {type(element).__name__} {element!r:.40}{place}{text}"
+            raise TypeError(message)
+    return array
+
+
+def whole(value: Array | bytes) -> Array:
+    """Returns what indexing an array gave as an array: numpy hands out single bytes bare."""
+    if isinstance(value, bytes):
+        made = np.empty((), BYTES)
+        made[()] = value
+        return made
+    return value
+
+
+def _too_large(found: Array, array: Array) -> bool:
+    """Whether a number became another one, or infinite."""
+    if array.dtype.kind in "iu":
+        return bool(np.any(array != found))
+    return array.dtype.kind != "b" and bool(np.any(np.isfinite(found) & ~np.isfinite(array)))
 
 
 def frozen_copy(value: Any) -> Array:
@@ -191,6 +268,11 @@ def minus(value: Array, delta: Array) -> Array:
 def stack(rows: Sequence[Array]) -> Array:
     """Returns the arrays stacked along a new first axis; all have one shape and dtype."""
     return np.stack(rows)
+
+
+def row(value: Array, i: int) -> Array:
+    """Returns `value[i]`, a scalar of numpy or a 0-d array of bytes where there is one axis."""
+    return whole(value[i])
 
 
 def empty(shape: tuple[int, ...], dtype: DType) -> Array:

@@ -129,6 +129,10 @@ class GradientError(GraphError):
     """A path that cannot be differentiated."""
 
 
+class GradientMismatch(ActorflowError, AssertionError):
+    """A gradient that is not what differences measure."""
+
+
 class FeedError(ActorflowError):
     """A fed value that does not fit its placeholder, or a feed that is missing or unknown."""
 
@@ -147,6 +151,10 @@ class KernelError(ActorflowError):
 
 class NumericError(KernelError):
     """A tensor holds NaN or infinity where it must not."""
+
+
+class DataError(KernelError):
+    """An element of the data is not what an op was told to read; names its place and its text."""
 
 
 class StateError(ActorflowError):

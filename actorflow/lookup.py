@@ -76,9 +76,8 @@ def fitting(name: str, spec: Spec, value: Any) -> arrays.Array:
     Raises:
         FeedError: when shape or dtype do not fit, or a Python value would lose something.
     """
-    if hasattr(value, "dtype"):
-        array = arrays.as_array(value)
-    else:
+    array = arrays.as_array(value) if hasattr(value, "dtype") else None
+    if array is None or array.dtype.kind == spec.dtype.kind == "O":
         try:
             array = arrays.converted(value, spec.dtype)
         except (TypeError, ValueError, OverflowError) as error:
@@ -87,7 +86,7 @@ def fitting(name: str, spec: Spec, value: Any) -> arrays.Array:
     if spec.fits(array.shape, array.dtype):
         return array
     native = array.dtype.isnative
-    dtype = array.dtype.name if native else f"{array.dtype.name} in foreign byte order"
+    dtype = arrays.name_of(array.dtype) if native else f"{array.dtype.name} in foreign byte order"
     message = f"feed {name!r} must fit {spec}, got {show(array.shape)} {dtype}"
     convert = f"convert it with .astype({spec.dtype.name!r})" if array.dtype != spec.dtype else "reshape it"
     raise FeedError(message, hint=f"{convert}, or declare the placeholder with that spec")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import actorflow.errors as errors  # not `from actorflow import`, which would ask for this module
+import actorflow.nn as nn
 import actorflow.optim as optim
+import actorflow.testing as testing
 from actorflow.actors import supervision
 from actorflow.actors.actor import Actor
 from actorflow.actors.optimizer import OptimizerActor, UpdateContext
 from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
+from actorflow.dtypes import can_cast, finfo, iinfo, result_type
 from actorflow.errors import ActorflowError
 from actorflow.graph.autodiff import custom_gradient, gradients
 from actorflow.graph.builder import Tensor, colocate_with, control_dependencies, device, name_scope
@@ -24,7 +27,7 @@ from actorflow.training import minimize
 
 __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "Graph", "OptimizerActor", "Program", "Ref", "Session", "Spec",
-    "Tensor", "Terminated", "UpdateContext", "colocate_with", "control_dependencies",
-    "custom_gradient", "device", "errors", "from_data", "gradients", "init", "minimize",
-    "name_scope", "optim", "run", "supervision", "to_data",
+    "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with", "control_dependencies",
+    "custom_gradient", "device", "errors", "finfo", "from_data", "gradients", "iinfo", "init",
+    "minimize", "name_scope", "nn", "optim", "result_type", "run", "supervision", "testing", "to_data",
 ]  # fmt: skip

@@ -266,7 +266,9 @@ class Session:
         since = self._system.now()
         fed = [
             value
-            if type(value) is arrays.NDArray and spec.fits(value.shape, value.dtype)
+            if type(value) is arrays.NDArray
+            and value.dtype.kind != "O"  # whose elements are looked at
+            and spec.fits(value.shape, value.dtype)
             else fitting(name, spec, value)
             for (name, spec), value in zip(plan.feeds, values, strict=True)
         ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from actorflow.arrays import DType, as_dtype
+from actorflow.arrays import DType, as_dtype, name_of
 from actorflow.errors import SpecError
 
 Dim = int | None
@@ -47,7 +47,7 @@ class Spec:
 
     def __str__(self) -> str:
         """Shape and dtype, as users read them in errors."""
-        return f"{show(self.shape)} {self.dtype.name}"
+        return f"{show(self.shape)} {name_of(self.dtype)}"
 
 
 def spec(dtype: Any, shape: Iterable[Dim] | None = ()) -> Spec:

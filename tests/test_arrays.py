@@ -66,3 +66,46 @@ def test_an_array_of_a_card_has_no_lock_and_comes_back_as_it_is(cupy: Any) -> No
     card = Card()
 
     assert arrays.frozen(card) is card
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        ([1, 255], "uint8"),
+        ([True], "int8"),
+        ([1, 2], "bfloat16"),
+        ([0.1], "float16"),
+        ([1.5], "complex64"),
+        ([], "int8"),
+    ],
+)
+def test_numbers_that_a_dtype_holds_are_converted(value: list[Any], dtype: str) -> None:
+    found = arrays.converted(value, arrays.as_dtype(dtype))
+
+    np.testing.assert_array_equal(found, np.array(value).astype(arrays.as_dtype(dtype)))
+    assert found.dtype == arrays.as_dtype(dtype)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        ([256], "uint8"),
+        ([-1], "uint16"),
+        (np.array([2**32 + 1]), "int32"),
+        (np.array([-1]), "uint64"),
+        ([1e39], "float32"),
+        ([70000], "float16"),
+        ([1e39], "complex64"),
+    ],
+)
+def test_a_number_that_is_too_large_is_refused(value: Any, dtype: str) -> None:
+    with pytest.raises(OverflowError):
+        arrays.converted(value, arrays.as_dtype(dtype))
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"), [([1.0], "int8"), ([1j], "float64"), ([1], "bool"), (["a"], "int8")]
+)
+def test_a_number_of_a_wider_kind_is_refused(value: list[Any], dtype: str) -> None:
+    with pytest.raises(TypeError, match=f"values do not fit {dtype}"):
+        arrays.converted(value, arrays.as_dtype(dtype))

@@ -9,6 +9,7 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
+from tests.optim.test_laws import RULES
 
 
 def test_only_trainable_variables_on_the_path_are_updated() -> None:
@@ -106,3 +107,33 @@ def test_a_loss_over_reads_on_both_sides_of_a_write_is_refused() -> None:
 
         with pytest.raises(errors.GradientError, match="one value of variable 'w' only"):
             af.minimize(loss, af.optim.sgd(0.1))
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_trains_variables_as_it_would_arrays(name: str) -> None:
+    """Bit for bit: the optimizer's actor, the staging and the threads add nothing."""
+    rule = RULES[name]
+    params = {"a": np.array([[1.0, -2.0, 0.5]]), "b": np.array([[0.3], [0.7], [-0.1]]), "w": np.array(0.2)}
+    with af.Graph() as graph:
+        a, b, w = (af.Variable(p, name=n) for n, p in params.items())
+        loss = af.sum(af.tanh(a @ b)) * w + af.sum(a * a) + w * w
+        grads = dict(zip("abw", af.gradients(loss, [a, b, w]), strict=True))
+        train = af.minimize(loss, rule)
+        values = dict(zip("abw", (a.read(), b.read(), w.read()), strict=True))
+
+    async def main() -> tuple[list[Any], list[Any]]:
+        seen, slopes = [], []
+        async with af.Session(graph) as session:
+            for _ in range(3):
+                slopes.append(await session.run(grads))
+                await session.run(train)
+                seen.append(await session.run(values))
+        return seen, slopes
+
+    seen, slopes = af.run(main())
+
+    state = rule.init(params)
+    for after, slope in zip(seen, slopes, strict=True):
+        deltas, state = rule.update(slope, state, params)
+        params = {n: p + deltas[n] for n, p in params.items()}
+        assert {n: p.tobytes() for n, p in params.items()} == {n: p.tobytes() for n, p in after.items()}

@@ -123,7 +123,7 @@ class QueueActor(Actor):
             if not spec.fits(shape, value.dtype):
                 message = (
                     f"component {k} of queue {self.fifo.name!r} must be {spec}, "
-                    f"got {show(shape)} {value.dtype.name}"
+                    f"got {show(shape)} {arrays.name_of(value.dtype)}"
                 )
                 raise SpecError(message)
             if batched and value.shape[0] != rows:
@@ -161,4 +161,4 @@ class QueueActor(Actor):
 
 
 def _rows(components: Sequence[Array]) -> list[Element]:
-    return [tuple(c[i] for c in components) for i in range(components[0].shape[0])]
+    return [tuple(arrays.row(c, i) for c in components) for i in range(components[0].shape[0])]

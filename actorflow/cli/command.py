@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from actorflow.cli import graph, train
+from actorflow.cli import graph, ops, train
 from actorflow.errors import ActorflowError, ProgramError
 
 _EPILOG = """\
@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     train.add_to(commands)
     graph.add_to(commands)
+    ops.add_to(commands)
     return parser
 
 

@@ -13,11 +13,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from actorflow.arrays import Array, DType, as_array, as_dtype, frozen_copy
+from actorflow.arrays import Array, DType, as_array, as_dtype, converted, frozen_copy, held, name_of
+from actorflow.dtypes import common
 from actorflow.errors import ActorflowError, GraphError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
+from actorflow.graph.opdef import Promoting
 from actorflow.graph.operators import Operators
 from actorflow.spec import Shape, Spec
 
@@ -87,8 +89,8 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
     """Returns `value` as a tensor of the current graph.
 
     Tensors pass through; objects with an `as_tensor()` method (variables) are asked; everything
-    else becomes a constant. A Python number takes `dtype` when one is given; else, and in lists,
-    Python floats are float32 and integers int32 where they fit.
+    else becomes a constant. Python numbers, and lists of them, take `dtype` when one is given; else
+    floats are float32 and integers int32 where they fit.
 
     Raises:
         GraphError: for a tensor of another graph.
@@ -109,14 +111,14 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
         array = frozen_copy(_as_constant(value, dtype))
         found = as_dtype(array.dtype)
     except (TypeError, ValueError, OverflowError) as error:
-        kind = "tensor" if dtype is None else f"{dtype.name} tensor"
+        kind = "tensor" if dtype is None else f"{name_of(dtype)} tensor"
         message = f"no {kind} can hold {type(value).__name__} {value!r:.60}: {error}"
         raise SpecError(message, where=Where(defined_at=line)) from None
     node = graph.add(
         "constant",
         name=name,
         inputs=(),
-        attrs={"constant": graph.add_constant(array), "dtype": found.name, "shape": array.shape},
+        attrs={"constant": graph.add_constant(array), "dtype": name_of(found), "shape": array.shape},
         outputs=(Spec(array.shape, found),),
         defined_at=line,
     )
@@ -126,13 +128,18 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
 def _as_constant(value: Any, dtype: DType | None) -> Array:
     """The array that a value which is no tensor stands for; TypeError when it would lose digits."""
     if dtype is not None and isinstance(value, bool | int | float | complex):
+        if dtype.kind == "O":
+            message = "it is a number; give bytes, or af.as_bytes of a tensor"
+            raise TypeError(message)
         if _ORDER[as_array(value).dtype.kind] > _ORDER[dtype.kind]:
             message = "it is of a wider kind; convert the tensor with af.cast, or the number"
             raise TypeError(message)
-        return as_array(value, dtype)
-    array = as_array(value)
+        return converted(value, dtype)
+    array = held(value)
     if hasattr(value, "dtype"):
         return array
+    if dtype is not None and array.dtype.kind != "O":
+        return converted(value, dtype)
     if array.dtype.kind == "f":
         return array.astype("float32")  # what Python floats mean to a framework
     if array.dtype.kind == "i" and array.min(initial=0) >= -(2**31) and array.max(initial=0) < 2**31:
@@ -148,7 +155,55 @@ def as_tensors(*values: Any) -> tuple[Tensor, ...]:
     typed = [v for v in values if not isinstance(v, bool | int | float | complex)]
     first = as_tensor(typed[0]) if typed else None
     dtype = None if first is None else first.dtype
-    return tuple(first if first is not None and v is typed[0] else as_tensor(v, dtype=dtype) for v in values)
+    numbers = (bool, int, float, complex)
+    return tuple(
+        first
+        if first is not None and v is typed[0]
+        else as_tensor(v, dtype=dtype if isinstance(v, numbers) else None)
+        for v in values
+    )
+
+
+def promoted(*values: Any) -> tuple[Tensor, ...]:
+    """Returns the values as tensors of the one dtype that they mix to; see `dtypes`.
+
+    Python numbers and lists of them take that dtype where it holds their kind. Tensors that do not
+    mix stay what they are, for the op's spec rule to refuse.
+
+    Raises:
+        SpecError: for a Python number that the dtype cannot hold.
+    """
+    typed = [None if isinstance(v, _WEAK) else as_tensor(v) for v in values]
+    dtypes = dict.fromkeys(t.dtype for t in typed if t is not None)
+    if not dtypes:
+        return as_tensors(*values)
+    wanted = common(dtypes)
+    if wanted is None:
+        beside = next(iter(dtypes))
+        return tuple(_weak(v, beside) if t is None else t for t, v in zip(typed, values, strict=True))
+    return tuple(
+        _weak(v, wanted) if t is None else t if t.dtype == wanted else _converted(t, wanted)
+        for t, v in zip(typed, values, strict=True)
+    )
+
+
+def _converted(tensor: Tensor, dtype: DType) -> Tensor:
+    return build_one("cast", [tensor], {"dtype": dtype.name})
+
+
+_WEAK = (bool, int, float, complex, list, tuple)
+
+
+def _weak(value: Any, dtype: DType) -> Tensor:
+    """A Python number as a tensor of `dtype`, and a list of them where `dtype` holds their kind."""
+    if isinstance(value, list | tuple):
+        try:
+            kind = as_array(value).dtype.kind
+        except ValueError:  # ragged: as_tensor says so
+            return as_tensor(value)
+        if kind not in "iufc" or dtype.kind == "b" or _ORDER[kind] > _ORDER.get(dtype.kind, -1):
+            return as_tensor(value)
+    return as_tensor(value, dtype=dtype)
 
 
 def build(
@@ -167,7 +222,11 @@ def build(
             the lines of the inputs as well.
     """
     graph = current()
-    tensors = as_tensors(*inputs)
+    rule = opdef.lookup(op).spec
+    if isinstance(rule, Promoting):
+        tensors = (*as_tensors(*inputs[: rule.first]), *promoted(*inputs[rule.first :]))
+    else:
+        tensors = as_tensors(*inputs)
     attributes = dict(attrs or {})
     for key, value in attributes.items():
         if not is_plain(value):
@@ -176,7 +235,7 @@ def build(
     line = graph.scope.defined_at or source_line()
     wanted = name or op
     try:
-        outputs = tuple(opdef.lookup(op).spec([t.spec for t in tensors], attributes))
+        outputs = tuple(rule([t.spec for t in tensors], attributes))
     except ActorflowError as error:
         where = Where(node=f"{graph.scope.name}{wanted}", op=op, defined_at=line)
         raise _placed(error, where, tensors) from None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
-from actorflow.errors import GraphError
+from actorflow.errors import GraphError, SpecError
 from actorflow.graph.node import Attr
 from actorflow.spec import Spec
 
@@ -20,6 +20,23 @@ SpecRule = Callable[[Sequence[Spec], Mapping[str, Attr]], Sequence[Spec]]
 
 GradientRule = Callable[..., Sequence[Any]]
 """(use, gradient of each output or None) -> gradient of each input or None; see `autodiff.Use`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promoting:
+    """The spec rule of an op whose inputs must have one dtype, from input `first` on.
+
+    The builder converts inputs of other dtypes to the one that all mix to (see `dtypes`) before
+    the rule is asked; those that do not mix it leaves, for the rule to refuse.
+    """
+
+    rule: SpecRule
+    first: int = 0
+
+    def __call__(self, inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+        """What the rule says."""
+        return self.rule(inputs, attrs)
+
 
 Constructor = TypeVar("Constructor", bound=Callable[..., Any])
 
@@ -54,6 +71,7 @@ class OpDef:
     Attributes:
         gradient: The rule, NOT_DIFFERENTIABLE, or None when nobody has written one yet (then a
             gradient through the op is an error that names the path).
+        asked_with: Sets of attributes with which the rule may be asked for its dtypes (`accepts`).
     """
 
     name: str
@@ -61,6 +79,7 @@ class OpDef:
     spec: SpecRule
     gradient: GradientRule | _NotDifferentiable | None
     effect: Effect
+    asked_with: tuple[Mapping[str, Attr], ...] = ()
 
 
 _TABLE: dict[str, OpDef] = {}
@@ -72,8 +91,14 @@ def op(
     spec: SpecRule,
     gradient: GradientRule | _NotDifferentiable | None = None,
     effect: Effect = Effect.PURE,
+    takes_bytes: bool = False,
+    asked_with: tuple[Mapping[str, Attr], ...] = (),
 ) -> Callable[[Constructor], Constructor]:
     """Registers the decorated constructor as op `name`.
+
+    With `takes_bytes` its spec rule is asked about bytes too. For all other ops they are refused
+    before, as inputs and as results. `asked_with` is for an op whose attributes `accepts` cannot
+    find by itself, or that takes other dtypes with others: some sets of them, all of the keys.
 
     Raises:
         GraphError: when another op has that name.
@@ -83,10 +108,30 @@ def op(
         if name in _TABLE:
             message = f"op names are unique, {name!r} is taken by {_TABLE[name].constructor!r}"
             raise GraphError(message)
-        _TABLE[name] = OpDef(name, constructor, spec, gradient, effect)
+        rule = spec if takes_bytes else _without_bytes(name, spec)
+        _TABLE[name] = OpDef(name, constructor, rule, gradient, effect, asked_with)
         return constructor
 
     return register
+
+
+def _without_bytes(name: str, spec: SpecRule) -> SpecRule:
+    """The rule of an op that is for numbers and bool only."""
+    asked = spec.rule if isinstance(spec, Promoting) else spec
+
+    def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+        for given in inputs:
+            if given.dtype.kind == "O":
+                message = f"{name} takes no bytes, got {given}"
+                raise SpecError(message, hint="af.to_number and af.decode_raw make numbers of bytes")
+        outputs = asked(inputs, attrs)
+        for made in outputs:
+            if made.dtype.kind == "O":
+                message = f"{name} makes no bytes, got {made}"
+                raise SpecError(message, hint="af.as_bytes makes bytes of numbers")
+        return outputs
+
+    return Promoting(rule, spec.first) if isinstance(spec, Promoting) else rule
 
 
 def lookup(name: str) -> OpDef:

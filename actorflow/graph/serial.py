@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import Array, as_array, frozen_copy
+from actorflow.arrays import Array, frozen_copy, held, name_of
 from actorflow.errors import ActorflowError, GraphError, SpecError
 from actorflow.graph import opdef
 from actorflow.graph.graph import Graph, QueueDef, Resource, VariableDef
@@ -62,7 +62,7 @@ def _attr_data(value: Attr) -> Any:
 
 
 def _spec_data(of: Spec) -> list[Any]:
-    return [None if of.shape is None else list(of.shape), of.dtype.name]
+    return [None if of.shape is None else list(of.shape), name_of(of.dtype)]
 
 
 def _resource_data(resource: Resource) -> Data:
@@ -97,7 +97,7 @@ def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | N
         raise GraphError(message, hint="write and read it with the same release of actorflow")
     graph = Graph(seed=top.field("seed", int))
     for array in arrays:
-        graph.add_constant(frozen_copy(as_array(array)))
+        graph.add_constant(frozen_copy(_read_constant(array)))
     for entry in top.listed("nodes"):
         _read_node(graph, _Record(entry, f"node {len(graph.nodes)}"))
     for entry in top.listed("resources"):
@@ -110,6 +110,14 @@ def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | N
     for node in graph.nodes:
         _check_references(graph, node)
     return graph
+
+
+def _read_constant(array: Any) -> Array:
+    try:
+        return held(array)
+    except (TypeError, ValueError) as error:
+        message = f"a constant must be an array, got {type(array).__name__}: {error}"
+        raise GraphError(message) from None
 
 
 class _Record:

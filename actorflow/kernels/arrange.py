@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from actorflow.arrays import Array, Library
+from actorflow.arrays import Array, Library, whole
 from actorflow.errors import SpecError
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
@@ -25,7 +25,7 @@ def moveaxis(x: Array, *, source: tuple[int, ...], destination: tuple[int, ...],
 @kernel("flip", cost=view_cost)
 def flip(x: Array, *, axis: Axis, xp: Library = np) -> Array:
     """`x` backwards along `axis`, along all when it is None."""
-    return xp.flip(x, axis=axis)
+    return whole(xp.flip(x, axis=axis))
 
 
 @kernel("roll")

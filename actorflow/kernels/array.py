@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import Array, Library, as_dtype
+from actorflow.arrays import Array, Library, as_dtype, whole
 from actorflow.errors import SpecError
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.shape import view_cost
@@ -31,7 +31,7 @@ def _numpy_index(index: Index) -> tuple[Any, ...]:
 @kernel("slice", cost=view_cost)
 def slice(x: Array, *, index: Index) -> Array:
     """`x[index]`, a view."""
-    return x[_numpy_index(index)]
+    return whole(x[_numpy_index(index)])
 
 
 @kernel("slice_grad")
@@ -97,7 +97,7 @@ def within(indices: Array, n: int, xp: Library) -> Array:
 @kernel("gather", only="numpy")
 def gather_of_numpy(params: Array, indices: Array, *, axis: int) -> Array:
     """The slices of `params` along `axis` that `indices` name; IndexError for one outside [-n, n)."""
-    return np.take(params, indices, axis)
+    return whole(np.take(params, indices, axis))
 
 
 @kernel("one_hot")

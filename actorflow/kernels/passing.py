@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import Array, Library, as_dtype
+from actorflow.arrays import Array, Library
 from actorflow.errors import NumericError
 from actorflow.kernels.registry import kernel
 
@@ -50,9 +50,3 @@ def check_numerics(x: Array, *, message: str, xp: Library = np) -> Array:
     prefix = f"{message}: " if message else ""
     what = f"{prefix}values must be finite, got {nan} NaN and {inf} infinite of {x.size}"
     raise NumericError(what)
-
-
-@kernel("cast")
-def cast(x: Array, *, dtype: str) -> Array:
-    """`x` in `dtype`, without a copy where it has it; floats round towards zero to integers."""
-    return x.astype(as_dtype(dtype), copy=False)

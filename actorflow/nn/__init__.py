@@ -1,0 +1,33 @@
+"""Layers: `af.nn`. Variables made once, ops built at each call; nothing else is hidden.
+
+A layer is given its sizes and initialisers when it is made, and makes its variables then, in the
+current graph, under its name. Called, it builds ops; all its calls share the variables.
+`layer.variables` lists them in order. Where training differs from evaluation, the call says which:
+`layer(x, training=True)`. Initialisers are in `af.init`.
+"""
+
+from __future__ import annotations
+
+from actorflow.nn.attention import MultiHeadAttention
+from actorflow.nn.conv import Conv
+from actorflow.nn.dense import Dense
+from actorflow.nn.embedding import Embedding
+from actorflow.nn.layer import Layer
+from actorflow.nn.norms import BatchNorm, GroupNorm, LayerNorm, RMSNorm
+from actorflow.nn.sequential import Sequential
+from actorflow.nn.shaping import Dropout, Flatten
+
+__all__ = [
+    "BatchNorm",
+    "Conv",
+    "Dense",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "GroupNorm",
+    "Layer",
+    "LayerNorm",
+    "MultiHeadAttention",
+    "RMSNorm",
+    "Sequential",
+]

@@ -1,7 +1,8 @@
 """First values of variables: an initialiser has a shape and builds its value out of ops.
 
-Each function here takes `(shape, dtype="float32", seed=None)`; `constant`, `uniform` and `normal`
-make such a function from their parameters, so that a layer can be handed any of them. Weights of
+Each function here takes `(shape, dtype="float32", seed=None)`; `constant`, `uniform`, `normal`,
+`truncated_normal` and `orthogonal` make such a function from their parameters, so that a layer can
+be handed any of them. Weights of
 dense layers have the shape (in, out), filters of convolutions (height, width, in, out).
 
     w = af.Variable(af.init.he((64, 128)), name="w")
@@ -15,10 +16,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from actorflow.arrays import as_dtype
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
 from actorflow.ops.broadcast import broadcast_to
+from actorflow.ops.diagonal import diagonal
+from actorflow.ops.elementwise import add, multiply
+from actorflow.ops.factor import qr
+from actorflow.ops.passing import cast
 from actorflow.ops.random import random_normal, random_uniform
+from actorflow.ops.rounding import copysign
+from actorflow.ops.shape import reshape, transpose
+from actorflow.ops.source import ones_like
+from actorflow.ops.special import erfinv
 from actorflow.spec import Spec, show, spec
 
 
@@ -93,6 +103,62 @@ def normal(mean: float = 0.0, stddev: float = 0.05) -> Init:
     return init
 
 
+def truncated_normal(mean: float = 0.0, stddev: float = 0.05) -> Init:
+    """Returns the function that draws from the normal distribution within two deviations of the mean.
+
+    `stddev` is that of the whole distribution: what is drawn has 0.8796 of it.
+    """
+
+    def init(shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
+        """Draws with that mean and standard deviation, never far from the mean."""
+        wanted = _static(shape, dtype)
+        sizes = _sizes(wanted)
+        wide = as_dtype("float32") if wanted.dtype.itemsize == 2 else wanted.dtype
+
+        def make() -> Tensor:
+            # The inverse of the distribution function, of uniform numbers between its values there.
+            drawn = erfinv(random_uniform(sizes, -_WITHIN, _WITHIN, wide, seed))
+            return cast(add(multiply(drawn, stddev * math.sqrt(2)), mean), wanted.dtype)
+
+        return Initialiser(wanted, make)
+
+    return init
+
+
+_WITHIN = math.erf(math.sqrt(2))  # the part of a normal distribution within two deviations
+_KEPT = 0.8796256610342398  # the deviation of that part, over that of the whole
+
+
+def orthogonal(gain: float = 1.0) -> Init:
+    """Returns the function that draws orthonormal rows or columns, whichever are fewer, times `gain`.
+
+    Source: Saxe, McClelland, Ganguli, "Exact solutions to the nonlinear dynamics of learning in deep
+    linear neural networks", ICLR 2014.
+    """
+
+    def init(shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
+        """Draws from all such matrices evenly; axes before the last are rows."""
+        wanted = _static(shape, dtype)
+        sizes = _sizes(wanted)
+        if len(sizes) < 2:
+            message = f"orthogonal weights need at least two axes, got shape {show(sizes)}"
+            raise SpecError(message, where=Where(defined_at=source_line()))
+        rows, columns = math.prod(sizes[:-1]), sizes[-1]
+        wide = as_dtype("float32") if wanted.dtype.itemsize == 2 else wanted.dtype
+
+        def make() -> Tensor:
+            tall = (max(rows, columns), min(rows, columns))
+            q, r = qr(random_normal(tall, 0.0, 1.0, wide, seed))
+            # Signs by the diagonal of r: a factorisation alone prefers some matrices to others.
+            signs = copysign(ones_like(diagonal(r)), diagonal(r))
+            even = multiply(multiply(q, signs), gain)
+            return cast(reshape(even if rows >= columns else transpose(even), sizes), wanted.dtype)
+
+        return Initialiser(wanted, make)
+
+    return init
+
+
 def he_normal(shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
     """Normal with deviation `sqrt(2 / fan_in)`: keeps the variance through layers with relu.
 
@@ -124,6 +190,40 @@ def glorot_uniform(shape: Iterable[int], dtype: Any = "float32", seed: int | Non
     sizes = tuple(shape)
     limit = math.sqrt(6 / sum(fans(sizes)))
     return uniform(-limit, limit)(sizes, dtype, seed)
+
+
+def lecun_normal(shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
+    """Normal with deviation `sqrt(1 / fan_in)`: keeps the variance through linear layers, and with `selu`.
+
+    Source: LeCun, Bottou, Orr, Müller, "Efficient backprop", 1998, section 4.6.
+    """
+    sizes = tuple(shape)
+    return normal(0.0, math.sqrt(1 / fans(sizes)[0]))(sizes, dtype, seed)
+
+
+def lecun_uniform(shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
+    """Uniform within `sqrt(3 / fan_in)`: the variance of `lecun_normal`."""
+    sizes = tuple(shape)
+    limit = math.sqrt(3 / fans(sizes)[0])
+    return uniform(-limit, limit)(sizes, dtype, seed)
+
+
+def he_truncated(shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
+    """Truncated normal with the variance of `he_normal`: no weight is far out."""
+    sizes = tuple(shape)
+    return truncated_normal(0.0, math.sqrt(2 / fans(sizes)[0]) / _KEPT)(sizes, dtype, seed)
+
+
+def glorot_truncated(shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
+    """Truncated normal with the variance of `glorot_normal`: no weight is far out."""
+    sizes = tuple(shape)
+    return truncated_normal(0.0, math.sqrt(2 / sum(fans(sizes))) / _KEPT)(sizes, dtype, seed)
+
+
+def lecun_truncated(shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
+    """Truncated normal with the variance of `lecun_normal`: no weight is far out."""
+    sizes = tuple(shape)
+    return truncated_normal(0.0, math.sqrt(1 / fans(sizes)[0]) / _KEPT)(sizes, dtype, seed)
 
 
 he = he_normal

@@ -9,7 +9,7 @@ from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one, source_line
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Promoting, op
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.elementwise import (
     divide,
@@ -30,13 +30,13 @@ Grads = Sequence[Tensor | None]
 
 
 def ternary(op: str, takes: Takes) -> Any:
-    """The spec rule of an elementwise op of three inputs that broadcast."""
+    """The spec rule of an elementwise op of three inputs that broadcast and mix."""
 
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
         check_dtypes(op, takes, *inputs)
         return (Spec(broadcast([s.shape for s in inputs]), inputs[0].dtype),)
 
-    return rule
+    return Promoting(rule)
 
 
 # ------------------------------------------------------------------------------ whole quotients

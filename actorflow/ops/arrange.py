@@ -49,7 +49,7 @@ def _moveaxis_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (moveaxis(grad, use.attrs["destination"], use.attrs["source"]),)
 
 
-@op("moveaxis", spec=_moveaxis_spec, gradient=_moveaxis_gradient)
+@op("moveaxis", spec=_moveaxis_spec, gradient=_moveaxis_gradient, takes_bytes=True)
 def moveaxis(
     x: Any, source: int | Sequence[int], destination: int | Sequence[int], *, name: str | None = None
 ) -> Tensor:
@@ -97,7 +97,7 @@ def _flip_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (flip(grad, use.attrs["axis"]),)
 
 
-@op("flip", spec=_flip_spec, gradient=_flip_gradient)
+@op("flip", spec=_flip_spec, gradient=_flip_gradient, takes_bytes=True)
 def flip(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
     """`x` backwards along `axis`, along all axes when it is None; a view.
 
@@ -125,7 +125,7 @@ def _roll_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (roll(grad, back, use.attrs["axis"]),)
 
 
-@op("roll", spec=_roll_spec, gradient=_roll_gradient)
+@op("roll", spec=_roll_spec, gradient=_roll_gradient, takes_bytes=True)
 def roll(x: Any, shift: int | Sequence[int], axis: Axis = None, *, name: str | None = None) -> Tensor:
     """`x` with its elements `shift` places further along `axis`; those that fall off come in again.
 
@@ -165,7 +165,7 @@ def _tile_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (tile_grad(grad, use.inputs[0], use.attrs["repetitions"]),)
 
 
-@op("tile", spec=_tile_spec, gradient=_tile_gradient)
+@op("tile", spec=_tile_spec, gradient=_tile_gradient, takes_bytes=True)
 def tile(x: Any, repetitions: int | Sequence[int], *, name: str | None = None) -> Tensor:
     """`x` set side by side, `repetitions[i]` times along axis i.
 
@@ -249,7 +249,7 @@ def _repeat_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (gather_grad(grad, x, origin, axis), *rest)
 
 
-@op("repeat", spec=_repeat_spec, gradient=_repeat_gradient)
+@op("repeat", spec=_repeat_spec, gradient=_repeat_gradient, takes_bytes=True)
 def repeat(x: Any, repeats: Any, axis: int | None = None, *, name: str | None = None) -> Tensor:
     """Each element of `x` several times in a row along `axis`; flattened first when it is None.
 
@@ -289,7 +289,7 @@ def _flatten_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (reshape_like(grad, use.inputs[0]),)
 
 
-@op("flatten", spec=_flatten_spec, gradient=_flatten_gradient)
+@op("flatten", spec=_flatten_spec, gradient=_flatten_gradient, takes_bytes=True)
 def flatten(x: Any, start: int = 0, stop: int = -1, *, name: str | None = None) -> Tensor:
     """`x` with the axes from `start` to `stop`, both included, joined into one.
 

@@ -9,9 +9,9 @@ from typing import Any
 from actorflow.arrays import as_dtype
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build, build_one
+from actorflow.graph.builder import Tensor, as_tensor, build, build_one
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Promoting, op
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Dim, Shape, Spec, axis_of, merge, show, spec
@@ -97,7 +97,7 @@ def _slice_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (slice_grad(grad, use.inputs[0], use.attrs["index"]),)
 
 
-@op("slice", spec=_slice_spec, gradient=_slice_gradient)
+@op("slice", spec=_slice_spec, gradient=_slice_gradient, takes_bytes=True)
 def slice(x: Any, index: Any, *, name: str | None = None) -> Tensor:
     """The part `x[index]`, as numpy's basic indexing chooses it; a view, nothing is copied.
 
@@ -167,7 +167,7 @@ def _concat_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return build("concat_grad", [grad, *use.inputs], {"axis": use.attrs["axis"]})
 
 
-@op("concat", spec=_concat_spec, gradient=_concat_gradient)
+@op("concat", spec=Promoting(_concat_spec), gradient=_concat_gradient, takes_bytes=True)
 def concat(values: Sequence[Any], axis: int, *, name: str | None = None) -> Tensor:
     """The values one after the other along `axis`.
 
@@ -176,7 +176,7 @@ def concat(values: Sequence[Any], axis: int, *, name: str | None = None) -> Tens
     Gradient: each value gets its piece of g.
     Raises:   SpecError when ranks, dtypes or the other sizes differ.
     """
-    return build_one("concat", as_tensors(*values), {"axis": axis.__index__()}, name=name)
+    return build_one("concat", list(values), {"axis": axis.__index__()}, name=name)
 
 
 def _concat_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -220,7 +220,7 @@ def _gather_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (gather_grad(grad, params, indices, use.attrs["axis"]), None)
 
 
-@op("gather", spec=_gather_spec, gradient=_gather_gradient)
+@op("gather", spec=_gather_spec, gradient=_gather_gradient, takes_bytes=True)
 def gather(params: Any, indices: Any, axis: int = 0, *, name: str | None = None) -> Tensor:
     """The slices of `params` along `axis` that `indices` name.
 

@@ -34,7 +34,7 @@ def _broadcast_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (sum_to(grad, use.inputs[0]), None)[: len(use.inputs)]
 
 
-@op("broadcast_to", spec=_broadcast_to_spec, gradient=_broadcast_gradient)
+@op("broadcast_to", spec=_broadcast_to_spec, gradient=_broadcast_gradient, takes_bytes=True)
 def broadcast_to(x: Any, shape: Iterable[int] | Tensor, *, name: str | None = None) -> Tensor:
     """`x` repeated along new axes and axes of size 1; a view, nothing is copied.
 
@@ -54,7 +54,7 @@ def _broadcast_like_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> S
     return (Spec(inputs[1].shape, inputs[0].dtype),)
 
 
-@op("broadcast_like", spec=_broadcast_like_spec, gradient=_broadcast_gradient)
+@op("broadcast_like", spec=_broadcast_like_spec, gradient=_broadcast_gradient, takes_bytes=True)
 def broadcast_like(x: Any, like: Any, *, name: str | None = None) -> Tensor:
     """`x` repeated to the shape that `like` has in the step; see `broadcast_to`.
 

@@ -45,7 +45,7 @@ def _boolean_mask_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (boolean_mask_grad(grad, x, mask, use.attrs["axis"]), None)
 
 
-@op("boolean_mask", spec=_boolean_mask_spec, gradient=_boolean_mask_gradient)
+@op("boolean_mask", spec=_boolean_mask_spec, gradient=_boolean_mask_gradient, takes_bytes=True)
 def boolean_mask(x: Any, mask: Any, axis: int = 0, *, name: str | None = None) -> Tensor:
     """What lies in `x` where `mask` is true, in row-major order; the mask covers axes from `axis` on.
 
@@ -158,7 +158,7 @@ def _dynamic_partition_gradient(use: Use, *grads: Tensor | None) -> Sequence[Ten
     return (reshape_like(dynamic_stitch(origins, parts), x), None)
 
 
-@op("dynamic_partition", spec=_dynamic_partition_spec, gradient=_dynamic_partition_gradient)
+@op("dynamic_partition", spec=_dynamic_partition_spec, gradient=_dynamic_partition_gradient, takes_bytes=True)
 def dynamic_partition(x: Any, partitions: Any, count: int, *, name: str | None = None) -> tuple[Tensor, ...]:
     """`count` tensors: the i-th holds what lies in `x` where `partitions` is i, in row-major order.
 

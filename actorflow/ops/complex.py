@@ -10,7 +10,7 @@ from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import op
+from actorflow.graph.opdef import Promoting, op
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.source import zeros_like
@@ -37,7 +37,7 @@ def _complex_gradient(use: Use, grad: Tensor) -> Grads:
     return (unbroadcast(real(grad), a, b), unbroadcast(imag(grad), b, a))
 
 
-@op("complex", spec=_complex_spec, gradient=_complex_gradient)
+@op("complex", spec=Promoting(_complex_spec), gradient=_complex_gradient)
 def complex(real: Any, imag: Any, *, name: str | None = None) -> Tensor:
     """The complex number of a real and an imaginary part, each kept as it is, infinite or not.
 

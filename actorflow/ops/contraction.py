@@ -8,9 +8,9 @@ from typing import Any
 
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensors, build_one
+from actorflow.graph.builder import Tensor, build_one, promoted
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import op
+from actorflow.graph.opdef import Promoting, op
 from actorflow.ops.broadcast import sum_to, unbroadcast
 from actorflow.ops.matrices import check_matrix
 from actorflow.ops.rules import Takes, check_dtypes, size_of
@@ -145,7 +145,7 @@ def _to_input(xs: Sequence[Tensor], terms: Sequence[Term], output: Term, i: int,
     return einsum(_written([first], term), found)
 
 
-@op("einsum", spec=_einsum_spec, gradient=_einsum_gradient)
+@op("einsum", spec=Promoting(_einsum_spec), gradient=_einsum_gradient)
 def einsum(equation: str, *operands: Any, name: str | None = None) -> Tensor:
     """The sum of products that `equation` describes, such as "bij,bjk->bik" for a batch of matrices.
 
@@ -184,7 +184,7 @@ def tensordot(
     Gradient: that of the `einsum` that it is.
     Raises:   SpecError when axes do not exist, are not as many on both sides or differ in size.
     """
-    a, b = as_tensors(a, b)
+    a, b = promoted(a, b)
     rank_a, rank_b = a.spec.rank, b.spec.rank
     if rank_a is None or rank_b is None or rank_a + rank_b > len(ascii_letters):
         message = (
@@ -243,7 +243,7 @@ def _kron_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (unbroadcast(to_a, a), unbroadcast(to_b, b))
 
 
-@op("kron", spec=_kron_spec, gradient=_kron_gradient)
+@op("kron", spec=Promoting(_kron_spec), gradient=_kron_gradient)
 def kron(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The matrix in which every element of `a` has become a block: itself times `b`.
 

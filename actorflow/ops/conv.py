@@ -122,6 +122,11 @@ def _verb(attrs: Mapping[str, Attr]) -> str:
     return f"conv{len(attrs['strides'])}d"
 
 
+_ASKED_WITH: tuple[dict[str, Attr], ...] = (
+    {"strides": (1, 1), "padding": "VALID", "dilation": (1, 1), "groups": 1},
+)
+
+
 def _conv_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     x, w = inputs
     check_dtypes(_verb(attrs), Takes.FLOATING, x, w)
@@ -137,7 +142,7 @@ def _conv_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     )
 
 
-@op("conv", spec=_conv_spec, gradient=_conv_gradient)
+@op("conv", spec=_conv_spec, gradient=_conv_gradient, asked_with=_ASKED_WITH)
 def conv(
     x: Any,
     w: Any,
@@ -174,7 +179,7 @@ def _conv_transpose_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     )
 
 
-@op("conv_transpose", spec=_conv_transpose_spec, gradient=_conv_transpose_gradient)
+@op("conv_transpose", spec=_conv_transpose_spec, gradient=_conv_transpose_gradient, asked_with=_ASKED_WITH)
 def conv_transpose(
     x: Any,
     w: Any,
@@ -214,7 +219,7 @@ def _grad_input_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     )
 
 
-@op("conv_grad_input", spec=_grad_input_spec, gradient=_grad_input_gradient)
+@op("conv_grad_input", spec=_grad_input_spec, gradient=_grad_input_gradient, asked_with=_ASKED_WITH)
 def conv_grad_input(
     dy: Any,
     w: Any,
@@ -253,7 +258,7 @@ def _grad_filter_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     )
 
 
-@op("conv_grad_filter", spec=_grad_filter_spec, gradient=_grad_filter_gradient)
+@op("conv_grad_filter", spec=_grad_filter_spec, gradient=_grad_filter_gradient, asked_with=_ASKED_WITH)
 def conv_grad_filter(
     x: Any,
     dy: Any,

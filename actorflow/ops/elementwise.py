@@ -33,9 +33,9 @@ def add(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The sum a + b, elementwise.
 
     Shapes:   a and b broadcast
-    Dtypes:   numbers, the same; Python numbers take that of the other input
+    Dtypes:   numbers that mix (docs/dtypes.md); Python numbers take the dtype of the other input
     Gradient: g to both, summed over what was broadcast.
-    Raises:   SpecError when shapes do not broadcast or dtypes differ.
+    Raises:   SpecError when shapes do not broadcast or dtypes do not mix.
 
     >>> with af.Graph():
     ...     af.placeholder("float32", (None, 3), name="x") + 1
@@ -202,12 +202,12 @@ def sign(x: Any, *, name: str | None = None) -> Tensor:
     return build_one("sign", [x], name=name)
 
 
-@op("floor", spec=unary("floor", Takes.FLOATING))
+@op("floor", spec=unary("floor", Takes.FLOATING), gradient=NOT_DIFFERENTIABLE)
 def floor(x: Any, *, name: str | None = None) -> Tensor:
     """The largest whole number that is not above x, in the dtype of x.
 
-    Gradient: none, and asking for one is an error: rounding in a loss is most often a mistake.
-              Use `stop_gradient`, or `custom_gradient` for a straight-through estimate.
+    Gradient: none flows, as through all that is flat almost everywhere: where no other path leads
+              to x, `gradients` gives None. `custom_gradient` makes a straight-through estimate.
     """
     return build_one("floor", [x], name=name)
 

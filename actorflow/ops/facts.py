@@ -24,7 +24,7 @@ def _scalar_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
     return (Spec((), as_dtype("int32")),)
 
 
-@op("shape", spec=_shape_spec, gradient=NOT_DIFFERENTIABLE)
+@op("shape", spec=_shape_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
 def shape(x: Any, *, name: str | None = None) -> Tensor:
     """The sizes of `x` in the step; a constant where they are all known, which needs no `x`.
 
@@ -42,7 +42,7 @@ def shape(x: Any, *, name: str | None = None) -> Tensor:
     return build_one("shape", [x], name=name)
 
 
-@op("size", spec=_scalar_spec, gradient=NOT_DIFFERENTIABLE)
+@op("size", spec=_scalar_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
 def size(x: Any, *, name: str | None = None) -> Tensor:
     """The number of elements of `x` in the step, as an int32 scalar; else like `shape`: no gradient."""
     x = as_tensor(x)
@@ -52,7 +52,7 @@ def size(x: Any, *, name: str | None = None) -> Tensor:
     return build_one("size", [x], name=name)
 
 
-@op("rank", spec=_scalar_spec, gradient=NOT_DIFFERENTIABLE)
+@op("rank", spec=_scalar_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
 def rank(x: Any, *, name: str | None = None) -> Tensor:
     """The number of axes of `x` in the step, as an int32 scalar; else like `shape`: no gradient."""
     x = as_tensor(x)
@@ -74,7 +74,7 @@ def _pass(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (grad,)
 
 
-@op("ensure_shape", spec=_ensure_shape_spec, gradient=_pass)
+@op("ensure_shape", spec=_ensure_shape_spec, gradient=_pass, takes_bytes=True)
 def ensure_shape(x: Any, shape: Iterable[Dim] | None, *, name: str | None = None) -> Tensor:
     """`x` itself, whose shape fits `shape` from here on; checked in every step.
 

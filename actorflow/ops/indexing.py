@@ -125,7 +125,7 @@ def _gather_nd_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (build_one("scatter_nd_add", [full_like(x, 0), indices, grad], use.attrs), None)
 
 
-@op("gather_nd", spec=_gather_nd_spec, gradient=_gather_nd_gradient)
+@op("gather_nd", spec=_gather_nd_spec, gradient=_gather_nd_gradient, takes_bytes=True)
 def gather_nd(x: Any, indices: Any, batch_dims: int = 0, *, name: str | None = None) -> Tensor:
     """The places of `x` that the last axis of `indices` names, in each of the leading batch axes.
 
@@ -156,7 +156,7 @@ def _take_along_axis_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]
     return (build_one("put_along_axis", [full_like(x, 0), indices, grad], attrs), None)
 
 
-@op("take_along_axis", spec=_take_along_axis_spec, gradient=_take_along_axis_gradient)
+@op("take_along_axis", spec=_take_along_axis_spec, gradient=_take_along_axis_gradient, takes_bytes=True)
 def take_along_axis(x: Any, indices: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
     """The elements of `x` along `axis` that `indices` name, for each place of the other axes.
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build, build_one, source_line
+from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import op
+from actorflow.graph.opdef import Promoting, op
 from actorflow.ops.array import concat
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.placing import placed
@@ -50,7 +50,7 @@ def _stack_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return unstack(grad, use.attrs["axis"], len(use.inputs))
 
 
-@op("stack", spec=_stack_spec, gradient=_stack_gradient)
+@op("stack", spec=Promoting(_stack_spec), gradient=_stack_gradient, takes_bytes=True)
 def stack(values: Sequence[Any], axis: int = 0, *, name: str | None = None) -> Tensor:
     """The values side by side along a new axis; `axis` says where it is in the result.
 
@@ -64,7 +64,7 @@ def stack(values: Sequence[Any], axis: int = 0, *, name: str | None = None) -> T
     ...     af.stack([x, x], axis=-1)
     <Tensor stack:0 (None, 3, 2) float32>
     """
-    return build_one("stack", as_tensors(*values), {"axis": axis.__index__()}, name=name)
+    return build_one("stack", list(values), {"axis": axis.__index__()}, name=name)
 
 
 def _unstack_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -83,7 +83,7 @@ def _unstack_gradient(use: Use, *grads: Tensor | None) -> Sequence[Tensor | None
     return (stack(_filled(use, grads), use.attrs["axis"]),)
 
 
-@op("unstack", spec=_unstack_spec, gradient=_unstack_gradient)
+@op("unstack", spec=_unstack_spec, gradient=_unstack_gradient, takes_bytes=True)
 def unstack(
     x: Any, axis: int = 0, count: int | None = None, *, name: str | None = None
 ) -> tuple[Tensor, ...]:
@@ -133,7 +133,7 @@ def _split_gradient(use: Use, *grads: Tensor | None) -> Sequence[Tensor | None]:
     return (concat(_filled(use, grads), use.attrs["axis"]),)
 
 
-@op("split", spec=_split_spec, gradient=_split_gradient)
+@op("split", spec=_split_spec, gradient=_split_gradient, takes_bytes=True)
 def split(
     x: Any, parts: int | Sequence[int], axis: int = 0, *, name: str | None = None
 ) -> tuple[Tensor, ...]:
@@ -168,7 +168,7 @@ def _broadcast_arrays_gradient(use: Use, *grads: Tensor | None) -> Sequence[Tens
     return [None if g is None else unbroadcast(g, x, *o) for g, x, o in zip(grads, xs, others, strict=True)]
 
 
-@op("broadcast_arrays", spec=_broadcast_arrays_spec, gradient=_broadcast_arrays_gradient)
+@op("broadcast_arrays", spec=_broadcast_arrays_spec, gradient=_broadcast_arrays_gradient, takes_bytes=True)
 def broadcast_arrays(*xs: Any, name: str | None = None) -> tuple[Tensor, ...]:
     """The tensors, each repeated to the shape that they broadcast to together; views.
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensors, build_one
+from actorflow.graph.builder import Tensor, build_one, promoted
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import op
+from actorflow.graph.opdef import Promoting, op
 from actorflow.ops.broadcast import sum, sum_to, unbroadcast
 from actorflow.ops.elementwise import multiply
 from actorflow.ops.matrices import check_matrix
@@ -58,7 +58,7 @@ def _matmul_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (to_a, to_b)
 
 
-@op("matmul", spec=_matmul_spec, gradient=_matmul_gradient)
+@op("matmul", spec=Promoting(_matmul_spec), gradient=_matmul_gradient)
 def matmul(
     a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, *, name: str | None = None
 ) -> Tensor:
@@ -150,7 +150,7 @@ def _vecdot_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (unbroadcast(to_a, a, b), unbroadcast(to_b, b, a))
 
 
-@op("vecdot", spec=_vecdot_spec, gradient=_vecdot_gradient)
+@op("vecdot", spec=Promoting(_vecdot_spec), gradient=_vecdot_gradient)
 def vecdot(a: Any, b: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
     """The sum of conj(a)·b along `axis`, which has the same size in both; the other axes broadcast.
 
@@ -174,7 +174,7 @@ def outer(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     Gradient: g·b and aᵀ·g.
     Raises:   SpecError unless both are known to have one axis.
     """
-    a, b = as_tensors(a, b)
+    a, b = promoted(a, b)
     if a.spec.rank != 1 or b.spec.rank != 1:
         message = f"outer takes two vectors, got {a.spec} and {b.spec}"
         raise SpecError(message, hint="multiply broadcasts: af.expand_dims(a, -1) * af.expand_dims(b, -2)")
@@ -198,7 +198,7 @@ def _cross_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (unbroadcast(to_a, a, b), unbroadcast(to_b, b, a))
 
 
-@op("cross", spec=_cross_spec, gradient=_cross_gradient)
+@op("cross", spec=Promoting(_cross_spec), gradient=_cross_gradient)
 def cross(a: Any, b: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
     """The vector product a×b of vectors of three elements that lie along `axis`; other axes broadcast.
 

@@ -6,48 +6,48 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensors, build_one
+from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Promoting, op
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.rules import Takes, binary, check_dtypes, unary
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Spec, broadcast
 
 
-@op("equal", spec=binary("equal", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE)
+@op("equal", spec=binary("equal", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
 def equal(a: Any, b: Any, *, name: str | None = None) -> Tensor:
-    """Whether a = b, elementwise, as bool; inputs of one dtype broadcast; no gradient."""
+    """Whether a = b, elementwise, as bool; inputs broadcast and mix; no gradient."""
     return build_one("equal", [a, b], name=name)
 
 
-@op("not_equal", spec=binary("not_equal", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE)
+@op("not_equal", spec=binary("not_equal", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
 def not_equal(a: Any, b: Any, *, name: str | None = None) -> Tensor:
-    """Whether a ≠ b, elementwise, as bool; inputs of one dtype broadcast; no gradient."""
+    """Whether a ≠ b, elementwise, as bool; inputs broadcast and mix; no gradient."""
     return build_one("not_equal", [a, b], name=name)
 
 
 @op("less", spec=binary("less", Takes.REAL, "bool"), gradient=NOT_DIFFERENTIABLE)
 def less(a: Any, b: Any, *, name: str | None = None) -> Tensor:
-    """Whether a < b, elementwise, as bool; real inputs of one dtype broadcast; no gradient."""
+    """Whether a < b, elementwise, as bool; real inputs broadcast and mix; no gradient."""
     return build_one("less", [a, b], name=name)
 
 
 @op("less_equal", spec=binary("less_equal", Takes.REAL, "bool"), gradient=NOT_DIFFERENTIABLE)
 def less_equal(a: Any, b: Any, *, name: str | None = None) -> Tensor:
-    """Whether a ≤ b, elementwise, as bool; real inputs of one dtype broadcast; no gradient."""
+    """Whether a ≤ b, elementwise, as bool; real inputs broadcast and mix; no gradient."""
     return build_one("less_equal", [a, b], name=name)
 
 
 @op("greater", spec=binary("greater", Takes.REAL, "bool"), gradient=NOT_DIFFERENTIABLE)
 def greater(a: Any, b: Any, *, name: str | None = None) -> Tensor:
-    """Whether a > b, elementwise, as bool; real inputs of one dtype broadcast; no gradient."""
+    """Whether a > b, elementwise, as bool; real inputs broadcast and mix; no gradient."""
     return build_one("greater", [a, b], name=name)
 
 
 @op("greater_equal", spec=binary("greater_equal", Takes.REAL, "bool"), gradient=NOT_DIFFERENTIABLE)
 def greater_equal(a: Any, b: Any, *, name: str | None = None) -> Tensor:
-    """Whether a ≥ b, elementwise, as bool; real inputs of one dtype broadcast; no gradient."""
+    """Whether a ≥ b, elementwise, as bool; real inputs broadcast and mix; no gradient."""
     return build_one("greater_equal", [a, b], name=name)
 
 
@@ -83,18 +83,18 @@ def _where_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (None, unbroadcast(to_a, a, b, condition), unbroadcast(to_b, b, a, condition))
 
 
-@op("where", spec=_where_spec, gradient=_where_gradient)
+@op("where", spec=Promoting(_where_spec, 1), gradient=_where_gradient, takes_bytes=True)
 def where(condition: Any, a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """`a` where the condition holds, else `b`, elementwise; both are computed.
 
     Shapes:   all three broadcast
-    Dtypes:   condition bool; a and b any, the same
+    Dtypes:   condition bool; a and b any that mix
     Gradient: to a where the condition holds, else to b; zero for the other, even if it is NaN.
-    Raises:   SpecError when shapes do not broadcast or dtypes differ.
+    Raises:   SpecError when shapes do not broadcast or dtypes do not mix.
 
     >>> with af.Graph():
     ...     x = af.placeholder("float32", (None, 3), name="x")
     ...     af.where(x > 0, x, 0)
     <Tensor where:0 (None, 3) float32>
     """
-    return build_one("where", [condition, *as_tensors(a, b)], name=name)
+    return build_one("where", [condition, a, b], name=name)

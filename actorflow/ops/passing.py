@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import as_dtype, is_differentiable
-from actorflow.errors import SpecError
+from actorflow.dtypes import can_cast
+from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, build_one
+from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.rules import Takes, unary
@@ -19,7 +20,7 @@ def _pass_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (grad,)
 
 
-@op("identity", spec=unary("identity"), gradient=_pass_gradient)
+@op("identity", spec=unary("identity"), gradient=_pass_gradient, takes_bytes=True)
 def identity(x: Any, *, name: str | None = None) -> Tensor:
     """The same value under another name; its gradient passes unchanged."""
     return build_one("identity", [x], name=name)
@@ -49,7 +50,7 @@ def _cast_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
     to = spec(attrs["dtype"], x.shape)
     if x.dtype.kind == "c" and to.dtype.kind != "c":
         message = f"cast cannot drop the imaginary part, got {x} to {to.dtype.name}"
-        raise SpecError(message)
+        raise SpecError(message, hint="take af.real of it, or af.abs")
     return (to,)
 
 
@@ -59,21 +60,32 @@ def _cast_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("cast", spec=_cast_spec, gradient=_cast_gradient)
-def cast(x: Any, dtype: Any, *, name: str | None = None) -> Tensor:
+def cast(x: Any, dtype: Any, *, safe: bool = False, name: str | None = None) -> Tensor:
     """The same numbers in another dtype; `x` itself when it has that dtype.
 
+    What does not fit becomes, on every device: floats to integers, the whole number on the way to 0,
+    or the nearest one that there is, and 0 for NaN; integers to narrower ones, what is left modulo
+    2^bits; numbers to narrower floats, the nearest one, or an infinity; anything to bool, whether it
+    is not 0. With `safe` every value must be kept, or the step fails.
+
     Shapes:   any, kept
-    Dtypes:   any to any, but complex only to complex; floats round towards zero to integers
+    Dtypes:   any to any, but complex only to complex
     Gradient: cast back; none between integers and floats.
-    Raises:   SpecError for an unknown dtype.
+    Raises:   SpecError for an unknown dtype, and for complex to real. With `safe`, NumericError in
+              the step, which names the first value that would change, and its place.
 
     >>> with af.Graph():
     ...     af.cast([0, 1], "float32")
     <Tensor cast:0 (2,) float32>
     """
-    x = as_tensor(x)
+    tensor = as_tensor(x)
     try:
         wanted = as_dtype(dtype)
     except TypeError as error:
-        raise SpecError(str(error)) from None
-    return x if x.dtype == wanted else build_one("cast", [x], {"dtype": wanted.name}, name=name)
+        raise SpecError(str(error), where=Where(defined_at=source_line())) from None
+    if tensor.dtype == wanted:
+        return tensor
+    attrs: dict[str, Attr] = {"dtype": wanted.name}
+    if safe and not can_cast(tensor.dtype, wanted):
+        attrs["safe"] = True
+    return build_one("cast", [tensor], attrs, name=name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from actorflow.arrays import name_of
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.builder import Tensor, build, build_one, source_line
 from actorflow.graph.graph import QueueDef, current
@@ -186,7 +187,7 @@ class FIFOQueue:
             raise GraphError(message, where=Where(defined_at=self.definition.defined_at), hint=hint)
         return {
             "resource": self.name,
-            "dtypes": tuple(c.dtype.name for c in self.components),
+            "dtypes": tuple(name_of(c.dtype) for c in self.components),
             "shapes": tuple(c.shape for c in self.components),
             **extra,
         }
@@ -279,7 +280,7 @@ def _scalar_spec(dtype: str) -> Callable[..., Sequence[Spec]]:
 
 def _queue_op(name: str, rule: Callable[..., Sequence[Spec]], constructor: Callable[..., Any]) -> None:
     """Registers an op of the queue; its constructor is the method, with the queue in front."""
-    op(name, spec=rule, gradient=NOT_DIFFERENTIABLE, effect=Effect.QUEUE)(constructor)
+    op(name, spec=rule, gradient=NOT_DIFFERENTIABLE, effect=Effect.QUEUE, takes_bytes=True)(constructor)
 
 
 _queue_op("queue_enqueue", _enqueue_spec, FIFOQueue.enqueue)

@@ -101,7 +101,12 @@ def _resize_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     return (resize_grad(dy, use.inputs[0], **use.attrs),)
 
 
-@op("resize", spec=_resize_spec, gradient=_resize_gradient)
+@op(
+    "resize",
+    spec=_resize_spec,
+    gradient=_resize_gradient,
+    asked_with=tuple({"size": (1, 1), "scale": None, "method": m} for m in ("nearest", "linear")),
+)
 def resize(
     x: Any,
     size: Sizes | None = None,

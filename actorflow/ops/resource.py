@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from actorflow.arrays import DType, as_array, is_floating
+from actorflow.arrays import DType, converted
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
 from actorflow.graph.graph import Graph
 from actorflow.spec import Spec, merge
-
-_KINDS = "buifc"  # a kind can hold those before it
 
 
 def resource_name(graph: Graph, name: str | None, default: str, where: Where) -> str:
@@ -34,16 +32,12 @@ def typed(value: Any, dtype: DType, *, convert: bool = False) -> Tensor:
     """Returns `value` as a tensor; numbers and lists of them take `dtype`, and arrays if `convert`.
 
     Raises:
-        SpecError: when numbers would lose their fraction or their imaginary part.
+        SpecError: when numbers would lose their fraction or their imaginary part, or are too large.
     """
     if isinstance(value, Tensor) or hasattr(value, "as_tensor") or (hasattr(value, "dtype") and not convert):
         return as_tensor(value)
     try:
-        array = as_array(value)
-        if _KINDS.find(array.dtype.kind) > _KINDS.find(dtype.kind if not is_floating(dtype) else "f"):
-            message = f"no {dtype.name} tensor can hold {value!r:.60} without rounding"
-            raise SpecError(message, where=Where(defined_at=source_line()))
-        return as_tensor(as_array(array, dtype))
+        return as_tensor(converted(value, dtype))
     except (TypeError, ValueError, OverflowError) as error:
         message = f"no {dtype.name} tensor can hold {value!r:.60}: {error}"
         raise SpecError(message, where=Where(defined_at=source_line())) from None

@@ -7,9 +7,10 @@ from enum import Enum
 from math import prod
 
 from actorflow.arrays import DType, as_dtype, is_floating
+from actorflow.dtypes import common, refusal
 from actorflow.errors import SpecError
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import SpecRule
+from actorflow.graph.opdef import Promoting, SpecRule
 from actorflow.spec import Dim, Shape, Spec, axis_of, broadcast, merge
 
 Axis = int | tuple[int, ...] | None
@@ -26,6 +27,8 @@ class Takes(Enum):
     NUMBER = "numbers"
     FLOATING = "floating numbers"
     INEXACT = "floating or complex numbers"
+    NUMERIC = "numbers or bool"
+    BYTES = "bytes"
 
     def accepts(self, dtype: DType) -> bool:
         """Tells whether `dtype` is one of them."""
@@ -34,7 +37,7 @@ class Takes(Enum):
 
 
 _KINDS = {
-    Takes.ANY: "biufc",
+    Takes.ANY: "biufcO",  # bytes where the op takes them
     Takes.BOOL: "b",
     Takes.INTEGER: "iu",
     Takes.BITS: "biu",
@@ -42,6 +45,8 @@ _KINDS = {
     Takes.NUMBER: "iufc",
     Takes.FLOATING: "f",
     Takes.INEXACT: "fc",
+    Takes.NUMERIC: "biufc",
+    Takes.BYTES: "O",
 }
 
 
@@ -50,10 +55,21 @@ def check_dtypes(op: str, takes: Takes, *specs: Spec) -> None:
     for spec in specs:
         if not takes.accepts(spec.dtype):
             message = f"{op} takes {takes.value}, got {spec}"
-            raise SpecError(message, hint="convert it with af.cast")
+            raise SpecError(message, hint=_conversion(takes, spec.dtype))
     if any(spec.dtype != specs[0].dtype for spec in specs):
         message = f"{op} needs equal dtypes, got {' and '.join(map(str, specs))}"
-        raise SpecError(message, hint="convert one with af.cast")
+        dtypes = [spec.dtype for spec in specs]
+        hint = "convert one with af.cast" if common(dtypes) else refusal(dtypes)
+        raise SpecError(message, hint=hint)
+
+
+def _conversion(takes: Takes, dtype: DType) -> str:
+    """The advice for a dtype that an op does not take."""
+    if dtype.kind == "O":
+        return "af.to_number and af.decode_raw make numbers of bytes"
+    if takes is Takes.BYTES:
+        return "af.as_bytes and af.encode_raw make bytes of numbers"
+    return "convert it with af.cast"
 
 
 def unary(op: str, takes: Takes = Takes.ANY) -> SpecRule:
@@ -79,14 +95,14 @@ def predicate(op: str, takes: Takes) -> SpecRule:
 
 
 def binary(op: str, takes: Takes, result: str | None = None) -> SpecRule:
-    """The rule of an elementwise op of two inputs that broadcast; `result` is another dtype's name."""
+    """The rule of an elementwise op of two inputs that broadcast and mix; `result` names another dtype."""
 
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
         a, b = inputs
         check_dtypes(op, takes, a, b)
         return (Spec(broadcast([a.shape, b.shape]), a.dtype if result is None else as_dtype(result)),)
 
-    return rule
+    return Promoting(rule)
 
 
 def first_with_shape_of_last(op: str, takes: Takes = Takes.ANY) -> SpecRule:

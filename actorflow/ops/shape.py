@@ -54,7 +54,7 @@ def _reshape_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (reshape_like(grad, use.inputs[0]), None)[: len(use.inputs)]
 
 
-@op("reshape", spec=_reshape_spec, gradient=_reshape_gradient)
+@op("reshape", spec=_reshape_spec, gradient=_reshape_gradient, takes_bytes=True)
 def reshape(x: Any, shape: Iterable[int] | Tensor, *, name: str | None = None) -> Tensor:
     """The elements of `x` in row-major order under `shape`.
 
@@ -86,7 +86,7 @@ def _reshape_like_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seq
     return first_with_shape_of_last("reshape_like")(inputs, attrs)
 
 
-@op("reshape_like", spec=_reshape_like_spec, gradient=_back_to_first)
+@op("reshape_like", spec=_reshape_like_spec, gradient=_back_to_first, takes_bytes=True)
 def reshape_like(x: Any, like: Any, *, name: str | None = None) -> Tensor:
     """The elements of `x` under the shape that `like` has in the step.
 
@@ -122,7 +122,7 @@ def _transpose_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return (transpose(grad, [order.index(i) for i in range(len(order))]),)
 
 
-@op("transpose", spec=_transpose_spec, gradient=_transpose_gradient)
+@op("transpose", spec=_transpose_spec, gradient=_transpose_gradient, takes_bytes=True)
 def transpose(x: Any, perm: Iterable[int] | None = None, *, name: str | None = None) -> Tensor:
     """The axes of `x` in the order `perm`, reversed when it is None; a view, nothing is moved.
 
@@ -145,7 +145,7 @@ def _expand_dims_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
     return (Spec(tuple(1 if i in new else next(old) for i in range(rank)), x.dtype),)
 
 
-@op("expand_dims", spec=_expand_dims_spec, gradient=_reshape_gradient)
+@op("expand_dims", spec=_expand_dims_spec, gradient=_reshape_gradient, takes_bytes=True)
 def expand_dims(x: Any, axis: int | tuple[int, ...], *, name: str | None = None) -> Tensor:
     """`x` with new axes of size 1; `axis` says where they are in the result.
 
@@ -171,7 +171,7 @@ def _squeeze_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
     return (Spec(tuple(d for i, d in enumerate(x.shape) if i not in axes), x.dtype),)
 
 
-@op("squeeze", spec=_squeeze_spec, gradient=_reshape_gradient)
+@op("squeeze", spec=_squeeze_spec, gradient=_reshape_gradient, takes_bytes=True)
 def squeeze(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
     """`x` without the axes `axis`, which have size 1; without all such axes when it is None.
 

@@ -11,7 +11,7 @@ from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Promoting, op
 from actorflow.ops.array import gather
 from actorflow.ops.indexing import take_along_axis
 from actorflow.ops.rules import Takes, check_dtypes
@@ -173,7 +173,7 @@ def _searchsorted_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seq
     return (Spec(x2.shape, as_dtype("int64")),)
 
 
-@op("searchsorted", spec=_searchsorted_spec, gradient=NOT_DIFFERENTIABLE)
+@op("searchsorted", spec=Promoting(_searchsorted_spec), gradient=NOT_DIFFERENTIABLE)
 def searchsorted(
     x1: Any, x2: Any, *, side: str = "left", sorter: Any = None, name: str | None = None
 ) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import as_array, as_dtype
+from actorflow.arrays import as_dtype, converted, name_of
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.node import Attr
@@ -18,7 +18,7 @@ def _spec_from_attrs(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seque
     return (spec(attrs["dtype"], attrs["shape"]),)
 
 
-@op("placeholder", spec=_spec_from_attrs, gradient=NOT_DIFFERENTIABLE, effect=Effect.FEED)
+@op("placeholder", spec=_spec_from_attrs, gradient=NOT_DIFFERENTIABLE, effect=Effect.FEED, takes_bytes=True)
 def placeholder(dtype: Any, shape: Iterable[Dim] | None = (), name: str | None = None) -> Tensor:
     """A value that is fed with each step.
 
@@ -36,19 +36,20 @@ def placeholder(dtype: Any, shape: Iterable[Dim] | None = (), name: str | None =
         wanted = spec(dtype, shape)
     except SpecError as error:
         raise SpecError(error.what, where=Where(defined_at=source_line()), hint=error.hint) from None
-    attrs = {"dtype": wanted.dtype.name, "shape": wanted.shape}
+    attrs = {"dtype": name_of(wanted.dtype), "shape": wanted.shape}
     (tensor,) = build("placeholder", (), attrs, name=name, exact_name=name is not None)
     return tensor
 
 
-@op("constant", spec=_spec_from_attrs, gradient=NOT_DIFFERENTIABLE, effect=Effect.CONSTANT)
+@op("constant", spec=_spec_from_attrs, gradient=NOT_DIFFERENTIABLE, effect=Effect.CONSTANT, takes_bytes=True)
 def constant(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """A value that is part of the graph; copied, so later changes of `value` do not show.
 
     Shapes:   that of `value`
-    Dtypes:   `dtype`, else that of `value`; Python floats are float32, integers int32
+    Dtypes:   `dtype`, else that of `value`; Python floats are float32, integers int32. Floats are
+              rounded to the digits of `dtype`
     Gradient: none flows further; a constant may be an `x` of `gradients`.
-    Raises:   SpecError when no tensor can hold it.
+    Raises:   SpecError when no tensor can hold it, a float as an integer or a number out of range.
 
     >>> with af.Graph():
     ...     af.constant([1.0, 2.0])
@@ -56,10 +57,11 @@ def constant(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """
     if dtype is not None:
         try:
-            value = as_array(value, as_dtype(dtype))
+            value = converted(value, as_dtype(dtype))
         except (TypeError, ValueError, OverflowError) as error:
             message = f"no tensor of dtype {dtype} can hold {value!r:.60}: {error}"
-            raise SpecError(message, where=Where(defined_at=source_line())) from None
+            where = Where(defined_at=source_line())
+            raise SpecError(message, where=where, hint="af.cast converts with loss, on purpose") from None
     return as_tensor(value, name=name or "constant")
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from actorflow.arrays import DType, as_dtype
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one
+from actorflow.graph.builder import Tensor, as_tensor, build_one, promoted
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.broadcast import sum
@@ -75,7 +75,7 @@ def lstsq(a: Any, b: Any, rtol: float | None = None, *, name: str | None = None)
     Gradient: that of `pinv` and the product.
     Raises:   SpecError when shapes do not fit; in the step KernelError for NaN and infinities.
     """
-    a, b = as_tensors(a, b)
+    a, b = promoted(a, b)
     return matmul(pinv(a, rtol), b, name=name)
 
 

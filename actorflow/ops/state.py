@@ -208,6 +208,12 @@ def _writes(op_name: str, attrs: Mapping[str, Attr], resource: str) -> bool:
 _WRITES = frozenset({"assign", "assign_add", "assign_sub"})
 
 
+def _check_no_bytes(local: str, held: Spec, where: Where) -> None:
+    if held.dtype.kind == "O":
+        message = f"a variable holds numbers or bool, got {held} for {local!r}"
+        raise SpecError(message, where=where, hint="bytes are fed, or wait in a queue")
+
+
 def _spec_and_initial(
     graph: Graph, local: str, initial: Initial, dtype: Any, shape: Iterable[Dim] | None, where: Where
 ) -> tuple[Spec, Port | None]:
@@ -223,8 +229,10 @@ def _spec_and_initial(
         if wanted is None or shape is None:
             message = "a variable without an initial value needs dtype and shape"
             raise SpecError(message, where=where)
+        _check_no_bytes(local, Spec(sizes, wanted), where)
         return Spec(sizes, wanted), None
     value = _build_initial(graph, local, initial, wanted)
+    _check_no_bytes(local, value.spec, where)
     if wanted is not None and value.dtype != wanted:
         message = f"variable {local!r} of dtype {wanted.name} cannot begin as {value.spec}"
         raise SpecError(message, where=where, hint="convert it with af.cast")

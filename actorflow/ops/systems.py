@@ -7,9 +7,9 @@ from typing import Any
 
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensors, build, build_one
+from actorflow.graph.builder import Tensor, build, build_one, promoted
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import SpecRule, op
+from actorflow.graph.opdef import Promoting, SpecRule, op
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.elementwise import multiply, negative
 from actorflow.ops.linalg import matmul, matrix_band_part, matrix_transpose
@@ -38,7 +38,7 @@ def _system(op_name: str) -> SpecRule:
         assert lead is not None
         return (Spec((*lead, n if rows is None else rows, columns), a.dtype),)
 
-    return rule
+    return Promoting(rule)
 
 
 def _per_matrix(values: Tensor, matrices: Tensor) -> Tensor:
@@ -125,7 +125,7 @@ def cholesky_solve(factor: Any, b: Any, *, upper: bool = False, name: str | None
     Gradient: that of the two `triangular_solve`.
     Raises:   SpecError when shapes do not fit; in the step KernelError for a zero on a diagonal.
     """
-    factor, b = as_tensors(factor, b)
+    factor, b = promoted(factor, b)
     half = triangular_solve(factor, b, lower=not upper, adjoint=upper)
     return triangular_solve(factor, half, lower=not upper, adjoint=not upper, name=name)
 

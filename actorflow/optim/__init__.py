@@ -3,20 +3,50 @@
 from __future__ import annotations
 
 from actorflow.optim import schedules
+from actorflow.optim.accumulate import accumulate
+from actorflow.optim.adaptive import adadelta, adagrad, rmsprop
+from actorflow.optim.clip import clip_by_norm, clip_by_value
 from actorflow.optim.combine import chain, clip_by_global_norm
+from actorflow.optim.decay import centralise, l2, scale, weight_decay
+from actorflow.optim.ftrl import ftrl
+from actorflow.optim.lamb import lamb
+from actorflow.optim.lbfgs import lbfgs
+from actorflow.optim.moments import adamax, adamw, amsgrad, lion, nadam
 from actorflow.optim.rules import adam, momentum, sgd
 from actorflow.optim.schedules import Schedule
+from actorflow.optim.select import freeze, masked, partition
 from actorflow.optim.transform import Transform, from_config, rule
 
 __all__ = [
     "Schedule",
     "Transform",
+    "accumulate",
+    "adadelta",
+    "adagrad",
     "adam",
+    "adamax",
+    "adamw",
+    "amsgrad",
+    "centralise",
     "chain",
     "clip_by_global_norm",
+    "clip_by_norm",
+    "clip_by_value",
+    "freeze",
     "from_config",
+    "ftrl",
+    "l2",
+    "lamb",
+    "lbfgs",
+    "lion",
+    "masked",
     "momentum",
+    "nadam",
+    "partition",
+    "rmsprop",
     "rule",
+    "scale",
     "schedules",
     "sgd",
+    "weight_decay",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from actorflow.errors import FeedError
+from actorflow.errors import FeedError, PlacementError
 from actorflow.graph import opdef
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
@@ -41,7 +41,7 @@ def lower(
 
     Raises:
         FeedError: when a placeholder is needed and not fed; names it.
-        PlacementError: when a node names a device that does not exist.
+        PlacementError: when a node names a device that does not exist, or deals in bytes on a card.
     """
     needed = prune(graph, fetches, feeds)
     order = program_order(graph, needed)
@@ -72,6 +72,8 @@ def lower(
             continue
         for k in range(len(node.outputs)):
             edges.setdefault(Port(i, k), Edge(len(nodes), k))
+        device = place(graph, node, devices)
+        _check_no_bytes(graph, node, effect, device)
         controls = tuple(dict.fromkeys(index[c] for c in (*node.controls, *order.get(i, ())) if c in index))
         index[i] = len(nodes)
         nodes.append(
@@ -83,7 +85,7 @@ def lower(
                 controls=controls,
                 attrs=node.attrs,
                 outputs=node.outputs,
-                device=place(graph, node, devices),
+                device=device,
                 resource=_holder(node, effect),
                 where=node.where,
             )
@@ -102,6 +104,17 @@ def lower(
         variables=frozenset(variables),
     )
     return with_copies(improved(program, passes), devices[0])
+
+
+def _check_no_bytes(graph: Graph, node: Node, effect: Effect, device: str) -> None:
+    """Raises PlacementError when a kernel on a card is to take or make bytes, which cards do not hold."""
+    if effect not in (Effect.PURE, Effect.RANDOM) or not device.rpartition("/")[2].startswith("gpu:"):
+        return
+    inputs = [graph.nodes[p.node].outputs[p.index] for p in node.inputs]
+    for spec in (*inputs, *node.outputs):
+        if spec.dtype.kind == "O":
+            message = f"bytes stay on the host, got {spec} for {node.op!r} on {device}"
+            raise PlacementError(message, where=node.where, hint="place it on /cpu:0 with af.device")
 
 
 def _holder(node: Node, effect: Effect) -> Holder | None:

@@ -21,6 +21,27 @@ METRICS = {
         "ask_async_us",
         "ask_100_us",
     ],
+    "optimizers": [
+        f"{name}_ms"
+        for name in (
+            "sgd",
+            "momentum",
+            "nesterov",
+            "adagrad",
+            "adadelta",
+            "rmsprop",
+            "rmsprop_centred",
+            "adam",
+            "amsgrad",
+            "adamw",
+            "adamax",
+            "nadam",
+            "lion",
+            "ftrl",
+            "lamb",
+            "lbfgs",
+        )
+    ],
     "session": ["run_us", "run_concurrent_us", "null_ops_chain", "null_ops_100x100"],
 }
 
@@ -42,6 +63,7 @@ def test_a_benchmark_has_its_metrics_and_every_side_of_them_ran(name: str) -> No
 
 def test_a_name_that_nobody_registered_is_refused_with_the_others_listed() -> None:
     with pytest.raises(
-        UnknownBenchmark, match=r"there is no benchmark 'dispach'; there are dispatch, memory, session"
+        UnknownBenchmark,
+        match=r"there is no benchmark 'dispach'; there are dispatch, memory, optimizers, session",
     ):
         registry.find("dispach")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import actorflow.ops as af
 from actorflow.errors import GradientError, SpecError
+from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor, colocate_with, device, name_scope
 from actorflow.graph.graph import Graph
 from tests.graph.programs import Program, programs
@@ -189,6 +190,14 @@ def test_complex_paths_are_refused() -> None:
             af.gradients(af.square(x, name="loss"), [x])
 
 
+@pytest.fixture
+def floor_without_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An op for which nobody has written one."""
+    table: Any = opdef.table()
+    monkeypatch.setitem(table, "floor", replace(opdef.lookup("floor"), gradient=None))
+
+
+@pytest.mark.usefixtures("floor_without_a_rule")
 def test_a_missing_rule_names_the_path_and_the_line() -> None:
     with Graph():
         w1, w2 = af.placeholder("float32", (2,), "w1"), af.placeholder("float32", (2,), "w2")
@@ -253,6 +262,7 @@ def test_the_gradient_of_a_variable_is_the_sum_over_its_reads() -> None:
     assert evaluate(graph, grads[0], {reads[0]: 1.0, reads[1]: 5.0}) == 12
 
 
+@pytest.mark.usefixtures("floor_without_a_rule")
 def test_the_path_of_an_error_names_the_variable() -> None:
     with Graph():
         read = af.placeholder("float64", (), "v/read")

@@ -78,14 +78,17 @@ def test_a_product_that_a_transpose_would_mend_says_so() -> None:
             x @ w
 
 
-def test_different_dtypes_are_refused_with_both_of_them() -> None:
+def test_dtypes_of_different_kinds_are_refused_with_both_of_them() -> None:
     with Graph():
         x = af.placeholder("float32", (3,), name="x")
         with pytest.raises(SpecError) as caught:
-            x + np.zeros(3)
+            x + np.zeros(3, "int64")
 
-    assert lines_of(caught.value)[0] == "add needs equal dtypes, got (3,) float32 and (3,) float64"
-    assert lines_of(caught.value)[-1] == "try:   convert one with af.cast"
+    assert lines_of(caught.value)[0] == "add needs equal dtypes, got (3,) float32 and (3,) int64"
+    assert (
+        lines_of(caught.value)[-1]
+        == "try:   floating numbers and integers are not mixed; convert one with af.cast"
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,9 @@ def test_a_python_number_takes_the_dtype_of_the_tensor(dtype: str, number: float
         assert (number * x).dtype == x.dtype
 
 
-@pytest.mark.parametrize(("dtype", "number"), [("int32", 1.5), ("int8", 300), ("float32", 1j), ("uint8", -1)])
+@pytest.mark.parametrize(
+    ("dtype", "number"), [("int32", 1.5), ("int8", 300), ("float32", 1j), ("uint8", -1), ("float32", 1e39)]
+)
 def test_a_python_number_that_the_dtype_cannot_hold_is_refused(dtype: str, number: complex) -> None:
     with Graph():
         x = af.placeholder(dtype, (3,), name="x")

@@ -46,6 +46,12 @@ def test_a_fraction_does_not_fit_an_integer() -> None:
         (init.glorot_normal, (200, 300), np.sqrt(2 / 500)),
         (init.he, (3, 5, 16, 64), np.sqrt(2 / (15 * 16))),
         (init.glorot, (3, 5, 16, 64), np.sqrt(2 / (15 * (16 + 64)))),
+        (init.lecun_normal, (200, 300), np.sqrt(1 / 200)),
+        (init.lecun_uniform, (200, 300), np.sqrt(1 / 200)),
+        (init.he_truncated, (200, 300), np.sqrt(2 / 200)),
+        (init.glorot_truncated, (200, 300), np.sqrt(2 / 500)),
+        (init.lecun_truncated, (200, 300), np.sqrt(1 / 200)),
+        (init.truncated_normal(0.0, 0.5), (200, 300), 0.5 * 0.8796256610342398),
         (init.normal(0.0, 0.5), (200, 300), 0.5),
         (init.uniform(-3.0, 3.0), (200, 300), np.sqrt(3)),
     ],
@@ -107,3 +113,39 @@ def test_weights_without_inputs_are_refused(shape: tuple[Any, ...]) -> None:
 def test_unknown_shape_is_refused() -> None:
     with pytest.raises(SpecError, match="needs a known shape"):
         init.zeros((None, 3))  # type: ignore[arg-type]
+
+
+def test_truncated_weights_stay_within_two_deviations() -> None:
+    w = values(init.truncated_normal(1.0, 0.5), (200, 300)).astype("float64")
+
+    assert w.min() >= 0 and w.max() <= 2
+    assert abs(w.mean() - 1) < 0.01
+    assert abs((abs(w - 1) < 0.5).mean() - 0.6827 / 0.9545) < 0.01  # one deviation, of those within two
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_truncated_weights_of_another_dtype(dtype: str) -> None:
+    w = values(init.truncated_normal(), (50, 50), dtype)
+
+    assert w.dtype == as_dtype(dtype)
+    assert 0.03 < w.astype("float64").std() < 0.06
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (8, 3), (3, 8), (3, 3, 2, 4), (1, 5)])
+def test_orthogonal_weights_have_orthonormal_rows_or_columns(shape: tuple[int, ...]) -> None:
+    w = values(init.orthogonal(2.0), shape, "float64").reshape(-1, shape[-1])
+
+    product = w.T @ w if w.shape[0] >= w.shape[1] else w @ w.T
+    np.testing.assert_allclose(product, 4 * np.eye(min(w.shape)), atol=1e-12)
+
+
+def test_orthogonal_weights_prefer_no_sign() -> None:
+    """The factor q alone has a diagonal of one sign in LAPACK."""
+    corners = [values(init.orthogonal(), (2, 2), seed=s)[0, 0] for s in range(40)]
+
+    assert 8 < np.sum(np.array(corners) > 0) < 32
+
+
+def test_orthogonal_weights_need_two_axes() -> None:
+    with pytest.raises(SpecError, match=r"at least two axes, got shape \(3,\)"):
+        init.orthogonal()((3,))

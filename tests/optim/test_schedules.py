@@ -26,14 +26,119 @@ def test_cosine_goes_from_the_rate_to_the_final_one_and_stays() -> None:
     assert all(rate(n) > rate(n + 1) for n in range(100))
 
 
-@pytest.mark.parametrize(
-    "rate", [schedules.constant(0.1), schedules.exponential(0.1, 0.9, 5), schedules.cosine(0.1, 7, 0.01)]
-)
+def test_inverse_time_halves_after_the_first_period_of_decay_1() -> None:
+    rate = schedules.inverse_time(0.6, 1.0, 10)
+
+    np.testing.assert_allclose([rate(n) for n in (0, 10, 20)], [0.6, 0.3, 0.2])
+
+
+def test_inverse_sqrt_rises_in_a_line_and_falls_with_the_root() -> None:
+    """Vaswani et al. 2017, equation 3, with d_model 512 and 4000 steps of warm-up."""
+    rate = schedules.inverse_sqrt(512**-0.5 * 4000**-0.5, 4000)
+
+    want = [512**-0.5 * min(n**-0.5, n * 4000**-1.5) for n in range(1, 20000)]
+    np.testing.assert_allclose([rate(n) for n in range(19999)], want, rtol=1e-12)
+
+
+def test_step_falls_at_every_period() -> None:
+    rate = schedules.step(1.0, 0.5, 10)
+
+    assert [rate(n) for n in (0, 9, 10, 19, 20)] == [1, 1, 0.5, 0.5, 0.25]
+
+
+def test_piecewise_changes_at_its_boundaries() -> None:
+    rate = schedules.piecewise([3, 5], [0.1, 0.2, 0.05])
+
+    assert [rate(n) for n in range(7)] == [0.1] * 3 + [0.2] * 2 + [0.05] * 2
+
+
+def test_linear_and_polynomial_end_at_the_final_rate_and_stay() -> None:
+    np.testing.assert_allclose(
+        [schedules.linear(1.0, 4, 0.2)(n) for n in (0, 1, 2, 4, 99)], [1, 0.8, 0.6, 0.2, 0.2]
+    )
+    np.testing.assert_allclose([schedules.linear(0.0, 4, 1.0)(n) for n in (0, 1, 4)], [0, 0.25, 1])
+    np.testing.assert_allclose(
+        [schedules.polynomial(1.0, 4, power=2.0)(n) for n in (0, 2, 4, 5)], [1, 0.25, 0, 0]
+    )
+
+
+def test_cosine_restarts_after_periods_that_grow() -> None:
+    rate, fall = schedules.cosine_restarts(1.0, 4, factor=2, final=0.1), schedules.cosine(1.0, 4, 0.1)
+
+    assert [rate(n) for n in range(4)] == [fall(n) for n in range(4)]
+    np.testing.assert_allclose([rate(n) for n in (4, 8, 12, 20, 28)], [1, 0.55, 1, 0.55, 1])
+    even = schedules.cosine_restarts(1.0, 4)
+    assert [even(n) for n in range(4)] == [even(n) for n in range(400, 404)]
+
+
+def test_one_cycle_goes_up_down_and_stays() -> None:
+    rate = schedules.one_cycle(1.0, 100, warm=0.3, start_factor=10, final_factor=100)
+    rates = [rate(n) for n in range(100)]
+
+    np.testing.assert_allclose(
+        [rates[0], rates[29], rates[99], rate(10**6)], [0.1, 1.0, 0.001, 0.001], rtol=1e-12
+    )
+    assert max(rates) == rates[29]
+    assert rates[:30] == sorted(rates[:30])
+    assert rates[29:] == sorted(rates[29:], reverse=True)
+
+
+def test_warmup_leads_to_the_first_rate_of_what_follows() -> None:
+    rate = schedules.warmup(4, schedules.cosine(0.8, 10), initial=0.4)
+
+    np.testing.assert_allclose([rate(n) for n in (0, 1, 2, 4, 14)], [0.4, 0.5, 0.6, 0.8, 0], atol=1e-15)
+
+
+def test_joined_schedules_count_from_their_own_starts() -> None:
+    rate = schedules.join([0.1, schedules.linear(1.0, 4), schedules.constant(0.5)], [2, 6])
+
+    np.testing.assert_allclose([rate(n) for n in range(8)], [0.1, 0.1, 1, 0.75, 0.5, 0.25, 0.5, 0.5])
+
+
+ALL = [
+    schedules.constant(0.1),
+    schedules.exponential(0.1, 0.9, 5),
+    schedules.cosine(0.1, 7, 0.01),
+    schedules.cosine_restarts(0.1, 3, 2, 0.01),
+    schedules.inverse_time(0.1, 0.5, 3),
+    schedules.inverse_sqrt(0.1, 4),
+    schedules.step(0.1, 0.5, 3),
+    schedules.piecewise([2, 4], [0.3, 0.2, 0.1]),
+    schedules.linear(0.1, 5),
+    schedules.polynomial(0.1, 5, 0.01, 2.0),
+    schedules.one_cycle(0.1, 10),
+    schedules.warmup(3, schedules.warmup(2, schedules.cosine(0.1, 4), 0.3)),
+    schedules.join([0.1, schedules.join([schedules.linear(0.1, 3), 0.2], [2])], [3]),
+]
+
+
+def test_every_schedule_is_in_the_laws() -> None:
+    assert {rate.name for rate in ALL} == set(schedules._MAKERS)
+
+
+@pytest.mark.parametrize("rate", ALL, ids=lambda r: r.name)
 def test_schedule_survives_as_plain_data(rate: schedules.Schedule) -> None:
-    again = schedules.as_schedule(schedules.plain(rate))
+    again = schedules.as_schedule(plain(schedules.plain(rate)))
 
     assert again == rate
     assert [again(n) for n in range(9)] == [rate(n) for n in range(9)]
+
+
+def plain(config: Any) -> Any:
+    """A copy of plain data; anything else fails."""
+    if isinstance(config, dict):
+        return {str(k): plain(v) for k, v in config.items()}
+    if isinstance(config, tuple):
+        return tuple(map(plain, config))
+    assert isinstance(config, int | float | str)
+    return config
+
+
+@pytest.mark.parametrize("rate", ALL, ids=lambda r: r.name)
+def test_rates_are_finite_and_not_negative_for_ever(rate: schedules.Schedule) -> None:
+    found = [rate(n) for n in [*range(200), 10**6, 10**12]]
+
+    assert all(type(r) is float and 0 <= r < np.inf for r in found)
 
 
 @pytest.mark.parametrize(
@@ -43,9 +148,21 @@ def test_schedule_survives_as_plain_data(rate: schedules.Schedule) -> None:
         (lambda: schedules.cosine(0.1, 5, -1.0), "final must be"),
         (lambda: schedules.exponential(0.1, 1.5, 5), r"decay must be in \(0, 1\]"),
         (lambda: schedules.exponential(0.1, 0.5, 0), "every must be at least 1"),
+        (lambda: schedules.step(0.1, 0.5, 2.5), "every must be at least 1, a whole number, got 2.5"),  # type: ignore[arg-type]
+        (lambda: schedules.polynomial(0.1, 5, power=0), "power must be positive"),
+        (lambda: schedules.piecewise([3], [0.1]), "rates must be 2, one more than boundaries"),
         (
-            lambda: schedules.as_schedule({"schedule": "linear"}),
-            "no schedule 'linear'; there are constant, cosine, exponential",
+            lambda: schedules.piecewise([3, 3], [0.1, 0.2, 0.3]),
+            "boundaries must be counts of updates, rising",
+        ),
+        (lambda: schedules.piecewise([3], [0.1, -0.2]), "every rate must be a finite number"),
+        (lambda: schedules.join([0.1, 0.2], []), "boundaries must be counts"),
+        (lambda: schedules.one_cycle(0.1, 10, warm=0.05), "warm must be more than one of 10 updates"),
+        (lambda: schedules.one_cycle(0.1, 10, warm=1.0), r"warm must be in \(0, 1\)"),
+        (lambda: schedules.warmup(3, -0.1), "rate must be a finite number"),
+        (
+            lambda: schedules.as_schedule({"schedule": "zigzag"}),
+            "no schedule 'zigzag'; there are constant, cosine, cosine_restarts, exponential",
         ),
         (
             lambda: schedules.as_schedule({"schedule": "cosine", "speed": 1}),

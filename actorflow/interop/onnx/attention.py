@@ -53,18 +53,28 @@ def _attention(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     if q.shape[1] != k.shape[1]:
         repeats = q.shape[1] // k.shape[1]
         keys, values = ops.repeat(k, repeats, 1), ops.repeat(v, repeats, 1)
+    bias = _bias(node, inputs, (q.shape[2], k.shape[2]), past, q.dtype)
+    y, shown = _attended(node, q, keys, values, bias)
+    return _joined(y) if flat else y, k, v, shown
+
+
+def _attended(node: OnnxNode, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The attention, and the scores that the model wants to see; step by step where one op does not do."""
+    scale = node.attr("scale", 1 / math.sqrt((q.shape or ())[-1] or 1))
+    cap, precision = node.attr("softcap", 0.0), node.attr("softmax_precision")
+    shows = node.attr("qk_matmul_output_mode", _RAW)
+    if cap == 0 and not node.wants(3) and (precision is None or dtype_of(precision).itemsize <= 4):
+        y = ops.scaled_dot_product_attention(q, k, v, bias, scale=scale)
+        return y, y
     # The scale is given to both, as its root, so that 16-bit products do not overflow.
-    scale = math.sqrt(node.attr("scale", 1 / math.sqrt(q.shape[3])))
-    scores = ops.matmul(ops.multiply(q, scale), ops.multiply(keys, scale), transpose_b=True)
-    cap, shows = node.attr("softcap", 0.0), node.attr("qk_matmul_output_mode", _RAW)
+    root = math.sqrt(scale)
+    scores = ops.matmul(ops.multiply(q, root), ops.multiply(k, root), transpose_b=True)
     shown = scores
     if cap > 0:
         scores = ops.multiply(ops.tanh(ops.divide(scores, cap)), cap)
         shown = scores if shows == _CAPPED else shown
-    bias = _bias(node, inputs, (q.shape[2], k.shape[2]), past, q.dtype)
     if bias is not None:
         scores = ops.add(scores, bias)
-    precision = node.attr("softmax_precision")
     wide = scores if precision is None else ops.cast(scores, dtype_of(precision))
     chances = ops.softmax(wide, -1)
     if bias is not None:
@@ -72,8 +82,7 @@ def _attention(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         chances = ops.where(nothing, ops.zeros_like(chances), chances)
     chances = ops.cast(chances, q.dtype)
     shown = {_BIASED: scores, _SOFTMAX: chances}.get(shows, shown)
-    y = ops.matmul(chances, values)
-    return _joined(y) if flat else y, k, v, shown
+    return ops.matmul(chances, v), shown
 
 
 def _bias(node: OnnxNode, inputs: Inputs, sizes: tuple[int, int], past: int, dtype: Any) -> Tensor | None:

@@ -10,8 +10,6 @@ from actorflow.interop.onnx.proto import dtype_of
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
 from actorflow.spec import axis_of
 
-Axes = tuple[int, ...]
-
 
 def _per_channel(node: OnnxNode, x: Tensor) -> Tensor:
     """A vector of channels, as it broadcasts to (n, c, …)."""
@@ -53,37 +51,35 @@ def _scaled(x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Tensor:
     return y if bias is None else ops.add(y, bias)
 
 
-def _over(x: Tensor, axes: Axes, epsilon: float) -> tuple[Tensor, Tensor, Tensor]:
-    """`x` with mean 0 and variance 1 over `axes`, the mean, and 1/√(variance + ε)."""
-    mean = ops.mean(x, axes, True)
-    less = ops.subtract(x, mean)
-    inverse = ops.rsqrt(ops.add(ops.mean(ops.square(less), axes, True), epsilon))
-    return ops.multiply(less, inverse), mean, inverse
-
-
 @builder("", "InstanceNormalization")
 def _instance(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, scale, bias = inputs
-    y, _, _ = _over(x, tuple(range(2, len(node.shape(0)))), node.attr("epsilon", 1e-5))
-    return _scaled(y, _per_channel(node, scale), _per_channel(node, bias))
+    axes = tuple(range(2, len(node.shape(0))))
+    scale, bias = _per_channel(node, scale), _per_channel(node, bias)
+    return ops.normalise(x, scale, bias, axes, node.attr("epsilon", 1e-5))[0]
 
 
 @builder("", "GroupNormalization")
 def _group(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, scale, bias = inputs
     groups = node.attr("num_groups")
-    dtype = dtype_of(node.attr("stash_type", 1))
     channels, *rest = node.sizes(0, range(1, len(node.shape(0))))
-    parts = ops.cast(ops.reshape(x, (-1, groups, channels // groups * prod(rest))), dtype)
-    y = ops.cast(_over(parts, (2,), node.attr("epsilon", 1e-5))[0], x.dtype)
+    parts = ops.reshape(_wide(node, x), (-1, groups, channels // groups * prod(rest)))
+    y = ops.cast(ops.normalise(parts, axis=2, epsilon=node.attr("epsilon", 1e-5))[0], x.dtype)
     if opset < 21:  # a scale for each group
-        y = _scaled(y, ops.expand_dims(scale, 1), ops.expand_dims(bias, 1))
+        y = ops.add(ops.multiply(y, ops.expand_dims(scale, 1)), ops.expand_dims(bias, 1))
         return ops.reshape(y, (-1, channels, *rest))
     y = ops.reshape(y, (-1, channels, *rest))
-    return _scaled(y, _per_channel(node, scale), _per_channel(node, bias))
+    return ops.add(ops.multiply(y, _per_channel(node, scale)), _per_channel(node, bias))
 
 
-def _last_axes(node: OnnxNode, axis: int) -> Axes:
+def _wide(node: OnnxNode, x: Tensor) -> Tensor:
+    """`x` in the dtype in which the model wants it normalised; halves have their statistics in float32."""
+    dtype = dtype_of(node.attr("stash_type", 1))
+    return x if dtype.itemsize <= 4 else ops.cast(x, dtype)
+
+
+def _last_axes(node: OnnxNode, axis: int) -> tuple[int, ...]:
     rank = len(node.shape(0))
     return tuple(range(axis_of(axis, rank), rank))
 
@@ -91,19 +87,19 @@ def _last_axes(node: OnnxNode, axis: int) -> Axes:
 @builder("", "LayerNormalization")
 def _layer(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, scale = inputs[:2]
-    dtype = dtype_of(node.attr("stash_type", 1))
+    epsilon = node.attr("epsilon", 1e-5)
     axes = _last_axes(node, node.attr("axis", -1))
-    y, mean, inverse = _over(ops.cast(x, dtype), axes, node.attr("epsilon", 1e-5))
-    return _scaled(ops.cast(y, x.dtype), scale, inputs[2] if node.has(2) else None), mean, inverse
+    y, mean, variance = ops.normalise(_wide(node, x), axis=axes, epsilon=epsilon)
+    y = ops.multiply(ops.cast(y, x.dtype), scale)
+    return ops.add(y, inputs[2]) if node.has(2) else y, mean, ops.rsqrt(ops.add(variance, epsilon))
 
 
 @builder("", "RMSNormalization")
 def _rms(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, scale = inputs
-    wide = ops.cast(x, dtype_of(node.attr("stash_type", 1)))
     axes = _last_axes(node, node.attr("axis", -1))
-    mean = ops.mean(ops.square(wide), axes, True)
-    y = ops.multiply(wide, ops.rsqrt(ops.add(mean, node.attr("epsilon", 1e-5))))
+    epsilon = node.attr("epsilon", 1e-5)
+    y, _, _ = ops.normalise(_wide(node, x), axis=axes, epsilon=epsilon, centre=False)
     return ops.multiply(ops.cast(y, scale.dtype), scale)
 
 

@@ -1,0 +1,138 @@
+"""`actorflow ops`: lists the ops, explains one, or prints the table that docs/ops.md holds."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from actorflow.cli import optable
+from actorflow.cli.table import columns
+from actorflow.errors import ProgramError
+from actorflow.graph import opdef
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_INTRODUCTION = """\
+# The ops
+
+<!-- Written by `make docs` from the tables of ops and kernels. Changes go there. -->
+
+What runs on a GPU today: every op whose devices say CuPy. Its kernel is the array function that numpy
+runs, called with CuPy, one launch or a few for each op. Random numbers are drawn on the host and copied,
+so that both draw the same. What says "host" lives beside the actors, in the host's memory: variables,
+queues, feeds, constants; copy nodes stand between them and a card. What says "numpy" alone is refused
+on a card when the plan is made. Convolutions by cuDNN and steps as CUDA graphs come later: until
+then a card runs the general kernels.
+
+**dtypes** are those that the inputs may have, as the op's own rule answers; inputs named together must
+share one. [dtypes.md](dtypes.md) has the groups and what is converted by itself. **gradient** is yes, none
+(no gradient flows through it, by its nature) or missing (nobody has written it yet: a gradient through it
+is an error). **effect** says what it touches beside its inputs; `pure` is nothing. A call without `af.` is
+built by other verbs or by gradients. Every verb takes `name=` as well.
+"""
+
+
+def add_to(commands: Commands) -> None:
+    """Adds the command and its arguments."""
+    parser = commands.add_parser(
+        "ops",
+        help="list the ops, or explain one",
+        description="Lists every op with the first line of its docstring; with NAME, explains that one.",
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME", help="an op, or a verb of af")
+    parser.add_argument("--table", action="store_true", help="print the facts of every op as a table")
+    parser.add_argument("--markdown", action="store_true", help="print the table as docs/ops.md holds it")
+    parser.set_defaults(command=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints what is asked for; returns 0.
+
+    Raises:
+        ProgramError: when there is no op or verb of that name; lists near ones.
+    """
+    if args.name is not None:
+        lines = explained(args.name)
+    elif args.markdown:
+        lines = markdown()
+    else:
+        lines = table() if args.table else listed()
+    print("\n".join(lines))
+    return 0
+
+
+def listed() -> Iterator[str]:
+    """Yields a line for each op: its name and what it gives."""
+    yield from columns([(row.op, row.summary) for row in optable.rows()])
+
+
+def table() -> Iterator[str]:
+    """Yields the facts of every op in columns, and a line of totals."""
+    found = optable.rows()
+    yield from columns([optable.HEADINGS, *(row.cells for row in found)])
+    yield ""
+    yield f"{len(found)} ops in {len({row.group for row in found})} groups"
+
+
+def explained(name: str) -> Iterator[str]:
+    """Yields the docstring of an op, or of a verb made of ops, and its facts."""
+    verbs = optable.composed()
+    definition = opdef.table().get(name)
+    if definition is None and name not in verbs:
+        near = get_close_matches(name, {*opdef.table(), *verbs}, n=6, cutoff=0.5)
+        message = f"there is no op {name!r}" + (f"; near it are {', '.join(near)}" if near else "")
+        raise ProgramError(message, hint="`actorflow ops` lists them")
+    if definition is None:
+        yield optable.call(verbs[name])
+        yield ""
+        yield inspect.getdoc(verbs[name]) or ""
+        yield ""
+        yield "made of other ops"
+        return
+    row = optable.row(definition)
+    yield row.call
+    yield ""
+    yield inspect.getdoc(definition.constructor) or ""
+    yield ""
+    facts = zip(optable.HEADINGS[2:], row.cells[2:], strict=True)
+    yield from columns([*facts, ("module", definition.constructor.__module__)])
+
+
+def markdown() -> Iterator[str]:
+    """Yields the page docs/ops.md, line by line."""
+    yield from _INTRODUCTION.splitlines()
+    found = list(optable.groups())
+    yield ""
+    yield f"{sum(len(rows) for _, _, rows in found)} ops:"
+    for group, told, rows in found:
+        yield ""
+        yield f"## {group}"
+        yield ""
+        yield told
+        yield ""
+        yield f"| {' | '.join(optable.HEADINGS)} | gives |"
+        yield "|" + "---|" * (len(optable.HEADINGS) + 1)
+        for row in rows:
+            op, call, *rest = row.cells
+            yield f"| {op} | {_code(call)} | {' | '.join(rest)} | {_escaped(row.summary)} |"
+    yield ""
+    yield "## Verbs made of other ops"
+    yield ""
+    yield "They have no kernel of their own: dtypes, gradient and devices are those of what they build."
+    yield ""
+    yield "| call | gives |"
+    yield "|---|---|"
+    for function in optable.composed().values():
+        yield f"| {_code(optable.call(function))} | {_escaped(optable.summary(function))} |"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _code(text: str) -> str:
+    return f"`{_escaped(text)}`"

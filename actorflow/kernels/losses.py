@@ -1,0 +1,16 @@
+"""Kernels of `ops.losses`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from actorflow.arrays import Array, Library
+from actorflow.kernels.precision import in_float32
+from actorflow.kernels.registry import kernel
+
+
+@kernel("sigmoid_cross_entropy")
+@in_float32
+def sigmoid_cross_entropy(logits: Array, labels: Array, *, xp: Library = np) -> Array:
+    """`max(x, 0) - x·z + log(1 + e^-|x|)`: no term overflows, and none cancels where z is 0 or 1."""
+    return xp.maximum(logits, 0) - logits * labels + xp.log1p(xp.exp(-xp.abs(logits)))

@@ -1,0 +1,50 @@
+"""A rule that acts once in several updates, with the mean of their gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from actorflow.arrays import Array
+from actorflow.optim.elementwise import accumulator, filled, one_more, zero
+from actorflow.optim.schedules import check_whole
+from actorflow.optim.select import described, made
+from actorflow.optim.transform import Arrays, Config, State, Transform, rule
+
+
+def accumulate(inner: Transform, every: int) -> Transform:
+    """Gives `inner` the mean of the gradients of `every` updates, and between them moves nothing.
+
+    So batches of a size that does not fit are taken in pieces. `inner` counts its own updates, and
+    its schedules run by those.
+
+    State: `count`, `sum` (of the gradients since the last move, zeros at first), `inner`.
+    Raises: ConfigError unless every >= 1.
+    """
+    check_whole("every", every)
+
+    def init(params: Arrays) -> State:
+        return {"count": zero(), "sum": filled(params), "inner": inner.init(params)}
+
+    def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
+        total = {
+            name: np.add(state["sum"][name], g, out=np.empty(g.shape, accumulator(g)))
+            for name, g in grads.items()
+        }
+        count = one_more(state["count"])
+        if int(count) % every:
+            deltas = {name: np.zeros(g.shape, g.dtype) for name, g in grads.items()}
+            return deltas, {"count": count, "sum": total, "inner": state["inner"]}
+        mean = {
+            name: np.multiply(t, 1 / every, out=t).astype(grads[name].dtype, copy=False)
+            for name, t in total.items()
+        }
+        deltas, after = inner.update(mean, state["inner"], params)
+        return deltas, {"count": count, "sum": filled(grads), "inner": after}
+
+    config = {"inner": described(inner), "every": every}
+    return Transform(name="accumulate", config=config, init=init, update=update)
+
+
+@rule("accumulate")
+def _accumulate_from_config(inner: Config, every: int) -> Transform:
+    return accumulate(made(inner), every)

@@ -1,0 +1,106 @@
+"""Parts of a chain that scale gradients or deltas, or draw parameters towards zero.
+
+Weight decay comes in two kinds, which are the same for plain gradient descent and no other rule:
+
+    chain(l2(1e-4), momentum(0.1))             coupled: part of the gradient, and what is made of it
+    chain(momentum(0.1), weight_decay(1e-5))   decoupled: beside the rule, at a rate of its own
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from actorflow.arrays import Array
+from actorflow.optim.elementwise import Slots, Step, elementwise, in_blocks
+from actorflow.optim.schedules import Rate, as_schedule, plain
+from actorflow.optim.transform import Arrays, State, Transform, check, rule
+
+
+@rule("l2")
+def l2(decay: float) -> Transform:
+    """Adds the gradient of `decay / 2 * sum(p**2)`: `g + decay * p`. Stands before a rule.
+
+    State: none, an empty tuple.
+    Raises: ConfigError unless the decay is finite and not negative.
+    Source: the weight decay of Krogh, Hertz, "A simple weight decay can improve generalization",
+        NIPS 1991, as a term of the loss.
+    """
+    check("decay", decay, 0 <= decay < math.inf, "finite, not negative")
+
+    def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
+        np.multiply(p, decay, out=out)
+        np.add(out, g, out=out)
+
+    return _stateless("l2", {"decay": decay}, step)
+
+
+@rule("weight_decay")
+def weight_decay(rate: Rate) -> Transform:
+    """Shrinks each parameter by a share of itself: `delta - rate(t) * p`. Stands after a rule.
+
+    The rate is not multiplied by that of the rule: `chain(adam(lr), weight_decay(lr * decay))` does
+    what `adamw(lr, decay=decay)` does.
+
+    State: `count`.
+    Raises: ConfigError for a rate that is negative or not finite.
+    Source: Loshchilov, Hutter, "Decoupled weight decay regularization", ICLR 2019, equation 1.
+    """
+    chosen = as_schedule(rate)
+
+    def at(t: int) -> Step:
+        rate_now = chosen(t)
+
+        def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
+            np.multiply(p, rate_now, out=out)
+            np.subtract(g, out, out=out)
+
+        return step
+
+    return elementwise("weight_decay", {"rate": plain(chosen)}, {}, at)
+
+
+@rule("scale")
+def scale(factor: float) -> Transform:
+    """Multiplies everything by `factor`, which may be negative: `scale(-1.0)` goes uphill.
+
+    State: none, an empty tuple.
+    Raises: ConfigError unless the factor is finite.
+    """
+    check("factor", factor, math.isfinite(factor), "finite")
+
+    def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
+        np.multiply(g, factor, out=out)
+
+    return _stateless("scale", {"factor": factor}, step)
+
+
+@rule("centralise")
+def centralise() -> Transform:
+    """Takes from each gradient of two axes or more its mean over all axes but the last.
+
+    Of a weight (inputs, outputs), whose columns each make one output, every column then has the mean 0.
+    Other gradients pass.
+
+    State: none, an empty tuple.
+    Source: Yong et al., "Gradient centralization", ECCV 2020, equation 1.
+    """
+
+    def centred(g: Array) -> Array:
+        if g.ndim < 2 or g.size == 0:
+            return g
+        mean = np.mean(g, axis=tuple(range(g.ndim - 1)), keepdims=True, dtype=np.float64)
+        return np.subtract(g, mean, dtype=np.float64).astype(g.dtype)
+
+    def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
+        return {k: centred(g) for k, g in grads.items()}, state
+
+    return Transform(name="centralise", config={}, init=lambda params: (), update=update)
+
+
+def _stateless(name: str, config: dict[str, float], step: Step) -> Transform:
+    def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
+        return in_blocks(step, grads, params, ())[0], state
+
+    return Transform(name=name, config=config, init=lambda params: (), update=update)

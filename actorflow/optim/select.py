@@ -1,0 +1,128 @@
+"""Different rules for different parameters, chosen by the names of the variables.
+
+Names are matched with patterns of the shell, `*`, `?` and `[...]`, which also match `/`, and are case
+sensitive: plain data, so that another process makes the same choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from actorflow.arrays import Array
+from actorflow.errors import ConfigError
+from actorflow.optim.transform import Arrays, Config, State, Transform, check, from_config, rule
+
+Patterns = str | Sequence[str]
+"""A pattern, or several of which one has to match."""
+
+
+def masked(inner: Transform, only: Patterns = "*", unless: Patterns = ()) -> Transform:
+    """Runs `inner` on the parameters that match `only` and not `unless`; passes the others' gradients.
+
+    A part of a chain: `chain(masked(l2(1e-4), unless="*bias"), sgd(0.1))`. At the end of a chain the
+    gradients that it passes would be the deltas; use `partition` there.
+
+    State: that of `inner`, over the parameters chosen.
+    Raises: ConfigError for patterns that are no strings.
+    """
+    chosen, spared = _patterns("only", only), _patterns("unless", unless)
+
+    def mine(arrays: Arrays) -> dict[str, Array]:
+        return {k: a for k, a in arrays.items() if _matches(k, chosen) and not _matches(k, spared)}
+
+    def init(params: Arrays) -> State:
+        return inner.init(mine(params))
+
+    def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
+        deltas, after = inner.update(mine(grads), state, mine(params))
+        return {name: deltas.get(name, g) for name, g in grads.items()}, after
+
+    config = {"inner": described(inner), "only": chosen, "unless": spared}
+    return Transform(name="masked", config=config, init=init, update=update)
+
+
+@rule("masked")
+def _masked_from_config(inner: Config, only: Patterns, unless: Patterns) -> Transform:
+    return masked(made(inner), only, unless)
+
+
+def partition(rules: Mapping[str, Transform]) -> Transform:
+    """Gives each parameter the first rule whose pattern matches its name.
+
+        partition({"embedding*": sgd(0.5), "encoder/*": freeze(), "*": adam()})
+
+    State: a tuple, the state of each rule over its parameters.
+    Raises: ConfigError without a rule; at the first update, for a name that no pattern matches.
+    """
+    check("rules", rules, len(rules) > 0, "at least one pattern with its rule")
+    patterns = _patterns("a pattern of partition", tuple(rules))
+    parts = tuple(rules.values())
+
+    def split(arrays: Arrays) -> list[dict[str, Array]]:
+        shares: list[dict[str, Array]] = [{} for _ in parts]
+        for name, array in arrays.items():
+            first = next((i for i, p in enumerate(patterns) if fnmatchcase(name, p)), None)
+            if first is None:
+                message = f"no pattern of partition matches {name!r}; they are {', '.join(patterns)}"
+                raise ConfigError(
+                    message, hint="end with '*': the rule of all others, freeze() to leave them"
+                )
+            shares[first][name] = array
+        return shares
+
+    def init(params: Arrays) -> State:
+        return tuple(part.init(share) for part, share in zip(parts, split(params), strict=True))
+
+    def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
+        deltas: dict[str, Array] = {}
+        after = []
+        for part, g, before, p in zip(parts, split(grads), state, split(params), strict=True):
+            moved, new = part.update(g, before, p)
+            deltas.update(moved)
+            after.append(new)
+        return {name: deltas[name] for name in grads}, tuple(after)
+
+    config = {"rules": tuple({"pattern": p, **described(t)} for p, t in rules.items())}
+    return Transform(name="partition", config=config, init=init, update=update)
+
+
+@rule("partition")
+def _partition_from_config(rules: Sequence[Config]) -> Transform:
+    return partition({r["pattern"]: made(r) for r in rules})
+
+
+@rule("freeze")
+def freeze() -> Transform:
+    """Leaves parameters where they are: every delta is zeros, whatever the gradient.
+
+    State: none, an empty tuple.
+    """
+
+    def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
+        return {name: np.zeros(g.shape, g.dtype) for name, g in grads.items()}, state
+
+    return Transform(name="freeze", config={}, init=lambda params: (), update=update)
+
+
+def described(transform: Transform) -> dict[str, Any]:
+    """Returns the plain data that `made` takes."""
+    return {"name": transform.name, "config": transform.config}
+
+
+def made(data: Config) -> Transform:
+    """Returns the transform that `described` described."""
+    return from_config(data["name"], data["config"])
+
+
+def _patterns(what: str, patterns: Any) -> tuple[str, ...]:
+    found = (patterns,) if isinstance(patterns, str) else tuple(patterns)
+    check(what, patterns, all(isinstance(p, str) for p in found), "a pattern of names, or several")
+    return found
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, p) for p in patterns)

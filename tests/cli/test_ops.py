@@ -1,0 +1,89 @@
+"""What `actorflow ops` tells of the ops, and the page that is written from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from actorflow.arrays import NAMES
+from actorflow.cli import main, optable
+from actorflow.cli.ops import markdown
+from actorflow.graph import opdef
+
+ROOT = Path(__file__).parents[2]
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["ops", *arguments]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def test_it_lists_every_op_with_what_it_gives(capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys)
+
+    assert {line.split()[0] for line in out.splitlines()} >= {row.op for row in optable.rows()}
+    assert "The sum a + b, elementwise." in out
+
+
+def test_the_table_has_a_row_for_every_op_and_counts_them(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, "--table").splitlines()
+
+    assert lines[0].split() == list(optable.HEADINGS)
+    total = int(lines[-1].split()[0])
+    assert total == len(lines) - 3 >= 200
+    assert {row.op for row in optable.rows()} == {
+        n for n, d in opdef.table().items() if d.constructor.__module__.startswith("actorflow.")
+    }
+
+
+def test_a_row_says_what_the_tables_know() -> None:
+    by_name = {row.op: row for row in optable.rows()}
+
+    assert by_name["add"].cells == ("add", "af.add(a, b)", "numbers", "yes", "numpy, CuPy", "pure")
+    assert by_name["where"].dtypes.startswith("condition: bool; ")
+    assert by_name["argmax"].gradient == "none"
+    assert by_name["random_uniform"].devices == "numpy; CuPy: drawn on the host, copied"
+    assert by_name["read_variable"].devices == "host"
+    assert by_name["queue_enqueue"].call == "FIFOQueue.enqueue(components)"
+    assert by_name["softmax_cross_entropy"].dtypes == "logits: floating; labels: integers"
+
+
+def test_one_op_is_explained_by_its_docstring_and_its_facts(capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, "concat")
+
+    assert out.startswith("af.concat(values, axis)\n\nThe values one after the other along `axis`.\n")
+    assert "\ngradient  yes\ndevices   numpy, CuPy\neffect    pure\nmodule    actorflow.ops.array\n" in out
+
+
+def test_a_verb_that_is_made_of_ops_is_explained_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "median").endswith("\nmade of other ops\n")
+
+
+def test_an_unknown_op_names_near_ones_and_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops", "summ"]) == 2
+
+    assert capsys.readouterr().err.startswith("ProgramError: there is no op 'summ'; near it are sum, ")
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (NAMES, "numbers, bool"),
+        ((*NAMES, "bytes"), "any"),
+        (("bool", "int8"), "bool, int8"),
+        (("float16", "bfloat16", "float32", "float64", "complex64"), "floating, complex64"),
+        ((), "none"),
+    ],
+)
+def test_dtypes_are_told_in_few_words(names: tuple[str, ...], said: str) -> None:
+    assert optable.words(names) == said
+
+
+def test_the_page_of_ops_is_up_to_date() -> None:
+    page = (ROOT / "docs" / "ops.md").read_text(encoding="utf-8")
+
+    stale = page.splitlines() != list(markdown())
+    assert not stale, "docs/ops.md is older than the tables of ops and kernels: renew it with `make docs`"
