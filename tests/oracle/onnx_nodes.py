@@ -42,7 +42,7 @@ EXCLUDED: dict[str, str] = {
     r"image_decoder_.*": "no op decodes images",
     r"nonmaxsuppression_.*": "one box after the other, in a loop as long as there are boxes",
     r"tfidfvectorizer_.*": "no op counts n-grams",
-    r"attention_.*bf16(_expanded)?|attention_4d_causal_fp16_expanded": "16-bit numbers: softmax rounds once here, and after every op where they were computed",
+    r"attention_.*bf16(_expanded)?|attention_4d_causal_fp16_expanded": "16-bit numbers: rounded after every op where they were computed, less often and nearer here",
     r"dft_inverse(_opset19)?": "imaginary parts are expected to be the rounding errors of numpy's transform in float32",
 }  # fmt: skip
 """Why cases need not pass, by what their names without `test_` match as a whole."""
