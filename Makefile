@@ -10,10 +10,10 @@ BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench soak oracle-optim
+.PHONY: help setup demo test lint docs bench soak oracle-optim oracle-onnx
 
 help:
-	@echo 'make setup | demo | test | lint | docs | bench | soak MINUTES=n | oracle-optim'
+	@echo 'make setup | demo | test | lint | docs | bench | soak MINUTES=n | oracle-optim | oracle-onnx'
 
 setup: .venv/dev.stamp
 
@@ -47,6 +47,11 @@ oracle-optim: .venv/oracle.stamp
 # prints its seed, and the end says how to repeat one. ARGS=--write writes what failed into the laws.
 soak: .venv/dev.stamp
 	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
+
+# ONNX's own tests of its ops, and whole nets, against the importer: what passes, what does not and why.
+oracle-onnx: .venv/onnx.stamp
+	@$(BIN)/python -m tests.oracle.onnx_nodes $(ARGS)
+	@$(BIN)/python -m tests.oracle.onnx_models
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("actorflow needs Python 3.11 or newer, but $(PYTHON) is %d.%d\n  try: make $(MAKECMDGOALS) PYTHON=python3.12" % v[:2])'
