@@ -12,10 +12,10 @@ BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench soak oracle-optim oracle-torch
+.PHONY: help setup demo test lint docs bench soak oracle-optim oracle-torch oracle-onnx
 
 help:
-	@echo 'make setup | demo | test | lint | docs | bench | soak MINUTES=n | oracle-optim | oracle-torch'
+	@echo 'make setup | demo | test | lint | docs | bench | soak MINUTES=n | oracle-{optim,torch,onnx}'
 
 setup: .venv/dev.stamp
 
@@ -53,6 +53,11 @@ oracle-torch: .venv/oracle.stamp
 
 # Needs network once, for torch: the build without CUDA, which is a tenth of the other.
 .venv/oracle.stamp: export PIP_EXTRA_INDEX_URL := https://download.pytorch.org/whl/cpu
+
+# ONNX's own tests of its ops, and whole nets, against the importer: what passes, what does not and why.
+oracle-onnx: .venv/onnx.stamp
+	@$(BIN)/python -m tests.oracle.onnx_nodes $(ARGS)
+	@$(BIN)/python -m tests.oracle.onnx_models
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("actorflow needs Python 3.11 or newer, but $(PYTHON) is %d.%d\n  try: make $(MAKECMDGOALS) PYTHON=python3.12" % v[:2])'

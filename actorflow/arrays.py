@@ -237,6 +237,11 @@ def frozen_copy(value: Any) -> Array:
     return frozen(np.array(value, order="C"))
 
 
+def copy(value: Array) -> Array:
+    """Returns a copy of an array of the host in C order, writeable."""
+    return np.array(value, order="C")
+
+
 def frozen(value: Array) -> Array:
     """Returns a read-only view of an array that the caller owns and gives up; scalars already are.
 

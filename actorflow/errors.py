@@ -181,6 +181,10 @@ class ProgramError(ActorflowError):
     """A program file, or a file named beside it, that cannot be found, read, understood or written."""
 
 
+class OnnxError(ActorflowError):
+    """An ONNX model that cannot be read, or that asks for what is not there; the text lists all of it."""
+
+
 class SessionClosed(ActorflowError):
     """The session is not open."""
 

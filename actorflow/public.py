@@ -15,8 +15,10 @@ from actorflow.dtypes import can_cast, finfo, iinfo, result_type
 from actorflow.errors import ActorflowError
 from actorflow.graph.autodiff import custom_gradient, gradients
 from actorflow.graph.builder import Tensor, colocate_with, control_dependencies, device, name_scope
+from actorflow.graph.forward import hessian_vector_product, jvp
 from actorflow.graph.graph import Graph
 from actorflow.graph.serial import from_data, to_data
+from actorflow.graph.slices import IndexedSlices
 from actorflow.loop import run
 from actorflow.messages import Terminated
 from actorflow.nn import init
@@ -26,8 +28,9 @@ from actorflow.trainer import Program
 from actorflow.training import minimize
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Graph", "OptimizerActor", "Program", "Ref", "Session", "Spec",
-    "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with", "control_dependencies",
-    "custom_gradient", "device", "errors", "finfo", "from_data", "gradients", "iinfo", "init",
-    "minimize", "name_scope", "nn", "optim", "result_type", "run", "supervision", "testing", "to_data",
+    "Actor", "ActorSystem", "ActorflowError", "Graph", "IndexedSlices", "OptimizerActor", "Program", "Ref",
+    "Session", "Spec", "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with",
+    "control_dependencies", "custom_gradient", "device", "errors", "finfo", "from_data", "gradients",
+    "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim", "result_type",
+    "run", "supervision", "testing", "to_data",
 ]  # fmt: skip

@@ -30,6 +30,10 @@ def minimize(
     every delta exists and fits, and then applied together. A failure anywhere in the step before
     that leaves every variable and the optimizer's state as they were.
 
+    Of a variable that the loss uses through `af.gather` along its first axis alone, an update touches
+    the rows that were gathered, and costs what they cost, if the optimizer takes that; all of
+    `af.optim` do.
+
     Args:
         loss: Scalar, floating; a variable is read.
         optimizer: An `af.optim` rule, or a callable that returns a fresh OptimizerActor.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from actorflow.graph import opdef
-from actorflow.graph.builder import Tensor
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
 from actorflow.graph.opdef import Effect
@@ -21,16 +21,18 @@ Values = dict[Port, Any]
 
 
 def evaluate(graph: Graph, fetches: Any, feeds: Mapping[Tensor, Any] | None = None) -> Any:
-    """Returns the value of a tensor, or a list of those of a sequence of tensors.
+    """Returns the value of a tensor, or a list of those of a sequence of tensors; slices are dense.
 
     `feeds` gives the values of placeholders, or replaces those of any other tensors.
     """
-    wanted = [fetches] if isinstance(fetches, Tensor) else list(fetches)
+    with graph:
+        several = fetches if isinstance(fetches, list | tuple) else [fetches]
+        wanted = [fetch if isinstance(fetch, Tensor) else as_tensor(fetch) for fetch in several]
     values: Values = {t.port: np.asarray(v, t.dtype) for t, v in (feeds or {}).items()}
     for node_id in needed(graph, [t.port for t in wanted], values):
         run(graph, graph.nodes[node_id], values)
     found = [values[t.port] for t in wanted]
-    return found[0] if isinstance(fetches, Tensor) else found
+    return found if isinstance(fetches, list | tuple) else found[0]
 
 
 def needed(graph: Graph, ports: Sequence[Port], known: Mapping[Port, Any]) -> list[int]:

@@ -24,6 +24,7 @@ ONLY_IN = {
         "kernels",
         "ops",
         "optim",
+        "rows",
         "nn",
         "graph",
         "plan",

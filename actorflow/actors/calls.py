@@ -80,6 +80,12 @@ def body_of(plan: PlanNode, source: Source, sequence: Iterator[int]) -> Body:
     return lambda args: make(args, attrs)
 
 
+def _gradients(args: Sequence[Any], sparse: Sequence[bool]) -> tuple[Any, ...]:
+    """One gradient for each variable: an input, or two for one of some rows."""
+    rest = iter(args)
+    return tuple((next(rest), next(rest)) if two else next(rest) for two in sparse)
+
+
 _FIXED: dict[str, Any] = {
     "read_variable": variable.ReadValue(),
     "variable_version": variable.ReadVersion(),
@@ -89,7 +95,7 @@ _FIXED: dict[str, Any] = {
 }
 _WRITES = {write.value: write for write in Write}
 _MADE: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
-    "apply_gradients": lambda args, attrs: ApplyGradients(tuple(args)),
+    "apply_gradients": lambda args, attrs: ApplyGradients(_gradients(args, attrs["sparse"])),
     "queue_enqueue": lambda args, attrs: queue.Enqueue(tuple(args)),
     "queue_enqueue_many": lambda args, attrs: queue.EnqueueMany(tuple(args)),
     "queue_dequeue_many": lambda args, attrs: queue.DequeueMany(attrs["n"]),

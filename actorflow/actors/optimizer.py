@@ -2,6 +2,10 @@
 
 Write a pure rule as an `optim.Transform` when you can. Subclass `OptimizerActor` when the rule
 needs more: to talk to other actors, to look at a clock, to keep state that is not an array.
+
+A gradient of some rows stays one from the node to the commit when the rule takes those; an update
+then costs what its rows cost. ORDER: so that rows can be put in place, nothing here holds a snapshot
+of a variable or of the state any more when the commit is sent.
 """
 
 from __future__ import annotations
@@ -17,16 +21,18 @@ from actorflow import arrays
 from actorflow.actors import staging
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
-from actorflow.actors.register import Source
-from actorflow.actors.variable import Commit, Discard, Read, Stage
+from actorflow.actors.register import GroupId, Source
+from actorflow.actors.slots import Prepared, Slots, Tree
+from actorflow.actors.variable import Borrow, Commit, Discard, Fill, Stage
 from actorflow.arrays import Array
 from actorflow.errors import ActorflowError, GraphError, InternalError, StateError
 from actorflow.messages import Call, CancelCall, Reply
 from actorflow.optim import Transform
+from actorflow.rows import Rows, dense, plus_rows
 from actorflow.spec import show
 
-Tree = Any
-"""Arrays in nested dicts, tuples and lists: the state of an optimizer."""
+Gradients = Mapping[str, Any]
+"""By variable: an array, or Rows of one."""
 
 Compute = Callable[..., Awaitable[Any]]
 """(function, *arguments) -> its result; on the device's threads when the variables are large."""
@@ -36,9 +42,12 @@ _OFFLOAD_BYTES = 64 * 1024  # of parameters; about 100 µs for the dozen passes 
 
 @dataclass(frozen=True, slots=True)
 class ApplyGradients:
-    """Node → optimizer: one gradient for each variable, in order; answered with the update count."""
+    """Node → optimizer: one gradient for each variable, in order; answered with the update count.
 
-    gradients: tuple[Array, ...]
+    One of some rows is (indices, values): int64, distinct and ascending, and a row for each.
+    """
+
+    gradients: tuple[Array | tuple[Array, Array], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,7 @@ class UpdateContext:
 
     Attributes:
         params: Snapshots of the variables, by name.
-        state: The committed state; do not change it, return a new one.
+        state: The committed state; do not change its arrays, return new ones.
         count: How many updates have been committed before.
         compute: `await ctx.compute(function, *args)` runs array work where it may take long.
     """
@@ -62,19 +71,20 @@ class OptimizerActor(Actor):
     """Owns the state of one `minimize` and applies its updates one after the other.
 
     Receives: ApplyGradients, as the body of a node's call.
-    Sends: Read and Stage (asked), Commit or Discard (control lane), to the variables.
+    Sends: Borrow, Stage and Fill (asked), Commit or Discard (control lane), to the variables.
     Promise: an update is one commit group. All of `on_gradients`, every await in it and every check
         come before the commit; then all variables and the state change, or none does.
     Fails: an exception in `on_gradients` aborts the step that brought the gradients, and nothing
         else; the actor goes on with the state that it had.
 
-    Override `init` and `on_gradients`; with a Transform given, the defaults obey it.
+    Override `init` and `on_gradients`; with a Transform given, the defaults obey it. What was fetched
+    or read before an update never changes, be it one of some rows.
     """
 
     def __init__(self, transform: Transform | None = None) -> None:
         self.transform = transform
         self.count = 0
-        self._state: Tree = None
+        self._slots: Slots | None = None
         self._names: tuple[str, ...] = ()
         self._variables: Mapping[str, Ref] = {}
         self._submit: Callable[..., None] | None = None
@@ -85,22 +95,32 @@ class OptimizerActor(Actor):
     @property
     def state(self) -> Tree:
         """The committed state, None before the first update."""
-        return self._state
+        return None if self._slots is None else self._slots.tree()
+
+    @property
+    def sparse(self) -> bool:
+        """Whether `on_gradients` takes Rows among the gradients; else it is handed dense ones.
+
+        The default does if the Transform does. A subclass with an `on_gradients` of its own that
+        does, says so: `sparse = True`.
+        """
+        if type(self).on_gradients is not OptimizerActor.on_gradients:
+            return False
+        return self.transform is not None and self.transform.sparse
 
     def init(self, params: Mapping[str, Array]) -> Tree:
         """Returns the state before the first update."""
         return self._rule().init(dict(params))
 
-    async def on_gradients(
-        self, grads: Mapping[str, Array], ctx: UpdateContext
-    ) -> tuple[Mapping[str, Array], Tree]:
+    async def on_gradients(self, grads: Gradients, ctx: UpdateContext) -> tuple[Gradients, Tree]:
         """Returns what is to be added to each variable, and the state afterwards.
 
         Args:
-            grads: d loss / d variable by name, shapes and dtypes of the variables.
+            grads: d loss / d variable by name, shapes and dtypes of the variables. With `sparse`, one
+                may be Rows; then its delta is Rows with the same indices, or an array.
             ctx: Params, state and count; see UpdateContext.
         """
-        update: tuple[Mapping[str, Array], Tree] = await ctx.compute(
+        update: tuple[Gradients, Tree] = await ctx.compute(
             self._rule().update, dict(grads), ctx.state, dict(ctx.params)
         )
         return update
@@ -143,27 +163,18 @@ class OptimizerActor(Actor):
         finally:
             reply.interrupt = None
 
-    async def _apply(self, gradients: Sequence[Array], reply: Reply) -> None:
-        grads = dict(zip(self._names, gradients, strict=True))
-        read = {name: await ref.ask(Read()) for name, ref in self._variables.items()}
-        params = {name: value for name, (value, _) in read.items()}
-        self._nbytes = sum(map(arrays.nbytes, params.values()))
-        state = self.init(MappingProxyType(params)) if self._state is None else self._state
-        ctx = UpdateContext(MappingProxyType(params), state, self.count, self._compute)
-        update: Any = await self.on_gradients(grads, ctx)
-        if not isinstance(update, tuple) or len(update) != 2:
-            who = type(self).__name__
-            message = f"{who}.on_gradients must return (deltas, state), got {type(update).__name__}"
-            raise StateError(message, hint="deltas is a dict by variable name, state any tree of arrays")
-        deltas, new_state = update
-        self._check(deltas, params)
-        proposed = await self._compute(_propose, params, deltas)
+    async def _apply(self, gradients: Sequence[Any], reply: Reply) -> None:
         self._group += 1
         group = (self._source, self._group)
-        stages = {n: Stage(group, deltas[n], proposed[n], read[n][1]) for n in self._names}
+        slots, state, stages = await self._update(gradients, group)
+        prepared = slots.prepare(state)
+        del state
         refusal: BaseException | None = InternalError("the update was interrupted while it was staged")
         try:
-            refusal = await self._stage(stages) or reply.error
+            refused, held = await self._stage(stages)
+            if refused is None:
+                await self._copy(group, held, prepared)
+            refusal = refused or reply.error
         finally:
             if refusal is not None:
                 for ref in self._variables.values():
@@ -172,24 +183,79 @@ class OptimizerActor(Actor):
             raise refusal
         for ref in self._variables.values():  # ORDER: no await from here on; the commit cannot fail
             ref.signal(Commit(group))
-        self._state = new_state
+        slots.commit(prepared)
+        self._slots = slots
         self.count += 1
         reply.done(arrays.integer(self.count))
 
-    async def _stage(self, stages: Mapping[str, Stage]) -> BaseException | None:
-        """Stages every member, one after the other; returns the first refusal."""
+    async def _update(self, gradients: Sequence[Any], group: GroupId) -> tuple[Slots, Tree, dict[str, Stage]]:
+        """Returns the state before, that afterwards, and what to stage; lets go of all it looked at."""
+        params: dict[str, Array] = {}
+        versions: dict[str, int] = {}
+        for name, ref in self._variables.items():
+            lent = await ref.ask(Borrow())
+            versions[name], params[name] = lent.pop(), lent.pop()
+        slots = self._slots
+        if slots is None:
+            slots = Slots(self.init(MappingProxyType(params)))
+        grads = await self._given(gradients, params)
+        ctx = UpdateContext(MappingProxyType(params), slots.tree(), self.count, self._compute)
+        update: Any = await self.on_gradients(grads, ctx)
+        if not isinstance(update, tuple) or len(update) != 2:
+            who = type(self).__name__
+            message = f"{who}.on_gradients must return (deltas, state), got {type(update).__name__}"
+            raise StateError(message, hint="deltas is a dict by variable name, state any tree of arrays")
+        deltas, state = update
+        self._check(deltas, params, grads)
+        proposed = await self._compute(_propose, params, deltas)
+        stages = {n: Stage(group, deltas[n], proposed[n], versions[n]) for n in self._names}
+        return slots, state, stages
+
+    async def _given(self, gradients: Sequence[Any], params: Mapping[str, Array]) -> dict[str, Any]:
+        """The gradients by name, as `on_gradients` takes them."""
+        named = zip(self._names, gradients, strict=True)
+        grads = {n: Rows(g[0], g[1], params[n].shape) if type(g) is tuple else g for n, g in named}
+        if not self.sparse and any(type(g) is Rows for g in grads.values()):
+            self._nbytes = sum(map(arrays.nbytes, params.values()))
+            grads = await self._compute(_dense, grads)
+        self._nbytes = sum(map(arrays.nbytes, grads.values()))
+        return grads
+
+    async def _stage(self, stages: Mapping[str, Stage]) -> tuple[BaseException | None, dict[str, Any]]:
+        """Stages every member, one after the other; returns the first refusal, and what others hold."""
         group = staging.init(frozenset(stages))
+        held = {}
         for name, stage in stages.items():
             try:
-                await self._variables[name].ask(stage)
+                value_and_version = await self._variables[name].ask(stage)
+                if value_and_version is not None:
+                    held[name] = value_and_version
+                del value_and_version
             except ActorflowError as error:
                 group = staging.refused(group, name, error)
             else:
                 group = staging.staged(group, name)
-        return None if group.verdict is staging.Verdict.COMMIT else group.refusal
+        return None if group.verdict is staging.Verdict.COMMIT else group.refusal, held
+
+    async def _copy(self, group: GroupId, held: dict[str, Any], prepared: Prepared) -> None:
+        """Copies on a thread what is large and others hold, so that the commit need not on the loop.
+
+        It may turn out at the commit that they hold it no more; then the copy is dropped.
+        """
+        while held:
+            name, (value, version) = held.popitem()
+            self._nbytes = arrays.nbytes(value)
+            if self._on_threads():
+                copy = await self._compute(arrays.copy, value)
+                del value
+                await self._variables[name].ask(Fill(group, copy, version))
+        self._nbytes = sum(map(arrays.nbytes, prepared.held.values()))
+        if self._on_threads():
+            await self._compute(prepared.fill)
+        prepared.held.clear()
 
     async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
-        if self._submit is None or self._nbytes < _OFFLOAD_BYTES:
+        if self._submit is None or not self._on_threads():
             return function(*args)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -204,13 +270,16 @@ class OptimizerActor(Actor):
         self._submit(lambda: function(*args), done)
         return await future
 
+    def _on_threads(self) -> bool:
+        return self._submit is not None and self._nbytes >= _OFFLOAD_BYTES
+
     def _rule(self) -> Transform:
         if self.transform is None:
             message = f"{type(self).__name__} has no Transform and does not override init and on_gradients"
             raise StateError(message, hint="pass one to super().__init__, for example af.optim.sgd(0.1)")
         return self.transform
 
-    def _check(self, deltas: Mapping[str, Array], params: Mapping[str, Array]) -> None:
+    def _check(self, deltas: Gradients, params: Mapping[str, Array], grads: Gradients) -> None:
         """Raises StateError naming the first delta that does not fit its variable."""
         who = type(self).__name__ if self.transform is None else self.transform.name
         given: Any = deltas
@@ -226,7 +295,19 @@ class OptimizerActor(Actor):
                     f"{who}'s delta for {name!r} must be {show(param.shape)} {param.dtype.name}, got {got}"
                 )
                 raise StateError(message, hint="deltas are added to the variable: keep its shape and dtype")
+            if type(delta) is Rows and not delta.same_rows(grads[name]):
+                rows = f"{grads[name]!r:.60}, got {delta!r}"
+                message = f"{who}'s delta for {name!r} must have the rows of its gradient, {rows}"
+                raise StateError(message, hint="make it with af.optim.as_rows")
 
 
-def _propose(params: Mapping[str, Array], deltas: Mapping[str, Array]) -> dict[str, Array]:
-    return {name: arrays.plus(param, deltas[name]) for name, param in params.items()}
+def _propose(params: Mapping[str, Array], deltas: Gradients) -> Gradients:
+    """The values that the deltas lead to, of the same rows."""
+    return {
+        name: (plus_rows if type(deltas[name]) is Rows else arrays.plus)(param, deltas[name])
+        for name, param in params.items()
+    }
+
+
+def _dense(grads: Gradients) -> dict[str, Array]:
+    return {name: dense(grad) for name, grad in grads.items()}

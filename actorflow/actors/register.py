@@ -4,24 +4,29 @@ One `Register` is the state of one variable; every method is one event and takes
 raises and changes nothing. No clock, no actor, no wire: `actors.variable` obeys it.
 
 * A read returns an immutable snapshot and its version. A write makes a new array; whoever holds the
-  old one keeps it unchanged.
+  old one keeps it unchanged. An update of some rows makes none if nobody holds the old one.
 * A write carries (source, sequence). Sequences of one source grow; one that is not larger than the
   last applied is a retry and gets the receipt without being applied again.
 * A training update is staged and then committed. Staging checks everything and keeps `proposed`,
   the value that the update leads to from version `base`. Committing swaps it in, or, when another
   write came between, adds the delta into it: no check, no allocation, nothing that can fail. So
   while an update is staged the value keeps its shape: an assign that would change it has to wait.
+* An update of some rows is staged as `Rows`, delta and proposed alike, and costs what they cost. The
+  commit puts them into the array that is there if the register alone holds it then, whoever read it
+  before; else into a copy, for which the staging has reserved room. A large one can be made between
+  the two, where it holds nobody up.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NewType
 
-from actorflow import arrays
+from actorflow import arrays, rows
 from actorflow.arrays import Array
 from actorflow.errors import InternalError, SpecError, StateError, UninitialisedError
+from actorflow.rows import Rows
 from actorflow.spec import Spec, show
 
 Source = NewType("Source", str)
@@ -54,6 +59,20 @@ class Staged:
     base: int
 
 
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """A training update of some rows, and room for the whole value if others hold the old one then.
+
+    `filled` is the version whose value the spare has already, if any.
+    """
+
+    delta: Rows
+    proposed: Rows
+    base: int
+    spare: Array
+    filled: int | None = None
+
+
 class Register:
     """The state of one variable.
 
@@ -69,7 +88,7 @@ class Register:
         self.value: Array | None = None
         self.version = 0
         self.last: dict[Source, tuple[int, int]] = {}
-        self.staged: dict[GroupId, Staged] = {}
+        self.staged: dict[GroupId, Staged | StagedRows] = {}
 
     def read(self) -> tuple[Array, int]:
         """Returns (snapshot, version); raises UninitialisedError naming the variable."""
@@ -119,27 +138,60 @@ class Register:
         self.version = 1
         return True
 
-    def stage(self, group: GroupId, delta: Array, proposed: Array, base: int) -> None:
+    def stage(
+        self, group: GroupId, delta: Array | Rows, proposed: Array | Rows, base: int
+    ) -> tuple[Array, int] | None:
         """Keeps a checked update until its commit; owns `proposed` from now on.
 
+        Returns:
+            (value, version) when others hold the value of which rows are to change: then the commit
+            will have to copy it, unless somebody has done so before and tells `fill`. Else None.
+
         Raises:
-            StateError: when that group is staged already, or delta and proposed do not fit.
+            StateError: when that group is staged already, delta and proposed do not fit, or there
+                is no memory for a copy.
             UninitialisedError: when there is no value to update.
         """
         value, _ = self.read()
         if group in self.staged:
             message = f"update {group} of variable {self.name!r} is staged already"
             raise StateError(message)
-        for array in (delta, proposed):
-            self.check_delta(array, value)
+        for update in (delta, proposed):
+            self.check_delta(update, value)
+        if type(delta) is Rows and type(proposed) is Rows:
+            self.staged[group] = StagedRows(delta, proposed, base, self._reserve(value))
+            del value
+            return self.read() if self._is_held() else None
         self.staged[group] = Staged(delta, proposed, base)
+        return None
+
+    def fill(self, group: GroupId, copy: Array, version: int) -> None:
+        """Takes a copy of the value of `version` for the commit of `group`, an update of rows; owns it."""
+        staged = self.staged[group]
+        assert type(staged) is StagedRows
+        self.staged[group] = replace(staged, spare=copy, filled=version)
+
+    def _is_held(self) -> bool:
+        cell = [self.value]
+        self.value = None  # ORDER: as in `commit`
+        found = rows.held(cell)
+        self.value = cell.pop()
+        return found
 
     def commit(self, group: GroupId) -> int:
         """Applies a staged update and returns the new version. Cannot fail."""
         staged = self.staged.pop(group)
-        if staged.base != self.version:
-            arrays.plus_into(self.value, staged.delta, staged.proposed)
-        self.value = arrays.frozen(staged.proposed)
+        if type(staged) is StagedRows:
+            if staged.base != self.version:
+                rows.plus_rows_into(self.value, staged.delta, staged.proposed)
+            cell = [self.value]
+            self.value = None  # ORDER: the cell alone holds it when `put` looks who does
+            filled = staged.filled == self.version
+            self.value = rows.put(cell, staged.proposed, staged.spare, filled=filled)
+        else:
+            if staged.base != self.version:
+                arrays.plus_into(self.value, staged.delta, staged.proposed)
+            self.value = arrays.frozen(staged.proposed)
         self.version += 1
         return self.version
 
@@ -155,7 +207,15 @@ class Register:
             )
             raise SpecError(message)
 
-    def check_delta(self, delta: Array, value: Array) -> None:
+    def _reserve(self, value: Array) -> Array:
+        """Returns room for another value like this one; raises StateError when there is none."""
+        try:
+            return rows.spare_for(value)
+        except MemoryError as error:
+            message = f"an update of variable {self.name!r} needs {value.nbytes} bytes for a copy: {error}"
+            raise StateError(message) from error
+
+    def check_delta(self, delta: Array | Rows, value: Array) -> None:
         """Raises SpecError when adding `delta` would change shape or dtype of the value."""
         if delta.shape != value.shape or delta.dtype != value.dtype:
             message = (

@@ -12,12 +12,21 @@ from actorflow.actors.register import GroupId, Register, Source, Write
 from actorflow.arrays import Array
 from actorflow.errors import ActorDied, ActorflowError, InternalError
 from actorflow.messages import Call
+from actorflow.rows import Rows
 from actorflow.spec import Spec
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Node or optimizer → variable: the value; answered with (snapshot, version)."""
+    """Node or session → variable: the value; answered with (snapshot, version)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Borrow:
+    """Optimizer → variable: the value; answered with a list, [snapshot, version], which it empties.
+
+    An event loop keeps the answer to an ask until whom it woke suspends again. So it holds no snapshot.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +63,25 @@ class WriteValue:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Optimizer → variable: an update to keep until Commit; `base` is the version it started from."""
+    """Optimizer → variable: an update to keep until Commit; `base` is the version it started from.
+
+    Delta and proposed value are both arrays, or both Rows of them. Answered with None, or (value,
+    version) when the commit needs a copy of it, to be sent as Fill.
+    """
 
     group: GroupId
-    delta: Array
-    proposed: Array
+    delta: Array | Rows
+    proposed: Array | Rows
     base: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Optimizer → variable: a copy of the value of `version`, for the commit of the staged `group`."""
+
+    group: GroupId
+    copy: Array
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +101,8 @@ class Discard:
 class VariableActor(Actor):
     """Owns the value and version of one variable.
 
-    Receives: Read, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, Stage (asked, or
-        as the body of a node's Call); Commit and Discard on the control lane.
+    Receives: Read, Borrow, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, Stage, Fill
+        (asked, or as the body of a node's Call); Commit and Discard on the control lane.
     Promise: reads and writes take effect one by one in mailbox order, so the history of a variable
         is linearizable; a retried write applies once; a call whose step has ended does nothing.
     Invariant: while an update is staged the value keeps its shape; a write that would change it is
@@ -137,11 +159,15 @@ class VariableActor(Actor):
                 return register.read()[0]
             case Read():
                 return register.read()
+            case Borrow():
+                return list(register.read())
             case WriteValue(kind, value, source, sequence):
                 register.write(kind, value, source, sequence)
                 return register.read()[0]  # for a retry as well
             case Stage(group, delta, proposed, base):
                 return register.stage(group, delta, proposed, base)
+            case Fill(group, copy, version):
+                return register.fill(group, copy, version)
             case Commit(group):
                 return register.commit(group)
             case Discard(group):

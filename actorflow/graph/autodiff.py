@@ -22,6 +22,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build, on_behalf_of
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
+from actorflow.graph.slices import Gradient, IndexedSlices, joined
 from actorflow.spec import Spec, merge
 
 
@@ -56,12 +57,15 @@ class Use:
 
 def gradients(
     ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Iterable[Tensor] = ()
-) -> list[Tensor | None]:
+) -> list[Gradient | None]:
     """Returns the gradient of the sum of all elements of `ys` for each of `xs`.
 
     The gradient of an x on which no y depends is None, not zeros: so a parameter that was left
     out of the loss is seen. It is None as well when every path to it runs through integers,
     `stop_gradient` or another op that carries no gradient by its nature.
+
+    The gradient of an x that is used through `gather` along its first axis, and in no other way, is
+    sparse: `IndexedSlices`, which every op takes for the dense tensor.
 
     The gradient for a variable is that for the value which its reads give, summed over those that
     ys depend on. So these lie all before, or all after, any one write to it; gradients through the
@@ -70,7 +74,7 @@ def gradients(
     Args:
         ys: A floating tensor, or a sequence of them.
         xs: A tensor or variable, or a sequence of them. An x may lie on the way to another.
-        grad_ys: For each y the gradient that it starts with, None for ones.
+        grad_ys: For each y the gradient that it starts with, None for ones; it may be sparse.
         stop_gradients: Tensors to treat as constants; an x among them still gets its gradient.
 
     Raises:
@@ -135,8 +139,8 @@ class _Sweep:
         self.first = min((port.node for port in self.wanted), default=NodeId(len(graph.nodes)))
         self.last = max((y.port.node for y in targets), default=NodeId(-1))
         self.live = self._live()
-        self.parts: dict[Port, list[Tensor]] = {}
-        self.totals: dict[Port, Tensor] = {}
+        self.parts: dict[Port, list[Gradient]] = {}
+        self.totals: dict[Port, Gradient] = {}
 
     def _differentiable(self, port: Port) -> bool:
         return is_differentiable(self.graph.nodes[port.node].outputs[port.index].dtype)
@@ -162,16 +166,16 @@ class _Sweep:
             if y.port not in self.live:
                 return
             with on_behalf_of(y.node, "gradients"):
-                grad: Tensor = opdef.lookup("ones_like").constructor(y)
+                grad: Gradient = opdef.lookup("ones_like").constructor(y)
         else:
-            grad = as_tensor(start, dtype=y.dtype)
+            grad = start if isinstance(start, IndexedSlices) else as_tensor(start, dtype=y.dtype)
             if not _fits(grad.spec, y.spec):
                 message = f"the gradient of {_name(y)!r} must fit {y.spec}, got {grad.spec}"
                 raise SpecError(message, where=y.node.where)
         if y.port in self.live:
             self.parts.setdefault(y.port, []).append(grad)
 
-    def run(self) -> list[Tensor | None]:
+    def run(self) -> list[Gradient | None]:
         """Goes back through the nodes and returns the gradient of each source."""
         for node_id in range(self.last, self.first - 1, -1):
             self._visit(self.graph.nodes[node_id])
@@ -187,9 +191,10 @@ class _Sweep:
         if any(needs) and any(g is not None for g in grads):
             self._apply(Use(self.graph, node, needs), grads)
 
-    def _apply(self, use: Use, grads: Sequence[Tensor | None]) -> None:
+    def _apply(self, use: Use, grads: Sequence[Gradient | None]) -> None:
         node = use.node
-        rule = opdef.lookup(node.op).gradient
+        definition = opdef.lookup(node.op)
+        rule = definition.gradient
         if rule is NOT_DIFFERENTIABLE:
             return
         if rule is None:
@@ -202,7 +207,7 @@ class _Sweep:
             raise GradientError(message, where=node.where)
         assert callable(rule)
         with on_behalf_of(node, "gradients"):
-            back = tuple(rule(use, *grads))
+            back = tuple(rule(use, *(grads if definition.sparse else map(_dense, grads))))
         if len(back) != len(node.inputs):
             message = f"a gradient rule gives one gradient an input, got {len(back)} for {len(node.inputs)}"
             raise GradientError(message, where=node.where)
@@ -214,7 +219,7 @@ class _Sweep:
                 raise GradientError(message, where=node.where)
             self.parts.setdefault(port, []).append(grad)
 
-    def _of_source(self, source: _Source) -> Tensor | None:
+    def _of_source(self, source: _Source) -> Gradient | None:
         used = [port for port in source.ports if port in self.totals]
         if not used:
             return None
@@ -267,14 +272,25 @@ def _fits(grad: Spec, of: Spec) -> bool:
     return grad.dtype == of.dtype
 
 
-def _total(node: Node, parts: Sequence[Tensor]) -> Tensor:
-    """The sum of partial gradients, folded from the left in the order of their arrival."""
-    total = parts[0]
-    if len(parts) > 1:
-        with on_behalf_of(node, "gradients"):
-            for part in parts[1:]:
-                total = total + part
+def _total(node: Node, parts: Sequence[Gradient]) -> Gradient:
+    """The sum of partial gradients, folded from the left in the order of their arrival.
+
+    It is sparse when all parts are: their slices, one after the other.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    with on_behalf_of(node, "gradients"):
+        slices = [part for part in parts if isinstance(part, IndexedSlices)]
+        if len(slices) == len(parts):
+            return joined(slices)
+        total, *rest = (as_tensor(part) for part in parts)
+        for part in rest:
+            total = total + part
     return total
+
+
+def _dense(grad: Gradient | None) -> Tensor | None:
+    return grad.to_dense() if isinstance(grad, IndexedSlices) else grad
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -314,11 +330,12 @@ def _first_outputs(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
     return inputs[: attrs["outputs"]]
 
 
-def _custom_rule(use: Use, *grads: Tensor | None) -> Sequence[Tensor | None]:
+def _custom_rule(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
     zeros = opdef.lookup("zeros_like").constructor
     filled = [zeros(y) if g is None else g for y, g in zip(use.outputs, grads, strict=True)]
     back = _listed(use.graph.objects[use.attrs["object"]](*filled))
-    return (*(None for _ in grads), *(None if g is None else as_tensor(g) for g in back))
+    found = (g if g is None or isinstance(g, IndexedSlices) else as_tensor(g) for g in back)
+    return (*(None for _ in grads), *found)
 
 
 opdef.op("custom_gradient", spec=_first_outputs, gradient=_custom_rule)(custom_gradient)

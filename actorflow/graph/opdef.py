@@ -72,6 +72,8 @@ class OpDef:
         gradient: The rule, NOT_DIFFERENTIABLE, or None when nobody has written one yet (then a
             gradient through the op is an error that names the path).
         asked_with: Sets of attributes with which the rule may be asked for its dtypes (`accepts`).
+        sparse: Whether the rule takes IndexedSlices for the gradient of an output; else it is handed
+            the dense tensor. Every rule may give them.
     """
 
     name: str
@@ -80,6 +82,7 @@ class OpDef:
     gradient: GradientRule | _NotDifferentiable | None
     effect: Effect
     asked_with: tuple[Mapping[str, Attr], ...] = ()
+    sparse: bool = False
 
 
 _TABLE: dict[str, OpDef] = {}
@@ -93,6 +96,7 @@ def op(
     effect: Effect = Effect.PURE,
     takes_bytes: bool = False,
     asked_with: tuple[Mapping[str, Attr], ...] = (),
+    sparse: bool = False,
 ) -> Callable[[Constructor], Constructor]:
     """Registers the decorated constructor as op `name`.
 
@@ -109,7 +113,7 @@ def op(
             message = f"op names are unique, {name!r} is taken by {_TABLE[name].constructor!r}"
             raise GraphError(message)
         rule = spec if takes_bytes else _without_bytes(name, spec)
-        _TABLE[name] = OpDef(name, constructor, rule, gradient, effect, asked_with)
+        _TABLE[name] = OpDef(name, constructor, rule, gradient, effect, asked_with, sparse)
         return constructor
 
     return register

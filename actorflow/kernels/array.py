@@ -72,7 +72,13 @@ def concat_grad(grad: Array, *likes: Array, axis: int) -> Array | tuple[Array, .
     return tuple(pieces) if len(pieces) > 1 else pieces[0]
 
 
-@kernel("gather")
+def _picked(params: Array, indices: Array, *, axis: int) -> float:
+    """Elements moved: the cost of a few rows does not grow with the table."""
+    n = params.shape[axis]
+    return float(indices.size * (params.size // n + 1)) if n else 0.0
+
+
+@kernel("gather", cost=_picked)
 def gather(params: Array, indices: Array, *, axis: int, xp: Library = np) -> Array:
     """The slices of `params` along `axis` that `indices` name; IndexError for one outside [-n, n).
 
@@ -94,7 +100,7 @@ def within(indices: Array, n: int, xp: Library) -> Array:
     return xp.where(at < 0, at + n, at)
 
 
-@kernel("gather", only="numpy")
+@kernel("gather", only="numpy", cost=_picked)
 def gather_of_numpy(params: Array, indices: Array, *, axis: int) -> Array:
     """The slices of `params` along `axis` that `indices` name; IndexError for one outside [-n, n)."""
     return whole(np.take(params, indices, axis))

@@ -100,8 +100,9 @@ class Threads:
                 result, error = job(), None
             except BaseException as caught:  # noqa: BLE001  it travels to the step
                 result, error = None, caught
+            del item, job  # ORDER: before anyone hears of the result, or its inputs would seem to be held
             self._results.append((done, result, error, now() - start))
-            del item, job, done, result, error
+            del done, result, error
             if not self._waking:  # at worst two wake-ups for one batch, never none
                 self._waking = True
                 self._loop.call_soon_threadsafe(self._drain)

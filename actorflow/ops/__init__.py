@@ -238,6 +238,7 @@ from actorflow.ops.sets import (
     unique_values,
 )
 from actorflow.ops.shape import expand_dims, reshape, reshape_like, squeeze, transpose
+from actorflow.ops.slices import slices_to_dense, sum_duplicates  # noqa: F401  reached through IndexedSlices
 from actorflow.ops.sort import argsort, in_top_k, searchsorted, sort, topk
 from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
 from actorflow.ops.special import digamma, erf, erfc, erfinv, lgamma, polygamma

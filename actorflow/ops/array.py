@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from actorflow.arrays import as_dtype
 from actorflow.errors import SpecError
+from actorflow.graph import opdef
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Promoting, op
+from actorflow.graph.slices import Gradient, IndexedSlices
+from actorflow.ops import facts
 from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.ops.shape import reshape
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Dim, Shape, Spec, axis_of, merge, show, spec
 
@@ -163,11 +168,37 @@ def _concat_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
     return (Spec((*rest[:axis], total, *rest[axis + 1 :]), inputs[0].dtype),)
 
 
-def _concat_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+def _concat_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
+    axis = use.attrs["axis"]
+    if isinstance(grad, IndexedSlices):
+        if axis == 0 or -axis == use.outputs[0].spec.rank:
+            return _slices_of_pieces(use, grad)
+        grad = grad.to_dense()
     return build("concat_grad", [grad, *use.inputs], {"axis": use.attrs["axis"]})
 
 
-@op("concat", spec=Promoting(_concat_spec), gradient=_concat_gradient, takes_bytes=True)
+def _slices_of_pieces(use: Use, grad: IndexedSlices) -> Sequence[IndexedSlices | None]:
+    """Of each value, joined along the first axis, the slices of its rows."""
+    names = ("boolean_mask", "cast", "where", "logical_not")
+    mask, cast, where, logical_not = (opdef.lookup(name).constructor for name in names)
+    at, values = cast(grad.indices, "int64"), grad.values
+    at = where(at < 0, at + _rows_of(use.outputs[0]), at)
+    found: list[IndexedSlices | None] = []
+    for x, needed in zip(use.inputs, use.needs, strict=True):
+        own = at < _rows_of(x)
+        found.append(IndexedSlices.of(x, mask(values, own), mask(at, own)) if needed else None)
+        others = logical_not(own)
+        at, values = mask(at, others) - _rows_of(x), mask(values, others)
+    return found
+
+
+def _rows_of(x: Tensor) -> Any:
+    """How many rows x has: a number, or an int64 scalar when that is known in the step only."""
+    known = x.shape[0] if x.shape else None
+    return opdef.lookup("cast").constructor(facts.shape(x)[0], "int64") if known is None else known
+
+
+@op("concat", spec=Promoting(_concat_spec), gradient=_concat_gradient, takes_bytes=True, sparse=True)
 def concat(values: Sequence[Any], axis: int, *, name: str | None = None) -> Tensor:
     """The values one after the other along `axis`.
 
@@ -215,18 +246,41 @@ def _gather_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
     return (Spec((*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :]), params.dtype),)
 
 
-def _gather_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
-    params, indices = use.inputs
-    return (gather_grad(grad, params, indices, use.attrs["axis"]), None)
+def _gather_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
+    """Sparse when rows are gathered; those of a gradient that is sparse are rows of `params` too."""
+    (params, indices), axis = use.inputs, use.attrs["axis"]
+    by_rows = (axis == 0 or -axis == params.spec.rank) and indices.spec.rank is not None
+    if isinstance(grad, IndexedSlices) and by_rows and indices.spec.rank:
+        return (_slices(params, grad.values, gather(indices, grad.indices)), None)
+    grad = as_tensor(grad)
+    if by_rows:
+        return (_slices(params, grad, indices), None)
+    return (gather_grad(grad, params, indices, axis), None)
 
 
-@op("gather", spec=_gather_spec, gradient=_gather_gradient, takes_bytes=True)
+def _slices(params: Tensor, values: Tensor, indices: Tensor) -> IndexedSlices:
+    """`values`, which belong to the rows `indices` of `params`, as one slice for each index."""
+    if indices.spec.rank == 1:
+        return IndexedSlices.of(params, values, indices)
+    count = None if indices.shape is None or None in indices.shape else prod(d or 0 for d in indices.shape)
+    flat = reshape(indices, (-1,) if count is None else (count,))
+    row = None if params.shape is None else params.shape[1:]
+    if row is None or None in row or (count is None and 0 in row):
+        sizes = concat(
+            [reshape(facts.size(indices), (1,)), slice(facts.shape(params), builtins.slice(1, None))], 0
+        )
+        return IndexedSlices.of(params, reshape(values, sizes), flat)
+    whole = (-1 if count is None else count, *(d or 0 for d in row))
+    return IndexedSlices.of(params, reshape(values, whole), flat)
+
+
+@op("gather", spec=_gather_spec, gradient=_gather_gradient, takes_bytes=True, sparse=True)
 def gather(params: Any, indices: Any, axis: int = 0, *, name: str | None = None) -> Tensor:
     """The slices of `params` along `axis` that `indices` name.
 
     Shapes:   params (a, n, b), indices (i, j), axis 1 -> (a, i, j, b)
     Dtypes:   params any; indices integers in [-n, n), checked in the step
-    Gradient: g added up where it came from, dense; none to indices.
+    Gradient: g where it came from: sparse along axis 0, else added up; none to indices.
     Raises:   SpecError for other indices or an axis that does not exist.
 
     >>> with af.Graph():

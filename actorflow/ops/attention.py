@@ -12,6 +12,7 @@ from actorflow.graph.autodiff import Use, gradients
 from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.graph.slices import Gradient
 from actorflow.ops.elementwise import add, exp, multiply, subtract
 from actorflow.ops.facts import shape
 from actorflow.ops.fill import arange
@@ -140,7 +141,7 @@ def _grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
     return tuple(spec for spec in given if is_floating(spec.dtype))
 
 
-def _grad_gradient(use: Use, *grads: Tensor | None) -> Sequence[Tensor | None]:
+def _grad_gradient(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
     """Gradients of the gradients: those of the same made of other ops, scores all at once.
 
     The identities tell apart inputs that are one tensor, or of which one is computed from another.

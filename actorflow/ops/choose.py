@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import as_dtype
+from actorflow.arrays import as_array, as_dtype
 from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
-from actorflow.ops.facts import size
+from actorflow.graph.slices import Gradient, IndexedSlices
+from actorflow.ops.array import concat, gather, slice
+from actorflow.ops.facts import shape, size
 from actorflow.ops.fill import arange
-from actorflow.ops.logic import where
+from actorflow.ops.logic import equal, less, logical_not, where
+from actorflow.ops.passing import cast
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import reshape_like
+from actorflow.ops.sort import argsort, searchsorted
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Shape, Spec, axis_of, merge, show
 
@@ -194,12 +198,38 @@ def _dynamic_stitch_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> S
     return (Spec(None if rest is None else (None, *rest), data[0].dtype),)
 
 
-def _dynamic_stitch_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+def _dynamic_stitch_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
     indices, data = _halves(use.inputs)
+    if isinstance(grad, IndexedSlices) and all(i.spec.rank == 1 for i in indices):
+        return (*(None for _ in indices), *_slices_of_parts(use, grad))
+    grad = as_tensor(grad)
     return (*(None for _ in indices), *dynamic_stitch_grad(grad, indices, data))
 
 
-@op("dynamic_stitch", spec=_dynamic_stitch_spec, gradient=_dynamic_stitch_gradient)
+def _slices_of_parts(use: Use, grad: IndexedSlices) -> Sequence[IndexedSlices]:
+    """Of each part the slices of the rows that it gave, the last part first: it replaces those before.
+
+    A row is looked for among the sorted indices of the part; the last of equals is the one that stays.
+    """
+    indices, data = _halves(use.inputs)
+    at, values = cast(grad.indices, "int64"), grad.values
+    at = where(less(at, 0), at + cast(slice(shape(use.outputs[0]), 0), "int64"), at)
+    found = []
+    for numbers, part in reversed(list(zip(indices, data, strict=True))):
+        order = argsort(numbers)
+        ranked = concat(
+            [as_tensor(as_array([-1], as_dtype("int64"))), cast(gather(numbers, order), "int64")], 0
+        )
+        place = searchsorted(ranked, at, side="right") - 1
+        own = equal(gather(ranked, place), at)
+        rows = gather(order, boolean_mask(place, own) - 1)
+        found.append(IndexedSlices.of(part, boolean_mask(values, own), rows))
+        others = logical_not(own)
+        at, values = boolean_mask(at, others), boolean_mask(values, others)
+    return found[::-1]
+
+
+@op("dynamic_stitch", spec=_dynamic_stitch_spec, gradient=_dynamic_stitch_gradient, sparse=True)
 def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], *, name: str | None = None) -> Tensor:
     """One tensor whose row `indices[i][p]` is `data[i][p]`; where one comes twice the last stays.
 

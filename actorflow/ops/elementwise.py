@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from actorflow.graph import opdef
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.graph.slices import Gradient, IndexedSlices, mapped
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.logic import equal, greater, greater_equal, less_equal, where
 from actorflow.ops.rules import Takes, alike, binary, unary
 from actorflow.ops.source import ones_like, zeros_like
 
 Grads = Sequence[Tensor | None]
+Gradients = Sequence[Gradient | None]
 
 
 def _unbroadcast(use: Use, to_a: Tensor, to_b: Tensor) -> Grads:
@@ -24,11 +27,21 @@ def _unbroadcast(use: Use, to_a: Tensor, to_b: Tensor) -> Grads:
 # ------------------------------------------------------------------------------- two inputs
 
 
-def _add_gradient(use: Use, grad: Tensor) -> Grads:
+def _add_gradient(use: Use, grad: Gradient) -> Gradients:
+    if isinstance(grad, IndexedSlices):
+        return _of_alike(use, grad, grad)
     return _unbroadcast(use, grad, grad)
 
 
-@op("add", spec=binary("add", Takes.NUMBER), gradient=_add_gradient)
+def _of_alike(use: Use, to_a: IndexedSlices, to_b: IndexedSlices) -> Gradients:
+    """Gradients of a sum or difference: sparse for inputs that are known to have the same shape."""
+    a, b = use.inputs
+    if a.spec.is_static and a.shape == b.shape:
+        return to_a, to_b
+    return _unbroadcast(use, to_a.to_dense(), to_b.to_dense())
+
+
+@op("add", spec=binary("add", Takes.NUMBER), gradient=_add_gradient, sparse=True)
 def add(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The sum a + b, elementwise.
 
@@ -44,34 +57,55 @@ def add(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     return build_one("add", [a, b], name=name)
 
 
-def _subtract_gradient(use: Use, grad: Tensor) -> Grads:
+def _subtract_gradient(use: Use, grad: Gradient) -> Gradients:
+    if isinstance(grad, IndexedSlices):
+        return _of_alike(use, grad, -grad)
     return _unbroadcast(use, grad, negative(grad))
 
 
-@op("subtract", spec=binary("subtract", Takes.NUMBER), gradient=_subtract_gradient)
+@op("subtract", spec=binary("subtract", Takes.NUMBER), gradient=_subtract_gradient, sparse=True)
 def subtract(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The difference a - b; gradients g and -g. Else like `add`."""
     return build_one("subtract", [a, b], name=name)
 
 
-def _multiply_gradient(use: Use, grad: Tensor) -> Grads:
+def _multiply_gradient(use: Use, grad: Gradient) -> Gradients:
     a, b = use.inputs
+    if isinstance(grad, IndexedSlices):
+        return _of_scaled(use, grad, multiply)
     return _unbroadcast(use, multiply(grad, b), multiply(grad, a))
 
 
-@op("multiply", spec=binary("multiply", Takes.NUMBER), gradient=_multiply_gradient)
+def _of_scaled(use: Use, grad: IndexedSlices, verb: Callable[[Any, Any], Tensor]) -> Gradients:
+    """Gradients of a product or quotient of x and a scalar: of their rows alone, if that is what it is."""
+    a, b = use.inputs
+    x, by = (a, b) if b.shape == () else (b, a)
+    if by.shape != () or (verb is divide and x is not a):
+        return (_multiply_gradient if verb is multiply else _divide_gradient)(use, grad.to_dense())
+    to_x = grad.with_values(verb(grad.values, by))
+    to_by = None
+    if use.needs[a is x]:
+        of_rows = opdef.lookup("gather").constructor(use.outputs[0] if verb is divide else x, grad.indices)
+        share = multiply(grad.values, of_rows)
+        to_by = unbroadcast(negative(divide(share, by)) if verb is divide else share, by, share)
+    return (to_x, to_by) if a is x else (to_by, to_x)
+
+
+@op("multiply", spec=binary("multiply", Takes.NUMBER), gradient=_multiply_gradient, sparse=True)
 def multiply(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The product a·b, elementwise; gradients g·b and g·a. Else like `add`."""
     return build_one("multiply", [a, b], name=name)
 
 
-def _divide_gradient(use: Use, grad: Tensor) -> Grads:
+def _divide_gradient(use: Use, grad: Gradient) -> Gradients:
+    if isinstance(grad, IndexedSlices):
+        return _of_scaled(use, grad, divide)
     b, (quotient,) = use.inputs[1], use.outputs
     to_a = divide(grad, b)
     return _unbroadcast(use, to_a, negative(multiply(to_a, quotient)))
 
 
-@op("divide", spec=binary("divide", Takes.INEXACT), gradient=_divide_gradient)
+@op("divide", spec=binary("divide", Takes.INEXACT), gradient=_divide_gradient, sparse=True)
 def divide(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The quotient a/b of floating or complex numbers; gradients g/b and -g·(a/b)/b.
 
@@ -136,11 +170,11 @@ def minimum(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 # -------------------------------------------------------------------------------- one input
 
 
-def _negative_gradient(use: Use, grad: Tensor) -> Grads:
-    return (negative(grad),)
+def _negative_gradient(use: Use, grad: Gradient) -> Gradients:
+    return (mapped(grad, negative),)
 
 
-@op("negative", spec=unary("negative", Takes.NUMBER), gradient=_negative_gradient)
+@op("negative", spec=unary("negative", Takes.NUMBER), gradient=_negative_gradient, sparse=True)
 def negative(x: Any, *, name: str | None = None) -> Tensor:
     """The number -x, elementwise, of any number dtype; gradient -g."""
     return build_one("negative", [x], name=name)

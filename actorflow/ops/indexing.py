@@ -74,7 +74,8 @@ def gather(
               row r of `params`.
     Dtypes:   params any; indices integers in [-n, n), checked in the step: one outside is an error
               that names it and n. A card waits for the check; CuPy would wrap the index round.
-    Gradient: g added up where it came from, dense; none to indices.
+    Gradient: g where it came from: sparse (`af.IndexedSlices`) along axis 0, else added up; none to
+              indices.
     Raises:   SpecError for other indices or an axis that does not exist; with batch axes and an
               axis behind them, for unknown ranks.
 

@@ -12,15 +12,16 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.graph.slices import Gradient, mapped
 from actorflow.ops.rules import Takes, unary
 from actorflow.spec import Spec, spec
 
 
-def _pass_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+def _pass_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
     return (grad,)
 
 
-@op("identity", spec=unary("identity"), gradient=_pass_gradient, takes_bytes=True)
+@op("identity", spec=unary("identity"), gradient=_pass_gradient, takes_bytes=True, sparse=True)
 def identity(x: Any, *, name: str | None = None) -> Tensor:
     """The same value under another name; its gradient passes unchanged."""
     return build_one("identity", [x], name=name)
@@ -32,7 +33,7 @@ def stop_gradient(x: Any, *, name: str | None = None) -> Tensor:
     return build_one("stop_gradient", [x], name=name)
 
 
-@op("check_numerics", spec=unary("check_numerics", Takes.INEXACT), gradient=_pass_gradient)
+@op("check_numerics", spec=unary("check_numerics", Takes.INEXACT), gradient=_pass_gradient, sparse=True)
 def check_numerics(x: Any, message: str = "", *, name: str | None = None) -> Tensor:
     """The same value, checked in every step.
 
@@ -54,12 +55,12 @@ def _cast_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
     return (to,)
 
 
-def _cast_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+def _cast_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
     dtype = use.inputs[0].dtype
-    return (cast(grad, dtype) if is_differentiable(dtype) else None,)
+    return (mapped(grad, lambda g: cast(g, dtype)) if is_differentiable(dtype) else None,)
 
 
-@op("cast", spec=_cast_spec, gradient=_cast_gradient)
+@op("cast", spec=_cast_spec, gradient=_cast_gradient, sparse=True)
 def cast(x: Any, dtype: Any, *, safe: bool = False, name: str | None = None) -> Tensor:
     """The same numbers in another dtype; `x` itself when it has that dtype.
 

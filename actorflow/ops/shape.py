@@ -11,6 +11,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.rules import (
     Axis,
     Takes,
@@ -50,11 +51,26 @@ def shape_held(op_name: str, sizes: Spec) -> Shape:
     return None if sizes.shape[0] is None else (None,) * sizes.shape[0]
 
 
-def _reshape_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
-    return (reshape_like(grad, use.inputs[0]), None)[: len(use.inputs)]
+def _reshape_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
+    x = use.inputs[0]
+    if isinstance(grad, IndexedSlices):
+        kept = _of_rows(x, grad)
+        return (reshape_like(grad.to_dense(), x) if kept is None else kept, None)[: len(use.inputs)]
+    return (reshape_like(grad, x), None)[: len(use.inputs)]
 
 
-@op("reshape", spec=_reshape_spec, gradient=_reshape_gradient, takes_bytes=True)
+def _of_rows(x: Tensor, grad: IndexedSlices) -> IndexedSlices | None:
+    """The slices under the shape of `x`, if both are known and have as many rows."""
+    if not x.spec.is_static or not x.shape or not grad.shape or x.shape[0] != grad.shape[0]:
+        return None
+    count = None if grad.values.shape is None else grad.values.shape[0]
+    row = tuple(d or 0 for d in x.shape[1:])
+    if count is None and 0 in row:
+        return None
+    return IndexedSlices.of(x, reshape(grad.values, (-1 if count is None else count, *row)), grad.indices)
+
+
+@op("reshape", spec=_reshape_spec, gradient=_reshape_gradient, takes_bytes=True, sparse=True)
 def reshape(x: Any, shape: Iterable[int] | Tensor, *, name: str | None = None) -> Tensor:
     """The elements of `x` in row-major order under `shape`.
 
@@ -145,7 +161,7 @@ def _expand_dims_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
     return (Spec(tuple(1 if i in new else next(old) for i in range(rank)), x.dtype),)
 
 
-@op("expand_dims", spec=_expand_dims_spec, gradient=_reshape_gradient, takes_bytes=True)
+@op("expand_dims", spec=_expand_dims_spec, gradient=_reshape_gradient, takes_bytes=True, sparse=True)
 def expand_dims(x: Any, axis: int | tuple[int, ...], *, name: str | None = None) -> Tensor:
     """`x` with new axes of size 1; `axis` says where they are in the result.
 
@@ -171,7 +187,7 @@ def _squeeze_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
     return (Spec(tuple(d for i, d in enumerate(x.shape) if i not in axes), x.dtype),)
 
 
-@op("squeeze", spec=_squeeze_spec, gradient=_reshape_gradient, takes_bytes=True)
+@op("squeeze", spec=_squeeze_spec, gradient=_reshape_gradient, takes_bytes=True, sparse=True)
 def squeeze(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
     """`x` without the axes `axis`, which have size 1; without all such axes when it is None.
 

@@ -19,6 +19,7 @@ from actorflow.graph.graph import Graph, VariableDef, current
 from actorflow.graph.node import Attr, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.graph.operators import Operators
+from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.resource import check_fits, resource_name, typed
 from actorflow.spec import Dim, Shape, Spec, check_shape, merge, spec
 
@@ -328,7 +329,8 @@ def apply_gradients(
     """Updates all variables at once: every delta is applied, or none.
 
     Args:
-        grads: One gradient for each variable, of its spec.
+        grads: One gradient for each variable, of its spec. Of an `IndexedSlices` only the rows that
+            it names are updated, if the optimizer takes that; see `af.optim.Transform`.
         variables: The variables to update, each once, floating, of the current graph.
         optimizer: Key of an `optim.Transform` in the graph's `objects`.
         name: Name of the node.
@@ -346,14 +348,21 @@ def apply_gradients(
     if optimizer not in graph.objects:
         message = f"the graph has no optimizer under the key {optimizer!r}"
         raise GraphError(message, where=where, hint="add it with graph.add_object")
-    tensors = [typed(g, v.dtype) for g, v in zip(grads, variables, strict=True)]
-    for tensor, variable in zip(tensors, variables, strict=True):
+    given: list[Gradient] = [
+        g if isinstance(g, IndexedSlices) else typed(g, v.dtype)
+        for g, v in zip(grads, variables, strict=True)
+    ]
+    for grad, variable in zip(given, variables, strict=True):
         if variable.graph is not graph or not is_floating(variable.dtype):
             message = f"an update takes floating variables of the current graph, got {variable!r}"
             raise GraphError(message, where=where)
         try:
-            check_fits(tensor.spec, variable.spec, f"the gradient of variable {variable.name!r}")
+            check_fits(grad.spec, variable.spec, f"the gradient of variable {variable.name!r}")
         except SpecError as error:
             raise error.at(where) from None
-    attrs = {"resources": names, "optimizer": optimizer}
+    sparse = tuple(isinstance(g, IndexedSlices) for g in given)
+    attrs = {"resources": names, "optimizer": optimizer, "sparse": sparse}
+    tensors: list[Tensor] = []
+    for g in given:
+        tensors.extend(g.summed() if isinstance(g, IndexedSlices) else (g,))
     return build_one("apply_gradients", tensors, attrs, name=name)

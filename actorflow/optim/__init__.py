@@ -16,8 +16,10 @@ from actorflow.optim.rules import adam, momentum, sgd
 from actorflow.optim.schedules import Schedule
 from actorflow.optim.select import freeze, masked, partition
 from actorflow.optim.transform import Transform, from_config, rule
+from actorflow.rows import Rows, as_rows, rows_of, values_of
 
 __all__ = [
+    "Rows",
     "Schedule",
     "Transform",
     "accumulate",
@@ -27,6 +29,7 @@ __all__ = [
     "adamax",
     "adamw",
     "amsgrad",
+    "as_rows",
     "centralise",
     "chain",
     "clip_by_global_norm",
@@ -44,9 +47,11 @@ __all__ = [
     "nadam",
     "partition",
     "rmsprop",
+    "rows_of",
     "rule",
     "scale",
     "schedules",
     "sgd",
+    "values_of",
     "weight_decay",
 ]

@@ -15,7 +15,7 @@ def accumulate(inner: Transform, every: int) -> Transform:
     """Gives `inner` the mean of the gradients of `every` updates, and between them moves nothing.
 
     So batches of a size that does not fit are taken in pieces. `inner` counts its own updates, and
-    its schedules run by those.
+    its schedules run by those. Sparse gradients are added up as dense ones.
 
     State: `count`, `sum` (of the gradients since the last move, zeros at first), `inner`.
     Raises: ConfigError unless every >= 1.

@@ -1,6 +1,6 @@
 """Rules that divide each element by what its own gradients have measured: AdaGrad, AdaDelta, RMSProp.
 
-Formulas and state: as rules.py says.
+Formulas, state and sparse gradients: as rules.py says.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def adagrad(lr: Rate = 1e-2, initial: float = 0.0, eps: float = 1e-10) -> Transf
     Raises: ConfigError for a bad rate, unless initial >= 0, or unless eps > 0.
     Source: Duchi, Hazan, Singer, "Adaptive subgradient methods for online learning and stochastic
         optimization", JMLR 12, 2011, figure 1, with the diagonal matrix and no regulariser.
-    Deviation: eps stands outside the root, as in PyTorch. TensorFlow begins with `initial` 0.1.
+    Deviation: eps stands outside the root, as in PyTorch. TensorFlow begins with `initial` 0.1. Rows that
+        a sparse gradient leaves out stay as zeros there would have left them.
     Cost:   6 passes; two new arrays a parameter.
     """
     rate = as_schedule(lr)

@@ -1,4 +1,7 @@
-"""Limits on gradients, to put in front of a rule: by value, and by the norm of each parameter."""
+"""Limits on gradients, to put in front of a rule: by value, and by the norm of each parameter.
+
+Sparse gradients stay sparse; the rows that they leave out are zeros and add nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from actorflow.arrays import Array
 from actorflow.optim.elementwise import accumulator
 from actorflow.optim.lamb import norm
 from actorflow.optim.transform import Arrays, State, Transform, check, rule
+from actorflow.rows import as_rows, values_of
 
 
 @rule("clip_by_value")
@@ -22,9 +26,11 @@ def clip_by_value(limit: float) -> Transform:
     check("limit", limit, 0 < limit < math.inf, "positive and finite")
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
-        return {k: _clipped(g, limit) for k, g in grads.items()}, state
+        return {k: as_rows(_clipped(values_of(g), limit), g) for k, g in grads.items()}, state
 
-    return Transform(name="clip_by_value", config={"limit": limit}, init=lambda params: (), update=update)
+    return Transform(
+        name="clip_by_value", config={"limit": limit}, init=lambda params: (), update=update, sparse=True
+    )
 
 
 @rule("clip_by_norm")
@@ -47,9 +53,11 @@ def clip_by_norm(limit: float) -> Transform:
         return np.multiply(g, factor, out=np.empty_like(g))
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
-        return {k: limited(g) for k, g in grads.items()}, state
+        return {k: as_rows(limited(values_of(g)), g) for k, g in grads.items()}, state
 
-    return Transform(name="clip_by_norm", config={"limit": limit}, init=lambda params: (), update=update)
+    return Transform(
+        name="clip_by_norm", config={"limit": limit}, init=lambda params: (), update=update, sparse=True
+    )
 
 
 def _clipped(g: Array, limit: float) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from actorflow.arrays import Array
 from actorflow.optim.transform import Arrays, State, Transform, check, from_config, rule
+from actorflow.rows import as_rows, values_of
 
 
 def chain(*parts: Transform) -> Transform:
@@ -17,7 +18,7 @@ def chain(*parts: Transform) -> Transform:
 
         chain(clip_by_global_norm(1.0), adam(1e-3))
 
-    State: a tuple, the state of each part.
+    State: a tuple, the state of each part. Takes sparse gradients when all parts do.
     Raises: ConfigError without a part.
     """
     check("parts", parts, len(parts) > 0, "at least one transform")
@@ -33,7 +34,8 @@ def chain(*parts: Transform) -> Transform:
         return deltas, tuple(after)
 
     config = {"parts": tuple({"name": p.name, "config": p.config} for p in parts)}
-    return Transform(name="chain", config=config, init=init, update=update)
+    sparse = all(part.sparse for part in parts)
+    return Transform(name="chain", config=config, init=init, update=update, sparse=sparse)
 
 
 @rule("chain")
@@ -48,6 +50,7 @@ def clip_by_global_norm(limit: float) -> Transform:
     `norm = sqrt(sum of g**2 over every element of every gradient)`, summed in float64. It is the
     norm of the gradients that one update is given: where parameters are spread over shards, that
     of each shard. Gradients that hold NaN or infinity become NaN, as a whole, and are not hidden.
+    Sparse gradients stay sparse; the rows that they do not touch are zeros and add nothing.
 
     State: none, an empty tuple.
     Raises: ConfigError unless the limit is positive and finite.
@@ -60,11 +63,14 @@ def clip_by_global_norm(limit: float) -> Transform:
         return ()
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
-        square = sum(float(np.sum(np.square(g, dtype=np.float64))) for g in grads.values())
+        values = {name: values_of(g) for name, g in grads.items()}
+        square = sum(float(np.sum(np.square(v, dtype=np.float64))) for v in values.values())
         norm = math.sqrt(square)
         if norm <= limit:
             return dict(grads), state
         factor = limit / norm if math.isfinite(norm) else math.nan
-        return {k: np.multiply(g, factor, out=np.empty_like(g)) for k, g in grads.items()}, state
+        clipped = {k: np.multiply(v, factor, out=np.empty_like(v)) for k, v in values.items()}
+        return {k: as_rows(v, grads[k]) for k, v in clipped.items()}, state
 
-    return Transform(name="clip_by_global_norm", config={"limit": limit}, init=init, update=update)
+    config = {"limit": limit}
+    return Transform(name="clip_by_global_norm", config=config, init=init, update=update, sparse=True)

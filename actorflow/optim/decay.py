@@ -4,6 +4,8 @@ Weight decay comes in two kinds, which are the same for plain gradient descent a
 
     chain(l2(1e-4), momentum(0.1))             coupled: part of the gradient, and what is made of it
     chain(momentum(0.1), weight_decay(1e-5))   decoupled: beside the rule, at a rate of its own
+
+Of a sparse gradient the rows that it leaves out do not decay; `centralise` takes it as a dense one.
 """
 
 from __future__ import annotations
@@ -103,4 +105,4 @@ def _stateless(name: str, config: dict[str, float], step: Step) -> Transform:
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         return in_blocks(step, grads, params, ())[0], state
 
-    return Transform(name=name, config=config, init=lambda params: (), update=update)
+    return Transform(name=name, config=config, init=lambda params: (), update=update, sparse=True)

@@ -1,7 +1,11 @@
 """Rules that treat every element alike: what they keep between updates, and the blocks they work in.
 
 Such a rule is a step over one block of flat arrays; the rest (new arrays, wider arithmetic for half
-precision, the count) is the same for all and stands here.
+precision, the rows of sparse gradients, the count) is the same for all and stands here.
+
+Sparse gradients are taken lazily: the step sees the rows that one touches, of the parameter and of
+every slot, and no other row moves or decays meanwhile. A dense gradient with zeros there would have
+moved it on, where zeros do.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import numpy as np
 
 from actorflow.arrays import Array
 from actorflow.optim.transform import Arrays, Config, State, Transform
+from actorflow.rows import as_rows, rows_of, values_of
 
 Slots = Sequence[Array]
 """One block of each slot."""
@@ -53,13 +58,13 @@ def elementwise(
         deltas, after = in_blocks(step, grads, params, [state[slot] for slot in slots])
         return deltas, {"count": one_more(state["count"]), **dict(zip(slots, after, strict=True))}
 
-    return Transform(name=name, config=config, init=init, update=update)
+    return Transform(name=name, config=config, init=init, update=update, sparse=True)
 
 
 def in_blocks(
     step: Step, grads: Arrays, params: Arrays, slots: Sequence[Arrays], *, wide: bool = False
 ) -> tuple[dict[str, Array], list[dict[str, Array]]]:
-    """Returns the deltas of every parameter and its new slots, all in new arrays in C order.
+    """Returns the deltas of every parameter and its new slots, all in new arrays in C order; Rows for Rows.
 
     Args:
         step: What to do to a block.
@@ -70,11 +75,12 @@ def in_blocks(
     """
     deltas: dict[str, Array] = {}
     after: list[dict[str, Array]] = [{} for _ in slots]
-    for name, g in grads.items():
+    for name, grad in grads.items():
+        g = values_of(grad)
         shape, size, dtype = g.shape, g.size, accumulator(g)
-        flat, p = g.reshape(-1), params[name].reshape(-1)
+        flat, p = g.reshape(-1), rows_of(params[name], grad).reshape(-1)
         delta = np.empty(size, dtype if wide else g.dtype)
-        old = [slot[name].reshape(-1) for slot in slots]
+        old = [rows_of(slot[name], grad).reshape(-1) for slot in slots]
         new = [np.empty(size, dtype) for _ in slots]
         if size <= _ELEMENTS:
             _block(step, flat, p, delta, np.empty(size, dtype), old, new)
@@ -84,9 +90,9 @@ def in_blocks(
                 here = slice(start, min(start + _ELEMENTS, size))
                 olds, news = [a[here] for a in old], [a[here] for a in new]
                 _block(step, flat[here], p[here], delta[here], work[: here.stop - start], olds, news)
-        deltas[name] = delta.reshape(shape)
+        deltas[name] = as_rows(delta.reshape(shape), grad)
         for slot, array in zip(after, new, strict=True):
-            slot[name] = array.reshape(shape)
+            slot[name] = as_rows(array.reshape(shape), grad)
     return deltas, after
 
 

@@ -36,7 +36,9 @@ def ftrl(
         initial are >= 0, or unless lr_power <= 0.
     Source: McMahan et al., "Ad click prediction: a view from the trenches", KDD 2013, algorithm 1,
         in TensorFlow's form: a power in place of the root, and 2 * l2 for the paper's lambda_2.
-    Deviation: where n' and beta and l2 are all 0, so that the paper has 0 / 0, p' is 0.
+    Deviation: rows that a sparse gradient leaves out stay: the formula, which a gradient of zeros
+        changes only at the first update, is for those that data has touched. Where n', beta and l2
+        are all 0, so that the paper has 0 / 0, p' is 0.
     Cost:   about 20 passes, powers among them unless lr_power is -0.5; three new arrays a parameter.
     """
     rate = as_schedule(lr)

@@ -29,6 +29,7 @@ def lamb(
     Raises: ConfigError for a bad rate, unless 0 <= beta1, beta2 < 1, eps > 0 and decay >= 0.
     Source: You et al., "Large batch optimization for deep learning: training BERT in 76 minutes",
         ICLR 2020, algorithm 2, with the identity for its phi.
+    Deviation: none for sparse gradients, which it takes as dense ones: the norms are of all rows.
     Cost:   16 passes; three new arrays a parameter.
     """
     rate = as_schedule(lr)

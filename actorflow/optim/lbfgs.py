@@ -33,7 +33,8 @@ def lbfgs(lr: Rate = 1.0, history: int = 10, curvature: float = 1e-10) -> Transf
     Raises: ConfigError for a bad rate, unless history >= 1, or unless 0 <= curvature < 1.
     Source: Nocedal, Wright, "Numerical optimization", 2nd edition, 2006, algorithms 7.4 and 7.5.
     Deviation: a pair is kept when s.y > curvature * |s| |y|, in place of a line search that makes it so;
-        the first step is as short as in PyTorch, whose test is s.y > 1e-10.
+        the first step is as short as in PyTorch, whose test is s.y > 1e-10. Sparse gradients are
+        taken as dense ones.
     Cost:   4 * history passes and products; the pairs are shared between the states, not copied.
     """
     rate = as_schedule(lr)

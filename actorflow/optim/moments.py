@@ -1,6 +1,6 @@
 """Relatives of Adam: AMSGrad, AdamW, Adamax, NAdam, and Lion.
 
-Formulas and state: as rules.py says. The bias corrections are those of Adam:
+Formulas, state and sparse gradients: as rules.py says. The bias corrections are those of Adam:
 
     m' = beta1 * m + (1 - beta1) * g                mean = m' / (1 - beta1**(t+1))
     v' = beta2 * v + (1 - beta2) * g**2             square = v' / (1 - beta2**(t+1))
@@ -63,7 +63,8 @@ def adamw(
     Raises: ConfigError for a bad rate, unless 0 <= beta1, beta2 < 1, eps > 0 and decay >= 0.
     Source: Loshchilov, Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2.
     Deviation: lr(t) scales the decay too, as in PyTorch: it is the product of the paper's schedule
-        multiplier and its alpha, and `decay` its lambda over that alpha.
+        multiplier and its alpha, and `decay` its lambda over that alpha. Rows that a
+        sparse gradient leaves out do not decay.
     Cost:   13 passes; three new arrays a parameter.
     """
     rate = as_schedule(lr)
@@ -177,7 +178,7 @@ def nadam(
         return deltas, after
 
     config = {"lr": plain(rate), "beta1": beta1, "beta2": beta2, "eps": eps, "ramp": ramp}
-    return Transform(name="nadam", config=config, init=init, update=update)
+    return Transform(name="nadam", config=config, init=init, update=update, sparse=True)
 
 
 @rule("lion")
@@ -190,6 +191,7 @@ def lion(lr: Rate = 1e-4, beta1: float = 0.9, beta2: float = 0.99, decay: float 
     State: `count`, `mean` (m), zeros at first.
     Raises: ConfigError for a bad rate, unless 0 <= beta1, beta2 < 1, or unless decay >= 0.
     Source: Chen et al., "Symbolic discovery of optimization algorithms", NeurIPS 2023, algorithm 2.
+    Deviation: rows that a sparse gradient leaves out neither move nor decay.
     Cost:   14 passes; two new arrays a parameter.
     """
     rate = as_schedule(lr)

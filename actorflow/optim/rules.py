@@ -4,45 +4,24 @@ In the formulas g is the gradient, t the number of updates applied before, so 0 
 the delta is what is added to the parameter. `lr` is a number or a schedule of t.
 
 The state of float16 and bfloat16 parameters is float32, and so is the arithmetic; that of others
-has their own dtype. It runs in place in new arrays: an update allocates what it returns, and for
-half precision the wider copies.
+has their own dtype. It runs block by block in new arrays: an update allocates what it returns, and a
+few blocks.
+
+All of them take sparse gradients (see `transform`), lazily: the rows that a gradient does not touch
+keep their parameters, velocities, means and squares bit for bit, and these do not decay meanwhile.
+A dense gradient with zeros there would have moved them on.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 
 from actorflow.arrays import Array
+from actorflow.optim.elementwise import Slots, Step, elementwise, mix, one_more, zero
+from actorflow.optim.moments import check_moments, quotient
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.transform import Arrays, State, Transform, check, rule
-
-
-def _count() -> Array:
-    return np.zeros((), np.int64)
-
-
-def _after(count: Array) -> Array:
-    return np.add(count, 1, out=np.empty_like(count))
-
-
-def _zeros(params: Arrays) -> dict[str, Array]:
-    return {name: np.zeros(p.shape, _accumulator(p)) for name, p in params.items()}
-
-
-def _accumulator(param: Array) -> Any:
-    """The dtype of what is gathered over updates: float32 at least.
-
-    In float16 the eps and the squares of Adam would round to 0, and a mean stop growing.
-    """
-    return np.float32 if param.dtype.itemsize < 4 else param.dtype
-
-
-def _scaled(array: Array, factor: float) -> Array:
-    """Returns a new array, `array * factor` in its dtype."""
-    return np.multiply(array, factor, out=np.empty_like(array))
+from actorflow.rows import as_rows, values_of
 
 
 @rule("sgd")
@@ -56,13 +35,14 @@ def sgd(lr: Rate) -> Transform:
     rate = as_schedule(lr)
 
     def init(params: Arrays) -> State:
-        return {"count": _count()}
+        return {"count": zero()}
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         lr_now = rate(int(state["count"]))
-        return {k: _scaled(g, -lr_now) for k, g in grads.items()}, {"count": _after(state["count"])}
+        deltas = {k: as_rows(_scaled(values_of(g), -lr_now), g) for k, g in grads.items()}
+        return deltas, {"count": one_more(state["count"])}
 
-    return Transform(name="sgd", config={"lr": plain(rate)}, init=init, update=update)
+    return Transform(name="sgd", config={"lr": plain(rate)}, init=init, update=update, sparse=True)
 
 
 @rule("momentum")
@@ -78,28 +58,28 @@ def momentum(lr: Rate, beta: float = 0.9, nesterov: bool = False) -> Transform:
         importance of initialization and momentum in deep learning", ICML 2013, equations 1 to 4.
     Deviation: the learning rate scales the sum and not each gradient, so that a schedule acts at
         once; equal to the source for a constant rate. As in TensorFlow and PyTorch, parameters are
-        stored at the point where nesterov takes its gradient.
+        stored at the point where nesterov takes its gradient. Of a sparse gradient, only the rows
+        that it touches have their velocity decay and move by it.
     """
     rate = as_schedule(lr)
     check("beta", beta, 0 <= beta < 1, "in [0, 1)")
 
-    def init(params: Arrays) -> State:
-        return {"count": _count(), "velocity": _zeros(params)}
+    def at(t: int) -> Step:
+        lr_now = rate(t)
 
-    def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
-        lr_now = rate(int(state["count"]))
-        velocity, deltas = {}, {}
-        for name, g in grads.items():
-            v = _scaled(state["velocity"][name], beta)
+        def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
+            (v,) = new
+            np.multiply(old[0], beta, out=v)
             np.add(v, g, out=v)
-            delta = _scaled(v, -lr_now * beta if nesterov else -lr_now)
+            np.multiply(v, -lr_now * beta if nesterov else -lr_now, out=out)
             if nesterov:
-                np.subtract(delta, _scaled(g.astype(v.dtype, copy=False), lr_now), out=delta)
-            velocity[name], deltas[name] = v, delta.astype(g.dtype, copy=False)
-        return deltas, {"count": _after(state["count"]), "velocity": velocity}
+                np.multiply(g, lr_now, out=work)
+                np.subtract(out, work, out=out)
+
+        return step
 
     config = {"lr": plain(rate), "beta": beta, "nesterov": nesterov}
-    return Transform(name="momentum", config=config, init=init, update=update)
+    return elementwise("momentum", config, {"velocity": 0.0}, at)
 
 
 @rule("adam")
@@ -113,40 +93,29 @@ def adam(lr: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float =
     State: `count`, `mean` (m) and `square` (v), zeros at first.
     Raises: ConfigError for a bad rate, unless 0 <= beta1, beta2 < 1, or unless eps > 0.
     Source: Kingma, Ba, "Adam: a method for stochastic optimization", ICLR 2015, algorithm 1.
-    Cost:   11 passes; three new arrays a parameter.
+    Deviation: of a sparse gradient, only the rows that it touches have m and v decay and move, with
+        the t of all updates: PyTorch's SparseAdam. (TensorFlow's sparse Adam moves all rows.)
+    Cost:   11 passes; three new arrays a parameter, of the touched rows when the gradient is sparse.
     """
     rate = as_schedule(lr)
-    check("beta1", beta1, 0 <= beta1 < 1, "in [0, 1)")
-    check("beta2", beta2, 0 <= beta2 < 1, "in [0, 1)")
-    check("eps", eps, 0 < eps < math.inf, "positive and finite")
+    check_moments(beta1, beta2, eps)
 
-    def init(params: Arrays) -> State:
-        return {"count": _count(), "mean": _zeros(params), "square": _zeros(params)}
-
-    def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
-        t = int(state["count"])
+    def at(t: int) -> Step:
         lr_now = rate(t)
-        mean_scale = -lr_now / (1 - beta1 ** (t + 1))
-        square_scale = 1 / (1 - beta2 ** (t + 1))
-        mean: dict[str, Any] = {}
-        square: dict[str, Any] = {}
-        deltas: dict[str, Any] = {}
-        for name, g in grads.items():
-            m = _scaled(state["mean"][name], beta1)
-            wide = g.astype(m.dtype, copy=False)
-            work = _scaled(wide, 1 - beta1)
-            np.add(m, work, out=m)
-            np.multiply(wide, wide, out=work)
-            np.multiply(work, 1 - beta2, out=work)
-            v = _scaled(state["square"][name], beta2)
-            np.add(v, work, out=v)
-            np.multiply(v, square_scale, out=work)
-            np.sqrt(work, out=work)
-            np.add(work, eps, out=work)
-            np.divide(m, work, out=work)
-            np.multiply(work, mean_scale, out=work)
-            mean[name], square[name], deltas[name] = m, v, work.astype(g.dtype, copy=False)
-        return deltas, {"count": _after(state["count"]), "mean": mean, "square": square}
+
+        def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
+            m, v = new
+            mix(old[0], beta1, g, m)
+            np.multiply(g, g, out=v)
+            mix(old[1], beta2, v, v)
+            quotient(m, v, t, beta1, beta2, eps, lr_now, out)
+
+        return step
 
     config = {"lr": plain(rate), "beta1": beta1, "beta2": beta2, "eps": eps}
-    return Transform(name="adam", config=config, init=init, update=update)
+    return elementwise("adam", config, {"mean": 0.0, "square": 0.0}, at)
+
+
+def _scaled(array: Array, factor: float) -> Array:
+    """Returns a new array, `array * factor` in its dtype."""
+    return np.multiply(array, factor, out=np.empty_like(array))

@@ -15,6 +15,7 @@ import numpy as np
 from actorflow.arrays import Array
 from actorflow.errors import ConfigError
 from actorflow.optim.transform import Arrays, Config, State, Transform, check, from_config, rule
+from actorflow.rows import as_rows, values_of
 
 Patterns = str | Sequence[str]
 """A pattern, or several of which one has to match."""
@@ -26,7 +27,7 @@ def masked(inner: Transform, only: Patterns = "*", unless: Patterns = ()) -> Tra
     A part of a chain: `chain(masked(l2(1e-4), unless="*bias"), sgd(0.1))`. At the end of a chain the
     gradients that it passes would be the deltas; use `partition` there.
 
-    State: that of `inner`, over the parameters chosen.
+    State: that of `inner`, over the parameters chosen. Takes sparse gradients when `inner` does.
     Raises: ConfigError for patterns that are no strings.
     """
     chosen, spared = _patterns("only", only), _patterns("unless", unless)
@@ -42,7 +43,7 @@ def masked(inner: Transform, only: Patterns = "*", unless: Patterns = ()) -> Tra
         return {name: deltas.get(name, g) for name, g in grads.items()}, after
 
     config = {"inner": described(inner), "only": chosen, "unless": spared}
-    return Transform(name="masked", config=config, init=init, update=update)
+    return Transform(name="masked", config=config, init=init, update=update, sparse=inner.sparse)
 
 
 @rule("masked")
@@ -55,7 +56,7 @@ def partition(rules: Mapping[str, Transform]) -> Transform:
 
         partition({"embedding*": sgd(0.5), "encoder/*": freeze(), "*": adam()})
 
-    State: a tuple, the state of each rule over its parameters.
+    State: a tuple, the state of each rule over its parameters. Takes sparse gradients when all rules do.
     Raises: ConfigError without a rule; at the first update, for a name that no pattern matches.
     """
     check("rules", rules, len(rules) > 0, "at least one pattern with its rule")
@@ -87,7 +88,8 @@ def partition(rules: Mapping[str, Transform]) -> Transform:
         return {name: deltas[name] for name in grads}, tuple(after)
 
     config = {"rules": tuple({"pattern": p, **described(t)} for p, t in rules.items())}
-    return Transform(name="partition", config=config, init=init, update=update)
+    sparse = all(part.sparse for part in parts)
+    return Transform(name="partition", config=config, init=init, update=update, sparse=sparse)
 
 
 @rule("partition")
@@ -103,9 +105,9 @@ def freeze() -> Transform:
     """
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
-        return {name: np.zeros(g.shape, g.dtype) for name, g in grads.items()}, state
+        return {name: as_rows(np.zeros_like(values_of(g)), g) for name, g in grads.items()}, state
 
-    return Transform(name="freeze", config={}, init=lambda params: (), update=update)
+    return Transform(name="freeze", config={}, init=lambda params: (), update=update, sparse=True)
 
 
 def described(transform: Transform) -> dict[str, Any]:

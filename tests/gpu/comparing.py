@@ -24,7 +24,7 @@ from actorflow.arrays import as_dtype, library
 from actorflow.errors import SpecError
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import gradients
-from actorflow.graph.builder import Tensor
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.graph.opdef import Effect
@@ -160,7 +160,7 @@ def compare_gradient(op: str, case: Case, dtype: str) -> None:
         return
     with graph:
         loss = _weighted(real, dtype)
-        grads = [g for g in gradients(loss, moved) if g is not None]
+        grads = [as_tensor(g) for g in gradients(loss, moved) if g is not None]
     feeds = dict(zip(xs, case.inputs, strict=True))
     where = f"gradient of {op} for {[_shown(a) for a in case.inputs]}, {dict(case.attrs)}"
     with quiet(), telling(where):

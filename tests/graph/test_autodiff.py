@@ -13,6 +13,7 @@ from actorflow.errors import GradientError, SpecError
 from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor, colocate_with, device, name_scope
 from actorflow.graph.graph import Graph
+from actorflow.graph.slices import Gradient
 from tests.graph.programs import Program, programs
 from tests.reference import evaluate
 from tests.strategies import examples
@@ -30,7 +31,7 @@ def differences(f: Any, at: np.ndarray, step: float = 1e-6) -> np.ndarray:
     return out
 
 
-def assert_gradients(graph: Graph, y: Tensor, feeds: dict[Tensor, np.ndarray]) -> list[Tensor | None]:
+def assert_gradients(graph: Graph, y: Tensor, feeds: dict[Tensor, np.ndarray]) -> list[Gradient | None]:
     with graph:
         grads = af.gradients(y, list(feeds))
     for x, grad in zip(feeds, grads, strict=True):

@@ -81,6 +81,16 @@ def test_conv_is_the_sum_over_windows(case) -> None:
     np.testing.assert_allclose(y, plainly(x, w, **attrs), rtol=1e-12, atol=1e-12)
 
 
+def test_conv_takes_grey_images_whose_one_channel_came_first() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((5, 1, 6, 7)).transpose(0, 2, 3, 1)  # contiguous, with a stride of 42 elements
+    w = rng.standard_normal((2, 3, 1, 4))
+
+    y = conv.conv(x, w, **sliding(padding="VALID"))
+
+    np.testing.assert_allclose(y, plainly(x, w, **sliding(padding="VALID")), rtol=1e-12)
+
+
 @LAW
 @given(case=cases(), seed=st.integers(0, 99))
 def test_gradients_are_the_adjoints_of_conv(case, seed: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import weakref
+from collections import deque
 from functools import partial
 from typing import Any
 
@@ -36,6 +38,42 @@ def test_threads_are_workers() -> None:
         return n, [thread.name for thread in threading.enumerate() if "actorflow/cpu:0" in thread.name]
 
     assert asyncio.run(main()) == (2, [])
+
+
+def test_what_a_job_worked_on_is_let_go_before_its_result_is_heard() -> None:
+    """So that whoever owns it may find that nobody else holds it."""
+
+    class Input:
+        """Something to work on."""
+
+    held: list[bool] = []
+    alive: Any = None
+
+    def made() -> Input:
+        nonlocal alive
+        given = Input()
+        alive = weakref.ref(given)
+        return given
+
+    class Results(deque[Any]):
+        """Looks whether the input lives when the result is handed over."""
+
+        def append(self, result: Any) -> None:
+            held.append(alive() is not None)
+            super().append(result)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        workers = Threads("/cpu:0", loop, SystemClock(), 1)
+        workers._results = Results()
+        heard = loop.create_future()
+        workers.submit(partial(id, made()), lambda *what: heard.set_result(what))
+        await heard
+        await workers.close()
+
+    asyncio.run(main())
+
+    assert held == [False]
 
 
 def test_an_order_in_a_job_travels_to_whoever_asked() -> None:

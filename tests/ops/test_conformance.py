@@ -24,6 +24,7 @@ from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, build
 from actorflow.graph.graph import Graph
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
+from actorflow.graph.slices import Gradient
 from actorflow.kernels import registry
 from actorflow.spec import Spec
 from actorflow.testing.differences import differences, weights
@@ -194,7 +195,7 @@ def network(case: Case, op: str, specs: Sequence[Spec]) -> tuple[Graph, list[Ten
         return graph, xs, build(op, xs, case.attrs)
 
 
-def weighted(ys: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], scale: float) -> Tensor:
+def weighted(ys: Sequence[Gradient], shapes: Sequence[tuple[int, ...]], scale: float) -> Tensor:
     """The sum of all elements of ys, each times a weight of its own."""
     parts = []
     for y, shape in zip(ys, shapes, strict=True):
@@ -207,7 +208,7 @@ def weighted(ys: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], scale: flo
 
 def check_gradient(
     graph: Graph, y: Tensor, xs: Sequence[Tensor], arrays: Sequence[np.ndarray]
-) -> list[Tensor | None]:
+) -> list[Gradient | None]:
     """Asserts that the gradient of scalar `y` for each x is what central differences measure."""
     feeds = dict(zip(xs, arrays, strict=True))
     moved = [x for x in xs if is_differentiable(x.dtype)]

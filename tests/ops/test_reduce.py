@@ -41,7 +41,7 @@ def hessian(build: Callable[[Tensor], Any], x: Any) -> np.ndarray:
     x = np.asarray(x, float)
 
     def row(i: int) -> Any:
-        def second(p: Tensor) -> Tensor | None:
+        def second(p: Tensor) -> Any:
             (first,) = af.gradients(build(p), p)
             assert first is not None
             return af.gradients(first[i], p)[0]

@@ -318,7 +318,7 @@ def test_update_names_its_variables_and_optimizer() -> None:
         done = af.apply_gradients([[0.5], 0.25], [a, b], key)
 
     assert done.spec == spec("int64")
-    assert done.node.attrs == {"resources": ("a", "b"), "optimizer": key}
+    assert done.node.attrs == {"resources": ("a", "b"), "optimizer": key, "sparse": (False, False)}
     assert opdef.lookup("apply_gradients").effect is Effect.COMMIT
 
 

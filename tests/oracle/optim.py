@@ -2,7 +2,7 @@
 
 Two problems, in float64. In the first both sides are sent the same drawn gradients, which no
 parameter has a say in. In the second each side takes the gradient of a small network where its own
-parameters are, so that a difference would grow. The rules that torch does not have, FTRL, LAMB and
+parameters are, so that a difference would grow. Then come sparse gradients, and schedules. The rules that torch does not have, FTRL, LAMB and
 Lion, are compared with their papers in tests/optim/test_formulas.py.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from actorflow import optim
-from actorflow.optim import Schedule, Transform, schedules
+from actorflow.optim import Rows, Schedule, Transform, schedules
 
 STEPS = 100
 LIMIT = 1e-12
@@ -310,6 +310,46 @@ def difference(ours: Sequence[Arrays], theirs: Sequence[Arrays]) -> float:
     return worst
 
 
+ROWS: list[tuple[str, Transform, Callable[[Any, Any], Any]]] = [
+    ("SGD", optim.sgd(0.1), of("SGD", lr=0.1)),
+    ("Adagrad", optim.adagrad(0.1), of("Adagrad", lr=0.1)),
+    # torch adds the eps of this one to a root that is not corrected: with a tiny one it is the same
+    ("SparseAdam", optim.adam(0.02, eps=1e-20), without_foreach("SparseAdam", lr=0.02, eps=1e-20)),
+]
+"""Those of torch that take sparse gradients, and move the rows of these alone."""
+
+
+def rows_differ(torch: Any, ours: Transform, theirs: Callable[[Any, Any], Any]) -> float:
+    """Returns the difference of two ways of a table whose gradients have some rows, drawn each time."""
+    rng = np.random.default_rng(SEED)
+    table = rng.standard_normal((20, 3))
+    held, parameter = table, torch.nn.Parameter(torch.from_numpy(table.copy()))
+    optimizer, state = theirs(torch, [parameter]), ours.init({"table": table})
+    our_steps, their_steps = [], []
+    for _ in range(STEPS):
+        at = np.sort(rng.choice(20, size=rng.integers(1, 6), replace=False)).astype(np.int64)
+        values = rng.standard_normal((len(at), 3))
+        deltas, after = ours.update({"table": Rows(at, values, table.shape)}, state, {"table": held})
+        held, state = held + deltas["table"].to_dense(), written(state, after)
+        parts = torch.from_numpy(at)[None], torch.from_numpy(values), tuple(table.shape)
+        parameter.grad = torch.sparse_coo_tensor(*parts)
+        optimizer.step()
+        our_steps.append({"table": held})
+        their_steps.append({"table": parameter.detach().numpy().copy()})
+    return difference(our_steps, their_steps)
+
+
+def written(before: Any, after: Any) -> Any:
+    """Returns the state after an update: rows go where they belong."""
+    if isinstance(after, dict):
+        return {name: written(before[name], part) for name, part in after.items()}
+    if not isinstance(after, Rows):
+        return after
+    whole = np.array(before)
+    whole[after.indices] = after.values
+    return whole
+
+
 def rates_differ(torch: Any, ours: Schedule, theirs: Callable[[Any, Any], Any]) -> float:
     """Returns the largest relative difference of two schedules over the updates."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
@@ -331,6 +371,7 @@ def main() -> int:
         print(f"torch cannot be imported: {error}\n  try: pip install -e '.[oracle]'", file=sys.stderr)
         return 1
     torch.set_num_threads(1)
+    torch.sparse.check_sparse_tensor_invariants.enable()
     torch.set_default_dtype(torch.float64)  # NAdam keeps its product of momenta in the default dtype
     rows = [
         (
@@ -341,6 +382,7 @@ def main() -> int:
         for problem, slopes in problems()
         for pair in PAIRS
     ]
+    rows += [(f"{title}, rows", rows_differ(torch, ours, theirs), LIMIT) for title, ours, theirs in ROWS]
     rows += [(title, rates_differ(torch, ours, theirs), LIMIT) for title, ours, theirs in SCHEDULES]
     width = max(len(title) for title, _, _ in rows)
     print(f"{'torch ' + torch.__version__:{width}}  steps  difference  limit")

@@ -1,0 +1,160 @@
+"""The rule of an optimizer's state: what an update keeps, and how some rows of it are replaced.
+
+The state is a tree of dicts, tuples and lists with arrays at its leaves. Whoever looks at it gets a
+tree of their own with the same arrays, so that everything outside that keeps one of them holds a
+reference to it. An update gives the state afterwards; a leaf of it that is `Rows` stands for the
+array that was there with these rows replaced. Preparing checks all of that and reserves room;
+committing puts the rows into the array that is there if the slots alone hold it, else into a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from actorflow.arrays import Array, NDArray
+from actorflow.errors import StateError
+from actorflow.rows import Rows, fill, held, put, spare_for
+from actorflow.spec import show
+
+Tree = Any
+"""Arrays in nested dicts, tuples and lists: the state of an optimizer."""
+
+Path = tuple[Any, ...]
+"""The keys and positions that lead to a leaf."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A state that only waits for its commit: its shape, its leaves, and room for those given as rows.
+
+    Attributes:
+        held: The arrays that others held, of those whose rows change: the commit will copy them,
+            unless `fill` does so before.
+        filled: Those whose spares have their values already.
+    """
+
+    skeleton: Tree
+    leaves: dict[Path, Any]
+    spares: dict[Path, Array]
+    held: dict[Path, Array]
+    filled: set[Path]
+
+    def fill(self) -> None:
+        """Copies what is held; on any thread."""
+        while self.held:
+            path, array = self.held.popitem()
+            fill(self.spares[path], array)
+            self.filled.add(path)
+
+
+class Slots:
+    """The state between updates.
+
+    INVARIANT: the leaves are those of the last commit, or of the tree it was made from, and no leaf
+    is Rows. What `tree` has given never changes.
+    """
+
+    __slots__ = ("_leaves", "_skeleton")
+
+    def __init__(self, tree: Tree) -> None:
+        self._leaves: dict[Path, Any] = {}
+        self._skeleton = _taken_apart(tree, (), self._leaves)
+        for path, leaf in self._leaves.items():
+            if type(leaf) is Rows:
+                message = (
+                    f"the state before the first update has whole arrays, got {leaf!r} at {_named(path)}"
+                )
+                raise StateError(message)
+
+    def tree(self) -> Tree:
+        """Returns the state, in dicts, tuples and lists that nobody else has."""
+        return _rebuilt(self._skeleton, self._leaves.__getitem__)
+
+    def prepare(self, tree: Tree) -> Prepared:
+        """Returns what a commit of `tree` needs.
+
+        Raises:
+            StateError: when rows stand where there is no array of their shape and dtype.
+        """
+        leaves: dict[Path, Any] = {}
+        skeleton = _taken_apart(tree, (), leaves)
+        spares: dict[Path, Array] = {}
+        others: dict[Path, Array] = {}
+        for path, leaf in leaves.items():
+            if type(leaf) is Rows:
+                spares[path] = spare_for(self._of_rows(path, leaf))
+                if self._is_held(path):
+                    others[path] = self._leaves[path]
+        return Prepared(skeleton, leaves, spares, others, set())
+
+    def commit(self, prepared: Prepared) -> None:
+        """Makes the prepared state the present one. Cannot fail."""
+        leaves = prepared.leaves
+        for path, spare in prepared.spares.items():
+            cell = [self._leaves.pop(path)]  # ORDER: the cell alone holds it when `put` looks who does
+            leaves[path] = put(cell, leaves[path], spare, filled=path in prepared.filled)
+        self._leaves, self._skeleton = leaves, prepared.skeleton
+
+    def _is_held(self, path: Path) -> bool:
+        cell = [self._leaves[path]]
+        self._leaves[path] = None  # ORDER: as in `commit`
+        found = held(cell)
+        self._leaves[path] = cell.pop()
+        return found
+
+    def _of_rows(self, path: Path, rows: Rows) -> Array:
+        """The array that `rows` are of."""
+        array = self._leaves.get(path)
+        if not isinstance(array, NDArray):
+            message = (
+                f"rows in a state replace those of an array, got {rows!r} at {_named(path)}: {array!r:.60}"
+            )
+            raise StateError(message, hint="return the state in the structure that `init` gave it")
+        if array.shape != rows.shape or array.dtype != rows.dtype:
+            message = (
+                f"rows in a state keep shape and dtype, {show(array.shape)} {array.dtype.name} "
+                f"at {_named(path)}, got {show(rows.shape)} {rows.dtype.name}"
+            )
+            raise StateError(message)
+        return array
+
+
+def _taken_apart(tree: Tree, path: Path, leaves: dict[Path, Any]) -> Tree:
+    """Puts the leaves into `leaves` and returns the tree with paths in their places."""
+    if type(tree) is dict:
+        return {key: _taken_apart(value, (*path, key), leaves) for key, value in tree.items()}
+    if _is_sequence(tree):
+        return _like(tree, [_taken_apart(value, (*path, i), leaves) for i, value in enumerate(tree)])
+    leaves[path] = tree
+    return _Leaf(path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """Where a leaf was."""
+
+    path: Path
+
+
+def _rebuilt(skeleton: Tree, leaf: Callable[[Path], Any]) -> Tree:
+    if type(skeleton) is dict:
+        return {key: _rebuilt(value, leaf) for key, value in skeleton.items()}
+    if _is_sequence(skeleton):
+        return _like(skeleton, [_rebuilt(value, leaf) for value in skeleton])
+    return leaf(skeleton.path)
+
+
+def _is_sequence(tree: Tree) -> bool:
+    return type(tree) in (tuple, list) or (isinstance(tree, tuple) and hasattr(tree, "_fields"))
+
+
+def _like(tree: Tree, values: list[Any]) -> Tree:
+    """The values in a sequence of the kind of `tree`."""
+    return type(tree)(*values) if hasattr(tree, "_fields") else type(tree)(values)
+
+
+def _named(path: Path) -> str:
+    """The path as one writes it: `state['mean']['w']`."""
+    return "state" + "".join(f"[{key!r}]" for key in path)

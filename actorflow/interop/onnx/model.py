@@ -1,0 +1,110 @@
+"""From an ONNX model to a graph: `load`, and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from actorflow.errors import OnnxError, counted
+from actorflow.graph.builder import Tensor
+from actorflow.graph.graph import Graph
+from actorflow.interop.onnx import proto
+from actorflow.interop.onnx.walk import Asked, Problem, Walk
+from actorflow.interop.onnx.weights import weights
+from actorflow.ops.state import Variable
+from actorflow.spec import Dim
+
+OLDEST = 1
+"""The oldest opset that is read; what was meant otherwise then has attributes that no builder knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A model as a graph: `await session.run(model.outputs, {"x": array})`.
+
+    Attributes:
+        graph: The graph; what is built on it further can use the tensors below.
+        inputs: The placeholders by name.
+        outputs: The results by name.
+        variables: What was an initialiser and can be trained, by name.
+        opset: The version of ONNX's own ops that the model was written for.
+    """
+
+    graph: Graph
+    inputs: Mapping[str, Tensor]
+    outputs: Mapping[str, Tensor]
+    variables: Mapping[str, Variable]
+    opset: int
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{name} {tensor.spec}" for name, tensor in self.inputs.items())
+        outputs = ", ".join(f"{name} {tensor.spec}" for name, tensor in self.outputs.items())
+        return f"<Imported {inputs} -> {outputs}>"
+
+
+def load(
+    source: Any,
+    *,
+    fixed: Mapping[str, Any] | None = None,
+    shapes: Mapping[str, Iterable[Dim]] | None = None,
+    trainable: bool | Iterable[str] = False,
+    graph: Graph | None = None,
+) -> Imported:
+    """A model in ONNX's format as a graph, with placeholders for its inputs.
+
+    Args:
+        source: A path, the bytes of a file, or an onnx.ModelProto.
+        fixed: Values for inputs that must be known when the graph is built, such as axes. These are
+            then no inputs any more.
+        shapes: Sizes for inputs whose sizes the model leaves open; None stays open.
+        trainable: True makes a variable of every initialiser that is a weight (floating, with an
+            axis, and no statistic of a normalisation); or the names of the initialisers. The others
+            are constants.
+        graph: The graph to build into; a new one by default.
+
+    Raises:
+        OnnxError: for a file that cannot be read, and for a model with anything that is not there:
+            the text lists all of it, with the nodes' names. When a builder raises by mistake, that
+            is the cause.
+    """
+    model, called = proto.read(source)
+    graph = graph or Graph()
+    asked = Asked(fixed or {}, shapes or {}, weights(model.graph, trainable))
+    walk = _walked(model, graph, asked)
+    if walk.problems:
+        raise _unsupported(called, walk.problems)
+    outputs = dict(zip(walk.output_names, walk.outputs(), strict=True))
+    return Imported(graph, walk.inputs, outputs, walk.variables, walk.opsets.get("", 0))
+
+
+def inputs_to_fix(source: Any, *, shapes: Mapping[str, Iterable[Dim]] | None = None) -> tuple[str, ...]:
+    """The names of the inputs whose values `load` must be given as `fixed`, as far as can be seen.
+
+    Raises:
+        OnnxError: for a file that cannot be read.
+    """
+    model, _ = proto.read(source)
+    walk = _walked(model, Graph(), Asked({}, shapes or {}, frozenset()))
+    needed = {name for problem in walk.problems for name in problem.needs}
+    return tuple(name for name in walk.inputs if name in needed)
+
+
+def _walked(model: proto.Model, graph: Graph, asked: Asked) -> Walk:
+    """The walk over a model's graph, with all that was noted on it."""
+    walk = Walk(model.graph, proto.opsets(model), asked)
+    version, newest = walk.opsets.get("", OLDEST), proto.newest_opset()
+    if not OLDEST <= version <= newest:
+        what = f"opsets {OLDEST} to {newest} are read, got {version}"
+        walk.problems.append(Problem("model", what, "onnx.version_converter.convert_version"))
+    with graph:
+        walk.run()
+    return walk
+
+
+def _unsupported(called: str, problems: list[Problem]) -> OnnxError:
+    lines = [f"{called} needs {counted(len(problems), 'thing')} that cannot be imported"]
+    lines += [f"  {problem.place}: {problem.what}".replace("\n", "\n  ") for problem in problems]
+    hints = dict.fromkeys(problem.hint for problem in problems if problem.hint)
+    missing = 'write the missing ops: @onnx.builder("", "Op")'
+    return OnnxError("\n".join(lines), hint="; ".join(hints) or missing)

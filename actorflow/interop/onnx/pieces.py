@@ -1,0 +1,132 @@
+"""ONNX's ops that cut and join: concat, split, slice, pad, tile."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+
+from actorflow import ops
+from actorflow.graph.builder import Tensor
+from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
+from actorflow.spec import axis_of
+
+
+def part(x: Tensor, slices: Sequence[tuple[int, builtins.slice]]) -> Tensor:
+    """`x` cut by (axis, slice) pairs."""
+    index = [builtins.slice(None)] * len(x.shape or ())
+    for axis, piece in slices:
+        index[axis] = piece
+    return ops.slice(x, tuple(index)) if slices else x
+
+
+@builder("", "Concat")
+def _concat(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    return ops.concat(list(inputs), node.attr("axis", 1))
+
+
+@builder("", "Split")
+def _split(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    x = inputs[0]
+    axis = node.attr("axis", 0)
+    parts = node.integers(1) if opset >= 13 else node.attr("split")
+    count = node.attr("num_outputs", len(node.outputs))
+    if parts is None:
+        (size,) = node.sizes(0, [axis])
+        if size % count == 0:
+            return ops.split(x, count, axis)
+        step = -(-size // count)
+        parts = tuple(max(0, min(step, size - i * step)) for i in range(count))
+    return ops.split(x, parts, axis)
+
+
+@builder("", "Slice")
+def _slice(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    x = inputs[0]
+    rank = len(node.shape(0))
+    if opset < 10:
+        starts, ends, axes = node.attr("starts"), node.attr("ends"), node.attr("axes")
+        steps: tuple[int, ...] | None = None
+    else:
+        node.require(1, 2, 3, 4)
+        starts, ends, axes, steps = (node.integers(i) for i in (1, 2, 3, 4))
+    axes = axes or tuple(range(len(starts)))
+    pieces = []
+    for axis, start, end, step in zip(axes, starts, ends, steps or (1,) * len(starts), strict=True):
+        size = (x.shape or ())[axis]
+        if size is not None:
+            start, end = _within(start, end, step, size)
+        pieces.append((axis_of(axis, rank), builtins.slice(start, end, step)))
+    return part(x, pieces) if pieces else ops.identity(x)
+
+
+def _within(start: int, end: int, step: int, size: int) -> tuple[int, int | None]:
+    """The ends of a slice, none of them counted from behind but the end before the first element."""
+    start, end, _ = builtins.slice(start, end, step).indices(size)
+    return start, None if end < 0 else end
+
+
+@builder("", "Pad")
+def _pad(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    x = inputs[0]
+    mode = node.attr("mode", "constant")
+    if opset < 11:
+        margins = tuple(node.attr("pads") or node.attr("paddings") or ())
+        value: float | int | bool = node.attr("value", 0.0)
+    else:
+        node.require(1, 2, 3)
+        margins = node.integers(1) or ()
+        filler = node.value(2)
+        value = 0 if filler is None or not filler.size else filler.reshape(-1)[0].item()
+    rank = len(node.shape(0))
+    axes = node.integers(3, range(rank)) or ()
+    half = len(axes)
+    pairs = [(0, 0)] * rank
+    for i, axis in enumerate(axes):
+        pairs[axis_of(axis, rank)] = (margins[i], margins[half + i])
+    crops = [(i, pair) for i, pair in enumerate(pairs) if min(pair) < 0]
+    x = part(x, [(i, builtins.slice(max(-a, 0), -max(-b, 0) or None)) for i, (a, b) in crops])
+    grown = tuple((max(a, 0), max(b, 0)) for a, b in pairs)
+    if mode != "constant":
+        return ops.pad(x, grown, mode)
+    return ops.pad(x, grown, value=_as(x, value))
+
+
+def _as(x: Tensor, value: float) -> bool | int | float:
+    """A number as the kind of `x` takes it."""
+    if x.dtype.kind == "b":
+        return bool(value)
+    return int(value) if x.dtype.kind in "iu" else float(value)
+
+
+@builder("", "Tile")
+def _tile(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    return ops.tile(inputs[0], node.integers(1) or ())
+
+
+@builder("", "CenterCropPad")
+def _center_crop_pad(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    x = inputs[0]
+    wanted = node.integers(1) or ()
+    rank = len(node.shape(0))
+    axes = [axis_of(axis, rank) for axis in node.attr("axes", tuple(range(rank)))]
+    pairs = [(0, 0)] * rank
+    cuts = []
+    for axis, new, old in zip(axes, wanted, node.sizes(0, axes), strict=True):
+        if new < old:
+            start = (old - new) // 2
+            cuts.append((axis, builtins.slice(start, start + new)))
+        else:
+            pairs[axis] = ((new - old) // 2, (new - old) - (new - old) // 2)
+    return ops.pad(part(x, cuts), tuple(pairs))
+
+
+@builder("", "Trilu")
+def _trilu(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    (k,) = node.integers(1) or (0,)
+    return (ops.triu if node.attr("upper", 1) else ops.tril)(inputs[0], k)
+
+
+@builder("", "ReverseSequence")
+def _reverse_sequence(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    x, lengths = inputs
+    return ops.reverse_sequence(x, lengths, node.attr("time_axis", 0), node.attr("batch_axis", 1))

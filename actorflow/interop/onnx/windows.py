@@ -1,0 +1,47 @@
+"""How ONNX's attributes of convolutions and pools read as the ops take them.
+
+ONNX gives paddings of all axes before those after, and names "SAME" in two ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+from actorflow.interop.onnx.table import OnnxNode
+
+PADDINGS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+"""How a model can say its padding: as numbers, by name with the odd one behind or before, or none."""
+
+
+def check_rank(node: OnnxNode, index: int) -> int:
+    """Returns along how many axes windows slide over input `index`; refuses those that are not there."""
+    rank = len(node.shape(index)) - 2
+    if not 1 <= rank <= 3:
+        node.refuse(f"windows slide along one to three axes behind the channels, got {node.shape(index)}")
+    return rank
+
+
+def numbers(node: OnnxNode, name: str, count: int, default: int = 1) -> tuple[int, ...]:
+    """Returns an attribute that has `count` numbers; refuses it when it has more or fewer."""
+    found: tuple[int, ...] = node.attr(name, (default,) * count)
+    if len(found) != count:
+        node.refuse(f"{name} must have {count} numbers, got {found}")
+    return found
+
+
+def padding(node: OnnxNode, window: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> Any:
+    """Returns the padding: "SAME", "VALID", or numbers (before, after) for each axis."""
+    auto = node.one_of("auto_pad", *PADDINGS)
+    rank = len(window)
+    pads = numbers(node, "pads", 2 * rank, 0)
+    if auto == "NOTSET":
+        return tuple(zip(pads[:rank], pads[rank:], strict=True))
+    if auto != "SAME_LOWER":
+        return "VALID" if auto == "VALID" else "SAME"
+    pairs = []
+    for size, high, stride, apart in zip(node.sizes(0)[2:], window, strides, dilations, strict=True):
+        total = max((ceil(size / stride) - 1) * stride + apart * (high - 1) + 1 - size, 0)
+        pairs.append((total - total // 2, total // 2))
+    return tuple(pairs)

@@ -1,0 +1,162 @@
+"""Jacobian and Hessian times vectors, against the gradients of first and second order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import actorflow as af
+from actorflow import errors
+from actorflow.graph.slices import IndexedSlices
+from tests.graph.programs import Program, programs
+from tests.reference import evaluate
+from tests.strategies import examples
+
+FEW = settings(max_examples=examples(30), deadline=None)
+
+
+def directions(program: Program, seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal((2, 2)) for _ in program.feeds]
+
+
+@FEW
+@given(program=programs(), seed=st.integers(0, 99))
+def test_pushing_forward_and_pulling_back_are_adjoint(program: Program, seed: int) -> None:
+    """<u, J v> = <Jᵀ u, v>, for a y of two axes."""
+    graph, xs, vs = program.graph, list(program.feeds), directions(program, seed)
+    u = np.array([[0.5, -1.0], [2.0, 0.25]])
+    with graph:
+        y = af.tanh(program.loss) * np.ones((2, 2)) + program.loss
+        pulled = af.gradients(y, xs, u)
+        (pushed,) = af.jvp(y, xs, vs)
+
+    if all(g is None for g in pulled):
+        assert pushed is None
+        return
+    made = evaluate(graph, [g for g in pulled if g is not None], program.feeds)
+    here = sum(
+        np.sum(g * v)
+        for g, v in zip(made, (v for g, v in zip(pulled, vs, strict=True) if g is not None), strict=True)
+    )
+    there = 0.0 if pushed is None else np.sum(u * evaluate(graph, pushed, program.feeds))
+    np.testing.assert_allclose(there, here, rtol=1e-9, atol=1e-12)
+
+
+@FEW
+@given(program=programs(max_ops=6), seed=st.integers(0, 99))
+def test_a_push_is_the_change_that_differences_measure(program: Program, seed: int) -> None:
+    graph, xs, vs = program.graph, list(program.feeds), directions(program, seed)
+    with graph:
+        (pushed,) = af.jvp(program.loss, xs, vs)
+    moved = [
+        {x: a + s * 1e-6 * v for (x, a), v in zip(program.feeds.items(), vs, strict=True)} for s in (1, -1)
+    ]
+
+    ahead, behind = (evaluate(graph, program.loss, feeds) for feeds in moved)
+
+    told = 0.0 if pushed is None else evaluate(graph, pushed, program.feeds)
+    np.testing.assert_allclose(told, (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-6)
+
+
+@FEW
+@given(program=programs(max_ops=6), seed=st.integers(0, 99))
+def test_a_product_with_the_hessian_is_the_sum_over_its_columns(program: Program, seed: int) -> None:
+    graph, xs, vs = program.graph, list(program.feeds), directions(program, seed)
+    with graph:
+        products = af.hessian_vector_product(program.loss, xs, vs)
+        expected: list[Any] = [np.zeros((2, 2)) for _ in xs]
+        grads = af.gradients(program.loss, xs)
+        for grad, v in zip(grads, vs, strict=True):
+            for at in np.ndindex(2, 2):
+                column = [None] * len(xs) if grad is None else af.gradients(grad[at], xs)
+                for k, part in enumerate(column):
+                    if part is not None:
+                        expected[k] = expected[k] + v[at] * evaluate(graph, part, program.feeds)
+
+    for product, want in zip(products, expected, strict=True):
+        told = np.zeros((2, 2)) if product is None else evaluate(graph, product, program.feeds)
+        np.testing.assert_allclose(told, want, rtol=1e-9, atol=1e-12)
+
+
+def test_nothing_flows_where_nothing_depends() -> None:
+    with af.Graph():
+        x, other = af.placeholder("float64", (2,), name="x"), af.placeholder("float64", (2,), name="other")
+        one = np.ones(2)
+
+        pushed = af.jvp([af.sum(x), af.sum(other), af.sign(x)], x, one)
+        products = af.hessian_vector_product(af.sum(x * x), [x, other], [one, one])
+
+        assert [p is None for p in pushed] == [False, True, True]
+        assert [p is None for p in products] == [False, True]
+        assert af.hessian_vector_product(af.sum(x * 2.0), x, one) == [None]
+        assert af.hessian_vector_product(af.sum(other), x, one) == [None]
+
+
+def test_a_table_is_pushed_along_and_its_hessian_stays_sparse() -> None:
+    at, v = np.arange(10.0).reshape(5, 2), np.linspace(-1, 1, 10).reshape(5, 2)
+    with af.Graph() as graph:
+        table = af.placeholder("float64", (5, 2), name="table")
+        rows = af.gather(table, [1, 3, 1])
+        before = len(graph)
+        (pushed,) = af.jvp(af.square(rows), table, v)
+        (product,) = af.hessian_vector_product(af.sum(rows * rows * rows), table, v)
+        assert isinstance(product, IndexedSlices)
+        built = {out.shape for node in graph.nodes[before:] if node.op != "constant" for out in node.outputs}
+
+    assert (5, 2) not in built
+    np.testing.assert_allclose(evaluate(graph, pushed, {table: at}), 2 * at[[1, 3, 1]] * v[[1, 3, 1]])
+    expected = 6 * at * v * np.array([0, 2, 0, 1, 0])[:, None]
+    np.testing.assert_allclose(evaluate(graph, product, {table: at}), expected)
+
+
+def test_variables_may_be_the_xs() -> None:
+    with af.Graph() as graph:
+        w, b = af.Variable([1.0, 2.0], name="w"), af.Variable(3.0, name="b")
+        y = af.sum(w * w * w) * b
+        fetches = [
+            af.jvp(y, [w, b], [[1.0, 0.0], 2.0]),
+            af.hessian_vector_product(y, [w, b], [[1.0, 0.0], 2.0]),
+        ]
+
+    async def main() -> Any:
+        async with af.Session(graph) as session:
+            return await session.run(fetches)
+
+    (pushed,), (to_w, to_b) = af.run(main())
+
+    assert pushed == 9 + 18
+    assert to_w.tolist() == [18 + 6, 24]
+    assert to_b == 3
+
+
+def test_a_push_can_be_differentiated_itself() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float64", (), name="x")
+        (first,) = af.jvp(x * x * x, x, np.float64(1))
+        (second,) = af.jvp(first, x, np.float64(1))
+        (third,) = af.gradients(second, x)
+
+    assert evaluate(graph, [first, second, third], {x: 2.0}) == [12, 12, 6]
+
+
+@pytest.mark.parametrize("verb", [af.jvp, af.hessian_vector_product])
+def test_misuse_is_named(verb: Any) -> None:
+    with af.Graph():
+        x = af.placeholder("float32", (2,), name="x")
+        with pytest.raises(
+            errors.GradientError, match=f"{verb.__name__} takes one v for each x, got 2 for 1"
+        ):
+            verb(af.sum(x * x), x, [1.0, 2.0])
+        with pytest.raises(errors.SpecError, match=r"must fit \(2,\) float32, got \(3,\) float32"):
+            verb(af.sum(x * x), x, np.ones(3, "float32"))
+        with pytest.raises(errors.GradientError, match="gradients are of real numbers, got complex"):
+            verb(af.sum(af.real(af.complex(x, x))), x, np.ones(2, "float32"))
+        with pytest.raises(errors.GradientError, match="go to tensors and variables, got str"):
+            verb(af.sum(x), ["x"], [1.0])
+        with pytest.raises(errors.GradientError, match="ys of gradients are floating"):
+            verb(af.cast(x, "int32"), x, np.ones(2, "float32"))
