@@ -11,7 +11,7 @@ import numpy as np
 
 import actorflow as af
 from actorflow.graph.autodiff import gradients
-from actorflow.graph.builder import Tensor
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import Graph
 from tests.oracle.table import Entry
 from tests.reference import Values, needed, run
@@ -51,9 +51,10 @@ class Computation:
     def slopes(
         self, ys: Sequence[Tensor], xs: Sequence[Tensor], weights: Sequence[np.ndarray]
     ) -> list[Tensor | None]:
-        """The gradient, for each x, of the sum of all elements of ys times their weights."""
+        """The gradient, for each x, of the sum of all elements of ys times their weights; all dense."""
         with self.graph:
-            return gradients(list(ys), list(xs), grad_ys=[af.constant(w) for w in weights])
+            found = gradients(list(ys), list(xs), grad_ys=[af.constant(w) for w in weights])
+            return [None if g is None else as_tensor(g) for g in found]
 
 
 @contextmanager
