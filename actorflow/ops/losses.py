@@ -18,7 +18,7 @@ from typing import Any
 
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one
+from actorflow.graph.builder import Tensor, as_tensor, build_one, promoted
 from actorflow.graph.opdef import op
 from actorflow.ops.activation import softplus
 from actorflow.ops.arithmetic import divide_no_nan
@@ -52,8 +52,8 @@ Grads = Sequence[Tensor | None]
 
 
 def _floats(op_name: str, *values: Any) -> list[Tensor]:
-    """The values as tensors; raises SpecError unless they are floating and of one dtype."""
-    tensors = list(as_tensors(*values))
+    """The values as tensors of the dtype that they mix to; raises SpecError unless they are floating."""
+    tensors = list(promoted(*values))
     with placed(op_name):
         check_dtypes(op_name, Takes.FLOATING, *(t.spec for t in tensors))
     return tensors
