@@ -13,17 +13,17 @@ import numpy as np
 
 from actorflow.arrays import Array
 from actorflow.kernels.registry import kernel
-from actorflow.kernels.sliding import Slides, pool_cost, slides
+from actorflow.kernels.sliding import Windows, check_gradient, pool_cost, slides
 
 
-def _maxima(x: Array, at: Slides) -> Array:
+def _maxima(x: Array, at: Windows) -> Array:
     out = np.full(at.pooled, -np.inf, x.dtype)
     for _, those, pixels in at.pieces():
         np.maximum(out[those], x[pixels], out=out[those])
     return out
 
 
-def _first_maxima(x: Array, at: Slides) -> tuple[Array, Array]:
+def _first_maxima(x: Array, at: Windows) -> tuple[Array, Array]:
     """Returns (place of the first maximum of each window in x, whether it has one), both flat.
 
     A window with a NaN has none. Each pixel of the window is worth a number, the first the most;
@@ -32,7 +32,7 @@ def _first_maxima(x: Array, at: Slides) -> tuple[Array, Array]:
     with masks that go through the ufuncs' `where=`.
     """
     maxima = _maxima(x, at)
-    most = prod(at.window)
+    most = prod(at.size)
     steps = [prod(x.shape[axis + 1 :]) for axis in range(x.ndim)]  # from one element to the next, in elements
     worth = np.zeros(maxima.shape, np.min_scalar_type(most))
     places = np.zeros(most + 1, np.intp)  # relative to the window's first pixel, by worth
@@ -72,7 +72,7 @@ def max_pool_grad(x: Array, dy: Array, **attrs: Any) -> Array:
     Cost:    four passes over every element of every window, three of them in bytes.
     """
     at = slides(x.shape, **attrs)
-    at.check(dy.shape)
+    check_gradient(dy.shape, at.pooled)
     places, known = _first_maxima(x, at)
     grads = dy.reshape(-1)
     if not known.all():
@@ -94,7 +94,7 @@ def max_pool_gather(x: Array, values: Array, **attrs: Any) -> Array:
     Cost:    four passes over every element of every window, three of them in bytes.
     """
     at = slides(x.shape, **attrs)
-    at.check_values(values.shape)
+    check_gradient(values.shape, x.shape)
     places, known = _first_maxima(x, at)
     out = np.zeros(places.shape, values.dtype)
     out[known] = values.reshape(-1)[places[known]]

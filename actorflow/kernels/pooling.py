@@ -17,20 +17,20 @@ import numpy as np
 from actorflow.arrays import Array, Library
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
-from actorflow.kernels.sliding import Slides, pool_cost, slides
+from actorflow.kernels.sliding import Windows, check_gradient, pool_cost, slides
 from actorflow.windows import Along
 
 # -------------------------------------------------------------------------------------- maxima
 
 
-def _maxima(x: Array, at: Slides, xp: Library) -> Array:
+def _maxima(x: Array, at: Windows, xp: Library) -> Array:
     out = xp.full(at.pooled, -math.inf, dtype=x.dtype)
     for _, those, pixels in at.pieces():
         out[those] = xp.maximum(out[those], x[pixels])
     return out
 
 
-def _first_maxima(x: Array, at: Slides, xp: Library) -> Iterator[tuple[Any, Any, Array]]:
+def _first_maxima(x: Array, at: Windows, xp: Library) -> Iterator[tuple[Any, Any, Array]]:
     """Yields for every place of the window (windows, pixels, where it is the first maximum)."""
     maxima = _maxima(x, at, xp)
     found = xp.zeros(maxima.shape, dtype=xp.bool)
@@ -51,7 +51,7 @@ def max_pool(x: Array, *, xp: Library = np, **attrs: Any) -> Array:
 def max_pool_grad(x: Array, dy: Array, *, xp: Library = np, **attrs: Any) -> Array:
     """Hands the gradient of every window to its first maximum; see `kernels.pool.max_pool_grad`."""
     at = slides(x.shape, **attrs)
-    at.check(dy.shape)
+    check_gradient(dy.shape, at.pooled)
     out = xp.zeros(x.shape, dtype=dy.dtype)
     nothing = xp.zeros((1,) * x.ndim, dtype=dy.dtype)
     for those, pixels, first in _first_maxima(x, at, xp):
@@ -63,7 +63,7 @@ def max_pool_grad(x: Array, dy: Array, *, xp: Library = np, **attrs: Any) -> Arr
 def max_pool_gather(x: Array, values: Array, *, xp: Library = np, **attrs: Any) -> Array:
     """Takes from `values` where `x` has the first maximum of each window; see `kernels.pool`."""
     at = slides(x.shape, **attrs)
-    at.check_values(values.shape)
+    check_gradient(values.shape, x.shape)
     out = xp.zeros(at.pooled, dtype=values.dtype)
     for those, pixels, first in _first_maxima(x, at, xp):
         out[those] = xp.where(first, values[pixels], out[those])
@@ -156,13 +156,13 @@ def _spread(dy: Array, axis: int, at: Along, xp: Library) -> Array:
 
 
 @lru_cache(256)
-def _elements(at: Slides, margin: bool) -> Array:
+def _elements(at: Windows, margin: bool) -> Array:
     """How many elements each window is divided by, with axes for images and channels; do not change it."""
     counts = (np.array(a.counts(margin), np.float64) for a in at.axes)
     return reduce(np.multiply.outer, counts)[None, ..., None]
 
 
-def _divided(x: Array, at: Slides, count_include_pad: bool, divisor: int | None, xp: Library) -> Array:
+def _divided(x: Array, at: Windows, count_include_pad: bool, divisor: int | None, xp: Library) -> Array:
     """The sums of windows over what they are divided by."""
     if divisor is not None:
         return x if divisor == 1 else x / x.dtype.type(divisor)
@@ -201,7 +201,7 @@ def avg_pool_grad(
     Dtypes:  floating, the same for both.
     """
     at = slides(x.shape, **attrs)
-    at.check(dy.shape)
+    check_gradient(dy.shape, at.pooled)
     dy = _divided(dy, at, count_include_pad, divisor, xp)
     for axis in range(len(at.axes), 0, -1):
         dy = _spread(dy, axis, at.axes[axis - 1], xp)

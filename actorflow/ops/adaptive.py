@@ -14,13 +14,14 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.images import spatial
 from actorflow.ops.arrange import flatten
 from actorflow.ops.indexing import take_along_axis
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import reshape_like
 from actorflow.ops.sliding import Sizes, rank_of, sizes
 from actorflow.spec import Shape, Spec, merge
-from actorflow.windows import adaptive, spatial
+from actorflow.windows import adaptive
 
 
 def _attrs(x: Tensor, size: Any) -> dict[str, Attr]:

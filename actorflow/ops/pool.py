@@ -14,6 +14,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.images import spatial
 from actorflow.ops.arrange import flatten
 from actorflow.ops.broadcast import sum
 from actorflow.ops.facts import shape
@@ -25,7 +26,6 @@ from actorflow.ops.shape import reshape
 from actorflow.ops.sliding import Padding, Sizes, at_users_line, pooled, refused, sizes, sliding
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Spec, merge
-from actorflow.windows import spatial
 
 
 def _max_pool_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:

@@ -46,7 +46,7 @@ def counts(spatial: tuple[int, ...], attrs: dict[str, Any]) -> tuple[int, ...] |
     pads = (padding,) * len(spatial) if isinstance(padding, str) else padding
     axes = zip(spatial, attrs["size"], attrs["strides"], attrs["dilations"], pads, strict=True)
     try:
-        found = [count_along(*axis, attrs["ceil_mode"]) for axis in axes]
+        found = [count_along(*axis, attrs["ceil_mode"], occupied=True) for axis in axes]
     except SpecError:
         return None
     return tuple(c for c in found if c is not None)

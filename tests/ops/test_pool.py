@@ -39,7 +39,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.max_pool(f32(1, 8, 8, 3), 2, padding=(1, 1)), "got (1, 1)"),  # type: ignore[arg-type]
     (lambda: af.max_pool(f32(1, 8, 8, 3), 2, padding=2), "every window must have a place on its axis, got none for window 0 of 6"),
     (lambda: af.avg_pool(f32(1, 2, 8, 3), 3), "a window must fit into its axis, got a window of 3 on a size of 2"),
-    (lambda: af.avg_pool(f32(1, 8, 8, 3), 3, dilations=4), "got a window of 9 on a size of 8"),
+    (lambda: af.avg_pool(f32(1, 8, 8, 3), 3, dilations=4), "got a window of 3, 9 with a dilation of 4, on a size of 8"),
     (lambda: af.avg_pool(f32(1, 8, 8, 3), 2, divisor=0), "the divisor of avg_pool is an integer other than 0, or None, got 0"),
     (lambda: af.avg_pool(af.placeholder("int32", (1, 8, 3))), "avg_pool takes floating numbers, got (1, 8, 3) int32"),
     (lambda: af.max_pool_places(af.placeholder("int32", (1, 8, 3))), "max_pool_places takes floating numbers, got (1, 8, 3) int32"),
