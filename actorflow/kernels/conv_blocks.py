@@ -105,18 +105,21 @@ class Taking(NamedTuple):
 
 
 @lru_cache(1024)
-def taking(at: Windows, n: int, channels: int, itemsize: int, groups: int, buffer_bytes: int) -> Taking:
+def taking(
+    at: Windows, n: int, channels: int, itemsize: int, groups: int, behind: bool, buffer_bytes: int
+) -> Taking:
     """Returns how the windows of `n` contiguous images are taken, in blocks that fit the buffer.
 
-    Images are kept whole up to eight buffers; larger ones are cut along their axes.
+    Images are kept whole up to eight buffers; larger ones are cut along their axes. Their groups lie
+    `behind` each other, (groups, n, …, channels of a group), or beside each other as they come.
     """
     each = channels // groups
-    pixel_bytes = each * itemsize
+    pixel_bytes = (each if behind else channels) * itemsize
     steps = [prod(at.grown[axis + 1 :]) * pixel_bytes for axis in range(len(at.grown))]
     image_bytes = prod(at.grown) * pixel_bytes
     first = sum((a.rim[0] - a.before) * step for a, step in zip(at.axes, steps, strict=True))
     strides = (
-        *((n * image_bytes,) if groups > 1 else ()),
+        *((n * image_bytes if behind else each * itemsize,) if groups > 1 else ()),
         image_bytes,
         *(step * a.stride for step, a in zip(steps, at.axes, strict=True)),
         *(step * a.dilation for step, a in zip(steps, at.axes, strict=True)),
@@ -142,8 +145,12 @@ def _front(groups: int) -> Sizes:
 
 def _columns(x: Array, at: Windows, groups: int) -> Iterator[tuple[slice, Array]]:
     """Yields (rows of the result, their windows as a matrix a group); each lies in the same buffer."""
-    how = taking(at, x.shape[0], x.shape[-1], x.itemsize, groups, BUFFER_BYTES)
-    view, buffer = how.view(padded(x, at, groups)), how.buffer(x.dtype)
+    # Groups behind each other make of a window runs as long as its rows, at the cost of a transposed
+    # copy; channels that are alone gain less than that. Milliseconds forward, 16x28x28 by 3x3 -> 64 in
+    # 16 groups, behind / beside: of 16 channels 4.5 / 3.4, of 32 channels 7.7 / 13.8, of 64 7.9 / 13.7.
+    behind = x.shape[-1] > groups
+    how = taking(at, x.shape[0], x.shape[-1], x.itemsize, groups, behind, BUFFER_BYTES)
+    view, buffer = how.view(padded(x, at, groups if behind else 1)), how.buffer(x.dtype)
     for block in how.blocks():
         taken = buffer[: block.size]
         np.copyto(taken.reshape(block.windows), view[block.at])
@@ -234,8 +241,9 @@ def _back(dy: Array, w: Array, at: Windows, groups: int) -> Array:
     # they lie (col2im). Against the way above, milliseconds: 64x14x14x32->64 by 5x5 36 to 16,
     # 64x8x8x16->32 by 3x3 1.3 to 0.8; but 64x28x28x1->32 by 5x5 5 to 17.
     matrices = _by_group(_flat(w), groups).swapaxes(-1, -2)
+    # Here groups lie behind each other in any case: of 16 channels in 16 groups 3.4, beside 5.6.
     whole = np.zeros((*_front(groups), n, *at.grown, channels), dy.dtype)
-    how = taking(at, n, channels * groups, dy.itemsize, groups, BUFFER_BYTES)
+    how = taking(at, n, channels * groups, dy.itemsize, groups, True, BUFFER_BYTES)
     view, buffer, flat = how.view(whole), how.buffer(dy.dtype), _flat(dy)
     for block in how.blocks():
         taken = buffer[: block.size]

@@ -128,12 +128,14 @@ def test_how_much_is_taken_at_once_does_not_matter(case, images_at_once: float) 
     ("image", "size"),
     [((256, 256), (3, 3)), ((400_000,), (9,)), ((40, 50, 60), (3, 3, 3)), ((2, 90_000), (3, 3))],
 )
-@pytest.mark.parametrize("groups", [1, 4])
-def test_the_windows_of_a_large_image_are_taken_in_parts(image: Any, size: Any, groups: int) -> None:
+@pytest.mark.parametrize(("groups", "behind"), [(1, True), (4, True), (4, False)])
+def test_the_windows_of_a_large_image_are_taken_in_parts(
+    image: Any, size: Any, groups: int, behind: bool
+) -> None:
     """One image's windows are tens of megabytes; four are taken at once at most, and every window once."""
     at = windows_of((2, *image, 8), size, (1,) * len(size), "SAME")
 
-    how = conv.taking(at, 2, 8, 4, groups, conv.BUFFER_BYTES)
+    how = conv.taking(at, 2, 8, 4, groups, behind, conv.BUFFER_BYTES)
     blocks = list(how.blocks())
 
     assert how.buffer("float32").nbytes <= conv.WHOLE * conv.BUFFER_BYTES
