@@ -20,7 +20,12 @@ from actorflow.ops.activation import (
     softsign,
     threshold,
 )
-from actorflow.ops.adaptive import adaptive_avg_pool, adaptive_max_pool, adaptive_max_pool_places
+from actorflow.ops.adaptive import (
+    adaptive_avg_pool,
+    adaptive_max_pool,
+    adaptive_max_pool_places,
+    global_max_pool,
+)
 from actorflow.ops.arithmetic import (
     clip,
     divide_no_nan,
@@ -37,7 +42,7 @@ from actorflow.ops.arithmetic import (
 )
 from actorflow.ops.arrange import flatten, flip, moveaxis, repeat, roll, swapaxes, tile
 from actorflow.ops.array import concat, one_hot, slice
-from actorflow.ops.average import avg_pool, global_avg_pool, global_max_pool, lp_pool
+from actorflow.ops.average import avg_pool, global_avg_pool, lp_pool
 from actorflow.ops.bits import (
     bitwise_and,
     bitwise_invert,

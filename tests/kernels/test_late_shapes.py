@@ -36,6 +36,8 @@ MISFITS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("conv_transpose", (of(8, 8), of(3, 3, 1, 4)), WINDOWS, IMAGES),
     ("conv_transpose", (of(2, 8, 8, 3), of(3, 3, 1, 4)), WINDOWS, MADE),
     ("max_pool", (of(8, 8),), POOL, IMAGES),
+    ("global_max_pool", (of(8, 8),), {"size": (1, 1), "keepdims": False}, IMAGES),
+    ("global_max_pool", (of(2, 0, 1),), {"size": (1,), "keepdims": False}, "an empty axis has no windows"),
     ("extract_patches", (of(8, 8),), POOL, IMAGES),
     ("extract_patches_grad", (of(2, 4, 4, 3), of(2, 8, 8, 1)), POOL, r"output \(2, 4, 4, 4\) has its shape"),
     ("max_pool_grad", (of(8, 8), of(4, 4)), POOL, IMAGES),
