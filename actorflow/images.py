@@ -6,7 +6,7 @@ lies is told by `windows`, axis by axis; here are the rules for all axes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from actorflow.errors import SpecError
@@ -58,23 +58,12 @@ def counts(
     strides: Sequence[int],
     dilations: Sequence[int],
     padding: Padding,
-    *how: bool,
+    ceil_mode: bool = False,
+    occupied: bool = False,
 ) -> tuple[Dim, ...]:
-    """Returns how many windows there are along each axis; `how` is what `windows.along` takes further."""
-    return _each(count_along, sizes, window, strides, dilations, padding, *how)
-
-
-def _each(
-    rule: Callable[..., Dim],
-    sizes: Sequence[Dim],
-    window: Sequence[Dim],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    padding: Padding,
-    *how: bool,
-) -> tuple[Dim, ...]:
+    """Returns how many windows there are along each axis, None where unknown; raises as `windows.along`."""
     axes = zip(sizes, window, strides, dilations, margins(padding, len(sizes)), strict=True)
-    return tuple(rule(*axis, *how) for axis in axes)
+    return tuple(count_along(*axis, ceil_mode, occupied) for axis in axes)
 
 
 def margins(padding: Padding, rank: int) -> tuple[Any, ...]:
@@ -128,8 +117,8 @@ def conv_transpose_shape(
         raise SpecError(message, hint=f"filters have the axes ({SPATIAL[rank]}, out / groups, {channels})")
     _check_groups(groups, channels, y)
     _check_groups(groups, filters, w)
-    sizes = _each(covered, counted, window, strides, dilations, padding)
-    return (n, *sizes, None if into is None else into * groups)
+    axes = zip(counted, window, strides, dilations, margins(padding, rank), strict=True)
+    return (n, *(covered(*axis) for axis in axes), None if into is None else into * groups)
 
 
 def _check_groups(groups: int, channels: Dim, shape: Shape) -> None:

@@ -86,11 +86,10 @@ def plain_padding(padding: Any, rank: int, negative: bool = True) -> Attr:
 def windowed(
     size: Any, strides: Any, padding: Any, dilations: Any, rank: int, negative: bool = True
 ) -> dict[str, Attr]:
-    """Returns the attributes that say how windows of `size` slide; strides None are the size."""
-    window = sizes(size, rank, "size")
+    """Returns the attributes that say how windows of `size` slide."""
     return {
-        "size": window,
-        "strides": window if strides is None else sizes(strides, rank, "strides"),
+        "size": sizes(size, rank, "size"),
+        "strides": sizes(strides, rank, "strides"),
         "padding": plain_padding(padding, rank, negative),
         "dilations": sizes(dilations, rank, "dilations"),
     }
@@ -99,8 +98,9 @@ def windowed(
 def sliding(
     x: Tensor, size: Any, strides: Any, padding: Any, dilations: Any, ceil_mode: bool
 ) -> dict[str, Attr]:
-    """Returns the attributes that say how windows of pooling slide over x."""
-    attrs = windowed(size, strides, padding, dilations, rank_of(x, size), negative=False)
+    """Returns the attributes that say how windows of pooling slide over x; strides None are the size."""
+    steps = size if strides is None else strides
+    attrs = windowed(size, steps, padding, dilations, rank_of(x, size), negative=False)
     return {**attrs, "ceil_mode": bool(ceil_mode)}
 
 
@@ -108,4 +108,4 @@ def pooled(x: Shape, attrs: Mapping[str, Attr]) -> Shape:
     """Returns the shape of one value for each window and channel; SpecError when none fits."""
     n, *lengths, channels = image_axes(x, len(attrs["size"]))
     slide = (attrs[name] for name in ("size", "strides", "dilations", "padding", "ceil_mode"))
-    return (n, *counts(lengths, *slide, True), channels)
+    return (n, *counts(lengths, *slide, occupied=True), channels)

@@ -69,7 +69,8 @@ def test_a_misfit_that_shows_late_is_a_spec_error_with_the_shapes(
 
 
 @pytest.mark.parametrize(
-    ("op", "arrays", "attrs", "text"), [m for m in MISFITS if m[0] in ("conv", "conv_transpose", "max_pool", "matmul")]
+    ("op", "arrays", "attrs", "text"),
+    [m for m in MISFITS if m[0] in ("conv", "conv_transpose", "max_pool", "matmul")],
 )
 def test_the_cost_of_a_misfit_is_no_other_error(
     op: str, arrays: tuple[Any, ...], attrs: dict[str, Any], text: str
