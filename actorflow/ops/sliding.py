@@ -107,5 +107,5 @@ def sliding(
 def pooled(x: Shape, attrs: Mapping[str, Attr]) -> Shape:
     """Returns the shape of one value for each window and channel; SpecError when none fits."""
     n, *lengths, channels = image_axes(x, len(attrs["size"]))
-    slide = (attrs[name] for name in ("size", "strides", "dilations", "padding", "ceil_mode"))
-    return (n, *counts(lengths, *slide, occupied=True), channels)
+    slide = {name: attrs[name] for name in ("strides", "dilations", "padding", "ceil_mode")}
+    return (n, *counts(lengths, attrs["size"], **slide, occupied=True), channels)
