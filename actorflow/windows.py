@@ -1,7 +1,7 @@
-"""How the windows of pooling lie along one axis: strides, dilations, margins, and the last one's end.
+"""How windows lie along one axis: strides, dilations, margins, and the last one's end.
 
-What ops must know of them while a graph is built, and kernels when they run. Convolution, which
-knows fewer kinds, has its own in `spec`.
+What ops must know of them while a graph is built, and kernels when they run. Windows of filters,
+of pooling and of patches are counted alike; those of pooling must each have a place on the axis.
 """
 
 from __future__ import annotations
@@ -10,32 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from actorflow.errors import SpecError
-from actorflow.spec import Dim, Shape, show
+from actorflow.spec import Dim
 
 Margins = str | tuple[int, int]
 """The padding of one axis: "SAME", "VALID", or how many places before it and after it."""
 
-
-_IMAGES = {
-    1: "sequences have the three axes (n, length, channels)",
-    2: "images have the four axes (n, height, width, channels)",
-    3: "volumes have the five axes (n, depth, height, width, channels)",
-}
-
-
-def spatial(shape: Shape, rank: int) -> tuple[Dim, ...]:
-    """Returns the sizes between the first axis and the last, None where unknown.
-
-    Raises:
-        SpecError: unless there are `rank` of them.
-    """
-    if shape is None:
-        return (None,) * rank
-    if len(shape) != rank + 2:
-        named = _IMAGES.get(rank, f"{rank} spatial axes lie between the first axis and the last")
-        message = f"{named}, got {show(shape)}"
-        raise SpecError(message)
-    return shape[1:-1]
+Padding = str | tuple[tuple[int, int], ...]
+"""The padding of images: "SAME", "VALID", or (before, after) for each spatial axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +25,8 @@ class Along:
 
     Attributes:
         count: How many windows there are.
-        before: The places of the margin before the axis; `after` those behind it.
+        before: The places of the margin before the axis; `after` those behind it. Below 0 so many
+            places of the axis are cut off.
     """
 
     size: int
@@ -55,12 +37,23 @@ class Along:
     before: int
     after: int
 
+    @property
+    def reach(self) -> int:
+        """How many places there are from the first one of a window to its last."""
+        return (self.window - 1) * self.dilation + 1
+
+    @property
+    def rim(self) -> tuple[int, int]:
+        """How far the axis must grow before and after it so that all windows lie inside."""
+        end = (self.count - 1) * self.stride + self.reach - self.before if self.count else 0
+        return max(self.before, 0), max(end - self.size, 0)
+
     def overlap(self, place: int) -> tuple[slice, slice]:
         """Returns the windows whose `place` lies on the axis, and where those places lie; one to one."""
         offset = place * self.dilation - self.before
-        first = max(0, -(offset // self.stride))
+        first = min(self.count, max(0, -(offset // self.stride)))
         last = max(first, min(self.count, (self.size - 1 - offset) // self.stride + 1))
-        start = first * self.stride + offset
+        start = first * self.stride + offset if last > first else 0
         stop = start + max(0, (last - first - 1) * self.stride + 1)
         return slice(first, last), slice(start, stop, self.stride)
 
@@ -79,16 +72,26 @@ class Along:
 
 
 @lru_cache(4096)
-def along(size: int, window: int, stride: int, dilation: int, padding: Margins, ceil_mode: bool) -> Along:
+def along(
+    size: int,
+    window: int,
+    stride: int,
+    dilation: int,
+    padding: Margins,
+    ceil_mode: bool = False,
+    occupied: bool = False,
+) -> Along:
     """Returns how windows lie on an axis of `size`.
 
     "VALID" takes those that lie inside, "SAME" one for every `stride` elements, with the odd place of
     its margin behind. Margins that are given are counted as if they were of the axis. With
-    `ceil_mode` one more may hang over the end, and none begins in the margin behind.
+    `ceil_mode` one more may hang over the end, and none begins in the margin behind. When they are
+    to be `occupied`, every window has a place on the axis.
 
     Raises:
-        SpecError: when no window fits, or one has no place on the axis.
+        SpecError: when no window fits, or one has no element, or no place where it must have one.
     """
+    _check_window(window)
     span = (window - 1) * dilation + 1
     if padding == "SAME":
         count = -(-size // stride)
@@ -100,17 +103,26 @@ def along(size: int, window: int, stride: int, dilation: int, padding: Margins, 
         count = (-(-room // stride) if ceil_mode else room // stride) + 1
         if ceil_mode and (count - 1) * stride >= size + before:
             count -= 1
-        if count < 1 or not size:
-            where = f" with margins of {before} and {after}" if before or after else ""
-            message = f"a window must fit into its axis, got a window of {span} on a size of {size}{where}"
+        if count < 1:
+            wide = "" if dilation == 1 else f", {span} with a dilation of {dilation},"
+            more = f" padded by {padding}" if before or after else ""
+            message = (
+                f"a window must fit into its axis, got a window of {window}{wide} on a size of {size}{more}"
+            )
             raise SpecError(message, hint='padding="SAME" lets windows hang over the edges')
         found = Along(size, count, window, stride, dilation, before, after)
-    if padding != "VALID" or ceil_mode:
-        _check_each(found)
+    if occupied and (padding != "VALID" or ceil_mode):  # those of "VALID" lie inside
+        _check_occupied(found)
     return found
 
 
-def _check_each(found: Along) -> None:
+def _check_window(window: int) -> None:
+    if window < 1:
+        message = f"a window needs an element along every axis, got a window of {window}"
+        raise SpecError(message)
+
+
+def _check_occupied(found: Along) -> None:
     for window, places in enumerate(found.counts(margin=False)):
         if not places:
             message = (
@@ -121,9 +133,50 @@ def _check_each(found: Along) -> None:
             raise SpecError(message, hint="margins are smaller than a window")
 
 
-def count_along(size: Dim, window: int, stride: int, dilation: int, padding: Margins, ceil_mode: bool) -> Dim:
-    """Returns how many windows there are on an axis, None when its size is unknown; raises as `along`."""
-    return None if size is None else along(size, window, stride, dilation, padding, ceil_mode).count
+def count_along(
+    size: Dim,
+    window: Dim,
+    stride: int,
+    dilation: int,
+    padding: Margins,
+    ceil_mode: bool = False,
+    occupied: bool = False,
+) -> Dim:
+    """Returns how many windows there are on an axis, None when that is unknown; raises as `along`."""
+    if window is not None:
+        _check_window(window)
+    elif padding == "SAME":
+        window = 1  # as many of any other size
+    if size is None or window is None:
+        return None
+    return along(size, window, stride, dilation, padding, ceil_mode, occupied).count
+
+
+def covered(count: Dim, window: Dim, stride: int, dilation: int, padding: Margins) -> Dim:
+    """Returns the size of the axis that `count` windows cover, None when that is unknown.
+
+    The inverse of `count_along`, and of the sizes with as many windows: "SAME" the largest,
+    `count * stride`; else the smallest, `(count - 1) * stride + reach - before - after`.
+
+    Raises:
+        SpecError: when there is no window, or the padding takes away more than there is.
+    """
+    if window is not None:
+        _check_window(window)
+    if count is None or (window is None and padding != "SAME"):
+        return None
+    if isinstance(padding, str) and padding == "SAME":
+        return count * stride
+    assert window is not None
+    if count == 0:
+        message = f"windows cover an axis when there is one at least, got none, with padding {padding!r}"
+        raise SpecError(message, hint='padding="SAME" makes nothing of nothing')
+    full = (count - 1) * stride + (window - 1) * dilation + 1
+    size = full if isinstance(padding, str) else full - sum(padding)
+    if size < 0:
+        message = f"padding takes away what windows cover, got {full} elements and the padding {padding}"
+        raise SpecError(message)
+    return size
 
 
 @lru_cache(4096)

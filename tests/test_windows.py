@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.errors import SpecError
-from actorflow.windows import adaptive, along, count_along, spatial
+from actorflow.windows import adaptive, along, count_along, covered
 from tests.strategies import examples
 
 LAW = settings(max_examples=examples(200), deadline=None)
 few = st.integers(1, 4)
-PADDINGS = st.sampled_from(["SAME", "VALID"]) | st.tuples(st.integers(0, 3), st.integers(0, 3))
+PADDINGS = st.sampled_from(["SAME", "VALID"]) | st.tuples(st.integers(-2, 3), st.integers(-2, 3))
 
 
 def starts(size: int, window: int, stride: int, dilation: int, padding, ceil_mode: bool) -> list[int]:
@@ -31,18 +32,34 @@ def starts(size: int, window: int, stride: int, dilation: int, padding, ceil_mod
     return found[:-1] if ceil_mode and found and found[-1] >= size else found
 
 
+def occupied(*how: Any) -> bool:
+    """Whether windows are taken when each must have a place on the axis."""
+    try:
+        along(*how, occupied=True)
+    except SpecError:
+        return False
+    return True
+
+
 @LAW
-@given(st.integers(1, 9), few, few, few, PADDINGS, st.booleans())
+@given(st.integers(0, 9), few, few, few, PADDINGS, st.booleans())
 def test_windows_are_those_counted_one_by_one(size, window, stride, dilation, padding, ceil_mode) -> None:
     want = starts(size, window, stride, dilation, padding, ceil_mode)
     places = [[p for p in range(s, s + window * dilation, dilation) if 0 <= p < size] for s in want]
     try:
         found = along(size, window, stride, dilation, padding, ceil_mode)
     except SpecError:
-        assert not want or not all(places)
+        assert not want
         return
 
     assert [found.places(w) for w in range(found.count)] == places
+    assert occupied(size, window, stride, dilation, padding, ceil_mode) == all(places)
+    if not want:
+        return
+    low, high = found.rim
+    assert all(-low <= s and s + found.reach <= size + high for s in want)
+    assert low == max(0, -want[0])
+    assert high == max(0, want[-1] + found.reach - size)
     assert found.counts(margin=False) == [len(p) for p in places]
     for k in range(window):
         windows, those = found.overlap(k)
@@ -68,23 +85,64 @@ def test_places_of_the_margin_count_but_not_those_behind_it() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: along(2, 3, 1, 1, "VALID", False), "got a window of 3 on a size of 2"),
+        (lambda: along(2, 3, 1, 1, "VALID"), "got a window of 3 on a size of 2"),
         (
-            lambda: along(2, 3, 1, 2, (1, 1), False),
-            "got a window of 5 on a size of 2 with margins of 1 and 1",
+            lambda: along(2, 3, 1, 2, (1, 1)),
+            r"got a window of 3, 5 with a dilation of 2, on a size of 2 padded by \(1, 1\)",
         ),
-        (lambda: along(0, 1, 1, 1, (2, 2), False), "got a window of 1 on a size of 0"),
-        (lambda: along(3, 1, 1, 1, (1, 0), False), "got none for window 0 of 4: size 3, margins 1 and 0"),
-        (lambda: along(1, 2, 1, 3, (1, 2), False), "got none for window 0 of 1"),
+        (
+            lambda: along(0, 1, 1, 1, (2, 2), occupied=True),
+            "got none for window 0 of 4: size 0, margins 2 and 2",
+        ),
+        (
+            lambda: along(3, 1, 1, 1, (1, 0), occupied=True),
+            "got none for window 0 of 4: size 3, margins 1 and 0",
+        ),
+        (lambda: along(1, 2, 1, 3, (1, 2), occupied=True), "got none for window 0 of 1"),
+        (lambda: along(3, 0, 1, 1, "SAME"), "an element along every axis, got a window of 0"),
+        (lambda: covered(0, 3, 1, 1, "VALID"), "there is one at least, got none, with padding 'VALID'"),
+        (lambda: covered(1, 3, 1, 1, (2, 2)), r"got 3 elements and the padding \(2, 2\)"),
         (lambda: adaptive(0, 2), "an empty axis has no windows, got a size of 0 for 2 of them"),
-        (lambda: spatial((2, 3), 1), r"sequences have the three axes \(n, length, channels\), got \(2, 3\)"),
-        (lambda: spatial((2, 3), 3), r"the five axes \(n, depth, height, width, channels\), got \(2, 3\)"),
-        (lambda: spatial((2, 3), 4), r"4 spatial axes lie between the first axis and the last, got \(2, 3\)"),
     ],
 )
 def test_windows_that_do_not_lie_on_their_axis_are_refused(call, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         call()
+
+
+@LAW
+@given(
+    size=st.integers(1, 40), window=st.integers(1, 9), stride=st.integers(1, 9), dilation=st.integers(1, 4)
+)
+def test_windows_with_margins_fit_exactly(size: int, window: int, stride: int, dilation: int) -> None:
+    """SAME windows reach over the whole axis, and every one of them touches it."""
+    found = along(size, window, stride, dilation, "SAME")
+    count, before, after = found.count, found.before, found.after
+
+    reach = (window - 1) * dilation + 1
+    assert (count - 1) * stride + reach <= size + before + after < (count - 1) * stride + reach + stride
+    assert 0 <= after - before <= 1
+    assert before < reach
+    assert (count - 1) * stride < size
+
+
+@LAW
+@given(
+    count=st.integers(1, 40),
+    window=st.integers(1, 9),
+    stride=st.integers(1, 9),
+    dilation=st.integers(1, 4),
+    padding=st.sampled_from(["SAME", "VALID"]) | st.tuples(st.integers(-9, 0), st.integers(-9, 0)),
+)
+def test_an_axis_that_windows_cover_holds_as_many(
+    count: int, window: int, stride: int, dilation: int, padding: Any
+) -> None:
+    size = covered(count, window, stride, dilation, padding)
+
+    assert size is not None
+    assert count_along(size, window, stride, dilation, padding) == count
+    if padding == "SAME":
+        assert count_along(size + 1, window, stride, dilation, padding) == count + 1
 
 
 @LAW

@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array, Library
-from actorflow.errors import SpecError
+from actorflow.images import spatial
 from actorflow.kernels.pooling import first_places
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
+from actorflow.kernels.sliding import Sizes, check_gradient
 from actorflow.kernels.taps import Taps, back, through
-from actorflow.spec import show
-from actorflow.windows import adaptive, spatial
-
-Sizes = tuple[int, ...]
+from actorflow.windows import adaptive
 
 
 def _cost(x: Array, *others: Array, size: Sizes, **_: Any) -> float:
@@ -53,9 +51,7 @@ def adaptive_avg_pool_grad(dy: Array, x: Array, *, size: Sizes, xp: Library = np
     """Hands the gradient of every window to its elements, in equal shares; the shape is that of x."""
     all_taps = _taps(x.shape, size)
     wanted = (x.shape[0], *size, x.shape[-1])
-    if dy.shape != wanted:
-        message = f"the gradient of an output {show(wanted)} has its shape, got {show(dy.shape)}"
-        raise SpecError(message)
+    check_gradient(dy.shape, wanted)
     for axis in range(len(size), 0, -1):
         dy = back(dy, axis, all_taps[axis - 1], xp)
     return dy
@@ -63,12 +59,24 @@ def adaptive_avg_pool_grad(dy: Array, x: Array, *, size: Sizes, xp: Library = np
 
 @kernel("adaptive_max_pool_places", cost=_cost)
 def adaptive_max_pool_places(x: Array, *, size: Sizes, xp: Library = np) -> Array:
-    """Where the first maximum of each of `size` windows lies, counted along the rows of its plane.
+    """Where the first maximum of each of `size` windows lies, or its last NaN, along the rows of its plane.
 
     Shapes:  x (n, h, w, c) -> (n, *size, c)
-    Dtypes:  floating -> int64
+    Dtypes:  integers or floating -> int64
     """
     spatial(x.shape, len(size))
     windows = [adaptive(*both) for both in zip(x.shape[1:-1], size, strict=True)]
     wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
     return first_places(wide, windows, xp)
+
+
+@kernel("global_max_pool")
+def global_max_pool(x: Array, *, size: Sizes, keepdims: bool, xp: Library = np) -> Array:
+    """The largest of all pixels, channel by channel.
+
+    Shapes:  x (n, h, w, c) -> (n, c), or (n, 1, 1, c) with `keepdims`
+    Dtypes:  integers or floating
+    """
+    for both in zip(spatial(x.shape, len(size)), size, strict=True):
+        adaptive(*both)  # refuses an empty axis
+    return xp.max(x, axis=tuple(range(1, x.ndim - 1)), keepdims=keepdims)

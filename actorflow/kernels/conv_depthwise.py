@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array
-from actorflow.kernels.conv import Sizes, Windows
+from actorflow.kernels.conv import padded
+from actorflow.kernels.sliding import Sizes, Windows
 
 BLOCK_BYTES = 256 * 1024
 """Images are taken a few at a time, so that the passes over their windows stay in the cache."""
@@ -36,7 +37,7 @@ def convolve(x: Array, w: Array, at: Windows, out: Array) -> None:
     filters, long = w.shape[-1], at.counts[-1] * w.shape[-1]
     out[...] = 0
     for images in _images(out):
-        part = at.padded(_spread(x[images], filters))
+        part = padded(_spread(x[images], filters), at)
         target = _in_rows(out[images])
         room = np.empty_like(target)
         for place, there in _windows(at):
@@ -70,7 +71,7 @@ def grad_filter(x: Array, dy: Array, shape: Sizes, at: Windows) -> Array:
     filters = shape[-1]
     out = np.zeros(shape, x.dtype)
     for images in _images(dy):
-        part = at.padded(_spread(x[images], filters))
+        part = padded(_spread(x[images], filters), at)
         grads = _in_rows(np.ascontiguousarray(dy[images]))
         room = np.empty_like(grads)
         for place, there in _windows(at):
@@ -96,10 +97,9 @@ def _windows(at: Windows) -> Iterator[tuple[Sizes, Any]]:
     """Yields every pixel of a window, and where it lies in all windows of images with their rims."""
     for place in at.places():
         there = [slice(None)]
-        for axis, i in enumerate(place):
-            first = at.rims[axis][0] - at.before[axis] + i * at.dilation[axis]
-            step = at.strides[axis]
-            there.append(slice(first, first + (at.counts[axis] - 1) * step + 1, step))
+        for a, k in zip(at.axes, place, strict=True):
+            first = a.rim[0] - a.before + k * a.dilation
+            there.append(slice(first, first + (a.count - 1) * a.stride + 1, a.stride))
         yield place, tuple(there)
 
 

@@ -9,15 +9,11 @@ groups go through each product together, and those of one channel are multiplied
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from actorflow.arrays import Array, Library
 from actorflow.kernels.conv import (
-    Sizes,
-    Windows,
     conv_cost,
     grad_filter_cost,
     grad_input_cost,
@@ -27,16 +23,8 @@ from actorflow.kernels.conv import (
 )
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
-from actorflow.spec import Padding
-
-
-def _pixels(at: Windows) -> Iterator[tuple[Any, Any, Any]]:
-    """Yields every pixel of the window as an index of filters, the windows in which it lies, and where."""
-    channels = slice(None)
-    for place in at.places():
-        those, pixels = at.overlap(*place)
-        if all(part.start != part.stop for part in those[1:]):
-            yield (*place, channels, channels), (*those, channels), (*pixels, channels)
+from actorflow.kernels.sliding import Sizes, Windows
+from actorflow.windows import Padding
 
 
 def _by_group(x: Array, groups: int) -> Array:
@@ -58,16 +46,16 @@ def _single(w: Array, groups: int) -> bool:
 @kernel("conv", cost=conv_cost)
 @in_float32
 def conv(
-    x: Array, w: Array, *, strides: Sizes, padding: Padding, dilation: Sizes, groups: int, xp: Library = np
+    x: Array, w: Array, *, strides: Sizes, padding: Padding, dilations: Sizes, groups: int, xp: Library = np
 ) -> Array:
     """Cross-correlation of images with filters; see `kernels.conv_blocks.conv`."""
-    at = laid(x.shape, w.shape, None, strides, padding, dilation, groups)
+    at = laid(x.shape, w.shape, None, strides, padding, dilations, groups)
     out = xp.zeros((x.shape[0], *at.counts, w.shape[-1]), dtype=x.dtype)
-    for place, those, pixels in _pixels(at):
+    for place, those, pixels in at.pieces():
         if _single(w, groups):
-            product = x[pixels] * w[place]
+            product = x[pixels] * w[*place, ...]
         else:
-            product = xp.matmul(_by_group(x[pixels], groups), _by_group(w[place], groups))
+            product = xp.matmul(_by_group(x[pixels], groups), _by_group(w[*place, ...], groups))
             product = _together(product, out[those].shape)
         out[those] = out[those] + product
     return out
@@ -75,11 +63,11 @@ def conv(
 
 def _back(dy: Array, w: Array, at: Windows, groups: int, xp: Library) -> Array:
     out = xp.zeros((dy.shape[0], *at.image, w.shape[-2] * groups), dtype=dy.dtype)
-    for place, those, pixels in _pixels(at):
+    for place, those, pixels in at.pieces():
         if _single(w, groups):
-            product = dy[those] * w[place]
+            product = dy[those] * w[*place, ...]
         else:
-            turned = _by_group(w[place], groups).transpose((0, 2, 1))
+            turned = _by_group(w[*place, ...], groups).transpose((0, 2, 1))
             product = _together(xp.matmul(_by_group(dy[those], groups), turned), out[pixels].shape)
         out[pixels] = out[pixels] + product
     return out
@@ -94,23 +82,23 @@ def conv_grad_input(
     *,
     strides: Sizes,
     padding: Padding,
-    dilation: Sizes,
+    dilations: Sizes,
     groups: int,
     xp: Library = np,
 ) -> Array:
     """Gradient of `sum(dy * conv(x, w))` with respect to `x`; see `kernels.conv_blocks`."""
-    at = laid(x.shape, w.shape, dy.shape, strides, padding, dilation, groups)
+    at = laid(x.shape, w.shape, dy.shape, strides, padding, dilations, groups)
     return _back(dy, w, at, groups, xp)
 
 
 @kernel("conv_transpose", cost=transpose_cost)
 @in_float32
 def conv_transpose(
-    x: Array, w: Array, *, strides: Sizes, padding: Padding, dilation: Sizes, groups: int, xp: Library = np
+    x: Array, w: Array, *, strides: Sizes, padding: Padding, dilations: Sizes, groups: int, xp: Library = np
 ) -> Array:
     """The convolution back; see `kernels.conv_blocks.conv_transpose`."""
-    made = unfolded(x.shape, w.shape, strides, padding, dilation, groups)
-    return _back(x, w, laid(made, w.shape, x.shape, strides, padding, dilation, groups), groups, xp)
+    made = unfolded(x.shape, w.shape, strides, padding, dilations, groups)
+    return _back(x, w, laid(made, w.shape, x.shape, strides, padding, dilations, groups), groups, xp)
 
 
 @kernel("conv_grad_filter", cost=grad_filter_cost)
@@ -122,18 +110,18 @@ def conv_grad_filter(
     *,
     strides: Sizes,
     padding: Padding,
-    dilation: Sizes,
+    dilations: Sizes,
     groups: int,
     xp: Library = np,
 ) -> Array:
     """Gradient of `sum(dy * conv(x, w))` with respect to `w`; see `kernels.conv_blocks`."""
-    at = laid(x.shape, w.shape, dy.shape, strides, padding, dilation, groups)
+    at = laid(x.shape, w.shape, dy.shape, strides, padding, dilations, groups)
     out = xp.zeros(w.shape, dtype=x.dtype)
-    for place, those, pixels in _pixels(at):
+    for place, those, pixels in at.pieces():
         if _single(w, groups):
-            out[place] = xp.sum(x[pixels] * dy[those], axis=tuple(range(dy.ndim - 1)))[None, :]
+            out[*place, ...] = xp.sum(x[pixels] * dy[those], axis=tuple(range(dy.ndim - 1)))[None, :]
         else:
             columns = _by_group(x[pixels], groups).transpose((0, 2, 1))
             product = xp.matmul(columns, _by_group(dy[those], groups))
-            out[place] = _together(product, (w.shape[-2], w.shape[-1]))
+            out[*place, ...] = _together(product, (w.shape[-2], w.shape[-1]))
     return out

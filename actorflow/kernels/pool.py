@@ -12,27 +12,28 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array
+from actorflow.kernels.pooling import least
 from actorflow.kernels.registry import kernel
-from actorflow.kernels.sliding import Slides, pool_cost, slides
+from actorflow.kernels.sliding import Windows, check_gradient, pool_cost, slides
 
 
-def _maxima(x: Array, at: Slides) -> Array:
-    out = np.full(at.pooled, -np.inf, x.dtype)
+def _maxima(x: Array, at: Windows) -> Array:
+    out = np.full(at.pooled, least(x.dtype, np), x.dtype)
     for _, those, pixels in at.pieces():
         np.maximum(out[those], x[pixels], out=out[those])
     return out
 
 
-def _first_maxima(x: Array, at: Slides) -> tuple[Array, Array]:
-    """Returns (place of the first maximum of each window in x, whether it has one), both flat.
+def _first_maxima(x: Array, at: Windows) -> Array:
+    """Returns the place in x of the first maximum of each window, or of its last NaN, flat.
 
-    A window with a NaN has none. Each pixel of the window is worth a number, the first the most;
+    Each pixel of the window is worth a number, the first the most;
     the largest worth among those that equal the maximum tells the place. So nearly all of the
     work is in bytes: 20 ms for the gradient of 3x3/2 windows on 16 x 55 x 55 x 64, against 77 ms
     with masks that go through the ufuncs' `where=`.
     """
     maxima = _maxima(x, at)
-    most = prod(at.window)
+    most = prod(at.size)
     steps = [prod(x.shape[axis + 1 :]) for axis in range(x.ndim)]  # from one element to the next, in elements
     worth = np.zeros(maxima.shape, np.min_scalar_type(most))
     places = np.zeros(most + 1, np.intp)  # relative to the window's first pixel, by worth
@@ -41,6 +42,8 @@ def _first_maxima(x: Array, at: Slides) -> tuple[Array, Array]:
         np.maximum(worth[those], np.multiply(equal, worth.dtype.type(most)), out=worth[those])
         places[most] = sum(k * a.dilation * s for k, a, s in zip(place, at.axes, steps[1:], strict=False))
         most -= 1
+    if not worth.all():
+        _mark_nans(x, at, worth)
     starts = np.arange(x.shape[-1])
     for a, step in zip(reversed(at.axes), reversed(steps[1:-1]), strict=True):
         starts = np.add.outer((np.arange(a.count) * a.stride - a.before) * step, starts)
@@ -48,7 +51,15 @@ def _first_maxima(x: Array, at: Slides) -> tuple[Array, Array]:
     np.add(found, starts, out=found)
     batch = np.arange(x.shape[0]) * steps[0]
     np.add(found, batch.reshape(-1, *(1,) * (x.ndim - 1)), out=found)
-    return found.reshape(-1), np.not_equal(worth, 0).reshape(-1)
+    return found.reshape(-1)
+
+
+def _mark_nans(x: Array, at: Windows, worth: Array) -> None:
+    """Writes the worth of the last NaN to windows that have one, which equal nothing else."""
+    most = prod(at.size)
+    for _, those, pixels in at.pieces():
+        np.copyto(worth[those], worth.dtype.type(most), where=np.isnan(x[pixels]))
+        most -= 1
 
 
 @kernel("max_pool", only="numpy", cost=pool_cost)
@@ -56,7 +67,7 @@ def max_pool(x: Array, **attrs: Any) -> Array:
     """The largest element of every window, channel by channel; NaN where a window holds one.
 
     Shapes:  x (n, h, w, c) -> (n, rows, columns, c); see `windows.along`.
-    Dtypes:  floating.
+    Dtypes:  integers or floating.
     Cost:    one comparison for every element of every window; allocates the result only.
     Raises:  SpecError when an image turns out smaller than a window.
     """
@@ -65,18 +76,15 @@ def max_pool(x: Array, **attrs: Any) -> Array:
 
 @kernel("max_pool_grad", only="numpy", cost=pool_cost)
 def max_pool_grad(x: Array, dy: Array, **attrs: Any) -> Array:
-    """Hands the gradient of every window to its first maximum, counted along rows.
+    """Hands the gradient of every window to its first maximum, counted along rows, or its last NaN.
 
     Shapes:  x (n, h, w, c), dy (n, rows, columns, c) -> that of x.
     Dtypes:  floating, the same for both.
     Cost:    four passes over every element of every window, three of them in bytes.
     """
     at = slides(x.shape, **attrs)
-    at.check(dy.shape)
-    places, known = _first_maxima(x, at)
-    grads = dy.reshape(-1)
-    if not known.all():
-        places, grads = places[known], grads[known]
+    check_gradient(dy.shape, at.pooled)
+    places, grads = _first_maxima(x, at), dy.reshape(-1)
     out = np.zeros(x.size, dy.dtype)
     if all(a.stride >= (a.window - 1) * a.dilation + 1 for a in at.axes):
         out[places] = grads  # a pixel belongs to one window at most
@@ -87,15 +95,13 @@ def max_pool_grad(x: Array, dy: Array, **attrs: Any) -> Array:
 
 @kernel("max_pool_gather", only="numpy", cost=pool_cost)
 def max_pool_gather(x: Array, values: Array, **attrs: Any) -> Array:
-    """Takes from `values` the element where `x` has the first maximum of each window.
+    """Takes from `values` the element where `x` has the first maximum of each window, or its last NaN.
 
-    Shapes:  x and values (n, h, w, c) -> (n, rows, columns, c); 0 where the maximum is NaN.
+    Shapes:  x and values (n, h, w, c) -> (n, rows, columns, c).
     Dtypes:  floating, the same for both.
     Cost:    four passes over every element of every window, three of them in bytes.
     """
     at = slides(x.shape, **attrs)
-    at.check_values(values.shape)
-    places, known = _first_maxima(x, at)
-    out = np.zeros(places.shape, values.dtype)
-    out[known] = values.reshape(-1)[places[known]]
-    return out.reshape(at.pooled)
+    check_gradient(values.shape, x.shape)
+    taken: Array = values.reshape(-1)[_first_maxima(x, at)]
+    return taken.reshape(at.pooled)

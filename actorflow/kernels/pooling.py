@@ -17,28 +17,35 @@ import numpy as np
 from actorflow.arrays import Array, Library
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
-from actorflow.kernels.sliding import Slides, pool_cost, slides
+from actorflow.kernels.sliding import Windows, check_gradient, pool_cost, slides
 from actorflow.windows import Along
 
 # -------------------------------------------------------------------------------------- maxima
 
 
-def _maxima(x: Array, at: Slides, xp: Library) -> Array:
-    out = xp.full(at.pooled, -math.inf, dtype=x.dtype)
+def least(dtype: Any, xp: Library) -> float:
+    """The number that no element of `dtype` is below."""
+    return int(xp.iinfo(dtype).min) if dtype.kind in "iu" else -math.inf
+
+
+def _maxima(x: Array, at: Windows, xp: Library) -> Array:
+    out = xp.full(at.pooled, least(x.dtype, xp), dtype=x.dtype)
     for _, those, pixels in at.pieces():
         out[those] = xp.maximum(out[those], x[pixels])
     return out
 
 
-def _first_maxima(x: Array, at: Slides, xp: Library) -> Iterator[tuple[Any, Any, Array]]:
-    """Yields for every place of the window (windows, pixels, where it is the first maximum)."""
-    maxima = _maxima(x, at, xp)
-    found = xp.zeros(maxima.shape, dtype=xp.bool)
-    for _, those, pixels in at.pieces():
-        before = found[those]
-        first = (x[pixels] == maxima[those]) & ~before
-        found[those] = before | first
-        yield those, pixels, first
+def _first_maxima(x: Array, at: Windows, xp: Library) -> Iterator[tuple[Any, Any, Array]]:
+    """Yields for every place of the window (windows, pixels, where it is the first maximum or last NaN)."""
+    best = xp.zeros(at.pooled, dtype=x.dtype)
+    place = xp.full(at.pooled, -1, dtype=xp.int32)
+    for k, (_, those, pixels) in enumerate(at.pieces()):
+        value, before = x[pixels], place[those]
+        later = (before < 0) | (value > best[those]) | (value != value)
+        best[those] = xp.where(later, value, best[those])
+        place[those] = xp.where(later, xp.full((1,) * x.ndim, k, dtype=xp.int32), before)
+    for k, (_, those, pixels) in enumerate(at.pieces()):
+        yield those, pixels, place[those] == k
 
 
 @kernel("max_pool", cost=pool_cost)
@@ -51,7 +58,7 @@ def max_pool(x: Array, *, xp: Library = np, **attrs: Any) -> Array:
 def max_pool_grad(x: Array, dy: Array, *, xp: Library = np, **attrs: Any) -> Array:
     """Hands the gradient of every window to its first maximum; see `kernels.pool.max_pool_grad`."""
     at = slides(x.shape, **attrs)
-    at.check(dy.shape)
+    check_gradient(dy.shape, at.pooled)
     out = xp.zeros(x.shape, dtype=dy.dtype)
     nothing = xp.zeros((1,) * x.ndim, dtype=dy.dtype)
     for those, pixels, first in _first_maxima(x, at, xp):
@@ -61,9 +68,9 @@ def max_pool_grad(x: Array, dy: Array, *, xp: Library = np, **attrs: Any) -> Arr
 
 @kernel("max_pool_gather", cost=pool_cost)
 def max_pool_gather(x: Array, values: Array, *, xp: Library = np, **attrs: Any) -> Array:
-    """Takes from `values` where `x` has the first maximum of each window; see `kernels.pool`."""
+    """Takes from `values` where `x` has its first maxima; see `kernels.pool.max_pool_gather`."""
     at = slides(x.shape, **attrs)
-    at.check_values(values.shape)
+    check_gradient(values.shape, x.shape)
     out = xp.zeros(at.pooled, dtype=values.dtype)
     for those, pixels, first in _first_maxima(x, at, xp):
         out[those] = xp.where(first, values[pixels], out[those])
@@ -74,14 +81,14 @@ def max_pool_gather(x: Array, values: Array, *, xp: Library = np, **attrs: Any) 
 
 
 def first_places(x: Array, windows: Sequence[Sequence[Sequence[int]]], xp: Library) -> Array:
-    """The place in its plane of the first maximum, or first NaN, of each window.
+    """The place in its plane of the first maximum, or last NaN, of each window.
 
     `windows` lists for each spatial axis the places of every window, none of them empty. Axis by
-    axis, the last first: the first maximum of each row, then the first row with the largest. So the
-    passes are the sum of a window's sizes, not their product.
+    axis, the last first: the first maximum of each row, then the first row with the largest; the last
+    NaN likewise. So the passes are the sum of a window's sizes, not their product.
 
     Shapes:  x (n, h, w, c) -> (n, rows, columns, c)
-    Dtypes:  floating -> int64
+    Dtypes:  integers or floating -> int64
     """
     best, where = x, None
     steps = [math.prod(x.shape[axis + 1 : -1]) for axis in range(1, x.ndim - 1)]
@@ -106,7 +113,7 @@ def _first_along(
         if not k:
             best, place = value, at
             continue
-        later = ~(value <= best) & (best == best)  # NaN is the largest
+        later = (value > best) | (value != value)  # NaN is the largest, and the last of them counts
         best, place = xp.where(later, value, best), xp.where(later, at, place)
     return best, xp.broadcast_to(place, best.shape)
 
@@ -156,13 +163,13 @@ def _spread(dy: Array, axis: int, at: Along, xp: Library) -> Array:
 
 
 @lru_cache(256)
-def _elements(at: Slides, margin: bool) -> Array:
+def _elements(at: Windows, margin: bool) -> Array:
     """How many elements each window is divided by, with axes for images and channels; do not change it."""
     counts = (np.array(a.counts(margin), np.float64) for a in at.axes)
     return reduce(np.multiply.outer, counts)[None, ..., None]
 
 
-def _divided(x: Array, at: Slides, count_include_pad: bool, divisor: int | None, xp: Library) -> Array:
+def _divided(x: Array, at: Windows, count_include_pad: bool, divisor: int | None, xp: Library) -> Array:
     """The sums of windows over what they are divided by."""
     if divisor is not None:
         return x if divisor == 1 else x / x.dtype.type(divisor)
@@ -201,7 +208,7 @@ def avg_pool_grad(
     Dtypes:  floating, the same for both.
     """
     at = slides(x.shape, **attrs)
-    at.check(dy.shape)
+    check_gradient(dy.shape, at.pooled)
     dy = _divided(dy, at, count_include_pad, divisor, xp)
     for axis in range(len(at.axes), 0, -1):
         dy = _spread(dy, axis, at.axes[axis - 1], xp)

@@ -29,11 +29,11 @@ import numpy as np
 
 from actorflow.arrays import Array, Library
 from actorflow.errors import SpecError
+from actorflow.images import spatial
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.taps import Taps, back, through
 from actorflow.spec import show
-from actorflow.windows import spatial
 
 
 def _coordinate(i: int, n: int, m: int, scale: float | None, mode: str) -> float:

@@ -8,31 +8,37 @@ from typing import Any
 from actorflow.graph.builder import Tensor
 from actorflow.nn import init
 from actorflow.nn.layer import Layer
-from actorflow.ops.convolve import conv2d
+from actorflow.ops.convolve import conv1d, conv2d, conv3d
 from actorflow.ops.elementwise import add
+from actorflow.ops.sliding import Padding, Sizes
 
-CONVOLUTIONS: dict[int, Callable[..., Tensor]] = {2: conv2d}
-"""The op for each number of axes that filters slide along."""
+CONVOLUTIONS: dict[int, Callable[..., Tensor]] = {1: conv1d, 2: conv2d, 3: conv3d}
+"""The verb for each number of axes that filters slide along."""
 
 
 class Conv(Layer):
-    """`conv2d(x, w) + b`: cross-correlation with `outputs` filters. Channels are the last axis.
+    """`conv2d(x, w) + b`, or `conv1d`, or `conv3d`: cross-correlation with `outputs` filters.
+
+    Channels are the last axis.
 
     Args:
         inputs: Channels of x.
         outputs: Channels of the result, the number of filters.
         size: Size of the filters along each axis, for instance (3, 3): says how many axes there are.
         strides: By how many elements windows are apart, one number or one for each axis.
-        padding: "SAME" or "VALID", see `conv2d`.
+        padding: "SAME", "VALID", or margins, see `conv2d`.
+        dilations: By how many elements the pixels of a filter are apart.
+        groups: Into how many groups the channels are parted, which do not see each other.
         bias: Whether there is a b; none is needed before a normalisation.
-        weights: First values of `w`, (*size, inputs, outputs).
+        weights: First values of `w`, (*size, inputs / groups, outputs).
         biases: First values of `b`, (outputs,).
         dtype: Of the variables, and of x.
         name: Of the layer; by default `conv`, `conv_1`, …
-        options: Further options of the op.
 
-    Shapes:   (n, height, width, inputs) -> (n, rows, columns, outputs)
-    Raises:   SpecError for another x, and for a size of other than two axes.
+    Shapes:   (n, height, width, inputs) -> (n, rows, columns, outputs), and likewise with one spatial
+              axis or three
+    Raises:   SpecError for another x, for a size of other than one to three axes, and for groups that
+              do not part the channels evenly.
 
     >>> with af.Graph():
     ...     conv = af.nn.Conv(3, 16, (3, 3), strides=2)
@@ -46,14 +52,15 @@ class Conv(Layer):
         outputs: int,
         size: tuple[int, ...],
         *,
-        strides: int | tuple[int, ...] = 1,
-        padding: str = "SAME",
+        strides: Sizes = 1,
+        padding: Padding = "SAME",
+        dilations: Sizes = 1,
+        groups: int = 1,
         bias: bool = True,
         weights: init.Init = init.he,
         biases: init.Init = init.zeros,
         dtype: Any = "float32",
         name: str | None = None,
-        **options: Any,
     ) -> None:
         super().__init__("conv", name)
         axes: Any = size
@@ -62,11 +69,15 @@ class Conv(Layer):
             hint = "for instance (3, 3) for images"
             what = f"needs a size of {known} axes, got {size!r}"
             raise self.refusal(what, hint)
-        self.check_positive(inputs=inputs, outputs=outputs, **{f"size[{i}]": s for i, s in enumerate(axes)})
+        sizes = {f"size[{i}]": s for i, s in enumerate(axes)}
+        self.check_positive(inputs=inputs, outputs=outputs, groups=groups, **sizes)
+        if inputs % groups or outputs % groups:
+            what = f"needs inputs and outputs that {groups} groups part evenly, got {inputs} and {outputs}"
+            raise self.refusal(what, "with as many groups as inputs each channel has filters of its own")
         self.inputs, self.outputs, self.size = inputs, outputs, tuple(axes)
-        self.options = {"strides": strides, "padding": padding, **options}
+        self.options = {"strides": strides, "padding": padding, "dilations": dilations, "groups": groups}
         self.dtype = self.floating(dtype)
-        self.w = self.variable("w", weights((*self.size, inputs, outputs), self.dtype))
+        self.w = self.variable("w", weights((*self.size, inputs // groups, outputs), self.dtype))
         self.b = self.variable("b", biases((outputs,), self.dtype)) if bias else None
 
     def __call__(self, x: Any) -> Tensor:

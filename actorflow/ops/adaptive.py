@@ -1,7 +1,7 @@
-"""Adaptive pooling: as many windows as are asked for, as even as they can be. Images are channels-last.
+"""Adaptive pooling: as many windows as are asked for, as even as they can be, or one of all pixels.
 
 Window i of m along an axis of n takes the elements from `floor(i * n / m)` to before
-`ceil((i + 1) * n / m)`, torch's rule; neighbours may share one.
+`ceil((i + 1) * n / m)`, torch's rule; neighbours may share one. Images are channels-last.
 """
 
 from __future__ import annotations
@@ -14,20 +14,23 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.images import spatial
 from actorflow.ops.arrange import flatten
 from actorflow.ops.indexing import take_along_axis
 from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.ops.scatter import put_along_axis
 from actorflow.ops.shape import reshape_like
 from actorflow.ops.sliding import Sizes, rank_of, sizes
-from actorflow.spec import Shape, Spec, merge
-from actorflow.windows import adaptive, spatial
+from actorflow.ops.source import zeros_like
+from actorflow.spec import Dim, Shape, Spec, merge
+from actorflow.windows import adaptive
 
 
 def _attrs(x: Tensor, size: Any) -> dict[str, Attr]:
     return {"size": sizes(size, rank_of(x, size), "size")}
 
 
-def _pooled(x: Shape, size: tuple[int, ...]) -> Shape:
+def _pooled(x: Shape, size: tuple[int, ...]) -> tuple[Dim, ...]:
     for length, count in zip(spatial(x, len(size)), size, strict=True):
         if length is not None:
             adaptive(length, count)
@@ -88,18 +91,18 @@ def adaptive_avg_pool_grad(dy: Any, x: Any, size: Sizes, *, name: str | None = N
 
 def _places_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     (x,) = inputs
-    check_dtypes("adaptive_max_pool_places", Takes.FLOATING, x)
+    check_dtypes("adaptive_max_pool_places", Takes.REAL, x)
     return (Spec(_pooled(x.shape, attrs["size"]), as_dtype("int64")),)
 
 
 @op("adaptive_max_pool_places", spec=_places_spec, gradient=NOT_DIFFERENTIABLE)
 def adaptive_max_pool_places(x: Any, size: Sizes, *, name: str | None = None) -> Tensor:
-    """Where `adaptive_max_pool` finds the element of each window: the first maximum, or the first NaN.
+    """Where `adaptive_max_pool` finds the element of each window: the first maximum, or the last NaN.
 
     Places count the pixels of one image and channel along its rows, as those of `max_pool_places`.
 
     Shapes:   x (n, h, w, c), size (rows, columns) -> (n, rows, columns, c)
-    Dtypes:   floating -> int64
+    Dtypes:   integers or floating -> int64
     Gradient: none
     Raises:   as adaptive_avg_pool.
     """
@@ -112,8 +115,8 @@ def adaptive_max_pool(x: Any, size: Sizes, *, name: str | None = None) -> Tensor
 
     Shapes:   x (n, h, w, c), size (rows, columns) -> (n, rows, columns, c); one, two or three spatial
               axes, and one number for all of them or one for each
-    Dtypes:   floating
-    Gradient: to the first maximum of each window, counted along rows.
+    Dtypes:   integers or floating
+    Gradient: to the first maximum of each window, counted along rows, or its last NaN.
     Raises:   SpecError when axes do not fit, or one is empty.
 
     >>> with af.Graph():
@@ -124,3 +127,41 @@ def adaptive_max_pool(x: Any, size: Sizes, *, name: str | None = None) -> Tensor
     places = adaptive_max_pool_places(x, size)
     taken = take_along_axis(flatten(x, 1, -2), flatten(places, 1, -2), 1)
     return reshape_like(taken, places, name=name)
+
+
+# ----------------------------------------------------------------------------- the largest of all
+
+
+def _global_max_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    (x,) = inputs
+    check_dtypes("global_max_pool", Takes.REAL, x)
+    n, *ones, channels = _pooled(x.shape, attrs["size"])
+    return (Spec((n, *ones, channels) if attrs["keepdims"] else (n, channels), x.dtype),)
+
+
+def _global_max_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
+    (x,) = use.inputs
+    places = adaptive_max_pool_places(x, use.attrs["size"])
+    pixels, first = flatten(x, 1, -2), flatten(places, 1, -2)
+    back = put_along_axis(zeros_like(pixels), first, reshape_like(dy, first), 1, "add")
+    return (reshape_like(back, x),)
+
+
+@op("global_max_pool", spec=_global_max_spec, gradient=_global_max_gradient)
+def global_max_pool(x: Any, keepdims: bool = False, *, name: str | None = None) -> Tensor:
+    """The largest of all pixels, channel by channel; NaN where there is one.
+
+    What adaptive_max_pool gives for one window; `af.max` over the same axes shares the gradient on ties.
+
+    Shapes:   x (n, h, w, c) -> (n, c), or (n, 1, 1, c) with `keepdims`; of any number of spatial axes
+    Dtypes:   integers or floating
+    Gradient: to the first maximum, counted along rows, or the last NaN.
+    Raises:   SpecError when the rank is unknown, there is no spatial axis, or one is empty.
+
+    >>> with af.Graph():
+    ...     af.global_max_pool(af.placeholder("float32", (None, 8, 8, 16), name="x")).shape
+    (None, 16)
+    """
+    x = as_tensor(x)
+    attrs: dict[str, Attr] = {"size": (1,) * rank_of(x, None), "keepdims": bool(keepdims)}
+    return build_one("global_max_pool", [x], attrs, name=name)

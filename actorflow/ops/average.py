@@ -11,7 +11,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.ops.elementwise import abs, pow
-from actorflow.ops.reduce import max, mean
+from actorflow.ops.reduce import mean
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.sliding import Padding, Sizes, pooled, rank_of, refused, sliding
 from actorflow.spec import Spec, merge
@@ -140,10 +140,6 @@ def lp_pool(
     return pow(sums, as_tensor(1 / p, dtype=x.dtype), name=name)
 
 
-def _pixels(x: Tensor) -> tuple[int, ...]:
-    return tuple(range(1, rank_of(x, None) + 1))
-
-
 def global_avg_pool(x: Any, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """The mean of all pixels, channel by channel.
 
@@ -157,20 +153,5 @@ def global_avg_pool(x: Any, keepdims: bool = False, *, name: str | None = None) 
     (None, 16)
     """
     x = as_tensor(x)
-    return mean(x, _pixels(x), keepdims, name=name)
-
-
-def global_max_pool(x: Any, keepdims: bool = False, *, name: str | None = None) -> Tensor:
-    """The largest of all pixels, channel by channel.
-
-    Shapes:   x (n, h, w, c) -> (n, c), or (n, 1, 1, c) with `keepdims`; of any number of spatial axes
-    Dtypes:   as `af.max`
-    Gradient: to the largest, as `af.max` shares it on ties.
-    Raises:   SpecError when the rank is unknown, or there is no spatial axis.
-
-    >>> with af.Graph():
-    ...     af.global_max_pool(af.placeholder("float32", (None, 8, 8, 16), name="x")).shape
-    (None, 16)
-    """
-    x = as_tensor(x)
-    return max(x, _pixels(x), keepdims, name=name)
+    pixels = tuple(range(1, rank_of(x, None) + 1))
+    return mean(x, pixels, keepdims, name=name)

@@ -11,7 +11,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
-from actorflow.ops.conv import IMAGES, four
+from actorflow.images import image_axes
 from actorflow.spec import Dim, Spec, show
 
 Pairs = tuple[tuple[int, int], ...]
@@ -37,7 +37,7 @@ def _check_block(op_name: str, *block: int) -> None:
 def _space_to_depth_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     (x,), block = inputs, attrs["block"]
     _check_block("space_to_depth", block)
-    n, h, w, c = four(x.shape, IMAGES)
+    n, h, w, c = image_axes(x.shape, 2)
     rows, columns = (_divided(d, block, "space_to_depth", x) for d in (h, w))
     return (Spec((n, rows, columns, None if c is None else c * block * block), x.dtype),)
 
@@ -62,7 +62,7 @@ def space_to_depth(x: Any, block: int, *, name: str | None = None) -> Tensor:
 def _depth_to_space_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     (x,), block = inputs, attrs["block"]
     _check_block("depth_to_space", block)
-    n, h, w, c = four(x.shape, IMAGES)
+    n, h, w, c = image_axes(x.shape, 2)
     rows, columns = (None if d is None else d * block for d in (h, w))
     return (Spec((n, rows, columns, _divided(c, block * block, "depth_to_space", x)), x.dtype),)
 

@@ -1,7 +1,7 @@
 """Convolution of images of any number of axes, its transpose, and its gradients: the ops of `convolve`.
 
 Each is linear in each argument, so each is made of the others' gradients. Images are (n, …, channels),
-filters (…, in, out). Windows of pooling are described here as well.
+filters (…, in, out).
 """
 
 from __future__ import annotations
@@ -9,112 +9,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, build_one, source_line
+from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.images import SPATIAL, conv_shape, conv_transpose_shape
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.spec import (
-    SPATIAL,
-    Dim,
-    Padding,
-    Shape,
-    Spec,
-    conv_shape,
-    conv_transpose_shape,
-    merge,
-    show,
-    windows,
-)
-
-Pair = int | tuple[int, int]
+from actorflow.ops.sliding import is_integer, plain_padding, refused, sizes
+from actorflow.spec import Spec, merge
+from actorflow.windows import Padding
 
 
-def pair(value: Any, what: str) -> tuple[int, int]:
-    """Returns (rows, columns) for one number or two; raises SpecError unless both are positive."""
-    both = value if isinstance(value, tuple | list) else (value, value)
-    if len(both) != 2 or not all(isinstance(v, int) and v > 0 for v in both):
-        message = f"{what} must be a positive integer or two, (rows, columns), got {value!r}"
-        raise SpecError(message, where=Where(defined_at=source_line()))
-    return both[0], both[1]
-
-
-def windowed(strides: Pair, padding: str, size: Pair | None = None) -> dict[str, Attr]:
-    """Returns the attributes that say how windows slide over images."""
-    if padding not in ("SAME", "VALID"):
-        message = f'padding must be "SAME" or "VALID", got {padding!r}'
-        raise SpecError(message, where=Where(defined_at=source_line()))
-    attrs: dict[str, Attr] = {} if size is None else {"size": pair(size, "size")}
-    return {**attrs, "strides": pair(strides, "strides"), "padding": padding}
-
-
-def four(shape: Shape, what: str) -> tuple[Dim, ...]:
-    """Returns the four sizes of images or filters, as far as they are known."""
-    if shape is None:
-        return (None,) * 4
-    if len(shape) != 4:
-        message = f"{what}, got {show(shape)}"
-        raise SpecError(message)
-    return shape
-
-
-IMAGES = "images have the four axes (n, height, width, channels)"
-
-
-def slide(x: Shape, size: tuple[Dim, Dim], attrs: Mapping[str, Attr]) -> tuple[Dim, Dim]:
-    """Returns the rows and columns of windows of `size` on images of shape `x`."""
-    _, height, width, _ = four(x, IMAGES)
-    rows, columns = (
-        None if window is None else windows(length, window, stride, attrs["padding"])
-        for length, window, stride in zip((height, width), size, attrs["strides"], strict=True)
-    )
-    return rows, columns
-
-
-def each(value: int | Sequence[int], axes: int, what: str, least: int = 1) -> tuple[int, ...]:
-    """Returns one number for every spatial axis; SpecError unless there are so many, all large enough."""
-    given: tuple[Any, ...] = tuple(value) if isinstance(value, tuple | list) else (value,) * axes
-    if len(given) != axes or not all(_is_integer(v) and v >= least for v in given):
-        kind = "a positive integer" if least else "an integer that is not negative"
-        more = "" if axes == 1 else f", or one for each of ({SPATIAL[axes]})"
-        message = f"{what} must be {kind}{more}, got {value!r}"
-        raise SpecError(message, where=Where(defined_at=source_line()))
-    return given
-
-
-def plain_padding(padding: Any, axes: int) -> Padding:
-    """Returns `padding` as an attribute holds it; SpecError unless it is a name or a pair for each axis."""
-    if isinstance(padding, str) and padding in ("SAME", "VALID"):
-        return padding
-    if isinstance(padding, tuple | list) and len(padding) == axes:
-        pairs = tuple(tuple(pair) for pair in padding if isinstance(pair, tuple | list))
-        if [len(pair) for pair in pairs] == [2] * axes and all(
-            _is_integer(v) for pair in pairs for v in pair
-        ):
-            return pairs
-    message = (
-        f'padding must be "SAME", "VALID" or (before, after) for each of ({SPATIAL[axes]}), got {padding!r}'
-    )
-    hint = f"so many zeros on every side are written as {((1, 1),) * axes}"
-    raise SpecError(message, where=Where(defined_at=source_line()), hint=hint)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _attrs(strides: Any, padding: Any, dilation: Any, groups: Any) -> dict[str, Attr]:
+def _attrs(strides: Any, padding: Any, dilations: Any, groups: Any) -> dict[str, Attr]:
     """Returns the attributes of the ops below; as many spatial axes as there are strides."""
     axes = len(strides)
     if axes not in SPATIAL:
         message = f"images have one to three spatial axes, got strides for {axes}: {strides!r}"
-        raise SpecError(message, where=Where(defined_at=source_line()))
+        raise refused(message)
+    if not is_integer(groups) or groups < 1:
+        message = f"groups must be a positive integer, got {groups!r:.60}"
+        raise refused(message)
     return {
-        "strides": each(strides, axes, "strides"),
+        "strides": sizes(strides, axes, "strides"),
         "padding": plain_padding(padding, axes),
-        "dilation": each(dilation, axes, "dilation"),
-        "groups": each(groups, 1, "groups")[0],
+        "dilations": sizes(dilations, axes, "dilations"),
+        "groups": groups,
     }
 
 
@@ -123,7 +42,7 @@ def _verb(attrs: Mapping[str, Attr]) -> str:
 
 
 _ASKED_WITH: tuple[dict[str, Attr], ...] = (
-    {"strides": (1, 1), "padding": "VALID", "dilation": (1, 1), "groups": 1},
+    {"strides": (1, 1), "padding": "VALID", "dilations": (1, 1), "groups": 1},
 )
 
 
@@ -148,7 +67,7 @@ def conv(
     w: Any,
     strides: Sequence[int],
     padding: Padding,
-    dilation: Sequence[int],
+    dilations: Sequence[int],
     groups: int,
     *,
     name: str | None = None,
@@ -161,7 +80,7 @@ def conv(
               each argument, so each is the gradient of the others.
     Raises:   SpecError when axes, channels or groups do not fit, or no window lies inside the image.
     """
-    return build_one("conv", [x, w], _attrs(strides, padding, dilation, groups), name=name)
+    return build_one("conv", [x, w], _attrs(strides, padding, dilations, groups), name=name)
 
 
 def _conv_transpose_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -185,7 +104,7 @@ def conv_transpose(
     w: Any,
     strides: Sequence[int],
     padding: Padding,
-    dilation: Sequence[int],
+    dilations: Sequence[int],
     groups: int,
     *,
     name: str | None = None,
@@ -199,7 +118,7 @@ def conv_transpose(
     Gradient: `conv(g, w)` and `conv_grad_filter(g, x, w)`.
     Raises:   SpecError when axes, channels or groups do not fit, or the padding leaves nothing.
     """
-    return build_one("conv_transpose", [x, w], _attrs(strides, padding, dilation, groups), name=name)
+    return build_one("conv_transpose", [x, w], _attrs(strides, padding, dilations, groups), name=name)
 
 
 def _grad_input_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -226,7 +145,7 @@ def conv_grad_input(
     x: Any,
     strides: Sequence[int],
     padding: Padding,
-    dilation: Sequence[int],
+    dilations: Sequence[int],
     groups: int,
     *,
     name: str | None = None,
@@ -238,7 +157,7 @@ def conv_grad_input(
     Gradient: `conv(g, w)`, `conv_grad_filter(g, dy, w)`, none to x.
     Raises:   SpecError when the three do not fit together.
     """
-    return build_one("conv_grad_input", [dy, w, x], _attrs(strides, padding, dilation, groups), name=name)
+    return build_one("conv_grad_input", [dy, w, x], _attrs(strides, padding, dilations, groups), name=name)
 
 
 def _grad_filter_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -265,7 +184,7 @@ def conv_grad_filter(
     w: Any,
     strides: Sequence[int],
     padding: Padding,
-    dilation: Sequence[int],
+    dilations: Sequence[int],
     groups: int,
     *,
     name: str | None = None,
@@ -277,4 +196,4 @@ def conv_grad_filter(
     Gradient: `conv_grad_input(dy, g, x)`, `conv(x, g)`, none to w.
     Raises:   SpecError when the three do not fit together.
     """
-    return build_one("conv_grad_filter", [x, dy, w], _attrs(strides, padding, dilation, groups), name=name)
+    return build_one("conv_grad_filter", [x, dy, w], _attrs(strides, padding, dilations, groups), name=name)

@@ -1,21 +1,17 @@
 """Convolutions as users call them, by their number of spatial axes: uses of the ops in `conv`.
 
-Images are channels last: (n, width, c), (n, height, width, c) or (n, depth, height, width, c).
+Images are channels last: (n, length, c), (n, height, width, c) or (n, depth, height, width, c).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensors, source_line
-from actorflow.ops.conv import conv, conv_transpose, each, plain_padding
+from actorflow.graph.builder import Tensor, as_tensors
+from actorflow.ops.conv import conv, conv_transpose
 from actorflow.ops.shape import reshape
-from actorflow.spec import Padding, show
-
-Sizes = int | Sequence[int]
-"""One number for all spatial axes, or one for each."""
+from actorflow.ops.sliding import Padding, Sizes, plain_padding, refused, sizes
+from actorflow.spec import show
 
 
 def conv1d(
@@ -23,14 +19,14 @@ def conv1d(
     w: Any,
     strides: Sizes = 1,
     padding: Padding = "SAME",
-    dilation: Sizes = 1,
+    dilations: Sizes = 1,
     groups: int = 1,
     *,
     name: str | None = None,
 ) -> Tensor:
     """The cross-correlation of sequences with filters: `conv2d` with one spatial axis.
 
-    Shapes:   x (n, width, in), w (i, in / groups, out) -> (n, columns, out)
+    Shapes:   x (n, length, in), w (i, in / groups, out) -> (n, windows, out)
     Dtypes:   floating, the same for both
     Gradient: to both, as that of conv2d.
     Raises:   SpecError as conv2d.
@@ -40,7 +36,7 @@ def conv1d(
     ...     af.conv1d(series, af.random_normal((5, 4, 8)), padding=((4, 0),))
     <Tensor conv1d:0 (None, 100, 8) float32>
     """
-    return _convolution(1, x, w, strides, padding, dilation, groups, name)
+    return _convolution(1, x, w, strides, padding, dilations, groups, name)
 
 
 def conv2d(
@@ -48,17 +44,18 @@ def conv2d(
     w: Any,
     strides: Sizes = 1,
     padding: Padding = "SAME",
-    dilation: Sizes = 1,
+    dilations: Sizes = 1,
     groups: int = 1,
     *,
     name: str | None = None,
 ) -> Tensor:
     """The cross-correlation of images with filters: `y[n,r,c,o] = sum x[n, r*s+i*d, c*s+j*d, k] w[i,j,k,o]`.
 
-    `strides` s lie between windows, `dilation` d between the pixels of one, so that it reaches over
+    `strides` s lie between windows, `dilations` d between the pixels of one, so that it reaches over
     `(i - 1) * d + 1`. "SAME": zeros around the image such that there are `ceil(h / s)` windows, the
     odd one after; "VALID": no zeros, `(h - reach) // s + 1` windows; ((top, bottom), (left, right)):
-    so many zeros, and windows as of the larger image. A negative number cuts pixels off.
+    so many zeros, and windows as of the larger image; one number: so many on every side. A negative
+    number cuts pixels off.
     With `groups`, the first of as many equal parts of the filters see the first part of the
     channels, the second the second, and so on.
 
@@ -72,7 +69,7 @@ def conv2d(
     ...     af.conv2d(images, af.random_normal((3, 3, 1, 16)), strides=2)
     <Tensor conv2d:0 (None, 4, 4, 16) float32>
     """
-    return _convolution(2, x, w, strides, padding, dilation, groups, name)
+    return _convolution(2, x, w, strides, padding, dilations, groups, name)
 
 
 def conv3d(
@@ -80,7 +77,7 @@ def conv3d(
     w: Any,
     strides: Sizes = 1,
     padding: Padding = "SAME",
-    dilation: Sizes = 1,
+    dilations: Sizes = 1,
     groups: int = 1,
     *,
     name: str | None = None,
@@ -97,7 +94,7 @@ def conv3d(
     ...     af.conv3d(scans, af.random_normal((3, 3, 3, 1, 4)), padding="VALID")
     <Tensor conv3d:0 (None, 14, 14, 14, 4) float32>
     """
-    return _convolution(3, x, w, strides, padding, dilation, groups, name)
+    return _convolution(3, x, w, strides, padding, dilations, groups, name)
 
 
 def _convolution(
@@ -106,16 +103,16 @@ def _convolution(
     w: Any,
     strides: Sizes,
     padding: Padding,
-    dilation: Sizes,
+    dilations: Sizes,
     groups: int,
     name: str | None,
 ) -> Tensor:
     return conv(
         x,
         w,
-        each(strides, axes, "strides"),
+        sizes(strides, axes, "strides"),
         plain_padding(padding, axes),
-        each(dilation, axes, "dilation"),
+        sizes(dilations, axes, "dilations"),
         groups,
         name=name or f"conv{axes}d",
     )
@@ -127,14 +124,14 @@ def conv1d_transpose(
     strides: Sizes = 1,
     padding: Padding = "SAME",
     output_padding: Sizes = 0,
-    dilation: Sizes = 1,
+    dilations: Sizes = 1,
     groups: int = 1,
     *,
     name: str | None = None,
 ) -> Tensor:
     """The transposed convolution of sequences: `conv2d_transpose` with one spatial axis.
 
-    Shapes:   x (n, columns, in), w (i, out / groups, in) -> (n, width, out)
+    Shapes:   x (n, windows, in), w (i, out / groups, in) -> (n, length, out)
     Dtypes:   floating, the same for both
     Gradient: to both, as that of conv2d_transpose.
     Raises:   SpecError as conv2d_transpose.
@@ -144,7 +141,7 @@ def conv1d_transpose(
     ...     af.conv1d_transpose(series, af.random_normal((5, 4, 8)), strides=4)
     <Tensor conv1d_transpose:0 (None, 100, 4) float32>
     """
-    return _back(1, x, w, strides, padding, output_padding, dilation, groups, name)
+    return _back(1, x, w, strides, padding, output_padding, dilations, groups, name)
 
 
 def conv2d_transpose(
@@ -153,7 +150,7 @@ def conv2d_transpose(
     strides: Sizes = 1,
     padding: Padding = "SAME",
     output_padding: Sizes = 0,
-    dilation: Sizes = 1,
+    dilations: Sizes = 1,
     groups: int = 1,
     *,
     name: str | None = None,
@@ -164,8 +161,9 @@ def conv2d_transpose(
     that convolution. So the filters are those of a convolution from `out` to `in` channels.
     With `rows` rows in `x` and a reach of `(i - 1) * dilation + 1` pixels the height is
     "SAME": `rows * stride`; "VALID": `(rows - 1) * stride + reach + output_padding`;
-    ((top, bottom), (left, right)): that, less top and bottom, which are cut off. Negative
-    numbers add zeros. `output_padding` adds rows after: more of the windows, zeros beyond them.
+    ((top, bottom), (left, right)): that, less top and bottom, which are cut off; one number: so
+    many on every side. Negative numbers add zeros. `output_padding` adds rows after: more of the
+    windows, zeros beyond them.
 
     Shapes:   x (n, rows, columns, in), w (i, j, out / groups, in) -> (n, h, w, out)
     Dtypes:   floating, the same for both; halves are summed in float32
@@ -180,7 +178,7 @@ def conv2d_transpose(
     ...     af.conv2d_transpose(small, af.random_normal((3, 3, 1, 16)), strides=2)
     <Tensor conv2d_transpose:0 (None, 8, 8, 1) float32>
     """
-    return _back(2, x, w, strides, padding, output_padding, dilation, groups, name)
+    return _back(2, x, w, strides, padding, output_padding, dilations, groups, name)
 
 
 def conv3d_transpose(
@@ -189,7 +187,7 @@ def conv3d_transpose(
     strides: Sizes = 1,
     padding: Padding = "SAME",
     output_padding: Sizes = 0,
-    dilation: Sizes = 1,
+    dilations: Sizes = 1,
     groups: int = 1,
     *,
     name: str | None = None,
@@ -206,7 +204,7 @@ def conv3d_transpose(
     ...     af.conv3d_transpose(small, af.random_normal((2, 2, 2, 1, 8)), strides=2, padding="VALID")
     <Tensor conv3d_transpose:0 (None, 8, 8, 8, 1) float32>
     """
-    return _back(3, x, w, strides, padding, output_padding, dilation, groups, name)
+    return _back(3, x, w, strides, padding, output_padding, dilations, groups, name)
 
 
 def _back(
@@ -216,25 +214,25 @@ def _back(
     strides: Sizes,
     padding: Padding,
     output_padding: Sizes,
-    dilation: Sizes,
+    dilations: Sizes,
     groups: int,
     name: str | None,
 ) -> Tensor:
-    around, more = plain_padding(padding, axes), each(output_padding, axes, "output_padding", least=0)
+    around, more = plain_padding(padding, axes), sizes(output_padding, axes, "output_padding", least=0)
     if any(more):
         if around == "SAME":
             message = (
-                f'output_padding goes with "VALID" or padding in pairs, got {output_padding!r} and "SAME"'
+                f'output_padding goes with "VALID" or padding in numbers, got {output_padding!r} and "SAME"'
             )
-            raise SpecError(message, where=Where(defined_at=source_line()))
+            raise refused(message)
         pairs = ((0, 0),) * axes if isinstance(around, str) else around
         around = tuple((low, high - extra) for (low, high), extra in zip(pairs, more, strict=True))
     return conv_transpose(
         x,
         w,
-        each(strides, axes, "strides"),
+        sizes(strides, axes, "strides"),
         around,
-        each(dilation, axes, "dilation"),
+        sizes(dilations, axes, "dilations"),
         groups,
         name=name or f"conv{axes}d_transpose",
     )
@@ -245,14 +243,14 @@ def depthwise_conv2d(
     w: Any,
     strides: Sizes = 1,
     padding: Padding = "SAME",
-    dilation: Sizes = 1,
+    dilations: Sizes = 1,
     *,
     name: str | None = None,
 ) -> Tensor:
     """The convolution of each channel with filters of its own: `conv2d` with as many groups as channels.
 
     Channel `k * multiplier + q` of the result is that of `x[..., k]` and `w[:, :, k, q]`. Strides,
-    padding and dilation are those of conv2d.
+    padding and dilations are those of conv2d.
 
     Shapes:   x (n, h, w, in), w (i, j, in, multiplier) -> (n, rows, columns, in * multiplier)
     Dtypes:   floating, the same for both
@@ -269,21 +267,21 @@ def depthwise_conv2d(
     if w.shape is None or len(w.shape) != 4:
         axes = "(height, width, in, multiplier)"
         message = f"filters of depthwise_conv2d have the four axes {axes}, got {show(w.shape)}"
-        raise SpecError(message, where=Where(defined_at=source_line()))
+        raise refused(message)
     high, wide, into, times = w.shape
     channels = there if into is None else into
     if channels is None or (there is not None and channels != there):
         rule = "needs equal channels" if channels is not None else "must know the number of channels"
         message = f"depthwise_conv2d {rule}, got images {show(x.shape)} and filters {show(w.shape)}"
-        raise SpecError(message, where=Where(defined_at=source_line()))
+        raise refused(message)
     each_sees = min(channels, 1)
     made = (high, wide, each_sees, None if times is None else channels * times)
     if made.count(None) > 1:
         message = f"depthwise_conv2d leaves one size of the filters open at most, got {show(w.shape)}"
-        raise SpecError(message, where=Where(defined_at=source_line()))
+        raise refused(message)
     grouped = reshape(w, [-1 if size is None else size for size in made])
     return _convolution(
-        2, x, grouped, strides, padding, dilation, max(channels, 1), name or "depthwise_conv2d"
+        2, x, grouped, strides, padding, dilations, max(channels, 1), name or "depthwise_conv2d"
     )
 
 
@@ -293,14 +291,14 @@ def separable_conv2d(
     pointwise: Any,
     strides: Sizes = 1,
     padding: Padding = "SAME",
-    dilation: Sizes = 1,
+    dilations: Sizes = 1,
     *,
     name: str | None = None,
 ) -> Tensor:
     """A depthwise convolution, then one of 1x1 filters that mixes its channels.
 
     Shapes:   x (n, h, w, in), depthwise (i, j, in, multiplier), pointwise (1, 1, in * multiplier, out)
-              -> (n, rows, columns, out); strides, padding and dilation are those of the first
+              -> (n, rows, columns, out); strides, padding and dilations are those of the first
     Dtypes:   floating, the same for all
     Gradient: to all three, as that of conv2d.
     Raises:   SpecError as depthwise_conv2d, and when `pointwise` is no filter of one pixel.
@@ -314,6 +312,6 @@ def separable_conv2d(
     shape = pointwise.shape
     if shape is not None and (len(shape) != 4 or not {*shape[:2]} <= {1, None}):
         message = f"pointwise filters are (1, 1, in * multiplier, out), got {show(shape)}"
-        raise SpecError(message, where=Where(defined_at=source_line()))
-    deep = depthwise_conv2d(x, depthwise, strides, padding, dilation)
+        raise refused(message)
+    deep = depthwise_conv2d(x, depthwise, strides, padding, dilations)
     return _convolution(2, deep, pointwise, 1, "VALID", 1, 1, name or "separable_conv2d")

@@ -1,23 +1,28 @@
-"""Windows of images laid out as channels, for what no convolution does with them. Images are NHWC."""
+"""Windows of images laid out as channels, for what no convolution does with them.
+
+Images are channels-last: (n, length, c), (n, height, width, c) or (n, depth, height, width, c).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, build_one
+from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
-from actorflow.ops.conv import IMAGES, Pair, four, slide, windowed
+from actorflow.images import counts, image_axes
 from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.ops.sliding import Padding, Sizes, rank_of, windowed
 from actorflow.spec import Shape, Spec, merge
 
 
 def _patches(x: Shape, attrs: Mapping[str, Attr]) -> Shape:
-    n, _, _, channels = four(x, IMAGES)
-    height, width = attrs["size"]
-    return (n, *slide(x, attrs["size"], attrs), None if channels is None else height * width * channels)
+    n, *lengths, channels = image_axes(x, len(attrs["size"]))
+    slide = (attrs[name] for name in ("size", "strides", "dilations", "padding"))
+    return (n, *counts(lengths, *slide), None if channels is None else prod(attrs["size"]) * channels)
 
 
 def _extract_patches_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -30,14 +35,20 @@ def _extract_patches_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]
 
 @op("extract_patches", spec=_extract_patches_spec, gradient=_extract_patches_gradient)
 def extract_patches(
-    x: Any, size: Pair, strides: Pair = 1, padding: str = "VALID", *, name: str | None = None
+    x: Any,
+    size: Sizes,
+    strides: Sizes = 1,
+    padding: Padding = "VALID",
+    dilations: Sizes = 1,
+    *,
+    name: str | None = None,
 ) -> Tensor:
     """The pixels of every window, one after the other, row by row, as the channels of one pixel.
 
     A convolution is the product of it with the flattened filters.
 
-    Shapes:   x (n, h, w, c), size (i, j) -> (n, rows, columns, i * j * c), counted as conv2d does;
-              zeros where a window hangs over an edge
+    Shapes:   x (n, h, w, c), size (i, j) -> (n, rows, columns, i * j * c), of one, two or three spatial
+              axes; windows as those of conv2d, with zeros where one hangs over an edge
     Dtypes:   any
     Gradient: added up where it came from.
     Raises:   SpecError when axes do not fit, or no window lies inside the image.
@@ -46,7 +57,9 @@ def extract_patches(
     ...     af.extract_patches(af.placeholder("float32", (None, 8, 8, 3), name="x"), 2, 2)
     <Tensor extract_patches:0 (None, 4, 4, 12) float32>
     """
-    return build_one("extract_patches", [x], windowed(strides, padding, size), name=name)
+    x = as_tensor(x)
+    attrs = windowed(size, strides, padding, dilations, rank_of(x, size))
+    return build_one("extract_patches", [x], attrs, name=name)
 
 
 def _extract_patches_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -62,7 +75,14 @@ def _extract_patches_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | 
 
 @op("extract_patches_grad", spec=_extract_patches_grad_spec, gradient=_extract_patches_grad_gradient)
 def extract_patches_grad(
-    grad: Any, x: Any, size: Pair, strides: Pair = 1, padding: str = "VALID", *, name: str | None = None
+    grad: Any,
+    x: Any,
+    size: Sizes,
+    strides: Sizes = 1,
+    padding: Padding = "VALID",
+    dilations: Sizes = 1,
+    *,
+    name: str | None = None,
 ) -> Tensor:
     """The windows of `grad` added up where `extract_patches` took them from `x`.
 
@@ -70,4 +90,6 @@ def extract_patches_grad(
     Dtypes:   numbers, that of `grad`
     Gradient: extracted again; none to x.
     """
-    return build_one("extract_patches_grad", [grad, x], windowed(strides, padding, size), name=name)
+    x = as_tensor(x)
+    attrs = windowed(size, strides, padding, dilations, rank_of(x, size))
+    return build_one("extract_patches_grad", [grad, x], attrs, name=name)

@@ -14,6 +14,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.images import spatial
 from actorflow.ops.arrange import flatten
 from actorflow.ops.broadcast import sum
 from actorflow.ops.facts import shape
@@ -25,12 +26,11 @@ from actorflow.ops.shape import reshape
 from actorflow.ops.sliding import Padding, Sizes, at_users_line, pooled, refused, sizes, sliding
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Spec, merge
-from actorflow.windows import spatial
 
 
 def _max_pool_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     (x,) = inputs
-    check_dtypes("max_pool", Takes.FLOATING, x)
+    check_dtypes("max_pool", Takes.REAL, x)
     return (Spec(pooled(x.shape, attrs), x.dtype),)
 
 
@@ -58,8 +58,8 @@ def max_pool(
               ceil(h / stride); else (h + before + after - (size - 1) * dilation - 1) // stride + 1,
               with the margins that `padding` gives, 0 for "VALID". `ceil_mode` rounds up instead,
               unless the last window would begin behind h + before.
-    Dtypes:   floating
-    Gradient: to the first maximum of each window, counted along rows; none where it is NaN.
+    Dtypes:   integers or floating
+    Gradient: to the first maximum of each window, counted along rows, or its last NaN, as torch does.
     Raises:   SpecError when axes do not fit, no window lies inside the image, or one lies outside.
 
     >>> with af.Graph():
@@ -127,7 +127,7 @@ def max_pool_gather(
     *,
     name: str | None = None,
 ) -> Tensor:
-    """The element of `values` where `x` has the first maximum of each window.
+    """The element of `values` where `x` has the first maximum of each window, or its last NaN.
 
     Shapes:   x and values (n, h, w, c) -> (n, rows, columns, c)
     Dtypes:   floating, the same for both
@@ -144,7 +144,7 @@ def max_pool_gather(
 
 def _places_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     (x,) = inputs
-    check_dtypes("max_pool_places", Takes.FLOATING, x)
+    check_dtypes("max_pool_places", Takes.REAL, x)
     return (Spec(pooled(x.shape, attrs), as_dtype("int64")),)
 
 
@@ -159,13 +159,13 @@ def max_pool_places(
     *,
     name: str | None = None,
 ) -> Tensor:
-    """Where `max_pool` finds the element of each window: the first maximum, or the first NaN.
+    """Where `max_pool` finds the element of each window: the first maximum, or the last NaN.
 
     Places count the pixels of one image and channel along its rows: `row * width + column`. Torch
     counts alike (`return_indices`), ONNX over images and channels too.
 
     Shapes:   x (n, h, w, c) -> (n, rows, columns, c), as max_pool
-    Dtypes:   floating -> int64
+    Dtypes:   integers or floating -> int64
     Gradient: none
     Raises:   as max_pool.
     """

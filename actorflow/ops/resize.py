@@ -11,10 +11,10 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.images import spatial
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.sliding import Sizes, rank_of, refused, sizes
 from actorflow.spec import Dim, Shape, Spec, merge
-from actorflow.windows import spatial
 
 METHODS = ("nearest", "linear", "cubic")
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric")

@@ -1,4 +1,4 @@
-"""How windows slide over images, as pooling says it: the arguments checked, and what comes out."""
+"""How windows slide over images: the arguments checked, and what comes out of pooling."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, source_line
 from actorflow.graph.node import Attr
+from actorflow.images import counts, image_axes
 from actorflow.spec import Shape
-from actorflow.windows import count_along, spatial
 
 Sizes = int | Sequence[int]
 """One number for all spatial axes, or one for each."""
@@ -50,55 +50,62 @@ def rank_of(x: Tensor, size: Any) -> int:
 def sizes(value: Any, rank: int, what: str, least: int = 1) -> tuple[int, ...]:
     """Returns a number for each of `rank` axes; raises SpecError unless each is at least `least`."""
     each = tuple(value) if isinstance(value, Sequence) else (value,) * rank
-    if len(each) != rank or not all(isinstance(v, int) and v >= least for v in each):
+    if len(each) != rank or not all(is_integer(v) and v >= least for v in each):
         kind = "a positive integer" if least else "an integer that is not negative"
         message = f"{what} must be {kind} or one for each of the {rank} spatial axes, got {value!r:.60}"
         raise refused(message)
     return each
 
 
-def margins(padding: Any, rank: int) -> Attr:
-    """Returns the padding as an attribute may hold it: a name, or (before, after) for each axis."""
-    if padding in ("SAME", "VALID"):
+def is_integer(value: Any) -> bool:
+    """Tells whether `value` is an int, and no bool."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def plain_padding(padding: Any, rank: int, negative: bool = True) -> Attr:
+    """Returns the padding as an attribute may hold it: a name, or (before, after) for each axis.
+
+    Raises:
+        SpecError: when it is neither these nor one number, or is below 0 and must not be `negative`.
+    """
+    if isinstance(padding, str) and padding in ("SAME", "VALID"):
         return padding
-    pairs = ((padding, padding),) * rank if isinstance(padding, int) else padding
+    pairs = ((padding, padding),) * rank if is_integer(padding) else padding
     if isinstance(pairs, Sequence) and not isinstance(pairs, str) and len(pairs) == rank:
         found = tuple(tuple(p) if isinstance(p, Sequence) else () for p in pairs)
-        if all(len(p) == 2 and all(isinstance(v, int) and v >= 0 for v in p) for p in found):
+        whole = all(len(p) == 2 and all(map(is_integer, p)) for p in found)
+        if whole and (negative or all(v >= 0 for p in found for v in p)):
             return found
     message = (
         'padding must be "SAME", "VALID", a margin, or (before, after) for each of the '
         f"{rank} spatial axes, got {padding!r:.60}"
     )
-    raise refused(message, "margins are not negative")
+    raise refused(message, None if negative else "margins of pooling are not negative")
+
+
+def windowed(
+    size: Any, strides: Any, padding: Any, dilations: Any, rank: int, negative: bool = True
+) -> dict[str, Attr]:
+    """Returns the attributes that say how windows of `size` slide."""
+    return {
+        "size": sizes(size, rank, "size"),
+        "strides": sizes(strides, rank, "strides"),
+        "padding": plain_padding(padding, rank, negative),
+        "dilations": sizes(dilations, rank, "dilations"),
+    }
 
 
 def sliding(
     x: Tensor, size: Any, strides: Any, padding: Any, dilations: Any, ceil_mode: bool
 ) -> dict[str, Attr]:
-    """Returns the attributes that say how windows of `size` slide over x; strides None are the size."""
-    rank = rank_of(x, size)
-    window = sizes(size, rank, "size")
-    return {
-        "size": window,
-        "strides": window if strides is None else sizes(strides, rank, "strides"),
-        "padding": margins(padding, rank),
-        "dilations": sizes(dilations, rank, "dilations"),
-        "ceil_mode": bool(ceil_mode),
-    }
+    """Returns the attributes that say how windows of pooling slide over x; strides None are the size."""
+    steps = size if strides is None else strides
+    attrs = windowed(size, steps, padding, dilations, rank_of(x, size), negative=False)
+    return {**attrs, "ceil_mode": bool(ceil_mode)}
 
 
 def pooled(x: Shape, attrs: Mapping[str, Attr]) -> Shape:
     """Returns the shape of one value for each window and channel; SpecError when none fits."""
-    rank = len(attrs["size"])
-    padding = attrs["padding"]
-    each = zip(
-        spatial(x, rank),
-        attrs["size"],
-        attrs["strides"],
-        attrs.get("dilations") or (1,) * rank,
-        (padding,) * rank if isinstance(padding, str) else padding,
-        strict=True,
-    )
-    counts = (count_along(*axis, attrs.get("ceil_mode", False)) for axis in each)
-    return (None if x is None else x[0], *counts, None if x is None else x[-1])
+    n, *lengths, channels = image_axes(x, len(attrs["size"]))
+    slide = {name: attrs[name] for name in ("strides", "dilations", "padding", "ceil_mode")}
+    return (n, *counts(lengths, attrs["size"], **slide, occupied=True), channels)

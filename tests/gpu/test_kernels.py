@@ -71,9 +71,9 @@ def numbers(*shape: int, low: float = -1.0, high: float = 1.0) -> np.ndarray:
 
 
 IMAGES, FILTERS = numbers(4, 17, 19, 8), numbers(3, 3, 8, 16)
-SAME = {"strides": (1, 1), "padding": "SAME", "dilation": (1, 1), "groups": 1}
-VALID = {"strides": (2, 2), "padding": "VALID", "dilation": (1, 1), "groups": 1}
-GROUPS = {"strides": (2, 1), "padding": ((1, 0), (2, 1)), "dilation": (1, 2), "groups": 4}
+SAME = {"strides": (1, 1), "padding": "SAME", "dilations": (1, 1), "groups": 1}
+VALID = {"strides": (2, 2), "padding": "VALID", "dilations": (1, 1), "groups": 1}
+GROUPS = {"strides": (2, 1), "padding": ((1, 0), (2, 1)), "dilations": (1, 2), "groups": 4}
 POOL = {"size": (3, 3), "strides": (2, 2), "padding": "SAME"}
 SQUARE = numbers(3, 60, 60) / 60 + np.eye(60)
 SYMMETRIC = (SQUARE + SQUARE.mT) / 2

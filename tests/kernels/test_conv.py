@@ -10,19 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.errors import SpecError
+from actorflow.images import conv_shape, margins
 from actorflow.kernels import conv_blocks as conv
 from actorflow.kernels import conv_depthwise
-from actorflow.kernels.conv import windows_of
 from actorflow.kernels.registry import find
-from actorflow.spec import Padding, along, conv_shape, covered, margins, windows
+from actorflow.kernels.sliding import windows_of
+from actorflow.windows import Padding, along
 from tests.strategies import examples
 
 LAW = settings(max_examples=examples(60), deadline=None)
 dims = st.integers(1, 4)
 
 
-def sliding(strides: Any = (1, 1), padding: Padding = "SAME", dilation: Any = (1, 1), groups: int = 1) -> Any:
-    return {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups}
+def sliding(
+    strides: Any = (1, 1), padding: Padding = "SAME", dilations: Any = (1, 1), groups: int = 1
+) -> Any:
+    return {"strides": strides, "padding": padding, "dilations": dilations, "groups": groups}
 
 
 @st.composite
@@ -38,8 +41,7 @@ def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         draw(st.sampled_from([1, 1, 2, 3])),
     )
     image = []
-    for axis, (high, apart) in enumerate(zip(size, attrs["dilation"], strict=True)):
-        around = along(attrs["padding"], axis)
+    for high, apart, around in zip(size, attrs["dilations"], margins(attrs["padding"], axes), strict=True):
         reach = (high - 1) * apart + 1
         low = {"SAME": 1, "VALID": reach}[around] if isinstance(around, str) else max(reach - sum(around), 1)
         image.append(draw(st.integers(low, low + 4)))
@@ -51,18 +53,18 @@ def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
 
 
 def plainly(
-    x: np.ndarray, w: np.ndarray, strides: Any, padding: Padding, dilation: Any, groups: int
+    x: np.ndarray, w: np.ndarray, strides: Any, padding: Padding, dilations: Any, groups: int
 ) -> np.ndarray:
     """The formula of the docstring, element by element."""
-    shape: Any = conv_shape(x.shape, w.shape, strides, padding, dilation, groups)
+    shape: Any = conv_shape(x.shape, w.shape, strides, padding, dilations, groups)
     axes, each, filters = len(strides), w.shape[-2], w.shape[-1] // groups
     before = [
-        margins(x.shape[1 + a], w.shape[a], strides[a], along(padding, a), dilation[a])[0]
+        along(x.shape[1 + a], w.shape[a], strides[a], dilations[a], margins(padding, axes)[a]).before
         for a in range(axes)
     ]
     y = np.zeros(shape)
     for r, i in product(np.ndindex(shape[1:-1]), np.ndindex(w.shape[:axes])):
-        at = tuple(r[a] * strides[a] + i[a] * dilation[a] - before[a] for a in range(axes))
+        at = tuple(r[a] * strides[a] + i[a] * dilations[a] - before[a] for a in range(axes))
         if all(0 <= at[a] < x.shape[1 + a] for a in range(axes)):
             for g in range(groups):
                 seen = x[(slice(None), *at, slice(g * each, (g + 1) * each))]
@@ -136,12 +138,14 @@ def test_how_much_is_taken_at_once_does_not_matter(case, images_at_once: float) 
     ("image", "size"),
     [((256, 256), (3, 3)), ((400_000,), (9,)), ((40, 50, 60), (3, 3, 3)), ((2, 90_000), (3, 3))],
 )
-@pytest.mark.parametrize("groups", [1, 4])
-def test_the_windows_of_a_large_image_are_taken_in_parts(image: Any, size: Any, groups: int) -> None:
+@pytest.mark.parametrize(("groups", "behind"), [(1, True), (4, True), (4, False)])
+def test_the_windows_of_a_large_image_are_taken_in_parts(
+    image: Any, size: Any, groups: int, behind: bool
+) -> None:
     """One image's windows are tens of megabytes; four are taken at once at most, and every window once."""
     at = windows_of((2, *image, 8), size, (1,) * len(size), "SAME")
 
-    how = conv.taking(at, 2, 8, 4, groups, conv.BUFFER_BYTES)
+    how = conv.taking(at, 2, 8, 4, groups, behind, conv.BUFFER_BYTES)
     blocks = list(how.blocks())
 
     assert how.buffer("float32").nbytes <= conv.WHOLE * conv.BUFFER_BYTES
@@ -159,7 +163,7 @@ def test_both_ways_to_the_input_agree(filters: int, padding: Padding, groups: in
     """Few filters take the turned convolution, many take col2im; an identity of both is the plain sum."""
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((2, 6, 7, 3 * groups)), rng.standard_normal((3, 2, 3, filters))
-    attrs = sliding(padding=padding, dilation=(1, 2), groups=groups)
+    attrs = sliding(padding=padding, dilations=(1, 2), groups=groups)
     dy = rng.standard_normal(conv.conv(x, w, **attrs).shape)
 
     dx = conv.conv_grad_input(dy, w, x, **attrs)
@@ -208,7 +212,7 @@ def test_half_precision_sums_in_float32(dtype: str) -> None:
         conv.conv(x, w, **sliding()),
         conv.conv_grad_input(x, np.ones((1, 1, 1, 4096)).astype(dtype), x[..., :1], **sliding()),
         conv.conv_transpose(x, np.ones((1, 1, 1, 4096)).astype(dtype), **sliding()),
-        conv.conv_grad_filter(long, long, long[:, :1], **sliding((1,), dilation=(1,), groups=2)),
+        conv.conv_grad_filter(long, long, long[:, :1], **sliding((1,), dilations=(1,), groups=2)),
     ]
 
     assert [m.dtype.name for m in made] == [dtype] * 4
@@ -230,37 +234,3 @@ def test_cost_counts_the_flops() -> None:
     assert find("conv_grad_input").cost(dy, w, x, **attrs) == flops
     assert find("conv_grad_filter").cost(x, dy, w, **attrs) == flops
     assert find("conv_transpose").cost(dy, w, **attrs) == flops
-
-
-@given(
-    size=st.integers(1, 40), window=st.integers(1, 9), stride=st.integers(1, 9), dilation=st.integers(1, 4)
-)
-def test_windows_with_margins_fit_exactly(size: int, window: int, stride: int, dilation: int) -> None:
-    """SAME windows reach over the whole axis, and every one of them touches it."""
-    count = windows(size, window, stride, "SAME", dilation)
-    before, after = margins(size, window, stride, "SAME", dilation)
-
-    assert count is not None
-    reach = (window - 1) * dilation + 1
-    assert (count - 1) * stride + reach <= size + before + after < (count - 1) * stride + reach + stride
-    assert 0 <= after - before <= 1
-    assert before < reach
-    assert (count - 1) * stride < size
-
-
-@given(
-    count=st.integers(1, 40),
-    window=st.integers(1, 9),
-    stride=st.integers(1, 9),
-    dilation=st.integers(1, 4),
-    padding=st.sampled_from(["SAME", "VALID"]) | st.tuples(st.integers(-9, 0), st.integers(-9, 0)),
-)
-def test_an_axis_that_windows_cover_holds_as_many(
-    count: int, window: int, stride: int, dilation: int, padding: Any
-) -> None:
-    size = covered(count, window, stride, padding, dilation)
-
-    assert size is not None
-    assert windows(size, window, stride, padding, dilation) == count
-    if padding == "SAME":
-        assert windows(size + 1, window, stride, padding, dilation) == count + 1

@@ -12,7 +12,7 @@ import actorflow.kernels  # noqa: F401  fills the table
 from actorflow.errors import SpecError
 from actorflow.kernels.registry import find
 
-WINDOWS = {"strides": (1, 1), "padding": "SAME", "dilation": (1, 1), "groups": 1}
+WINDOWS = {"strides": (1, 1), "padding": "SAME", "dilations": (1, 1), "groups": 1}
 POOL = {"size": (2, 2), "strides": (2, 2), "padding": "VALID"}
 IMAGES = r"images have the four axes \(n, height, width, channels\), got \(8, 8\)"
 FILTERS = r"filters have the four axes \(height, width, in, out\), got \(3, 3, 1\)"
@@ -36,6 +36,10 @@ MISFITS: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
     ("conv_transpose", (of(8, 8), of(3, 3, 1, 4)), WINDOWS, IMAGES),
     ("conv_transpose", (of(2, 8, 8, 3), of(3, 3, 1, 4)), WINDOWS, MADE),
     ("max_pool", (of(8, 8),), POOL, IMAGES),
+    ("global_max_pool", (of(8, 8),), {"size": (1, 1), "keepdims": False}, IMAGES),
+    ("global_max_pool", (of(2, 0, 1),), {"size": (1,), "keepdims": False}, "an empty axis has no windows"),
+    ("extract_patches", (of(8, 8),), POOL, IMAGES),
+    ("extract_patches_grad", (of(2, 4, 4, 3), of(2, 8, 8, 1)), POOL, r"output \(2, 4, 4, 4\) has its shape"),
     ("max_pool_grad", (of(8, 8), of(4, 4)), POOL, IMAGES),
     ("max_pool_grad", (of(2, 8, 8, 1), of(2, 8, 8, 1)), POOL, r"output \(2, 4, 4, 1\) has its shape"),
     ("max_pool_gather", (of(2, 8, 8, 1), of(2, 4, 8, 1)), POOL, r"\(2, 8, 8, 1\) has its shape"),

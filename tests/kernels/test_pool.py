@@ -89,26 +89,46 @@ def test_places_count_the_pixels_of_a_plane_along_its_rows(case) -> None:
         assert places[window] == np.ravel_multi_index(pixel, x.shape[1:-1])
 
 
-def test_a_window_with_nan_gives_nan_and_takes_no_gradient() -> None:
-    x = np.array([[1, np.nan, 3, 4]], "float32").reshape(1, 1, 4, 1)
-    attrs: dict[str, Any] = {"size": (1, 2), "strides": (1, 2), "padding": "VALID"}
+@LAW
+@given(case=pools(), module=st.sampled_from([pool, pooling]), seed=st.integers(0, 99))
+def test_a_window_with_nans_has_its_maximum_at_the_last(case, module: Any, seed: int) -> None:
+    """Torch's rule, of the value that is NaN, of its place, its gradient and what is gathered."""
+    x, attrs = case
+    rng = np.random.default_rng(seed)
+    x[rng.random(x.shape) < 0.3] = np.nan
+    values = rng.standard_normal(x.shape)
+    places = {w: last_nan_or_first_maximum(x, pixels) for w, pixels in windows(x, attrs).items()}
+    dy = rng.standard_normal(slides(x.shape, **attrs).pooled)
+    want = np.zeros(x.shape)
+    for window, place in places.items():
+        want[place] += dy[window]
 
-    y = pool.max_pool(x, **attrs)
-    dx = pool.max_pool_grad(x, np.ones_like(y), **attrs)
-    taken = pool.max_pool_gather(x, np.full_like(x, 7), **attrs)
+    y, at = module.max_pool(x, **attrs), pooling.max_pool_places(x, **attrs)
+    dx, taken = module.max_pool_grad(x, dy, **attrs), module.max_pool_gather(x, values, **attrs)
 
-    np.testing.assert_array_equal(y.ravel(), [np.nan, 4])
-    np.testing.assert_array_equal(dx.ravel(), [0, 0, 0, 1])
-    np.testing.assert_array_equal(taken.ravel(), [0, 7])
+    np.testing.assert_allclose(dx, want, rtol=1e-12, atol=1e-12)
+    for window, place in places.items():
+        np.testing.assert_array_equal([y[window], taken[window]], [x[place], values[place]])
+        assert at[window] == np.ravel_multi_index(place[1:-1], x.shape[1:-1])
 
 
-def test_the_place_of_a_window_with_nan_is_that_of_the_first() -> None:
-    nan = np.nan
-    x = np.array([[1, 5, 2], [0, nan, 9], [nan, 3, 4]], "float32").reshape(1, 3, 3, 1)
+def last_nan_or_first_maximum(x: np.ndarray, pixels: list[tuple[int, ...]]) -> tuple[int, ...]:
+    nans = [p for p in pixels if np.isnan(x[p])]
+    return nans[-1] if nans else max(pixels, key=lambda p: x[p])
 
-    places = pooling.max_pool_places(x, size=(3, 3), strides=(1, 1), padding="VALID")
 
-    assert places.ravel().tolist() == [4]
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint64"])
+@pytest.mark.parametrize("module", [pool, pooling])
+def test_integers_down_to_the_least_are_pooled(dtype: str, module: Any) -> None:
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    x = np.array([low, low, low, high - 1, high, low], dtype).reshape(1, 6, 1)
+    attrs: dict[str, Any] = {"size": (2,), "strides": (2,), "padding": "VALID"}
+
+    y = module.max_pool(x, **attrs)
+
+    assert y.dtype == x.dtype
+    assert y.ravel().tolist() == [low, high - 1, high]
+    assert pooling.max_pool_places(x, **attrs).ravel().tolist() == [0, 3, 4]
 
 
 def test_a_window_of_nothing_but_minus_infinity_has_a_place_and_a_gradient() -> None:

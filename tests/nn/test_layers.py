@@ -119,6 +119,21 @@ def test_conv_is_the_op_and_a_bias() -> None:
     np.testing.assert_array_equal(value, told)
 
 
+@pytest.mark.parametrize(("rank", "verb"), [(1, af.conv1d), (2, af.conv2d), (3, af.conv3d)])
+def test_conv_slides_along_as_many_axes_as_its_size_has(rank: int, verb: Any) -> None:
+    with af.Graph() as graph:
+        conv = af.nn.Conv(4, 6, (2,) * rank, padding=1, dilations=2, groups=2, bias=False)
+        x = x32(None, *(5,) * rank, 4)
+        wanted = verb(x, conv.w, 1, 1, 2, 2)
+        y = conv(x)
+
+    value, told = fetch(graph, [y, wanted], {x: drawn(2, *(5,) * rank, 4)})
+
+    assert conv.w.shape == (*(2,) * rank, 2, 6)
+    assert value.shape == (2, *(5,) * rank, 6)
+    np.testing.assert_array_equal(value, told)
+
+
 def test_an_embedding_gives_rows_and_trains_them() -> None:
     with af.Graph() as graph:
         words = af.nn.Embedding(6, 3, padding_id=0)
@@ -291,7 +306,8 @@ def test_a_layer_that_comes_twice_is_listed_once() -> None:
         (lambda: af.nn.Dense(64, 10, dtype="float8"), "needs a floating dtype: no tensor has dtype 'float8'"),
         (lambda: af.nn.Conv(3, 8, (3, 3))(x32(None, 8, 8, 4)), r"layer 'conv' .* takes x \(…, None, None, None, 3\) float32, got \(None, 8, 8, 4\)"),
         (lambda: af.nn.Conv(3, 8, (3, 3))(x32(8, 8, 3)), r"got \(8, 8, 3\) float32"),
-        (lambda: af.nn.Conv(3, 8, 3), "needs a size of 2 axes, got 3"),  # type: ignore[arg-type]
+        (lambda: af.nn.Conv(3, 8, 3), "needs a size of 1 or 2 or 3 axes, got 3"),  # type: ignore[arg-type]
+        (lambda: af.nn.Conv(3, 8, (3, 3), groups=2), "needs inputs and outputs that 2 groups part evenly, got 3 and 8"),
         (lambda: af.nn.Conv(3, 8, (3, 0)), r"positive integer for size\[1\], got 0"),
         (lambda: af.nn.BatchNorm(8)(x32(None, 7), training=True), r"layer 'batch_norm' .* takes x \(…, 8\) float32, got \(None, 7\) float32"),
         (lambda: af.nn.BatchNorm(8, decay=1.0), r"needs a decay in \[0, 1\), got 1.0"),

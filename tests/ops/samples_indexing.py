@@ -9,8 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from actorflow.arrays import NAMES
-from actorflow.spec import windows
-from tests.ops.samples import SHAPES, Case, bools, dims, integers, sample, several, shapes, values
+from tests.ops.samples import SHAPES, Case, bools, integers, sample, several, shapes, values
 from tests.ops.samples_core import indexes
 
 ALL = NAMES
@@ -241,35 +240,3 @@ def space_to_batch(draw: st.DrawFn) -> Case:
 def batch_to_space(draw: st.DrawFn) -> Case:
     _, coarse, attrs = blocks(draw)
     return Case((values(draw, coarse),), attrs)
-
-
-def slides(draw: st.DrawFn) -> tuple[tuple[int, int], dict[str, Any], tuple[int, ...], tuple[int, int]]:
-    """A window, how it slides, the shape of images that it fits on, and how many windows they hold."""
-    size = draw(st.tuples(dims, dims))
-    attrs: dict[str, Any] = {
-        "strides": draw(st.tuples(dims, dims)),
-        "padding": draw(st.sampled_from(["SAME", "VALID"])),
-    }
-    least = (1, 1) if attrs["padding"] == "SAME" else size
-    height, width = (draw(st.integers(low, low + 3)) for low in least)
-    image = (draw(st.integers(1, 2)), height, width, draw(st.integers(1, 2)))
-    rows = windows(height, size[0], attrs["strides"][0], attrs["padding"])
-    columns = windows(width, size[1], attrs["strides"][1], attrs["padding"])
-    assert rows is not None
-    assert columns is not None
-    return size, attrs, image, (rows, columns)
-
-
-@sample("extract_patches", dtypes=ALL)
-@st.composite
-def extract_patches(draw: st.DrawFn) -> Case:
-    size, attrs, image, _ = slides(draw)
-    return Case((values(draw, image),), {"size": size, **attrs})
-
-
-@sample("extract_patches_grad", dtypes=NUMBERS)
-@st.composite
-def extract_patches_grad(draw: st.DrawFn) -> Case:
-    size, attrs, image, counted = slides(draw)
-    patches = (image[0], *counted, prod(size) * image[3])
-    return Case(tuple(several(draw, [patches, image])), {"size": size, **attrs})

@@ -6,10 +6,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from actorflow.arrays import NAMES
 from actorflow.errors import SpecError
 from actorflow.windows import count_along
 from tests.ops.samples import Case, dims, sample, several, values
 
+REAL = tuple(n for n in NAMES if n != "bool" and not n.startswith("complex"))
 FLOATS = ("float32", "float64", "float16", "bfloat16", "int32")
 SPATIAL: dict[int, list[tuple[int, ...]]] = {
     1: [(5,), (1,), (4,)],
@@ -46,7 +48,7 @@ def counts(spatial: tuple[int, ...], attrs: dict[str, Any]) -> tuple[int, ...] |
     pads = (padding,) * len(spatial) if isinstance(padding, str) else padding
     axes = zip(spatial, attrs["size"], attrs["strides"], attrs["dilations"], pads, strict=True)
     try:
-        found = [count_along(*axis, attrs["ceil_mode"]) for axis in axes]
+        found = [count_along(*axis, attrs["ceil_mode"], occupied=True) for axis in axes]
     except SpecError:
         return None
     return tuple(c for c in found if c is not None)
@@ -57,8 +59,8 @@ def apart(draw: st.DrawFn, *given: tuple[int, ...]) -> Case:
     return Case(tuple(several(draw, list(given))))
 
 
-@sample("max_pool", dtypes=FLOATS)
-@sample("max_pool_places", dtypes=FLOATS)
+@sample("max_pool", dtypes=REAL)
+@sample("max_pool_places", dtypes=REAL)
 @st.composite
 def max_pool(draw: st.DrawFn) -> Case:
     image, attrs, _ = pooling(draw)
@@ -105,11 +107,18 @@ def adapting(draw: st.DrawFn) -> tuple[tuple[int, ...], dict[str, Any]]:
 
 
 @sample("adaptive_avg_pool", dtypes=FLOATS)
-@sample("adaptive_max_pool_places", dtypes=FLOATS)
+@sample("adaptive_max_pool_places", dtypes=REAL)
 @st.composite
 def adaptive_avg_pool(draw: st.DrawFn) -> Case:
     image, attrs = adapting(draw)
     return Case((values(draw, image),), attrs)
+
+
+@sample("global_max_pool", dtypes=REAL)
+@st.composite
+def global_max_pool(draw: st.DrawFn) -> Case:
+    image, _ = adapting(draw)
+    return Case((values(draw, image),), {"size": (1,) * (len(image) - 2), "keepdims": draw(st.booleans())})
 
 
 @sample("adaptive_avg_pool_grad", dtypes=FLOATS)

@@ -113,10 +113,10 @@ def test_a_convolution_is_a_product_with_patches() -> None:
     rng = np.random.default_rng(0)
     x, w = rng.normal(size=(2, 5, 6, 3)), rng.normal(size=(3, 2, 3, 4))
 
-    for padding in ("SAME", "VALID"):
+    for padding, dilations in (("SAME", 1), ("VALID", 1), (1, 2), (((-1, 4), (3, 0)), (1, 3))):
         with Graph() as graph:
-            patches = af.extract_patches(x, (3, 2), 2, padding)
-            made = af.conv2d(x, w, 2, padding)
+            patches = af.extract_patches(x, (3, 2), 2, padding, dilations)
+            made = af.conv2d(x, w, 2, padding, dilations)
         told, wanted = evaluate(graph, [patches, made], {})
         np.testing.assert_allclose(told @ w.reshape(-1, 4), wanted, rtol=1e-12, atol=1e-12)
 

@@ -36,6 +36,8 @@ def value(build: Any) -> np.ndarray:
         (2, "SAME", (None, 5, 4, 4)),
         ((3, 1), "VALID", (None, 3, 7, 4)),
         (2, ((1, 0), (2, 2)), (None, 4, 6, 4)),
+        ((2, 1), 1, (None, 5, 9, 4)),
+        (1, -1, (None, 5, 5, 4)),
         (2, ((0, -4), (0, 0)), (None, 2, 4, 4)),
     ],
 )
@@ -54,6 +56,7 @@ def test_conv2d_knows_its_shape_without_the_batch(strides: Any, padding: Any, sh
         (1, "VALID", 0, (None, 7, 5, 3)),
         ((3, 2), "VALID", (2, 1), (None, 17, 9, 3)),
         (3, ((1, 1), (0, 1)), 0, (None, 13, 10, 3)),
+        (3, 1, (0, 1), (None, 13, 10, 3)),
         (3, ((1, -2), (0, 1)), (0, 1), (None, 16, 11, 3)),
         (4, "VALID", 0, (None, 19, 14, 3)),
     ],
@@ -86,22 +89,22 @@ def test_unknown_rank_and_sizes_stay_unknown() -> None:
         (lambda: af.conv2d(images(8, 8, 3), images(3, 3, 3, 8)), r"four axes \(n, height, width, channels\), got \(8, 8, 3\)"),
         (lambda: af.conv2d(images(1, 8, 8, 3), images(3, 3, 8)), r"four axes \(height, width, in, out\)"),
         (lambda: af.conv2d(images(1, 2, 8, 3), images(3, 3, 3, 8), padding="VALID"), "a window of 3 on a size of 2"),
-        (lambda: af.conv2d(images(1, 8, 8, 3), images(3, 3, 3, 8), padding="same"), r'must be "SAME", "VALID" or \(before, after\) for each of \(height, width\), got \'same\''),
-        (lambda: af.conv1d(images(1, 8, 3), images(3, 3, 8), padding=(1, 1)), r"\(before, after\) for each of \(width\), got \(1, 1\)"),  # type: ignore[arg-type]
+        (lambda: af.conv2d(images(1, 8, 8, 3), images(3, 3, 3, 8), padding="same"), r'must be "SAME", "VALID", a margin, or \(before, after\) for each of the 2 spatial axes, got \'same\''),
+        (lambda: af.conv1d(images(1, 8, 3), images(3, 3, 8), padding=(1, 1)), r"\(before, after\) for each of the 1 spatial axes, got \(1, 1\)"),  # type: ignore[arg-type]
         (lambda: af.conv2d(images(1, 8, 8, 3), images(3, 3, 3, 8), padding=((1, 1), (1, 1.5))), r"got \(\(1, 1\), \(1, 1.5\)\)"),  # type: ignore[arg-type]
-        (lambda: af.conv1d(images(1, 8, 8, 3), images(3, 3, 8)), r"three axes \(n, width, channels\), got \(1, 8, 8, 3\)"),
+        (lambda: af.conv1d(images(1, 8, 8, 3), images(3, 3, 8)), r"sequences have the three axes \(n, length, channels\), got \(1, 8, 8, 3\)"),
         (lambda: af.conv3d(images(1, 8, 8, 3), images(3, 3, 3, 3, 8)), r"five axes \(n, depth, height, width, channels\), got \(1, 8, 8, 3\)"),
-        (lambda: af.conv2d(images(1, 4, 8, 3), images(3, 3, 3, 8), dilation=2, padding="VALID"), "a window of 3, 5 with a dilation of 2, on a size of 4"),
+        (lambda: af.conv2d(images(1, 4, 8, 3), images(3, 3, 3, 8), dilations=2, padding="VALID"), "a window of 3, 5 with a dilation of 2, on a size of 4"),
         (lambda: af.conv2d(images(1, 4, 8, 3), images(3, 3, 3, 8), padding=((-1, -1), (0, 0))), r"a window of 3 on a size of 4 padded by \(-1, -1\)"),
         (lambda: af.conv2d(images(1, 4, 8, 3), images(0, 3, 3, 8)), "an element along every axis, got a window of 0"),
         (lambda: af.conv2d(images(1, 8, 8, 6), images(3, 3, 6, 8), groups=2), r"filters of 2 groups see 1 / 2 of the channels, got images \(1, 8, 8, 6\) and filters \(3, 3, 6, 8\)"),
         (lambda: af.conv2d(images(1, 8, 8, 6), images(3, 3, 2, 8), groups=3), r"got 3 groups of 8 channels in \(3, 3, 2, 8\)"),
         (lambda: af.conv2d(images(1, 8, 8, 7), images(3, 3, None, 8), groups=2), r"got 2 groups of 7 channels in \(1, 8, 8, 7\)"),
         (lambda: af.conv2d(images(1, 8, 8, 3), images(3, 3, 3, 8), groups=0), "groups must be a positive integer, got 0"),
-        (lambda: af.conv2d(images(1, 8, 8, 3), images(3, 3, 3, 8), dilation=(1, 2, 1)), r"dilation must be a positive integer, or one for each of \(height, width\)"),
+        (lambda: af.conv2d(images(1, 8, 8, 3), images(3, 3, 3, 8), dilations=(1, 2, 1)), r"dilations must be a positive integer or one for each of the 2 spatial axes"),
         (lambda: af.conv3d(images(1, 8, 8, 8, 3, dtype="int32"), images(3, 3, 3, 3, 8, dtype="int32")), "conv3d takes floating numbers"),
         (lambda: af.conv2d_transpose(images(1, 8, 8, 3), images(3, 3, 3, 8)), r"made as many channels, got images \(1, 8, 8, 3\) and filters \(3, 3, 3, 8\)"),
-        (lambda: af.conv2d_transpose(images(1, 8, 8, 8), images(3, 3, 3, 8), output_padding=1), 'output_padding goes with "VALID" or padding in pairs, got 1'),
+        (lambda: af.conv2d_transpose(images(1, 8, 8, 8), images(3, 3, 3, 8), output_padding=1), 'output_padding goes with "VALID" or padding in numbers, got 1'),
         (lambda: af.conv2d_transpose(images(1, 8, 8, 8), images(3, 3, 3, 8), padding="VALID", output_padding=-1), "output_padding must be an integer that is not negative"),
         (lambda: af.conv2d_transpose(images(1, 1, 1, 8), images(3, 3, 3, 8), padding=((2, 2), (0, 0))), r"got 3 elements and the padding \(2, 2\)"),
         (lambda: af.conv1d_transpose(images(1, 0, 8), images(3, 3, 8), padding="VALID"), "there is one at least, got none"),
@@ -113,7 +116,8 @@ def test_unknown_rank_and_sizes_stay_unknown() -> None:
         (lambda: conv.conv(images(1, 8), images(3, 3), (), "SAME", (), 1), "one to three spatial axes"),
         (lambda: af.conv2d(images(1, 8, 8, 3), images(3, 3, 3, 8), strides=0), "strides must be a positive integer"),
         (lambda: af.conv2d(images(1, 8, 8, 3), images(3, 3, 3, 8, dtype="float64")), "equal dtypes"),
-        (lambda: af.max_pool(images(1, 8, 8, 3, dtype="int32")), "floating numbers"),
+        (lambda: af.conv2d(images(1, 8, 8, 3), images(3, 3, 3, 8), padding=True), "got True"),
+        (lambda: af.conv2d(images(1, 8, 8, 3), images(3, 3, 3, 8), strides=True), "strides must be a positive integer or one for each of the 2 spatial axes, got True"),
         (lambda: af.max_pool(images(1, 8, 8, 3), (2, 2, 2)), "size must be"),
         (lambda: conv.conv_grad_input(images(1, 7, 8, 4), images(3, 3, 3, 4), images(1, 8, 8, 3), (1, 1), "SAME", (1, 1), 1), "must agree"),
         (lambda: pool.max_pool_grad(images(1, 8, 8, 3), images(1, 4, 5, 3), 2, 2), "must agree"),
@@ -190,8 +194,8 @@ def test_separable_is_depthwise_then_pointwise() -> None:
         RNG.normal(size=(1, 1, 6, 7)),
     )
 
-    made = value(lambda: af.separable_conv2d(x, deep, point, 2, dilation=2))
-    first = value(lambda: af.depthwise_conv2d(x, deep, 2, dilation=2))
+    made = value(lambda: af.separable_conv2d(x, deep, point, 2, dilations=2))
+    first = value(lambda: af.depthwise_conv2d(x, deep, 2, dilations=2))
 
     np.testing.assert_allclose(made, first @ point[0, 0], rtol=1e-12, atol=1e-12)
 

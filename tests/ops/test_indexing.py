@@ -126,6 +126,19 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.batch_to_space(f32(3, 4, 1), (2,), ((0, 0),)), "batch_to_space needs a size that 2 divides"),
     (lambda: af.batch_to_space(f32(2, 1, 1), (2,), ((2, 1),)), "cannot crop ((2, 1),) off blocks of (2,)"),
     (lambda: af.extract_patches(f32(1, 2, 2, 1), 3), "a window must fit into its axis"),
+    (
+        lambda: af.extract_patches(f32(1, 8, 8, 1), 3, padding="same"),
+        'padding must be "SAME", "VALID", a margin, or (before, after) for each of the 2 spatial axes, got \'same\'',
+    ),
+    (
+        lambda: af.extract_patches(f32(1, 8, 8, 1), (3, 3, 3)),
+        "size must be a positive integer or one for each of the 2 spatial axes, got (3, 3, 3)",
+    ),
+    (lambda: af.extract_patches(f32(1, 8, 8, 1), 3, dilations=0), "dilations must be a positive integer"),
+    (
+        lambda: af.extract_patches(af.placeholder("float32", None), 3),
+        "of an unknown rank the size must say how many spatial axes there are, got 3",
+    ),
 ]
 
 

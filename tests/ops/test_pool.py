@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import actorflow.kernels  # noqa: F401  fills the table
 import actorflow.ops as af
-from actorflow.errors import SpecError
+from actorflow.errors import GradientError, SpecError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.ops.pool import max_pool_grad
@@ -39,16 +39,22 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.max_pool(f32(1, 8, 8, 3), 2, padding=(1, 1)), "got (1, 1)"),  # type: ignore[arg-type]
     (lambda: af.max_pool(f32(1, 8, 8, 3), 2, padding=2), "every window must have a place on its axis, got none for window 0 of 6"),
     (lambda: af.avg_pool(f32(1, 2, 8, 3), 3), "a window must fit into its axis, got a window of 3 on a size of 2"),
-    (lambda: af.avg_pool(f32(1, 8, 8, 3), 3, dilations=4), "got a window of 9 on a size of 8"),
+    (lambda: af.avg_pool(f32(1, 8, 8, 3), 3, dilations=4), "got a window of 3, 9 with a dilation of 4, on a size of 8"),
     (lambda: af.avg_pool(f32(1, 8, 8, 3), 2, divisor=0), "the divisor of avg_pool is an integer other than 0, or None, got 0"),
     (lambda: af.avg_pool(af.placeholder("int32", (1, 8, 3))), "avg_pool takes floating numbers, got (1, 8, 3) int32"),
-    (lambda: af.max_pool_places(af.placeholder("int32", (1, 8, 3))), "max_pool_places takes floating numbers, got (1, 8, 3) int32"),
+    (lambda: af.max_pool_places(af.placeholder("bool", (1, 8, 3))), "max_pool_places takes integers or floating numbers, got (1, 8, 3) bool"),
     (lambda: max_pool_grad(f32(1, 8, 3), f32(1, 3, 3), 2), "shapes must agree, got (1, 3, 3) and (1, 4, 3)"),
     (lambda: af.lp_pool(f32(1, 8, 3), p=0), "a norm has a positive power, got p 0"),
     (lambda: af.adaptive_avg_pool(f32(1, 0, 3), 2), "an empty axis has no windows, got a size of 0 for 2 of them"),
     (lambda: af.adaptive_avg_pool(f32(1, 8, 3), 0), "size must be a positive integer or one for each of the 1 spatial axes, got 0"),
-    (lambda: af.adaptive_max_pool(af.placeholder("int32", (1, 8, 3)), 2), "adaptive_max_pool_places takes floating numbers"),
+    (lambda: af.adaptive_max_pool(af.placeholder("bool", (1, 8, 3)), 2), "adaptive_max_pool_places takes integers or floating numbers"),
+    (lambda: max_pool_grad(af.placeholder("int32", (1, 8, 3)), af.placeholder("int32", (1, 4, 3)), 2), "max_pool_grad takes floating numbers"),
+    (lambda: af.max_pool(f32(1, 8, 8, 3), padding=True), "a margin, or (before, after) for each of the 2 spatial axes, got True"),
     (lambda: af.global_avg_pool(af.placeholder("float32", None)), "of an unknown rank"),
+    (lambda: af.global_max_pool(af.placeholder("float32", None)), "of an unknown rank"),
+    (lambda: af.global_max_pool(f32(1, 8)), "images have a first axis, spatial axes and channels, got (1, 8) float32"),
+    (lambda: af.global_max_pool(f32(1, 8, 0, 3)), "an empty axis has no windows, got a size of 0 for 1 of them"),
+    (lambda: af.global_max_pool(af.placeholder("bool", (1, 8, 3))), "global_max_pool takes integers or floating numbers"),
     (lambda: af.max_unpool(f32(1, 4, 3), af.placeholder("int64", (1, 3, 3)), (8,)), "shapes must agree, got (1, 4, 3) and (1, 3, 3)"),
     (lambda: af.max_unpool(f32(1, 4, 3), af.placeholder("int64", (1, 4, 3)), (8, 8)), "images have the four axes (n, height, width, channels), got (1, 4, 3)"),
     (lambda: af.max_unpool(f32(1, 4, 3), af.placeholder("int64", (1, 4, 3)), (0,)), "size must be a positive integer"),
@@ -188,3 +194,46 @@ def test_values_are_those_of_torch(verb: Callable[..., Tensor], attrs: dict[str,
     made = evaluate(graph, y, {x: array})
 
     np.testing.assert_allclose(made[0, :, :, 0], want, rtol=1e-14)
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("row", "place"), [([1, 3, 0, 3], 1), ([NAN, 5, NAN, 7], 2), ([-np.inf, -np.inf], 0)]
+)
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda x: af.max_pool(x, x.shape[1]),
+        lambda x: af.adaptive_max_pool(x, 1),
+        af.global_max_pool,
+    ],
+    ids=["max_pool", "adaptive_max_pool", "global_max_pool"],
+)
+def test_every_maximum_hands_its_gradient_to_the_same_pixel(
+    verb: Callable[[Tensor], Tensor], row: list[float], place: int
+) -> None:
+    with Graph() as graph:
+        x = af.placeholder("float64", (1, len(row), 1), "x")
+        (grad,) = af.gradients(verb(x), [x])
+
+    slope = evaluate(graph, grad, {x: np.array(row).reshape(1, -1, 1)})
+
+    assert slope.ravel().tolist() == [float(i == place) for i in range(len(row))]
+
+
+@pytest.mark.parametrize("verb", [af.max_pool, af.global_max_pool, lambda x: af.adaptive_max_pool(x, 2)])
+def test_the_maxima_of_integers_are_integers_without_a_gradient(verb: Callable[[Tensor], Tensor]) -> None:
+    array = np.array([[3, 250], [7, 0], [255, 1], [2, 1]], "uint8").reshape(1, 4, 2)
+    with Graph() as graph:
+        x = af.placeholder("uint8", (1, 4, 2), "x")
+        y = verb(x)
+        with pytest.raises(GradientError, match="ys of gradients are floating"):
+            af.gradients(y, [x])
+
+    made = evaluate(graph, y, {x: array})
+
+    assert made.dtype == np.uint8
+    want = array.max(axis=1) if made.ndim == 2 else array.reshape(1, 2, 2, 2).max(axis=2)
+    np.testing.assert_array_equal(made, want)

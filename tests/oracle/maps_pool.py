@@ -191,11 +191,10 @@ def _local_response(x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.7
 
 @composes("nn.functional.unfold", "extract_patches of pad")
 def _unfold(x: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    need(numbers(dilation, 2) == (1, 1), "dilation of unfold: ours takes whole windows")
     images = channels_last(x if rank(x) == 4 else af.expand_dims(x, 0))
     margins = [(0, 0), *_margins(padding, 2), (0, 0)]
     size, steps = numbers(kernel_size, 2), numbers(stride, 2)
-    patches = af.extract_patches(af.pad(images, margins), (size[0], size[1]), (steps[0], steps[1]))
+    patches = af.extract_patches(af.pad(images, margins), size, steps, dilations=numbers(dilation, 2))
     n, rows, columns, _ = sizes(patches)
     channels = sizes(images)[-1]
     apart = af.reshape(patches, (n, rows * columns, size[0] * size[1], channels))
