@@ -13,7 +13,7 @@ from actorflow.graph.opdef import op
 from actorflow.ops.elementwise import abs, pow
 from actorflow.ops.reduce import mean
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.ops.sliding import Padding, Sizes, pooled, rank_of, refused, sliding
+from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, pooled, rank_of, refused, sliding
 from actorflow.spec import Spec, merge
 
 
@@ -35,7 +35,7 @@ def _avg_pool_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     return (avg_pool_grad(dy, use.inputs[0], **use.attrs),)
 
 
-@op("avg_pool", spec=_avg_pool_spec, gradient=_avg_pool_gradient)
+@op("avg_pool", spec=_avg_pool_spec, gradient=_avg_pool_gradient, asked_with=(ASKED_WITH,))
 def avg_pool(
     x: Any,
     size: Sizes = 2,
@@ -82,7 +82,7 @@ def _avg_pool_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return avg_pool(grad, **use.attrs), None
 
 
-@op("avg_pool_grad", spec=_avg_pool_grad_spec, gradient=_avg_pool_grad_gradient)
+@op("avg_pool_grad", spec=_avg_pool_grad_spec, gradient=_avg_pool_grad_gradient, asked_with=(ASKED_WITH,))
 def avg_pool_grad(
     dy: Any,
     x: Any,
