@@ -51,7 +51,9 @@ ONE: dict[str, Verb] = {
     "where": lambda x: af.where(x > 0, x, 1.0 / x),
     "guard": af.check_numerics,
     "guard of size": lambda x: af.ensure_shape(x, (4,) if x.spec.rank == 1 else x.shape),
-    "complex": lambda x: af.real(1.0 * (af.complex(x, x) * 1.0)) if x.dtype == np.float32 else x,
+    "complex": lambda x: (
+        af.real(1.0 * (af.complex(*(af.stop_gradient(x),) * 2) * 1.0)) if x.dtype == np.float32 else x
+    ),
     "late shape": lambda x: af.reshape(af.reshape(x, af.shape(x)), (4,)) if x.shape == (4,) else x,
 }
 TWO: dict[str, Verb] = {
