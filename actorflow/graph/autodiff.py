@@ -111,14 +111,22 @@ def check_source(x: Any, what: str = "gradients go to") -> None:
     """Raises GradientError unless gradients can go to `x`, GraphError when it is of another graph."""
     if not isinstance(x, Tensor) and not hasattr(x, "reads"):
         message = f"{what} tensors and variables, got {type(x).__name__} {x!r:.60}"
-        hint = (
-            "pass its values, or the tensor of which they are rows" if isinstance(x, IndexedSlices) else None
-        )
-        raise GradientError(message, where=Where(defined_at=source_line()), hint=hint)
+        raise GradientError(message, where=Where(defined_at=source_line()), hint=advice(x))
     if x.graph is not current():
         message = f"{what} tensors and variables of the current graph, {x!r} belongs to another graph"
         where = x.node.where if isinstance(x, Tensor) else Where(defined_at=source_line())
         raise GradientError(message, where=where, hint="build both inside one `with Graph()`")
+
+
+def advice(x: Any) -> str | None:
+    """Returns what to pass instead of `x`, which is no tensor or variable; None where nobody knows."""
+    if isinstance(x, IndexedSlices):
+        return "pass its values, or the tensor of which they are rows"
+    if isinstance(x, str):
+        return "pass the tensor or variable itself, and not its name"
+    if x is None:
+        return "leave it out"
+    return "pass one flat list" if isinstance(x, list | tuple) else None
 
 
 def name_of(x: Any) -> str:
