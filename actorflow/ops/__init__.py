@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import actorflow.ops.slices  # noqa: F401  reached through IndexedSlices
-from actorflow.graph.autodiff import custom_gradient, gradients
+from actorflow.graph.autodiff import gradients
+from actorflow.graph.custom import custom_gradient
 from actorflow.ops.activation import (
     celu,
     elu,
