@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array, Library
-from actorflow.kernels.precision import in_float32
+from actorflow.kernels.precision import in_float32, is_half
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.shape import view_cost
 from actorflow.spec import show
@@ -32,9 +32,11 @@ def mean(x: Array, *, axis: Axis, keepdims: bool, xp: Library = np) -> Array:
 
 @kernel("mean", only="numpy")
 def mean_of_numpy(x: Array, *, axis: Axis, keepdims: bool) -> Array:
-    """The mean over `axis` in the dtype of `x`; float16 is summed in float32. NaN of no elements."""
+    """The mean over `axis` in the dtype of `x`, halves in float32. NaN of no elements."""
     if not x.size:  # np.mean would warn, by a way that errstate does not stop
         return np.full_like(_add(divisible(x), axis, keepdims=keepdims), np.nan)
+    if is_half(x.dtype):
+        return np.mean(x, axis, np.float32, keepdims=keepdims).astype(x.dtype)
     return np.mean(x, axis, keepdims=keepdims)
 
 
