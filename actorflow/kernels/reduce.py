@@ -47,14 +47,14 @@ def divisible(x: Array) -> Array:
 
 @kernel("count", cost=view_cost)
 def count(x: Array, *, axis: Axis, xp: Library = np) -> Array:
-    """The number of elements that folding `axis` folds into one, 0-d in the dtype of `x`."""
-    return xp.asarray(folded(x, axis), dtype=x.dtype)
+    """How many elements folding `axis` folds into one, 0-d in the dtype of `x`, float32 for halves."""
+    return xp.asarray(folded(x, axis), dtype=xp.float32 if is_half(x.dtype) else x.dtype)
 
 
 @kernel("count", only="numpy", cost=view_cost)
 def count_of_numpy(x: Array, *, axis: Axis) -> Array:
-    """The number of elements that folding `axis` folds into one, as a scalar in the dtype of `x`."""
-    return x.dtype.type(folded(x, axis))
+    """How many elements folding `axis` folds into one, in the dtype of `x`, float32 for halves."""
+    return (np.float32 if is_half(x.dtype) else x.dtype.type)(folded(x, axis))
 
 
 def folded(x: Array, axis: Axis) -> int:
