@@ -16,7 +16,7 @@ from actorflow.ops.array import concat, gather
 from actorflow.ops.broadcast import sum, unreduce
 from actorflow.ops.elementwise import abs, add, divide, exp, maximum, multiply, pow, sign, subtract
 from actorflow.ops.logic import equal, where
-from actorflow.ops.passing import cast, widened
+from actorflow.ops.passing import cast, wide_dtype, widened
 from actorflow.ops.reduce import check_not_empty, count, mean, mean_like, reduction
 from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, plain_axis, size_of
 from actorflow.ops.scan import check_axis
@@ -186,7 +186,7 @@ def _positions_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequen
         axis_of(attrs["axis"], len(x.shape))
         check_not_empty("quantile", x, attrs["axis"])
     whole = Spec((), as_dtype("int64"))
-    return whole, whole, Spec((), x.dtype)
+    return whole, whole, Spec((), wide_dtype(x.dtype))
 
 
 @op("quantile_positions", spec=_positions_spec, gradient=NOT_DIFFERENTIABLE)
@@ -196,7 +196,7 @@ def quantile_positions(
     """Where quantile `q` lies among the sorted elements along `axis` of `x`: between which two, and how far.
 
     Shapes:   any -> (), (), ()
-    Dtypes:   floating -> int64, int64, that of x
+    Dtypes:   floating -> int64, int64, that of x or, of halves, float32
     Gradient: none, it depends on the shape alone.
     Raises:   SpecError unless 0 ≤ q ≤ 1 and there is an element.
     """
@@ -232,9 +232,9 @@ def quantile(x: Any, q: float | Sequence[float], axis: int | None = None, keepdi
 
 
 def _between(ordered: Tensor, last: Tensor, axis: int, low: Tensor, high: Tensor, far: Tensor) -> Tensor:
-    below, above = gather(ordered, low, axis), gather(ordered, high, axis)
+    below, above = (widened(gather(ordered, place, axis)) for place in (low, high))
     line = add(below, multiply(subtract(above, below), far))
-    return where(equal(last, last), line, last)
+    return where(equal(last, last), cast(line, last.dtype), last)
 
 
 def _kept(x: Tensor, axis: int | None) -> int | tuple[int, ...]:

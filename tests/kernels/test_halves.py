@@ -317,3 +317,28 @@ def test_a_sum_in_halves_would_be_caught(dtype: str, most: int) -> None:
 
     assert total == most
     assert steps(total, half.type(MANY)) > 1
+
+
+SPECIAL = (np.nan, 0.0, -0.0, np.inf, -np.inf, 1.0, -1.0, 2.0, 2.0**-13)
+ORDERED: list[tuple[str, dict[str, Any]]] = [
+    *((op, {"axis": -1, "keepdims": False}) for op in ("max", "min", "argmax", "argmin")),
+    *((op, {"axis": -1, "descending": d}) for op in ("sort", "argsort") for d in (False, True)),
+    *(("topk", {"k": k, "axis": -1, "largest": largest}) for k in (2, 6) for largest in (False, True)),
+    *((op, {"axis": -1}) for op in ("cumulative_max", "cumulative_min")),
+    *((op, {}) for op in ("unique_values", "unique_all")),
+]
+
+
+@pytest.mark.parametrize(("op", "attrs"), ORDERED)
+@pytest.mark.parametrize("dtype", HALVES)
+def test_halves_have_the_order_of_float32(op: str, attrs: dict[str, Any], dtype: str) -> None:
+    """With NaN, infinities and both zeros; which of these is the larger is left open."""
+    random, half = np.random.default_rng(0), as_dtype(dtype)
+    for _ in range(50):
+        x = random.choice(SPECIAL, (3, 12)).astype(half)
+        for function in kernels(op):
+            with quiet():
+                made, told = function(x, **attrs), function(x.astype("float32"), **attrs)
+            made, told = (m if isinstance(m, tuple) else (m,) for m in (made, told))
+            for m, t in zip(made, told, strict=True):
+                np.testing.assert_array_equal(m.astype("float32"), t.astype("float32"))

@@ -54,6 +54,7 @@ def computed(function: Callable[..., Any], inputs: list[Any], known: bool) -> An
         pytest.param(
             of_gradient(lambda x: af.sum(af.broadcast_to(x, (MANY, 3))), 0.5), [(3,)], id="gradient of a bias"
         ),
+        pytest.param(lambda x: af.quantile(x - 1, [0, 0.3, 0.77, 1], 1), [(64, 9)], id="quantile"),
         pytest.param(af.weighted_mean, [(MANY,), (MANY,)], id="weighted_mean"),
         pytest.param(lambda x: af.trapezoid(x, dx=1 / MANY), [(MANY,)], id="trapezoid"),
         pytest.param(af.trapezoid, [(300,), (300,)], id="trapezoid of points"),
