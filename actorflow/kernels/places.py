@@ -21,6 +21,7 @@ import numpy as np
 from actorflow.arrays import Array, Library
 from actorflow.errors import SpecError
 from actorflow.kernels.array import within
+from actorflow.kernels.precision import is_half
 from actorflow.spec import show
 
 Shape = tuple[int, ...]
@@ -139,12 +140,14 @@ def combined(rows: Array, at: Array, updates: Array, how: str, xp: Library) -> A
 
     Sorts the places, folds the updates of each by doubling, and takes every row's result where it
     lies: no scatter at all, so the result is the same in every run, on a card too, whose atomic
-    additions come in any order.
+    additions come in any order. Halves are added up in float32 and rounded once.
 
     Cost:    a sort of k indices and log2(the largest number of updates of one row) passes over them.
     """
     if not at.shape[0] or not rows.shape[0]:
         return rows
+    if how == "add" and is_half(rows.dtype):
+        return combined(_wide(rows), at, _wide(updates), how, xp).astype(rows.dtype)
     order = ordered(at, xp)
     at, updates = xp.take(at, order), xp.take(updates, order, axis=0)
     join = {"add": xp.add, "max": xp.maximum, "min": xp.minimum}.get(how)
@@ -186,11 +189,13 @@ _CHUNK = 1 << 17  # elements whose index is written out at a time: 1 MiB
 
 
 def combined_by_numpy(rows: Array, at: Array, updates: Array, how: str) -> Array:
-    """As `combined`, the updates of a row one after the other in their order.
+    """As `combined`, the updates of a row one after the other in their order; halves are added in float32.
 
     numpy's fast loops of `ufunc.at` are for one index and one number, so every element gets its
     index: 50,000 rows of 16 float32 take 2.6 ms so, 13 ms by `np.add.at(out, at, updates)`.
     """
+    if how == "add" and is_half(rows.dtype):
+        return combined_by_numpy(_wide(rows), at, _wide(updates), how).astype(rows.dtype)
     out = rows.copy()
     if how == "update":
         out[at] = updates
@@ -201,6 +206,10 @@ def combined_by_numpy(rows: Array, at: Array, updates: Array, how: str) -> Array
         chunk = slice(start, start + step)
         _JOIN[how].at(flat, (at[chunk, None] * width + columns).reshape(-1), updates[chunk].reshape(-1))
     return out
+
+
+def _wide(rows: Array) -> Array:
+    return rows.astype(np.float32)
 
 
 _JOIN = {"add": np.add, "max": np.maximum, "min": np.minimum}

@@ -11,6 +11,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.ops.elementwise import abs, pow
+from actorflow.ops.passing import cast, widened
 from actorflow.ops.reduce import mean
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, pooled, rank_of, refused, sliding
@@ -135,9 +136,10 @@ def lp_pool(
         message = f"a norm has a positive power, got p {p!r}"
         raise refused(message, "p=float('inf') is af.max_pool(af.abs(x))" if p == 0 else None)
     x = as_tensor(x)
-    powers = pow(abs(x), as_tensor(float(p), dtype=x.dtype))
+    wide = widened(x)
+    powers = pow(abs(wide), as_tensor(float(p), dtype=wide.dtype))
     sums = avg_pool(powers, size, strides, padding, dilations, ceil_mode, divisor=1)
-    return pow(sums, as_tensor(1 / p, dtype=x.dtype), name=name)
+    return cast(pow(sums, as_tensor(1 / p, dtype=wide.dtype), name=name), x.dtype)
 
 
 def global_avg_pool(x: Any, keepdims: bool = False, *, name: str | None = None) -> Tensor:
