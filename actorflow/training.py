@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actorflow.actors.optimizer import OptimizerActor
+from actorflow.actors.optimizer import OptimizerActor, check_descends
 from actorflow.arrays import is_floating
 from actorflow.errors import GraphError, SpecError
 from actorflow.graph.autodiff import gradients
@@ -46,7 +46,8 @@ def minimize(
     Raises:
         SpecError: when the loss is no floating scalar.
         GraphError: when there is nothing to train, or the loss does not depend on a variable that
-            was named; when `optimizer` is neither of the two.
+            was named; when `optimizer` is neither of the two, or passes gradients, as a limit on
+            them does, and has no rule behind it that goes down them.
         GradientError: when a path to a variable cannot be differentiated.
     """
     _check_optimizer(optimizer)
@@ -85,6 +86,8 @@ def _check_optimizer(optimizer: Any) -> None:
         kind = type(optimizer).__name__
         message = f"an optimizer actor is made anew for every session, got an instance of {kind}"
         raise GraphError(message, hint="pass its class, or lambda: MyOptimizer(...)")
-    if not callable(optimizer) and not isinstance(optimizer, Transform):
+    if isinstance(optimizer, Transform):
+        check_descends(optimizer)
+    elif not callable(optimizer):
         message = f"an optimizer is a Transform or makes an OptimizerActor, got {optimizer!r}"
         raise GraphError(message, hint="for example af.optim.adam(1e-3)")
