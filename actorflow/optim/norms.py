@@ -49,7 +49,7 @@ def norm(arrays: Iterable[Array]) -> Norm:
         return Norm(1.0, largest)
     over = (np.divide(a, largest, dtype=np.float64) for a in found)
     with np.errstate(under="ignore"):
-        return Norm(largest, math.sqrt(sum(float(np.sum(np.square(a, out=a))) for a in over)))
+        return Norm(largest, math.sqrt(sum(float(np.sum(np.square(a))) for a in over)))
 
 
 def scaled_down(g: Array, length: Norm, limit: float) -> Array:
@@ -62,7 +62,9 @@ def scaled_down(g: Array, length: Norm, limit: float) -> Array:
         return np.full(g.shape, math.nan, g.dtype)
     factor = limit / root
     if length.scale == 1.0 and factor > _SMALL:
-        return np.multiply(g, factor, dtype=wide).astype(g.dtype, copy=False)
-    small = np.divide(g, length.scale if length.scale != 1.0 else root, dtype=np.float64)
+        out = np.empty(g.shape, wide)
+        return np.multiply(g, factor, dtype=wide, out=out).astype(g.dtype, copy=False)
+    out = np.empty(g.shape, np.float64)
+    small = np.divide(g, length.scale if length.scale != 1.0 else root, dtype=np.float64, out=out)
     np.multiply(small, factor if length.scale != 1.0 else limit, out=small)
     return small.astype(g.dtype)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from actorflow.arrays import Array
-from actorflow.optim.elementwise import Slots, Step, elementwise, mix, one_more, zero
+from actorflow.optim.elementwise import Slots, Step, accumulator, elementwise, mix, one_more, zero
 from actorflow.optim.moments import quotient
 from actorflow.optim.schedules import Rate, as_schedule, plain
 from actorflow.optim.settings import flag, positive, weight
@@ -118,5 +118,7 @@ def adam(lr: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float =
 
 
 def _scaled(array: Array, factor: float) -> Array:
-    """Returns a new array, `array * factor` in its dtype."""
-    return np.multiply(array, factor, out=np.empty_like(array))
+    """Returns a new array, `array * factor` rounded to its dtype."""
+    wide = accumulator(array)
+    out = np.empty(array.shape, wide)
+    return np.multiply(array, factor, dtype=wide, out=out).astype(array.dtype, copy=False)

@@ -41,6 +41,17 @@ def test_norm_of_what_is_not_finite_is_not(bad: float, dtype: str) -> None:
     assert np.isnan(scaled_down(array, found, 1.0)).all()
 
 
+@pytest.mark.parametrize("value", [5.0, 1e200, np.nan])
+def test_a_gradient_without_axes_stays_an_array(value: float) -> None:
+    g = np.array(value)
+
+    found = scaled_down(g, norm([g]), 1.0)
+
+    assert type(found) is np.ndarray
+    assert found.shape == ()
+    np.testing.assert_array_equal(found, 1.0 if value == value else np.nan)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_every_finite_gradient_is_scaled_to_the_limit_and_rounded_once(dtype: str) -> None:
     kind = as_dtype(dtype)
