@@ -11,7 +11,7 @@ import numpy as np
 from actorflow.arrays import Array
 from actorflow.optim.elementwise import accumulator, filled, one_more, zero
 from actorflow.optim.schedules import Rate, as_schedule, plain
-from actorflow.optim.settings import weight, whole
+from actorflow.optim.settings import check, weight, whole
 from actorflow.optim.transform import Arrays, State, Transform, rule
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -19,6 +19,10 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 _SMALL, _LARGE = 1e-30, 1e30
 """Products between these are as good in float32 as in float64."""
+
+
+_MOST = 10_000
+"""Pairs, each of which is two arrays as large as all parameters."""
 
 
 @rule("lbfgs")
@@ -37,7 +41,7 @@ def lbfgs(lr: Rate = 1.0, history: int = 10, curvature: float = 1e-10) -> Transf
     State: `count`, `params` and `grads` (those of the update before), `steps` and `changes` (tuples of
         `history` trees, the newest last), `products` (s.y of each pair; 0 for none, and for one with
         no positive curvature, which is not used).
-    Raises: ConfigError for a bad rate, unless history >= 1, or unless 0 <= curvature < 1.
+    Raises: ConfigError for a bad rate, unless 1 <= history <= 10000, or unless 0 <= curvature < 1.
     Source: Nocedal, Wright, "Numerical optimization", 2nd edition, 2006, algorithms 7.4 and 7.5.
     Deviation: a pair is kept when s.y > curvature * |s| |y|, in place of a line search that makes it so,
         and when s.s, s.y and y.y are normal numbers of float64, for H divides by them. Where H g is not
@@ -48,6 +52,7 @@ def lbfgs(lr: Rate = 1.0, history: int = 10, curvature: float = 1e-10) -> Transf
     """
     rate = as_schedule(lr)
     history, curvature = whole("history", history), weight("curvature", curvature)
+    check("history", history, history <= _MOST, f"at most {_MOST}")
 
     def init(params: Arrays) -> State:
         zeros = filled(params)

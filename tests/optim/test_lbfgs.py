@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from actorflow import optim
 from actorflow.arrays import as_dtype
+from actorflow.errors import ConfigError
 from tests.strategies import examples
 
 
@@ -33,6 +34,11 @@ def test_a_flat_minimum_is_walked_to_the_end(dtype: str) -> None:
 
     assert far[-1] < (1e-12 if dtype == "float32" else 1e-50)
     assert max(far[100:]) < 1e-3
+
+
+def test_a_history_that_no_memory_holds_is_refused() -> None:
+    with pytest.raises(ConfigError, match="history must be at most 10000, got 10001"):
+        optim.lbfgs(history=10_001)
 
 
 def test_a_pair_whose_product_has_no_inverse_is_not_kept() -> None:

@@ -142,11 +142,9 @@ def test_misfits_are_refused_with_what_it_must_be_and_what_was_got(make: Any, me
 
 
 def test_numbers_of_numpy_are_taken_and_kept_as_plain_ones() -> None:
-    half, one, three, yes = (
-        np.array(v)[()] for v in (np.float32(0.5), np.int64(1), np.int8(3), np.bool_(True))
-    )
-    bounds: Any = np.array([3])
-    rates: Any = np.array([0.1, 0.2])
+    scalars: Any = np.float32(0.5), np.int64(1), np.int8(3), np.bool_(True)
+    arrays: Any = np.array([3]), np.array([0.1, 0.2])
+    half, one, three, yes = scalars
 
     rule = optim.adam(half, np.float64(0.25), eps=one)
 
@@ -154,7 +152,7 @@ def test_numbers_of_numpy_are_taken_and_kept_as_plain_ones() -> None:
     assert {type(v) for v in rule.config.values()} == {float}
     assert type(schedules.step(1, 1, three).config["every"]) is int
     assert optim.momentum(0.1, nesterov=yes).config["nesterov"] is True
-    assert schedules.piecewise(bounds, rates)(4) == 0.2
+    assert schedules.piecewise(*arrays)(4) == 0.2
 
 
 @pytest.mark.parametrize("check", [finite, positive, not_negative, weight, whole])
