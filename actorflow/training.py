@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actorflow.actors.optimizer import OptimizerActor
+from actorflow.actors.optimizer import OptimizerActor, check_descends
 from actorflow.arrays import is_floating
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import gradients
@@ -47,7 +47,8 @@ def minimize(
         SpecError: when the loss is no floating scalar.
         GraphError: when there is nothing to train, or the loss does not depend on a variable that
             was named; when `loss` is no tensor, `variables` are no variables of its graph, or `optimizer`
-            is neither of the two.
+            is neither of the two; when it passes gradients, as a limit on them does, and has no rule
+            behind it that goes down them.
         GradientError: when a path to a variable cannot be differentiated.
     """
     _check_optimizer(optimizer)
@@ -91,6 +92,8 @@ def _check_optimizer(optimizer: Any) -> None:
         kind = type(optimizer).__name__
         message = f"an optimizer actor is made anew for every session, got an instance of {kind}"
         raise GraphError(message, where=where, hint="pass its class, or lambda: MyOptimizer(...)")
-    if not callable(optimizer) and not isinstance(optimizer, Transform):
+    if isinstance(optimizer, Transform):
+        check_descends(optimizer)
+    elif not callable(optimizer):
         message = f"an optimizer is a Transform or makes an OptimizerActor, got {optimizer!r:.60}"
         raise GraphError(message, where=where, hint="for example af.optim.adam(1e-3)")
