@@ -9,7 +9,7 @@ import numpy as np
 
 from actorflow.arrays import Array, Library
 from actorflow.kernels.array import within
-from actorflow.kernels.places import combined, combined_by_numpy
+from actorflow.kernels.places import combined, combined_by_numpy, is_half
 from actorflow.kernels.registry import elements, kernel
 from actorflow.kernels.sets import unique_inverse
 
@@ -84,6 +84,8 @@ def _in_rounds(matrix: Array, order: Array, starts: Array, counts: Array) -> Arr
 
     4,096 random rows of 64 float32 take 0.4 ms so, 1.1 ms by `ufunc.at`; 32 take 16 µs, not 39 µs.
     """
+    if is_half(matrix):
+        return _in_rounds(matrix.astype(np.float32), order, starts, counts).astype(matrix.dtype)
     sums: Array = matrix[order[starts]]
     for r in range(1, int(counts.max(initial=0))):
         more = np.flatnonzero(counts > r)
