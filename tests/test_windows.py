@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,7 +53,11 @@ def test_windows_are_those_counted_one_by_one(size, window, stride, dilation, pa
         assert not want
         return
 
-    assert [found.places(w) for w in range(found.count)] == places
+    assert found.counts(margin=False).tolist() == [len(p) for p in places]
+    first = np.arange(found.count) * stride - found.before + found.lying()[0] * dilation
+    assert [int(s) for s, p in zip(first, places, strict=True) if p] == [p[0] for p in places if p]
+    reached = {k for s in want for k in range(window) if 0 <= s + k * dilation < size}
+    assert reached <= set(found.reaching()) <= set(range(window))
     assert occupied(size, window, stride, dilation, padding, ceil_mode) == all(places)
     if not want:
         return
@@ -60,7 +65,6 @@ def test_windows_are_those_counted_one_by_one(size, window, stride, dilation, pa
     assert all(-low <= s and s + found.reach <= size + high for s in want)
     assert low == max(0, -want[0])
     assert high == max(0, want[-1] + found.reach - size)
-    assert found.counts(margin=False) == [len(p) for p in places]
     for k in range(window):
         windows, those = found.overlap(k)
         pairs = list(zip(range(found.count)[windows], range(size)[those], strict=True))
@@ -78,8 +82,8 @@ def test_a_last_window_hangs_over_the_end_only_if_it_begins_before_it() -> None:
 def test_places_of_the_margin_count_but_not_those_behind_it() -> None:
     found = along(6, 3, 3, 1, (1, 1), ceil_mode=True)
 
-    assert found.counts(margin=True) == [3, 3, 2]
-    assert found.counts(margin=False) == [2, 3, 1]
+    assert found.counts(margin=True).tolist() == [3, 3, 2]
+    assert found.counts(margin=False).tolist() == [2, 3, 1]
 
 
 @pytest.mark.parametrize(
@@ -148,10 +152,24 @@ def test_an_axis_that_windows_cover_holds_as_many(
 @LAW
 @given(st.integers(1, 40), st.integers(1, 50))
 def test_adaptive_windows_cover_their_axis_evenly(size: int, count: int) -> None:
-    found = adaptive(size, count)
+    starts, sizes = adaptive(size, count).spans()
 
+    found = [range(start, start + n) for start, n in zip(starts, sizes, strict=True)]
     assert [(w.start, w.stop) for w in found] == [
         (math.floor(i * size / count), math.ceil((i + 1) * size / count)) for i in range(count)
     ]
     assert set().union(*found) == set(range(size))
     assert max(map(len, found)) - min(map(len, found)) <= 2
+
+
+def test_a_window_of_any_size_is_counted_at_once() -> None:
+    """Counting place by place would not end."""
+    far = 10**30
+
+    found = along(3, 2 * far + 1, 1, 1, (far, far), occupied=True)
+
+    assert found.counts(margin=False).tolist() == [3, 3, 3]
+    assert found.counts(margin=True).tolist() == [2 * far + 1] * 3
+    assert len(found.reaching()) == 5
+    with pytest.raises(SpecError, match=f"none for window 4 of {far + 4}"):
+        along(4, 1, 1, 1, (0, far), occupied=True)

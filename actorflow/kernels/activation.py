@@ -7,7 +7,6 @@ from math import pi, sqrt
 import numpy as np
 
 from actorflow.arrays import Array, Library
-from actorflow.kernels.blockwise import blockwise
 from actorflow.kernels.elementwise import sigmoid
 from actorflow.kernels.erf import erfc
 from actorflow.kernels.precision import in_float32
@@ -92,11 +91,12 @@ def mish(x: Array, *, xp: Library = np) -> Array:
     return x * xp.tanh(softplus(x, xp=xp))
 
 
-def _gelu_cost(x: Array, *, approximate: bool) -> float:
+def gelu_cost(x: Array, *, approximate: bool) -> float:
+    """Operations: a tanh, or an erfc."""
     return (10 if approximate else 40) * elements(x)
 
 
-@kernel("gelu", cost=_gelu_cost)
+@kernel("gelu", cost=gelu_cost)
 @in_float32
 def gelu(x: Array, *, approximate: bool, xp: Library = np) -> Array:
     """x·Φ(x); the tail of Φ from erfc, so that it keeps its digits."""
@@ -105,10 +105,7 @@ def gelu(x: Array, *, approximate: bool, xp: Library = np) -> Array:
     return x * 0.5 * erfc(x * -sqrt(0.5), xp=xp)
 
 
-blockwise("gelu", gelu, _gelu_cost)
-
-
-@kernel("gelu", only="cupy", cost=_gelu_cost)
+@kernel("gelu", only="cupy", cost=gelu_cost)
 @in_float32
 def gelu_of_cupy(x: Array, *, approximate: bool) -> Array:
     """x·Φ(x), with CuPy's erfc, which is one call."""

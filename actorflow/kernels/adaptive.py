@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from actorflow.arrays import Array, Library
 from actorflow.images import spatial
+from actorflow.kernels.kept import kept
 from actorflow.kernels.pooling import first_places
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.sliding import Sizes, check_gradient
-from actorflow.kernels.taps import Taps, back, through
+from actorflow.kernels.taps import Table, through
 from actorflow.windows import adaptive
 
 
@@ -21,15 +21,25 @@ def _cost(x: Array, *others: Array, size: Sizes, **_: Any) -> float:
     return 4.0 * float(x.size)
 
 
-@lru_cache(1024)
-def _means(length: int, count: int) -> Taps:
+@kept(1 << 24)
+def _means(length: int, count: int) -> Table:
     """The mean of each of `count` windows along an axis of `length`."""
-    return Taps.of([dict.fromkeys(w, 1 / len(w)) for w in adaptive(length, count)], length)
+    starts, sizes = adaptive(length, count).spans()
+    windows = np.repeat(np.arange(count), sizes)
+    places = np.arange(windows.size) - np.repeat(np.cumsum(sizes) - sizes, sizes) + starts[windows]
+    return Table.of(windows, places, 1 / sizes[windows], count)
 
 
-def _taps(shape: Sizes, size: Sizes) -> list[Taps]:
+@kept(1 << 24)
+def _shares(length: int, count: int) -> Table:
+    """What each place of the axis gives to the windows: the transpose of `_means`."""
+    return _means(length, count).transposed(length)
+
+
+def _axes(shape: Sizes, size: Sizes) -> list[tuple[int, int]]:
+    """The length of each spatial axis and the windows along it."""
     spatial(shape, len(size))
-    return [_means(*both) for both in zip(shape[1:-1], size, strict=True)]
+    return list(zip(shape[1:-1], size, strict=True))
 
 
 @kernel("adaptive_avg_pool", cost=_cost)
@@ -40,8 +50,8 @@ def adaptive_avg_pool(x: Array, *, size: Sizes, xp: Library = np) -> Array:
     Shapes:  x (n, h, w, c) -> (n, *size, c)
     Dtypes:  floating
     """
-    for axis, taps in enumerate(_taps(x.shape, size), 1):
-        x = through(x, axis, taps, xp)
+    for axis, (length, count) in enumerate(_axes(x.shape, size), 1):
+        x = through(x, axis, _means(length, count), xp)
     return x
 
 
@@ -49,11 +59,11 @@ def adaptive_avg_pool(x: Array, *, size: Sizes, xp: Library = np) -> Array:
 @in_float32
 def adaptive_avg_pool_grad(dy: Array, x: Array, *, size: Sizes, xp: Library = np) -> Array:
     """Hands the gradient of every window to its elements, in equal shares; the shape is that of x."""
-    all_taps = _taps(x.shape, size)
+    axes = _axes(x.shape, size)
     wanted = (x.shape[0], *size, x.shape[-1])
     check_gradient(dy.shape, wanted)
     for axis in range(len(size), 0, -1):
-        dy = back(dy, axis, all_taps[axis - 1], xp)
+        dy = through(dy, axis, _shares(*axes[axis - 1]), xp)
     return dy
 
 
@@ -64,8 +74,7 @@ def adaptive_max_pool_places(x: Array, *, size: Sizes, xp: Library = np) -> Arra
     Shapes:  x (n, h, w, c) -> (n, *size, c)
     Dtypes:  integers or floating -> int64
     """
-    spatial(x.shape, len(size))
-    windows = [adaptive(*both) for both in zip(x.shape[1:-1], size, strict=True)]
+    windows = [(*adaptive(*both).spans(), 1) for both in _axes(x.shape, size)]
     wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
     return first_places(wide, windows, xp)
 
@@ -77,6 +86,6 @@ def global_max_pool(x: Array, *, size: Sizes, keepdims: bool, xp: Library = np) 
     Shapes:  x (n, h, w, c) -> (n, c), or (n, 1, 1, c) with `keepdims`
     Dtypes:  integers or floating
     """
-    for both in zip(spatial(x.shape, len(size)), size, strict=True):
+    for both in _axes(x.shape, size):
         adaptive(*both)  # refuses an empty axis
     return xp.max(x, axis=tuple(range(1, x.ndim - 1)), keepdims=keepdims)

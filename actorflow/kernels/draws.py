@@ -89,14 +89,25 @@ def random_integers(
     wanted = as_dtype(dtype)
     n, count = math.prod(shape), last - low + 1
     high, low_words = np.split(words(2 * n, seed, counter), 2)
+    first = np.uint64(low % (1 << 64))
+    made = np.empty(n, wanted)
+    for start in range(0, n, _BLOCK):  # in the cache: 1,000,000 take 36 ms so, 74 as a whole
+        part = slice(start, start + _BLOCK)
+        # The sum is modulo 2**64, as the cast to fewer bits is modulo theirs.
+        made[part] = (_scaled(high[part], low_words[part], count) + first).astype(wanted)
+    return handed(made.reshape(shape), xp)
+
+
+_BLOCK = 8192
+
+
+def _scaled(high: Array, low: Array, count: int) -> Array:
+    """The whole part of (high, low) · count / 2**128, numbers of two words."""
     if count == 1 << 64:
-        found = high
-    else:
-        carried, _ = _product(low_words, count)
-        found, rest = _product(high, count)
-        found = found + (rest + carried < rest)  # the sum of the low words wraps around: carry one
-    found = found + np.uint64(low % (1 << 64))  # modulo 2**64, as the cast to fewer bits is modulo theirs
-    return handed(found.astype(wanted).reshape(shape), xp)
+        return high
+    carried, _ = _product(low, count)
+    found, rest = _product(high, count)
+    return found + (rest + carried < rest)  # the sum of the low words wraps around: carry one
 
 
 # --------------------------------------------------------------------------------------- orders
@@ -117,7 +128,20 @@ def random_permutation(*inputs: Array, n: int | None, seed: int, counter: Counte
     if n < 0:
         message = f"a permutation has a number of elements, got {n}"
         raise KernelError(message)
-    return handed(np.argsort(words(n, seed, counter), kind="stable").astype(np.int64, copy=False), xp)
+    return handed(_order(words(n, seed, counter)), xp)
+
+
+def _order(drawn: Array) -> Array:
+    """The order that sorts the words, the earlier first of equal ones, as int64.
+
+    Equal words hardly ever come: they are looked for afterwards. 1,000,000 words take 82 ms so, 239 by a
+    stable sort.
+    """
+    order = np.argsort(drawn)
+    ranked = drawn[order]
+    if (ranked[1:] == ranked[:-1]).any():
+        order = np.argsort(drawn, kind="stable")
+    return order.astype(np.int64, copy=False)
 
 
 # -------------------------------------------------------------------------------------- classes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import math
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,34 @@ def encode_raw(x: Array, *, little_endian: bool) -> Array:
 def to_number(x: Array, *, dtype: str) -> Array:
     """Each element, a number in digits, as that number."""
     to = as_dtype(dtype)
-    return of_each("to_number", x, reader(to), to)
+    found = numbers(x.reshape(-1).tolist(), to)
+    return of_each("to_number", x, reader(to), to) if found is None else found.reshape(x.shape)
+
+
+def numbers(texts: Sequence[bytes] | Sequence[str], to: DType) -> Array | None:
+    """Returns what `reader` makes of each of the texts, None unless it takes them all.
+
+    200,000 floats take 165 ms so, 400 ms one call of `reader` after the other (on a busy machine).
+    """
+    if not texts:
+        return np.empty(0, to)
+    joined = texts[0][:0].join(texts)  # type: ignore[arg-type]
+    if not joined.isascii() or ("_" if isinstance(joined, str) else b"_") in joined:  # type: ignore[operator]
+        return None
+    made = np.empty(len(texts), to)
+    try:
+        if to.kind in "iu":
+            made[:] = list(map(int, texts))
+            return made
+        found = list(map(float, texts))
+    except (ValueError, OverflowError):
+        return None  # the reader says what is wrong, and of which
+    if to.itemsize < 8:
+        size = np.abs(np.array(found))
+        if ((size > float(limits(to).max)) & np.isfinite(size)).any():
+            return None
+    made[:] = found
+    return made
 
 
 def reader(to: DType) -> Any:

@@ -71,7 +71,8 @@ _FAR_TAIL: Ratio = (
 _BETWEEN = 0.46875
 
 
-def _cost(x: Array, **_: Any) -> float:
+def cost(x: Array, **_: Any) -> float:
+    """Forty operations an element."""
     return 40 * elements(x)
 
 
@@ -98,7 +99,7 @@ def _far(size: Array, xp: Library) -> Array:
     return bell * xp.where(y <= 4, middle, outer)
 
 
-@kernel("erf", cost=_cost)
+@kernel("erf", cost=cost)
 @in_float32
 def erf(x: Array, *, xp: Library = np) -> Array:
     """2/√π·∫₀ˣ e^-t² dt; within 3 ulp in float64, 4 in float32."""
@@ -108,7 +109,7 @@ def erf(x: Array, *, xp: Library = np) -> Array:
     return xp.where(near, _near(x, near, xp), xp.where(x < 0, -outside, outside))
 
 
-@kernel("erfc", cost=_cost)
+@kernel("erfc", cost=cost)
 @in_float32
 def erfc(x: Array, *, xp: Library = np) -> Array:
     """1 - erf(x) without the loss of digits; within 5 ulp in float64, 6 in float32."""
@@ -118,7 +119,7 @@ def erfc(x: Array, *, xp: Library = np) -> Array:
     return xp.where(near, 1 - _near(x, near, xp), xp.where(x < 0, 2 - far, far))
 
 
-@kernel("erfinv", cost=_cost)
+@kernel("erfinv", cost=cost)
 @in_float32
 def erfinv(x: Array, *, xp: Library = np) -> Array:
     """The y whose erf is x; within 5 ulp."""
@@ -133,6 +134,6 @@ def erfinv(x: Array, *, xp: Library = np) -> Array:
     return xp.where(central, inner, xp.where(x < 0, -tail, tail)) * sqrt(0.5)
 
 
-for _op, _function in (("erf", erf), ("erfc", erfc), ("erfinv", erfinv)):
-    blockwise(_op, _function, _cost)
-    borrowed(_op, _op, _cost)
+blockwise("erfinv", erfinv, cost)
+for _op in ("erf", "erfc", "erfinv"):
+    borrowed(_op, _op, cost)

@@ -46,17 +46,18 @@ _LARGE = 8.0  # from here on the asymptotic series are exact to the last digit
 _EULER = 0.57721566490153286061
 # log Γ(2 + z) = z·((1 - γ) + Σ (-1)^k·(ζ(k) - 1)/k·z^(k-1) over k ≥ 2), |z| ≤ 1/2
 _LGAMMA = (*((-1) ** k * _zeta(k, 2.0) / k for k in range(30, 1, -1)), 1 - _EULER)
-_STIRLING = tuple(b / (2 * j * (2 * j - 1)) for j, b in reversed(list(enumerate(_BERNOULLI, 1))))
+STIRLING = tuple(b / (2 * j * (2 * j - 1)) for j, b in reversed(list(enumerate(_BERNOULLI, 1))))
 
 # The zero of digamma as a float, and what digamma is there, for it lies between two floats.
 _ROOT, _AT_ROOT = 1.4616321449683622, -9.2412655217294275e-17
 _ROOT_HIGH = float(np.float32(_ROOT))  # in two parts for float32, which cannot hold it
 _ROOT_LOW = _ROOT - _ROOT_HIGH
 _DIGAMMA = (*((-1) ** (k + 1) * _zeta(k + 1, _ROOT) for k in range(40, 0, -1)), _AT_ROOT)
-_ASYMPTOTIC = (*(b / (2 * j) for j, b in reversed(list(enumerate(_BERNOULLI, 1)))), 0.0)
+ASYMPTOTIC = (*(b / (2 * j) for j, b in reversed(list(enumerate(_BERNOULLI, 1)))), 0.0)
 
 
-def _cost(x: Array, **attrs: Any) -> float:
+def cost(x: Array, **attrs: Any) -> float:
+    """A hundred operations an element."""
     return 100 * elements(x)
 
 
@@ -85,7 +86,7 @@ def _rest(x: Array, xp: Library) -> Array:
     return xp.where(x == 0, x, xp.where(x > 0, 0.5, x - xp.round(x)))
 
 
-@kernel("lgamma", cost=_cost)
+@kernel("lgamma", cost=cost)
 @in_float32
 def lgamma(x: Array, *, xp: Library = np) -> Array:
     """log|Γ(x)|: a power series about 2, Stirling's from 8 on, the reflection below 0.
@@ -102,14 +103,14 @@ def lgamma(x: Array, *, xp: Library = np) -> Array:
     series = z * horner(z, _LGAMMA) + xp.where(small <= 1.5, -logarithm, logarithm)
     large = xp.maximum(size, _LARGE)
     stirling = (large - 0.5) * (xp.log(large) - 1) + (log(2 * pi) - 1) / 2
-    stirling = stirling + horner(1 / (large * large), _STIRLING) / large
+    stirling = stirling + horner(1 / (large * large), STIRLING) / large
     found = xp.where(size < _LARGE, series, stirling)
     sine = xp.abs(xp.sin(_rest(x, xp) * pi))
     mirrored = xp.log(pi / sine) - xp.log(size) - found
     return xp.where(xp.isinf(x), size, xp.where(x < 0, mirrored, found))
 
 
-@kernel("digamma", cost=_cost)
+@kernel("digamma", cost=cost)
 @in_float32
 def digamma(x: Array, *, xp: Library = np) -> Array:
     """Γ'(x)/Γ(x): a power series about its zero, the asymptotic one from 8 on, the reflection below 0.
@@ -121,14 +122,14 @@ def digamma(x: Array, *, xp: Library = np) -> Array:
     near, _, passed = _reduced(xp.minimum(size, _LARGE), _ROOT - 0.5, _ROOT + 0.5, xp)
     series = horner((near - _ROOT_HIGH) - _ROOT_LOW, _DIGAMMA) + passed
     large = xp.maximum(size, _LARGE)
-    asymptotic = xp.log(large) - 0.5 / large - horner(1 / (large * large), _ASYMPTOTIC)
+    asymptotic = xp.log(large) - 0.5 / large - horner(1 / (large * large), ASYMPTOTIC)
     found = xp.where(size < _LARGE, series, asymptotic)
     rest = _rest(x, xp)
     mirrored = found - pi / xp.tan(rest * pi)
     return xp.where(below, xp.where((rest == 0) & (x != 0), xp.nan, mirrored), found)
 
 
-@kernel("polygamma", cost=_cost)
+@kernel("polygamma", cost=cost)
 @in_float32
 def polygamma(x: Array, *, n: int, xp: Library = np) -> Array:
     """The nth derivative of digamma: (-1)^(n+1)·n!·ζ(n + 1, x), and the reflection below 0."""
@@ -162,7 +163,6 @@ def _cotangent(n: int) -> Coefficients:
     return tuple(float(p) for p in reversed(powers))
 
 
-for _op, _function in (("lgamma", lgamma), ("digamma", digamma), ("polygamma", polygamma)):
-    blockwise(_op, _function, _cost)
-borrowed("lgamma", "gammaln", _cost)
-borrowed("digamma", "digamma", _cost)
+blockwise("polygamma", polygamma, cost)
+borrowed("lgamma", "gammaln", cost)
+borrowed("digamma", "digamma", cost)

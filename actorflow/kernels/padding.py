@@ -16,6 +16,7 @@ from actorflow.arrays import Array, Library
 from actorflow.errors import SpecError
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
+from actorflow.kernels.taps import Table, through
 from actorflow.spec import show
 
 Paddings = int | tuple[tuple[int, int], ...]
@@ -57,6 +58,25 @@ def runs(size: int, before: int, after: int, mode: str) -> tuple[Run, ...]:
     return tuple(found)
 
 
+def _often(size: int, before: int, after: int, mode: str) -> bool:
+    """Whether the axis turns so often in its margins that its runs are too many to be taken one by one.
+
+    Of 3 elements 1,000,000 in front of them: 92 ms place by place, 4.6 s run by run.
+    """
+    at_most_three = mode == "edge" or (mode == "reflect" and size == 1)
+    return not at_most_three and max(before, after) > 8 * size
+
+
+def _places(size: int, before: int, after: int, mode: str) -> Array:
+    """Where each element of the padded axis lies on the axis inside."""
+    at = np.arange(-before, size + after)
+    if mode == "wrap":
+        return at % size
+    period = size - 1 if mode == "reflect" else size
+    turn, offset = np.divmod(at, period)
+    return np.where(turn % 2 == 0, offset, size - 1 - offset)
+
+
 def _pairs(x: Array, paddings: Paddings, mode: str) -> tuple[tuple[int, int], ...]:
     """(before, after) for each axis of `x`; SpecError when they do not fit."""
     pairs = ((paddings, paddings),) * x.ndim if isinstance(paddings, int) else paddings
@@ -84,8 +104,11 @@ def pad(x: Array, *, paddings: Paddings, mode: str, value: bool | int | float, x
         return out
     for axis, (before, after) in enumerate(pairs):
         if before or after:
-            pieces = [_piece(x, axis, run, xp) for run in runs(x.shape[axis], before, after, mode)]
-            x = xp.concat(pieces, axis=axis)
+            how = x.shape[axis], before, after, mode
+            if _often(*how):
+                x = xp.take(x, xp.asarray(_places(*how)), axis=axis)
+            else:
+                x = xp.concat([_piece(x, axis, run, xp) for run in runs(*how)], axis=axis)
     return x
 
 
@@ -105,7 +128,13 @@ def pad_grad(grad: Array, like: Array, *, paddings: Paddings, mode: str, xp: Lib
         return grad[_inside(pairs, like.shape) or ...]
     for axis, (before, after) in enumerate(pairs):
         if before or after:
-            grad = _folded(grad, axis, like.shape[axis], runs(like.shape[axis], before, after, mode), xp)
+            how = like.shape[axis], before, after, mode
+            if _often(*how):
+                places = _places(*how)
+                taps = Table.of(np.arange(places.size), places, np.ones(places.size), places.size)
+                grad = through(grad, axis, taps.transposed(like.shape[axis]), xp)
+            else:
+                grad = _folded(grad, axis, like.shape[axis], runs(*how), xp)
     return grad
 
 

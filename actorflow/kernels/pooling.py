@@ -9,12 +9,13 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from actorflow.arrays import Array, Library
+from actorflow.kernels.kept import kept
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.sliding import Windows, check_gradient, pool_cost, slides
@@ -81,10 +82,14 @@ def max_pool_gather(x: Array, values: Array, *, xp: Library = np, **attrs: Any) 
 # ------------------------------------------------------------------------ where the maxima lie
 
 
-def first_places(x: Array, windows: Sequence[Sequence[Sequence[int]]], xp: Library) -> Array:
+Spans = tuple[Array, Array, int]
+"""The windows along an axis: the first place of each, how many it has, and how far these lie apart."""
+
+
+def first_places(x: Array, windows: Sequence[Spans], xp: Library) -> Array:
     """The place in its plane of the first maximum, or last NaN, of each window.
 
-    `windows` lists for each spatial axis the places of every window, none of them empty. Axis by
+    `windows` says for each spatial axis where they lie, none of them empty. Axis by
     axis, the last first: the first maximum of each row, then the first row with the largest; the last
     NaN likewise. So the passes are the sum of a window's sizes, not their product.
 
@@ -100,13 +105,13 @@ def first_places(x: Array, windows: Sequence[Sequence[Sequence[int]]], xp: Libra
 
 
 def _first_along(
-    x: Array, where: Array | None, axis: int, windows: Sequence[Sequence[int]], step: int, xp: Library
+    x: Array, where: Array | None, axis: int, windows: Spans, step: int, xp: Library
 ) -> tuple[Array, Array]:
     """The first maximum along one axis, and its place: what `where` says there, moved by the axis' own."""
     best, place = x, xp.zeros((1,) * x.ndim, dtype=xp.int64)
-    for k in range(max((len(w) for w in windows), default=0)):
-        rows = np.array([w[min(k, len(w) - 1)] for w in windows], np.int64)  # the last one again: no change
-        index = xp.asarray(rows)
+    starts, sizes, apart = windows
+    for k in range(int(sizes.max(initial=0))):
+        index = xp.asarray(starts + np.minimum(k, sizes - 1) * apart)  # the last one again: no change
         value = xp.take(x, index, axis=axis)
         at = (index * step).reshape((-1, *(1,) * (x.ndim - axis - 1)))
         if where is not None:
@@ -126,7 +131,13 @@ def max_pool_places(x: Array, *, xp: Library = np, **attrs: Any) -> Array:
     if 0 in at.pooled:
         return xp.zeros(at.pooled, dtype=xp.int64)
     wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
-    return first_places(wide, [[a.places(w) for w in range(a.count)] for a in at.axes], xp)
+    return first_places(wide, [_spans(a) for a in at.axes], xp)
+
+
+def _spans(at: Along) -> Spans:
+    first, sizes = at.lying()
+    starts = np.arange(at.count) * at.stride - at.before + first * at.dilation
+    return starts.astype(np.int64), sizes.astype(np.int64), at.dilation
 
 
 # --------------------------------------------------------------------------------------- means
@@ -144,7 +155,7 @@ def _slice(axis: int, ndim: int, part: builtins.slice) -> tuple[builtins.slice, 
 def _summed(x: Array, axis: int, at: Along, xp: Library) -> Array:
     """The sum of each window along `axis`."""
     out = xp.zeros((*x.shape[:axis], at.count, *x.shape[axis + 1 :]), dtype=x.dtype)
-    for k in range(at.window):
+    for k in at.reaching():
         windows, places = at.overlap(k)
         if windows.start != windows.stop:
             those = _slice(axis, x.ndim, windows)
@@ -155,7 +166,7 @@ def _summed(x: Array, axis: int, at: Along, xp: Library) -> Array:
 def _spread(dy: Array, axis: int, at: Along, xp: Library) -> Array:
     """Each window's element added to all of its places along `axis`: the transpose of `_summed`."""
     out = xp.zeros((*dy.shape[:axis], at.size, *dy.shape[axis + 1 :]), dtype=dy.dtype)
-    for k in range(at.window):
+    for k in at.reaching():
         windows, places = at.overlap(k)
         if windows.start != windows.stop:
             those = _slice(axis, dy.ndim, places)
@@ -163,10 +174,12 @@ def _spread(dy: Array, axis: int, at: Along, xp: Library) -> Array:
     return out
 
 
-@lru_cache(256)
+@kept(1 << 24)
 def _elements(at: Windows, margin: bool) -> Array:
-    """How many elements each window is divided by, with axes for images and channels; do not change it."""
-    counts = (np.array(a.counts(margin), np.float64) for a in at.axes)
+    """How many elements each window is divided by, with axes for images and channels, or all of them, 0-d."""
+    counts = [np.asarray(a.counts(margin), np.float64) for a in at.axes]
+    if all(c.size and (c == c[0]).all() for c in counts):
+        return np.asarray(math.prod(float(c[0]) for c in counts))
     return reduce(np.multiply.outer, counts)[None, ..., None]
 
 
@@ -175,9 +188,7 @@ def _divided(x: Array, at: Windows, count_include_pad: bool, divisor: int | None
     if divisor is not None:
         return x if divisor == 1 else x / x.dtype.type(divisor)
     counts = _elements(at, count_include_pad)
-    if counts.size and (counts == counts.flat[0]).all():
-        return x / x.dtype.type(counts.flat[0])
-    return x / xp.asarray(counts).astype(x.dtype)
+    return x / (xp.asarray(counts).astype(x.dtype) if counts.ndim else x.dtype.type(counts))
 
 
 @kernel("avg_pool", cost=mean_cost)

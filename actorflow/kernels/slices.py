@@ -10,6 +10,7 @@ import numpy as np
 from actorflow.arrays import Array, Library
 from actorflow.kernels.array import within
 from actorflow.kernels.places import combined, combined_by_numpy
+from actorflow.kernels.precision import is_half
 from actorflow.kernels.registry import elements, kernel
 from actorflow.kernels.sets import unique_inverse
 
@@ -30,10 +31,6 @@ def _opened(values: Array, indices: Array, whole: tuple[Array, ...], rows: int |
     return matrix, within(indices, n, xp), n
 
 
-def _is_half(values: Array) -> bool:
-    return values.dtype.itemsize == 2 and values.dtype.kind not in "iu"
-
-
 @kernel("slices_to_dense", cost=_cost)
 def slices_to_dense(
     values: Array, indices: Array, *whole: Array, rows: int | None, xp: Library = np
@@ -43,7 +40,7 @@ def slices_to_dense(
     Halves are added up in float32 and rounded once: first those of one row, so that nothing of the
     whole's size is float32.
     """
-    if _is_half(values):
+    if is_half(values.dtype):
         indices, values = sum_duplicates(values, indices, *whole, rows=rows, xp=xp)
     matrix, at, n = _opened(values, indices, whole, rows, xp)
     zeros = xp.zeros((n, matrix.shape[1]), dtype=values.dtype)
@@ -53,7 +50,7 @@ def slices_to_dense(
 @kernel("slices_to_dense", only="numpy", cost=_cost)
 def slices_to_dense_of_numpy(values: Array, indices: Array, *whole: Array, rows: int | None) -> Array:
     """Zeros with the values added to the rows that the indices name, one after the other."""
-    if _is_half(values):
+    if is_half(values.dtype):
         indices, values = sum_duplicates_of_numpy(values, indices, *whole, rows=rows)
     matrix, at, n = _opened(values, indices, whole, rows, np)
     return _added(matrix, at, n).reshape((n, *values.shape[1:]))
@@ -64,7 +61,7 @@ def sum_duplicates(
     values: Array, indices: Array, *whole: Array, rows: int | None, xp: Library = np
 ) -> tuple[Array, Array]:
     """The indices that occur, and the sum of the values of each; halves in float32, rounded once."""
-    if _is_half(values):
+    if is_half(values.dtype):
         found, sums = sum_duplicates(values.astype(np.float32), indices, *whole, rows=rows, xp=xp)
         return found, sums.astype(values.dtype)
     matrix, at, _ = _opened(values, indices, whole, rows, xp)
@@ -79,7 +76,7 @@ def sum_duplicates_of_numpy(
     values: Array, indices: Array, *whole: Array, rows: int | None
 ) -> tuple[Array, Array]:
     """The indices that occur, and the sum of the values of each, added one after the other."""
-    if _is_half(values):
+    if is_half(values.dtype):
         found, sums = sum_duplicates_of_numpy(values.astype(np.float32), indices, *whole, rows=rows)
         return found, sums.astype(values.dtype)
     matrix, at, _ = _opened(values, indices, whole, rows, np)

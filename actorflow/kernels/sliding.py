@@ -82,7 +82,7 @@ class Windows:
 
         In the order of the windows the two belong together one to one.
         """
-        for place in self.places():
+        for place in product(*(a.reaching() for a in self.axes)):
             each = [a.overlap(k) for a, k in zip(self.axes, place, strict=True)]
             if all(those.start != those.stop for those, _ in each):
                 yield place, (_ALL, *(t for t, _ in each), _ALL), (_ALL, *(p for _, p in each), _ALL)

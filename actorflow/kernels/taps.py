@@ -7,7 +7,6 @@ in order: no scatter, so equal inputs give equal bits, on a card too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,64 +26,73 @@ class Table:
     weights: Array
 
     @classmethod
-    def of(cls, rows: Sequence[Mapping[int, float]]) -> Table:
-        """Returns the table of elements given as {place: weight}."""
-        rows = [{place: weight for place, weight in row.items() if weight} for row in rows]
-        most = max(map(len, rows), default=0)
-        places, weights = np.zeros((len(rows), most), np.int64), np.zeros((len(rows), most))
-        for i, row in enumerate(rows):
-            places[i, : len(row)] = list(row)
-            weights[i, : len(row)] = list(row.values())
-        return cls(places, weights)
+    def of(cls, elements: Array, places: Array, weights: Array, count: int) -> Table:
+        """Returns the table of `count` elements from single taps, the elements of which are sorted.
+
+        Taps of weight 0 are left out. The taps of an element keep their order.
+        """
+        used = weights != 0
+        if not used.all():
+            elements, places, weights = elements[used], places[used], weights[used]
+        each = np.bincount(elements, minlength=count)
+        ends = np.cumsum(each)
+        column = np.arange(elements.size) - np.repeat(ends - each, each)
+        shape = count, int(each.max(initial=0))
+        made = cls(np.zeros(shape, np.int64), np.zeros(shape))
+        made.places[elements, column] = places
+        made.weights[elements, column] = weights
+        return made
+
+    @property
+    def nbytes(self) -> int:
+        """The size of both."""
+        return int(self.places.nbytes + self.weights.nbytes)
+
+    def transposed(self, size: int) -> Table:
+        """Returns the map back to the axis of `size` that the places lie on, by transposing."""
+        elements, column = np.nonzero(self.weights)
+        places = self.places[elements, column]
+        order = np.argsort(places, kind="stable")
+        return Table.of(places[order], elements[order], self.weights[elements, column][order], size)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Taps:
-    """A linear map along an axis, and its transpose."""
-
-    forth: Table
-    back: Table
-
-    @classmethod
-    def of(cls, rows: Sequence[Mapping[int, float]], size: int) -> Taps:
-        """Returns the map from an axis of `size` to the elements given as {place: weight}."""
-        columns: list[dict[int, float]] = [{} for _ in range(size)]
-        for i, row in enumerate(rows):
-            for place, weight in row.items():
-                columns[place][i] = weight
-        return cls(Table.of(rows), Table.of(columns))
+_TOGETHER = 1 << 14
+"""Elements of several taps that are taken at once. Of 1,000,000 elements 10, which have 200,000 taps
+each: 19 ms so, 5.3 s tap by tap."""
 
 
-def through(x: Array, axis: int, taps: Taps, xp: Library) -> Array:
+def through(x: Array, axis: int, table: Table, xp: Library) -> Array:
     """Returns x with the map along `axis`, in the dtype of x, which is float32 or wider."""
-    return _mapped(x, axis, taps.forth, xp)
-
-
-def back(dy: Array, axis: int, taps: Taps, xp: Library) -> Array:
-    """Returns dy with the transposed map along `axis`."""
-    return _mapped(dy, axis, taps.back, xp)
-
-
-def _mapped(x: Array, axis: int, table: Table, xp: Library) -> Array:
     count, most = table.places.shape
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     if not most or not x.shape[axis]:
         return xp.zeros(shape, dtype=x.dtype)
+    elements = x.size // x.shape[axis] * count
+    step = min(most, max(1, _TOGETHER // max(elements, 1)))
     total: Array | None = None
-    for k in range(most):
-        weights = table.weights[:, k]
-        term = xp.take(x, xp.asarray(table.places[:, k]), axis=axis)
-        if not (weights == 1).all():
-            along = (-1, *(1,) * (x.ndim - axis - 1))
-            factors = xp.asarray(weights).astype(x.dtype).reshape(along)
-            used = weights != 0
-            term *= factors  # what take made is ours
-            if not used.all():
-                nothing = xp.zeros((1,) * x.ndim, dtype=x.dtype)
-                term = xp.where(xp.asarray(used).reshape(along), term, nothing)
+    for first in range(0, most, step):
+        term = _some(x, axis, table, slice(first, first + step), xp)
         if total is None:
             total = term
         else:
             total += term
     assert total is not None
     return total
+
+
+def _some(x: Array, axis: int, table: Table, taps: slice, xp: Library) -> Array:
+    """The sums of some taps of each element."""
+    places, weights = table.places[:, taps], table.weights[:, taps]
+    count, several = places.shape
+    term = xp.take(x, xp.asarray(places.reshape(-1)), axis=axis)
+    if not (weights == 1).all():
+        along = (-1, *(1,) * (x.ndim - axis - 1))
+        term *= xp.asarray(weights.reshape(-1)).astype(x.dtype).reshape(along)  # what take made is ours
+        used = weights != 0
+        if not used.all():
+            nothing = xp.zeros((1,) * x.ndim, dtype=x.dtype)
+            term = xp.where(xp.asarray(used.reshape(-1)).reshape(along), term, nothing)
+    if several == 1:
+        return term
+    split = term.reshape((*x.shape[:axis], count, several, *x.shape[axis + 1 :]))
+    return xp.sum(split, axis=axis + 1, dtype=x.dtype)

@@ -228,3 +228,12 @@ def test_the_first_choices_never_change() -> None:
     assert permutation(6).tolist() == PINNED_ORDER
     assert categorical(np.zeros((1, 10)), 4).tolist() == [PINNED_CLASSES]
     assert bernoulli(np.full(6, 0.3)).tolist() == PINNED_EVENTS
+
+
+def test_of_equal_words_the_earlier_comes_first() -> None:
+    words = np.random.default_rng(0).integers(0, 50, 5000).astype(np.uint64)
+
+    order = draws._order(words)
+
+    assert order.dtype == np.int64
+    np.testing.assert_array_equal(order, np.argsort(words, kind="stable"))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from actorflow.kernels import pool, pooling
 from actorflow.kernels.sliding import slides
+from actorflow.windows import Along
 from tests.ops.samples_pool import pooling as pools_that_fit
 from tests.strategies import examples
 
@@ -24,12 +25,18 @@ def pools(draw: st.DrawFn) -> tuple[np.ndarray, dict[str, Any]]:
     return rng.integers(-2, 3, shape).astype("float32"), attrs
 
 
+def places(axis: Along, window: int) -> list[int]:
+    """The places of a window that lie on the axis, one after the other."""
+    those = (window * axis.stride + k * axis.dilation - axis.before for k in range(axis.window))
+    return [place for place in those if 0 <= place < axis.size]
+
+
 def windows(x: np.ndarray, attrs: dict[str, Any]) -> dict[tuple[int, ...], list[tuple[int, ...]]]:
     """For each window the pixels on the image, in its order, found element by element."""
     at = slides(x.shape, **attrs)
     found = {}
     for n, *window, k in product(*map(range, at.pooled)):
-        each = [a.places(w) for a, w in zip(at.axes, window, strict=True)]
+        each = [places(a, w) for a, w in zip(at.axes, window, strict=True)]
         found[n, *window, k] = [(n, *pixel, k) for pixel in product(*each)]
     return found
 

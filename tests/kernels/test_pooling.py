@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from actorflow.kernels import adaptive, pooling
 from actorflow.kernels.sliding import slides
-from actorflow.windows import adaptive as windows_of
 from tests.kernels.test_pool import pools, windows
 from tests.ops.samples_pool import adapting
 from tests.strategies import examples
@@ -100,7 +99,10 @@ def test_adaptive_windows_have_their_means_and_first_maxima(case) -> None:
     places = adaptive.adaptive_max_pool_places(x, size=size)
 
     assert means.shape == places.shape == (x.shape[0], *size, x.shape[-1])
-    axes = [windows_of(*both) for both in zip(x.shape[1:-1], size, strict=True)]
+    axes = [
+        [range(i * n // count, -(-(i + 1) * n // count)) for i in range(count)]
+        for n, count in zip(x.shape[1:-1], size, strict=True)
+    ]
     for n, *window, k in product(*map(range, means.shape)):
         pixels = list(product(*(axis[w] for axis, w in zip(axes, window, strict=True))))
         values = [x[n, *p, k] for p in pixels]

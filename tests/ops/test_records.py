@@ -63,6 +63,24 @@ def test_what_another_writer_wrote_is_read_back(rows: list[list[bytes]], delimit
     assert list(map(list, zip(*found, strict=True))) == rows
 
 
+def test_a_quote_does_not_reach_into_the_next_record() -> None:
+    with pytest.raises(
+        DataError, match=r"element at index \(1,\): it is no record .*: unexpected end of data"
+    ):
+        parsed(lambda x: af.parse_csv(x, ["bytes"]), [b"a", b'"b', b'c"', b"d"])
+
+
+def test_many_records_are_read_and_the_wrong_one_of_them_is_named() -> None:
+    rows = [b'%d,"%d\n"\r\n' % (i, i) for i in range(9000)]
+
+    numbers, texts = parsed(lambda x: af.parse_csv(x, ["int16", "bytes"]), rows)
+
+    assert numbers == list(range(9000))
+    assert texts == [b"%d\n" % i for i in range(9000)]
+    with pytest.raises(DataError, match=r"element at index \(5000,\): it has 1 cells and not 2"):
+        parsed(lambda x: af.parse_csv(x, ["int16", "bytes"]), [*rows[:5000], b"5", *rows[5000:]])
+
+
 WRONG_ROWS = [
     (b"1", "it has 1 cells and not 2"),
     (b"1,2,3", "it has 3 cells and not 2"),
