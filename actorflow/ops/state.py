@@ -112,6 +112,13 @@ class Variable(Operators):
     def __repr__(self) -> str:
         return f"<Variable {self.name} {self.spec}>"
 
+    def is_same(self, other: object) -> bool:
+        """Tells whether `other` is that variable; `existing` gives a new Python object for it."""
+        return isinstance(other, Variable) and self.graph is other.graph and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash((id(self.graph), self.name))
+
     def read(self) -> Tensor:
         """A snapshot of the value after all writes built so far, and before those built later."""
         return self._use("read_variable", "read")
