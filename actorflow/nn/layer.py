@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from inspect import signature
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -14,6 +13,7 @@ from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, name_scope, source_line
 from actorflow.graph.graph import current
 from actorflow.images import is_channels_first, to_channels_last
+from actorflow.ops.resource import can_be_called
 from actorflow.ops.state import Initial, Variable
 from actorflow.spec import Dim, Spec, merge, show
 
@@ -72,11 +72,11 @@ class Layer:
         if not callable(make):
             what = f"takes {argument} as an initialiser, for instance af.init.he, got {_shown(make)}"
             raise self.refusal(what, own)
-        if not _can_be_called(make, tuple(shape), dtype):
+        if not can_be_called(make, tuple(shape), dtype):
             what = f"takes {argument} as an initialiser, a function of shape and dtype, got {_shown(make)}"
             raise self.refusal(what, own)
         initial = make(tuple(shape), dtype)
-        if callable(initial) and not hasattr(initial, "build") and not _can_be_called(initial):
+        if callable(initial) and not hasattr(initial, "build") and not can_be_called(initial):
             what = f"takes {argument} as an initialiser, got {_shown(make)}, which gives {_shown(initial)}"
             raise self.refusal(what, "call it with its parameters first, for instance af.init.normal()")
         wanted = Spec(tuple(shape), dtype)
@@ -198,14 +198,3 @@ def _shown(value: Any) -> str:
     if callable(value):
         return f"{type(value).__name__} {getattr(value, '__qualname__', repr(value))}"
     return " ".join(f"{value!r:.60}".split())
-
-
-def _can_be_called(function: Any, *args: Any) -> bool:
-    """Tells whether a function takes these arguments, as far as it says what it takes."""
-    try:
-        signature(function).bind(*args)
-    except TypeError:
-        return False
-    except ValueError:  # written in C, and does not say; classes like int are no functions of ours
-        return not isinstance(function, type)
-    return True
