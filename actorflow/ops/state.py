@@ -269,7 +269,8 @@ def _build_initial(graph: Graph, local: str, initial: Initial, dtype: DType | No
         elif callable(initial):
             if not can_be_called(initial):
                 called = getattr(initial, "__qualname__", repr(initial))
-                message = f"a variable begins as a value, or calls a function of no arguments, got {called} for {local!r}"
+                rule = "a variable begins as a value, or calls a function of no arguments"
+                message = f"{rule}, got {called} for {local!r}"
                 hint = "an initialiser is given the shape first, as in af.init.he((64, 10))"
                 raise SpecError(message, where=where, hint=hint)
             initial = initial()
