@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import is_floating
+from actorflow.arrays import is_floating, name_of
 from actorflow.errors import ConfigError, GradientError, GradientMismatch
 from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE
+from actorflow.graph.operators import Operators
 from actorflow.lookup import feed_port
+from actorflow.ops.sliding import is_integer
 from actorflow.ops.state import Variable
 from actorflow.session import Session
 from actorflow.testing.measure import Compared, Feeds, Found, Function, Input, Limits, compare
@@ -76,6 +79,11 @@ async def check_gradients(
     """
     targets, graph = _targets(ys)
     sources = list(xs) if isinstance(xs, list | tuple) else [xs]
+    for x in sources:
+        if not isinstance(x, Operators):
+            message = f"xs must be tensors or variables of the graph of ys, got {x!r:.80}"
+            raise ConfigError(message, hint="by its name: graph.find(name), or keep what you built")
+    _check_feeds(feeds, session)
     with graph:
         sources = [
             x if isinstance(x, Variable) else x.as_tensor() if hasattr(x, "as_tensor") else x for x in sources
@@ -95,6 +103,7 @@ async def check_gradients(
             raise GradientMismatch(
                 message, where=targets[0].node.where, hint="feed what is random, and leave writes out of ys"
             )
+        await _check_finite(function)
         compared, wrong = await compare(function, sources, inputs, limits, order, 1)
         if wrong:
             culprit = await _culprit(running, targets, inputs, given, first, limits, wrong[0].order)
@@ -112,22 +121,43 @@ def _targets(ys: Any) -> tuple[list[Tensor], Graph]:
         return [y if isinstance(y, Tensor) else y.as_tensor() for y in found], graph
 
 
+def _check_feeds(feeds: Any, session: Any) -> None:
+    """Raises ConfigError unless these are what the signature says."""
+    if feeds is not None and not isinstance(feeds, Mapping):
+        message = f"feeds must be values by placeholders or their names, got {feeds!r:.80}"
+        raise ConfigError(message, hint="{x: value}")
+    if session is not None and not isinstance(session, Session):
+        message = f"session must be an af.Session, or None for a new one, got {session!r:.80}"
+        raise ConfigError(message)
+
+
+async def _check_finite(function: Function) -> None:
+    """Raises GradientMismatch for a y with NaN or infinity: nothing can be measured there."""
+    for y, value in zip(function.ys, await function.values(), strict=True):
+        wrong = np.argwhere(~np.isfinite(np.asarray(value, np.float64)))
+        if len(wrong):
+            place = f" at index {tuple(map(int, wrong[0]))}" if np.ndim(value) else ""
+            message = f"ys must be finite where their gradients are measured, got {y.name} with "
+            message += f"{np.asarray(value, np.float64)[tuple(wrong[0])]:.6g}{place} ({len(wrong)} such)"
+            raise GradientMismatch(message, where=y.node.where, hint="feed other values, or look elsewhere")
+
+
 def _limits(
     tensors: Sequence[Any], order: int, directions: int | None, given: tuple[float | None, ...]
 ) -> Limits:
-    if order not in (1, 2):
+    if isinstance(order, bool) or order not in (1, 2):
         message = f"order must be 1 or 2, got {order!r}"
         raise ConfigError(message)
-    if directions is not None and directions < 1:
+    if directions is not None and (not is_integer(directions) or directions < 1):
         message = f"directions must be at least 1, or None for every element, got {directions!r}"
         raise ConfigError(message)
     for t in tensors:
         if t.dtype.name not in _LIMITS:
-            message = f"gradients are checked in {' or '.join(_LIMITS)}, got {t.name} {t.dtype.name}"
+            message = f"gradients are checked in {' or '.join(_LIMITS)}, got {t.name} {name_of(t.dtype)}"
             raise ConfigError(message, hint="build what is checked in float64")
     coarsest = max((t.dtype for t in tensors), key=lambda d: float(np.finfo(d).eps))
     chosen = [_LIMITS[coarsest.name][i] if g is None else g for i, g in enumerate(given)]
-    if not all(np.isfinite(c) and c >= 0 for c in chosen) or chosen[0] == 0:
+    if not all(isinstance(c, Real) and np.isfinite(c) and c >= 0 for c in chosen) or chosen[0] == 0:
         message = f"step must be above 0, rtol and atol at least 0, got {', '.join(map(repr, chosen))}"
         raise ConfigError(message)
     how_far, relative, absolute = chosen
@@ -207,7 +237,9 @@ def _mismatch(wrong: Sequence[Found], node: Node, located: bool) -> GradientMism
         f"the gradient for {place} must be the slope that differences measure, "
         f"got {told} and measured {worst.measured:.6g} (order {worst.order}; {len(wrong)} such)"
     )
-    if worst.kink is not None:
+    if not np.isfinite(worst.measured):
+        hint = "look elsewhere: near there ys are not finite, so that no slope can be measured"
+    elif worst.kink is not None:
         left, right = worst.kink
         hint = f"look elsewhere: this seems to be a kink, with slopes {left:.6g} and {right:.6g} on its sides"
     elif located:
