@@ -157,11 +157,15 @@ def _limits(
             raise ConfigError(message, hint="build what is checked in float64")
     coarsest = max((t.dtype for t in tensors), key=lambda d: float(np.finfo(d).eps))
     chosen = [_LIMITS[coarsest.name][i] if g is None else g for i, g in enumerate(given)]
-    if not all(isinstance(c, Real) and np.isfinite(c) and c >= 0 for c in chosen) or chosen[0] == 0:
+    if not all(_is_amount(c) for c in chosen) or chosen[0] == 0:
         message = f"step must be above 0, rtol and atol at least 0, got {', '.join(map(repr, chosen))}"
         raise ConfigError(message)
     how_far, relative, absolute = chosen
     return Limits(how_far, relative, absolute, float(np.finfo(coarsest).eps), directions)
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, Real) and 0 <= float(value) < np.inf
 
 
 async def _input(session: Session, x: Any, feeds: Feeds) -> Input:
