@@ -89,7 +89,10 @@ def fitting(name: str, spec: Spec, value: Any) -> arrays.Array:
             raise FeedError(message) from None
     if spec.fits(array.shape, array.dtype):
         return array
-    dtype = array.dtype.name if array.dtype.isnative else f"{array.dtype.name} in foreign byte order"
+    same = array.dtype == spec.dtype  # of objects: they were looked at, and are bytes
+    dtype = arrays.name_of(array.dtype) if same else array.dtype.name
+    if not array.dtype.isnative:
+        dtype = f"{array.dtype.name} in foreign byte order"
     message = f"feed {name!r} must fit {spec}, got {show(array.shape)} {dtype}"
     raise FeedError(message, hint=_converting(array.dtype, spec))
 
