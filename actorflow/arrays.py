@@ -65,15 +65,28 @@ def as_dtype(dtype: Any) -> DType:
         return _BY_NAME[dtype]
     try:
         found = np.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):  # ValueError: of an object with a dtype that is none
         found = None
     if found is not None and found.kind in "OS":
         return BYTES
     if found is None or found.name not in _BY_NAME:
-        text = "; text is given as bytes" if found is not None and found.kind == "U" else ""
+        text = "; text is given as bytes" if _means_text(dtype, found) else ""
         message = f"no tensor has dtype {dtype!r}; the dtypes are {', '.join(_BY_NAME)}{text}"
         raise TypeError(message)
     return _BY_NAME[found.name]
+
+
+def _means_text(dtype: Any, found: DType | None) -> bool:
+    return dtype in ("string", "text") if found is None and isinstance(dtype, str) else _kind(found) == "U"
+
+
+def _kind(dtype: DType | None) -> str:
+    return "" if dtype is None else dtype.kind
+
+
+def is_dtype(value: Any) -> bool:
+    """Tells whether `value` is a dtype itself, and no name of one."""
+    return isinstance(value, np.dtype)
 
 
 def name_of(dtype: DType) -> str:
@@ -175,13 +188,29 @@ def converted(value: Any, dtype: DType) -> Array:
     kind = "f" if is_floating(found.dtype) else found.dtype.kind
     if found.size and kind not in _KINDS_HELD[dtype.kind]:
         message = f"{found.dtype.name} values do not fit {dtype.name}"
-        raise TypeError(message)
+        raise TypeError(_no_number(value) if kind in "OSU" else message)
     with np.errstate(all="ignore"):
         array = np.asarray(value, dtype)
     if found.size and _too_large(found, array):
         message = f"a value is too large for {dtype.name}"
         raise OverflowError(message)
     return array
+
+
+def _no_number(value: Any) -> str:
+    """What is wrong with a value of which numpy makes no array of numbers: its first element that is none."""
+    array = np.asarray(value, BYTES)
+    for at, element in enumerate(array.flat):
+        if not isinstance(element, bool | int | float | complex | np.number | np.bool_):
+            more = "; af.to_number makes numbers of bytes" if isinstance(element, bytes) else ""
+            return f"elements must be numbers, got {_told(element, at, array.shape)}{more}"
+    return "elements are Python objects, or integers of more than 64 bits; give an array of numbers"
+
+
+def _told(element: Any, at: int, shape: tuple[int, ...]) -> str:
+    """An element and its place, as errors show them."""
+    index = tuple(int(i) for i in np.unravel_index(at, shape))
+    return f"{type(element).__name__} {element!r:.40}" + (f" at index {index}" if index else "")
 
 
 def held(value: Any) -> Array:
@@ -208,10 +237,10 @@ def checked_bytes(value: Any) -> Array:
     array = np.asarray(value, BYTES)
     for at, element in enumerate(array.flat):
         if not isinstance(element, bytes):
-            index = tuple(int(i) for i in np.unravel_index(at, array.shape))
-            place = f" at index {index}" if index else ""
             text = "; text is given as bytes, encode it: text.encode()" if isinstance(element, str) else ""
-            message = f"elements must be bytes, got {type(element).__name__} {element!r:.40}{place}{text}"
+            if isinstance(element, bool | int | float | np.number | np.bool_):
+                text = "; af.as_bytes makes bytes of a tensor of numbers"
+            message = f"elements must be bytes, got {_told(element, at, array.shape)}{text}"
             raise TypeError(message)
     return array
 

@@ -86,6 +86,8 @@ def conv_shape(
         if groups == 1:
             message = f"images and filters need equal channels, got images {show(x)} and filters {show(w)}"
             hint = f"filters have the axes ({SPATIAL[rank]}, {channels}, out)"
+            if is_channels_first(x, into):
+                hint = f"this looks like channels first; {to_channels_last(x)}"
         else:
             message = (
                 f"filters of {groups} groups see 1 / {groups} of the channels, "
@@ -96,6 +98,16 @@ def conv_shape(
     _check_groups(groups, channels, x)
     _check_groups(groups, filters, w)
     return (n, *counts(sizes, window, strides, dilations, padding), filters)
+
+
+def is_channels_first(x: Shape, channels: Dim) -> bool:
+    """Tells whether the wanted number of channels is the size of the second axis, of three or more."""
+    return channels is not None and x is not None and len(x) > 2 and x[1] == channels
+
+
+def to_channels_last(x: Shape) -> str:
+    """Returns the call that moves the second axis behind the others."""
+    return f"af.transpose(x, {(0, *range(2, len(x or ())), 1)})"
 
 
 def conv_transpose_shape(

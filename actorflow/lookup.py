@@ -77,6 +77,9 @@ def fitting(name: str, spec: Spec, value: Any) -> arrays.Array:
     Raises:
         FeedError: when shape or dtype do not fit, or a Python value would lose something.
     """
+    if isinstance(value, Operators):
+        message = f"feed {name!r} must fit {spec}, got the symbolic {value!r}"
+        raise FeedError(message, hint="a feed is a value: run the tensor first, and feed what it gives")
     array = arrays.as_array(value) if hasattr(value, "dtype") else None
     if array is None or array.dtype.kind == spec.dtype.kind == "O":
         try:
@@ -89,11 +92,28 @@ def fitting(name: str, spec: Spec, value: Any) -> arrays.Array:
     if isinstance(value, Operators):  # looks like one object to numpy
         message = f"feed {name!r} must fit {spec}, got {type(value).__name__} {value!r:.60}"
         raise FeedError(message, hint="feed the value: fetch it first")
-    native = array.dtype.isnative
-    dtype = arrays.name_of(array.dtype) if native else f"{array.dtype.name} in foreign byte order"
+    same = array.dtype == spec.dtype  # of objects: they were looked at, and are bytes
+    dtype = arrays.name_of(array.dtype) if same else array.dtype.name
+    if not array.dtype.isnative:
+        dtype = f"{array.dtype.name} in foreign byte order"
     message = f"feed {name!r} must fit {spec}, got {show(array.shape)} {dtype}"
-    convert = f"convert it with .astype({spec.dtype.name!r})" if array.dtype != spec.dtype else "reshape it"
-    raise FeedError(message, hint=f"{convert}, or declare the placeholder with that spec")
+    raise FeedError(message, hint=_converting(array.dtype, spec))
+
+
+def _converting(given: arrays.DType, spec: Spec) -> str:
+    """What to try with an array that does not fit."""
+    wanted = arrays.name_of(spec.dtype)
+    declare = "or declare the placeholder with that spec"
+    if given == spec.dtype:
+        return f"reshape it, {declare}"
+    if given.kind == "U":
+        encode = 'encode its text: np.char.encode(array, "utf-8").astype(object)'
+        return encode if wanted == "bytes" else f'{encode}, and declare the placeholder as "bytes"'
+    if given.kind == "S" or (given.kind == "O" and wanted != "bytes"):
+        return f'convert it with .astype({spec.dtype.name!r}), or declare the placeholder as "bytes"'
+    if wanted == "bytes":
+        return f"feed bytes, {declare}; af.as_bytes makes bytes of a tensor of numbers"
+    return f"convert it with .astype({wanted!r}), {declare}"
 
 
 def _named(graph: Graph, name: str) -> tuple[Node | None, int | None]:

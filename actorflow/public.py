@@ -23,6 +23,7 @@ from actorflow.graph.slices import IndexedSlices
 from actorflow.loop import run
 from actorflow.messages import Terminated
 from actorflow.nn import init
+from actorflow.rows import Slices
 from actorflow.session import Session
 from actorflow.spec import Spec
 from actorflow.trainer import Program
@@ -30,7 +31,7 @@ from actorflow.training import minimize
 
 __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "Graph", "IndexedSlices", "OptimizerActor", "Program", "Ref",
-    "Session", "Spec", "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with",
+    "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with",
     "control_dependencies", "custom_gradient", "device", "errors", "finfo", "from_data", "gradients",
     "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim", "result_type",
     "run", "supervision", "testing", "to_data",

@@ -93,12 +93,48 @@ class Rows:
 class Slices(NamedTuple):
     """What fetching an `IndexedSlices` gives: `values[i]` is added to row `indices[i]` of a whole of `shape`.
 
-    As they came: an index may come more than once, and be negative.
+    As they came: an index may come more than once, and be negative, which counts from the end. A tuple
+    of three, `values, indices, shape`; `to_dense()` and `np.asarray` give the whole.
+
+    Attributes:
+        values: One row for each index, of shape `(len(indices), *shape[1:])`.
+        indices: Integers from `-shape[0]` to `shape[0] - 1`.
+        shape: That of the whole array.
+
+    >>> import numpy as np
+    >>> from actorflow.rows import Slices
+    >>> slices = Slices(np.ones((3, 2), "float32"), np.array([1, 3, 1]), (4, 2))
+    >>> slices.to_dense().tolist()
+    [[0.0, 0.0], [2.0, 2.0], [0.0, 0.0], [1.0, 1.0]]
     """
 
     values: Array
     indices: Array
     shape: tuple[int, ...]
+
+    def to_dense(self) -> Array:
+        """Returns the whole array: zeros, and the values added to their rows in their order.
+
+        Raises:
+            SpecError: when an index names no row.
+        """
+        n, at = self.shape[0], np.asarray(self.indices)
+        wrong = at[(at < -n) | (at >= n)]
+        if wrong.size:
+            message = f"the indices of slices lie in [{-n}, {n}), got {wrong[0]}"
+            raise SpecError(message)
+        narrow = self.values.dtype.itemsize == 2 and self.values.dtype.kind in "fV"
+        whole = np.zeros(self.shape, np.float32 if narrow else self.values.dtype)  # halves lose too much
+        np.add.at(whole, at, self.values)
+        return whole.astype(self.values.dtype)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The whole array, for numpy: else it would try to stack values, indices and shape."""
+        if copy is False:
+            message = "slices hold no dense array, so that one of them is always a new one"
+            raise ValueError(message)
+        whole = self.to_dense()
+        return whole if dtype is None else whole.astype(dtype)
 
 
 Touched = Any

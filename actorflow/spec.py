@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from actorflow.arrays import DType, as_dtype, name_of
+from actorflow.arrays import DType, as_dtype, is_dtype, name_of
 from actorflow.errors import SpecError
 
 Dim = int | None
@@ -25,6 +25,20 @@ class Spec:
 
     shape: Shape
     dtype: DType
+
+    def __post_init__(self) -> None:
+        """Takes names for dtypes, and lists for shapes; raises SpecError for what is neither."""
+        if not is_dtype(self.dtype):
+            try:
+                object.__setattr__(self, "dtype", as_dtype(self.dtype))
+            except TypeError as error:
+                message = f"a spec is a shape and a dtype: {error}"
+                raise SpecError(message, hint='for instance af.Spec((None, 784), "float32")') from None
+        shape = self.shape
+        if shape is not None and not (
+            type(shape) is tuple and all(type(d) is int or d is None for d in shape)
+        ):
+            object.__setattr__(self, "shape", check_shape(shape))
 
     @property
     def rank(self) -> int | None:

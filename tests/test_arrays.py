@@ -103,9 +103,61 @@ def test_a_number_that_is_too_large_is_refused(value: Any, dtype: str) -> None:
         arrays.converted(value, arrays.as_dtype(dtype))
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype"), [([1.0], "int8"), ([1j], "float64"), ([1], "bool"), (["a"], "int8")]
-)
+@pytest.mark.parametrize(("value", "dtype"), [([1.0], "int8"), ([1j], "float64"), ([1], "bool")])
 def test_a_number_of_a_wider_kind_is_refused(value: list[Any], dtype: str) -> None:
     with pytest.raises(TypeError, match=f"values do not fit {dtype}"):
         arrays.converted(value, arrays.as_dtype(dtype))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([[1, "4"]], "elements must be numbers, got str '4' at index (0, 1)"),
+        ([1.0, None], "elements must be numbers, got NoneType None at index (1,)"),
+        (None, "elements must be numbers, got NoneType None"),
+        (
+            [1, b"4"],
+            "elements must be numbers, got bytes b'4' at index (1,); af.to_number makes numbers of bytes",
+        ),
+        ([10**30], "elements are Python objects, or integers of more than 64 bits; give an array of numbers"),
+        ([1, "2"], "elements must be numbers, got str '2' at index (1,)"),
+    ],
+)
+def test_what_is_no_number_is_named_with_its_place(value: Any, text: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        arrays.converted(value, arrays.as_dtype("float32"))
+
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3, "elements must be bytes, got int 3; af.as_bytes makes bytes of a tensor of numbers"),
+        (
+            ["a"],
+            "elements must be bytes, got str 'a' at index (0,); text is given as bytes, encode it: text.encode()",
+        ),
+        ([None], "elements must be bytes, got NoneType None at index (0,)"),
+    ],
+)
+def test_what_is_no_bytes_is_named_with_what_to_do(value: Any, text: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        arrays.converted(value, arrays.as_dtype("bytes"))
+
+    assert str(caught.value) == text
+
+
+class Typed:
+    dtype = "bytes"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "told"),
+    [("string", True), ("text", True), (str, True), ("U5", True), ("float99", False), (Typed(), False)],
+)
+def test_the_dtype_of_text_is_called_bytes(dtype: Any, told: bool) -> None:
+    with pytest.raises(TypeError, match="no tensor has dtype") as caught:
+        arrays.as_dtype(dtype)
+
+    assert str(caught.value).endswith("bytes; text is given as bytes") == told

@@ -11,7 +11,18 @@ import pytest
 
 from actorflow.arrays import frozen
 from actorflow.errors import SpecError
-from actorflow.rows import Rows, as_rows, dense, plus_rows, plus_rows_into, put, rows_of, spare_for, values_of
+from actorflow.rows import (
+    Rows,
+    Slices,
+    as_rows,
+    dense,
+    plus_rows,
+    plus_rows_into,
+    put,
+    rows_of,
+    spare_for,
+    values_of,
+)
 
 
 def rows(at: list[int], value: float = 1.0, n: int = 4) -> Rows:
@@ -162,3 +173,31 @@ def test_an_interpreter_that_does_not_count_references_copies(monkeypatch: pytes
     before = address(cell[0])
 
     assert address(put(cell, rows([1]), np.empty((4, 2)))) != before
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "complex64", "float16"])
+def test_slices_give_the_whole_with_what_comes_twice_added(dtype: str) -> None:
+    slices = Slices(np.arange(6).reshape(3, 2).astype(dtype), np.array([1, -1, 1]), (4, 2))
+
+    whole = slices.to_dense()
+
+    assert whole.dtype == dtype
+    assert whole.tolist() == [[0, 0], [4, 6], [0, 0], [2, 3]]
+    assert np.asarray(slices).tolist() == whole.tolist()
+    assert np.asarray(slices, "complex128").dtype == "complex128"
+
+
+def test_slices_that_name_no_row_are_refused() -> None:
+    with pytest.raises(SpecError, match=r"the indices of slices lie in \[-4, 4\), got 4"):
+        Slices(np.ones((1, 2)), np.array([4]), (4, 2)).to_dense()
+
+
+def test_slices_are_no_view_of_an_array() -> None:
+    with pytest.raises(ValueError, match="slices hold no dense array"):
+        np.array(Slices(np.ones((1, 2)), np.array([0]), (4, 2)), copy=False)
+
+
+def test_halves_are_added_up_in_float32() -> None:
+    slices = Slices(np.full((3000, 1), 1, "float16"), np.zeros(3000, "int64"), (2, 1))
+
+    assert slices.to_dense().tolist() == [[3000], [0]]

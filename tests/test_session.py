@@ -179,7 +179,7 @@ def test_random_ops_draw_anew_in_every_step_and_alike_in_every_session() -> None
         (lambda x: {3: 1}, "the key of a feed is a tensor or its name, got int"),
         (
             lambda x: {x: [["a"]]},
-            "feed 'x' must fit (None, 3) float32, got list: str32 values do not fit float32",
+            "feed 'x' must fit (None, 3) float32, got list: elements must be numbers, got str 'a' at index (0, 0)",
         ),
         (
             lambda x: {x: np.zeros((1, 3), "float32"), "x": np.zeros((1, 3), "float32")},

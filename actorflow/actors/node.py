@@ -235,7 +235,9 @@ class NodeActor:
         )  # fmt: skip
         if isinstance(error, ActorflowError):
             return error.at(where)
-        placed = KernelError(f"kernel of {self.plan.op!r} raised {said(error)}", where=where)
+        indices = "look at its indices; af.clip keeps them within bounds"
+        hint = indices if isinstance(error, IndexError) else None
+        placed = KernelError(f"kernel of {self.plan.op!r} raised {said(error)}", where=where, hint=hint)
         placed.__cause__ = error
         return placed
 

@@ -6,9 +6,9 @@ import argparse
 import inspect
 from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from actorflow.cli import optable
+from actorflow.cli import names, optable
 from actorflow.cli.table import columns
 from actorflow.errors import ProgramError
 from actorflow.graph import opdef
@@ -48,7 +48,7 @@ def add_to(commands: Commands) -> None:
         help="list the ops, or explain one",
         description="Lists every op with the first line of its docstring; with NAME, explains that one.",
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="an op, or a verb of af")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="an op, or anything of af, as nn.Dense")
     parser.add_argument("--table", action="store_true", help="print the facts of every op as a table")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/ops.md holds it")
     parser.set_defaults(command=run)
@@ -73,6 +73,10 @@ def run(args: argparse.Namespace) -> int:
 def listed() -> Iterator[str]:
     """Yields a line for each op: its name and what it gives."""
     yield from columns([(row.op, row.summary) for row in optable.rows()])
+    yield ""
+    yield "verbs made of other ops:"
+    yield ""
+    yield from columns([(name, optable.summary(verb)) for name, verb in optable.composed().items()])
 
 
 def table() -> Iterator[str]:
@@ -84,27 +88,53 @@ def table() -> Iterator[str]:
 
 
 def explained(name: str) -> Iterator[str]:
-    """Yields the docstring of an op, or of a verb made of ops, and its facts."""
-    verbs = optable.composed()
-    definition = opdef.table().get(name)
-    if definition is None and name not in verbs:
-        near = get_close_matches(name, {*opdef.table(), *verbs}, n=6, cutoff=0.5)
-        message = f"there is no op {name!r}" + (f"; near it are {', '.join(near)}" if near else "")
-        raise ProgramError(message, hint="`actorflow ops` lists them")
+    """Yields the docstring of an op, or of anything else that users call, and the facts of an op."""
+    plain = names.plain(name)
+    definition = opdef.table().get(plain)
     if definition is None:
-        yield optable.call(verbs[name])
-        yield ""
-        yield inspect.getdoc(verbs[name]) or ""
-        yield ""
-        yield "made of other ops"
+        yield from _explained_otherwise(plain)
         return
     row = optable.row(definition)
     yield row.call
     yield ""
-    yield inspect.getdoc(definition.constructor) or ""
+    yield inspect.getdoc(optable.verb(definition)) or ""
     yield ""
     facts = zip(optable.HEADINGS[2:], row.cells[2:], strict=True)
     yield from columns([*facts, ("module", definition.constructor.__module__)])
+
+
+def _explained_otherwise(name: str) -> Iterator[str]:
+    """The text for what is no op; raises ProgramError when nothing has that name."""
+    found = names.lookup(name)
+    if found is None:
+        raise _unknown(name)
+    whole, value = found
+    yield optable.call(value) if whole in optable.composed() else f"af.{whole}{_arguments(value)}"
+    yield ""
+    yield inspect.getdoc(value) or ""
+    if whole in optable.composed():
+        yield ""
+        yield "made of other ops"
+
+
+def _arguments(value: Any) -> str:
+    """The arguments of a function or class, `name=` and annotations left out."""
+    try:
+        return optable.arguments(value)
+    except ValueError:  # a class of Python's own that does not say
+        return "(...)"
+
+
+def _unknown(name: str) -> ProgramError:
+    message = f"there is no op {name!r}"
+    if name in names.ELSEWHERE:
+        here = names.ELSEWHERE[name]
+        return ProgramError(f"{message}; here it is af.{here}", hint=f"`actorflow ops {here}` explains it")
+    known = {*opdef.table(), *names.documented()}
+    near = get_close_matches(name, known, n=6, cutoff=0.6)
+    if near:
+        message += f"; near it are {', '.join(near)}"
+    return ProgramError(message, hint="`actorflow ops` lists them")
 
 
 def markdown() -> Iterator[str]:

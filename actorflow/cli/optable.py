@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow import kernels, ops
+from actorflow import kernels, ops, public
 from actorflow.arrays import BYTES, NAMES, as_dtype, is_floating, name_of
 from actorflow.graph import opdef
 from actorflow.graph.accepts import Accepted, accepted
@@ -57,13 +57,19 @@ def row(definition: OpDef) -> Row:
     return Row(
         op=definition.name,
         group=definition.constructor.__module__.rpartition(".")[2],
-        call=call(definition.constructor),
+        call=call(verb(definition)),
         dtypes=_dtypes(definition, takes),
         gradient=_gradient(definition),
         devices=_devices(definition, takes),
         effect=definition.effect.value,
-        summary=summary(definition.constructor),
+        summary=summary(verb(definition)),
     )
+
+
+def verb(definition: OpDef) -> Callable[..., Any]:
+    """Returns the user's verb of the op's name, which may do more than the constructor; else that."""
+    users = getattr(ops, definition.name, None) if definition.name in ops.__all__ else None
+    return definition.constructor if users is None else users
 
 
 def groups() -> Iterator[tuple[str, str, list[Row]]]:
@@ -77,9 +83,13 @@ def groups() -> Iterator[tuple[str, str, list[Row]]]:
 
 def composed() -> dict[str, Callable[..., Any]]:
     """Returns the user's verbs that are no ops themselves but put some together."""
-    constructors = {id(d.constructor) for d in opdef.table().values()}
-    verbs = {name: getattr(ops, name) for name in sorted(ops.__all__)}
-    return {n: f for n, f in verbs.items() if inspect.isfunction(f) and id(f) not in constructors}
+    told = {id(verb(d)) for d in opdef.table().values()}
+    verbs = {name: getattr(ops, name) for name in ops.__all__}
+    verbs |= {name: getattr(public, name) for name in _BUILDING}
+    return {n: verbs[n] for n in sorted(verbs) if inspect.isfunction(verbs[n]) and id(verbs[n]) not in told}
+
+
+_BUILDING = ("custom_gradient", "gradients", "hessian_vector_product", "jvp", "minimize")  # not in `ops`
 
 
 def summary(of: Any) -> str:
@@ -89,6 +99,12 @@ def summary(of: Any) -> str:
 
 def call(constructor: Callable[..., Any]) -> str:
     """Returns how a constructor is called, for example `af.sum(x, axis=None, keepdims=False)`."""
+    users = constructor in (getattr(where, constructor.__name__, None) for where in (ops, public))
+    return f"{'af.' if users else ''}{constructor.__qualname__}{arguments(constructor)}"
+
+
+def arguments(constructor: Callable[..., Any]) -> str:
+    """Returns the arguments in parentheses, without annotations and `name`."""
     parts: list[str] = []
     starred = False
     for p in inspect.signature(constructor).parameters.values():
@@ -100,8 +116,7 @@ def call(constructor: Callable[..., Any]) -> str:
         prefix = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
         default = "" if p.default is p.empty else f"={p.default!r}"
         parts.append(f"{prefix}{p.name}{default}")
-    users = getattr(ops, constructor.__name__, None) is constructor
-    return f"{'af.' if users else ''}{constructor.__qualname__}({', '.join(parts)})"
+    return f"({', '.join(parts)})"
 
 
 # ---------------------------------------------------------------------------------- dtypes

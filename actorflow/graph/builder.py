@@ -32,8 +32,8 @@ _OURS = (
 class Tensor(Operators):
     """A symbolic value: output `index` of a node. Has a spec and no data; fetch it for that.
 
-    Arithmetic operators, comparisons (`<`, `<=`, `>`, `>=`), `@` and indexing build nodes. `==`
-    compares identity, so that tensors can be dictionary keys; use `af.equal` for the op.
+    Arithmetic operators, comparisons (`<`, `<=`, `>`, `>=`), `@` and indexing build nodes. `==` does
+    not, since tensors are keys of dictionaries; use `af.equal`. It is an error but for the same tensor.
     """
 
     __slots__ = ("graph", "port")
@@ -73,7 +73,8 @@ class Tensor(Operators):
     def __hash__(self) -> int:
         return hash((id(self.graph), self.port))
 
-    def __eq__(self, other: object) -> bool:
+    def is_same(self, other: object) -> bool:
+        """Tells whether `other` stands for the same output of the same node."""
         return isinstance(other, Tensor) and self.graph is other.graph and self.port == other.port
 
     def __bool__(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from actorflow.errors import GraphError
 from actorflow.graph import opdef
 
 
@@ -11,6 +12,10 @@ class Operators:
     """What tensors and variables share: arithmetic, bits, ordering, `@` and indexing.
 
     The constructors are found by name in the table, so that the graph need not know the ops.
+
+    `==` and `!=` build nothing: keys of dictionaries and members of sets are compared with them, and
+    what is compared so has to be a Python bool. To answer False for a comparison of values would be
+    wrong without a word, so all but the same tensor is refused.
     """
 
     __slots__ = ()
@@ -55,6 +60,26 @@ class Operators:
     def __ge__(self, other: Any) -> Any: return _call("greater_equal", self, other)
     def __getitem__(self, index: Any) -> Any: return _call("slice", self, index)
     # fmt: on
+
+    def is_same(self, other: object) -> bool:
+        """Tells whether `other` stands for the same tensor; `==` without an error."""
+        return self is other
+
+    def __eq__(self, other: object) -> bool:
+        if self.is_same(other):
+            return True
+        message = f"== of tensors compares no values, got {self!r} == {other!r:.60}"
+        raise GraphError(message, hint="use af.equal(a, b), or `is` to compare the Python objects")
+
+    def __ne__(self, other: object) -> bool:
+        if self.is_same(other):
+            return False
+        message = f"!= of tensors compares no values, got {self!r} != {other!r:.60}"
+        hint = "use af.not_equal(a, b), or `is not` to compare the Python objects"
+        raise GraphError(message, hint=hint)
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
 
 def _call(op: str, *args: Any) -> Any:

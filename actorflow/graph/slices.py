@@ -28,7 +28,8 @@ class IndexedSlices(Operators):
     What `af.gradients` gives for a tensor that was used through `af.gather` along its first axis.
     Used like a tensor it is the dense one; by a scalar it is multiplied and divided as it is, and
     its sum with another one stays sparse, of the dtype to which the two mix. `af.minimize` and
-    `af.apply_gradients` take it as it is. Fetched, it gives arrays: (values, indices, shape).
+    `af.apply_gradients` take it as it is. Fetched, it gives an `af.Slices` of arrays: (values, indices,
+    shape), whose `to_dense()` is the whole.
 
     Shapes:   values (k, …), indices (k,) of a tensor (n, …); n is an integer in `shape`, or `shape` is
               a tensor: `af.shape(x)`

@@ -45,7 +45,7 @@ class MultiHeadAttention(Layer):
         *,
         rate: float = 0.0,
         bias: bool = True,
-        weights: init.Init = init.glorot,
+        weights: init.Maker = init.glorot,
         dtype: Any = "float32",
         name: str | None = None,
     ) -> None:
@@ -54,7 +54,9 @@ class MultiHeadAttention(Layer):
         if depth % heads:
             what = f"needs heads that divide its depth {depth} evenly, got {heads}"
             raise self.refusal(what)
-        self.depth, self.heads, self.rate = depth, heads, rate
+        self.check_part("it is the part of the weights that is dropped", rate=rate)
+        self.check_flags(bias=bias)
+        self.depth, self.heads, self.rate = depth, heads, float(rate)
         self.dtype = self.floating(dtype)
 
         with self.scope():
@@ -68,6 +70,7 @@ class MultiHeadAttention(Layer):
         self, x: Any, context: Any = None, mask: Any = None, is_causal: bool = False, *, training: bool
     ) -> Tensor:
         """Builds the attention of x to `context`, or to itself; see the class."""
+        self.check_flags(is_causal=is_causal, training=training)
         hint = "make the layer with the depth that x has"
         x = self.taken(x, (None, self.depth), self.dtype, hint)
         seen = x if context is None else self.taken(context, (None, self.depth), self.dtype, hint)

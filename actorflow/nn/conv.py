@@ -10,7 +10,7 @@ from actorflow.nn import init
 from actorflow.nn.layer import Layer
 from actorflow.ops.convolve import conv1d, conv2d, conv3d
 from actorflow.ops.elementwise import add
-from actorflow.ops.sliding import Padding, Sizes
+from actorflow.ops.sliding import Padding, Sizes, plain_padding, sizes
 
 CONVOLUTIONS: dict[int, Callable[..., Tensor]] = {1: conv1d, 2: conv2d, 3: conv3d}
 """The verb for each number of axes that filters slide along."""
@@ -57,8 +57,8 @@ class Conv(Layer):
         dilations: Sizes = 1,
         groups: int = 1,
         bias: bool = True,
-        weights: init.Init = init.he,
-        biases: init.Init = init.zeros,
+        weights: init.Maker = init.he,
+        biases: init.Maker = init.zeros,
         dtype: Any = "float32",
         name: str | None = None,
     ) -> None:
@@ -69,16 +69,23 @@ class Conv(Layer):
             hint = "for instance (3, 3) for images"
             what = f"needs a size of {known} axes, got {size!r}"
             raise self.refusal(what, hint)
-        sizes = {f"size[{i}]": s for i, s in enumerate(axes)}
-        self.check_positive(inputs=inputs, outputs=outputs, groups=groups, **sizes)
+        each = {f"size[{i}]": s for i, s in enumerate(axes)}
+        self.check_positive(inputs=inputs, outputs=outputs, groups=groups, **each)
+        self.check_flags(bias=bias)
         if inputs % groups or outputs % groups:
             what = f"needs inputs and outputs that {groups} groups part evenly, got {inputs} and {outputs}"
             raise self.refusal(what, "with as many groups as inputs each channel has filters of its own")
         self.inputs, self.outputs, self.size = inputs, outputs, tuple(axes)
-        self.options = {"strides": strides, "padding": padding, "dilations": dilations, "groups": groups}
+        self.options = {
+            "strides": sizes(strides, len(axes), "strides"),
+            "padding": plain_padding(padding, len(axes)),
+            "dilations": sizes(dilations, len(axes), "dilations"),
+            "groups": groups,
+        }
         self.dtype = self.floating(dtype)
-        self.w = self.variable("w", weights((*self.size, inputs // groups, outputs), self.dtype))
-        self.b = self.variable("b", biases((outputs,), self.dtype)) if bias else None
+        filters = (*self.size, inputs // groups, outputs)
+        self.w = self.initialised("w", weights, filters, self.dtype, "weights")
+        self.b = self.initialised("b", biases, (outputs,), self.dtype, "biases") if bias else None
 
     def __call__(self, x: Any) -> Tensor:
         """Builds the convolution; see the class."""

@@ -42,17 +42,18 @@ class Dense(Layer):
         outputs: int,
         *,
         bias: bool = True,
-        weights: init.Init = init.he,
-        biases: init.Init = init.zeros,
+        weights: init.Maker = init.he,
+        biases: init.Maker = init.zeros,
         dtype: Any = "float32",
         name: str | None = None,
     ) -> None:
         super().__init__("dense", name)
         self.check_positive(inputs=inputs, outputs=outputs)
+        self.check_flags(bias=bias)
         self.inputs, self.outputs = inputs, outputs
         self.dtype = self.floating(dtype)
-        self.w = self.variable("w", weights((inputs, outputs), self.dtype))
-        self.b = self.variable("b", biases((outputs,), self.dtype)) if bias else None
+        self.w = self.initialised("w", weights, (inputs, outputs), self.dtype, "weights")
+        self.b = self.initialised("b", biases, (outputs,), self.dtype, "biases") if bias else None
 
     def __call__(self, x: Any) -> Tensor:
         """Builds the product; see the class."""

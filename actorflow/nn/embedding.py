@@ -35,23 +35,28 @@ class Embedding(Layer):
         count: int,
         depth: int,
         *,
-        weights: init.Init | None = None,
+        weights: init.Maker | None = None,
         padding_id: int | None = None,
         dtype: Any = "float32",
         name: str | None = None,
     ) -> None:
         super().__init__("embedding", name)
         self.check_positive(count=count, depth=depth)
+        self.check_integers(padding_id=padding_id)
+        if padding_id is not None and not -(2**63) <= padding_id < 2**63:
+            what = f"needs a padding_id of at most 64 bits, got {padding_id}"
+            raise self.refusal(what)
         self.count, self.depth, self.padding_id = count, depth, padding_id
         self.dtype = self.floating(dtype)
         make = init.normal() if weights is None else weights
-        self.table = self.variable("table", make((count, depth), self.dtype))
+        self.table = self.initialised("table", make, (count, depth), self.dtype, "weights")
 
     def __call__(self, ids: Any) -> Tensor:
         """Builds the lookup; see the class."""
         ids = as_tensor(ids)
         if ids.dtype.kind not in "iu":
             what = f"takes integers, the numbers of its rows, got {ids.spec}"
-            raise self.refusal(what, "convert them with af.cast")
+            bytes_too = "make numbers of bytes first, with af.to_number or af.hash_bucket"
+            raise self.refusal(what, bytes_too if ids.dtype.kind == "O" else "convert them with af.cast")
         with self.scope():
             return embedding_lookup(self.table, ids, padding_id=self.padding_id)

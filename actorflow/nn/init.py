@@ -50,11 +50,15 @@ class Initialiser:
 
 
 class Init(Protocol):
-    """A function from a shape to an initialiser; what layers take."""
+    """A function from a shape to an initialiser."""
 
     def __call__(self, shape: Iterable[int], dtype: Any = "float32", seed: int | None = None) -> Initialiser:
         """Returns the initialiser for a variable of that shape."""
         ...
+
+
+Maker = Callable[[tuple[int, ...], Any], Any]
+"""What layers take as first values: an `Init`, or any function of shape and dtype that gives them."""
 
 
 def constant(value: float) -> Init:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import isfinite
+from numbers import Real
 from typing import Any
 
-from actorflow.arrays import DType, as_dtype, is_floating
+from actorflow.arrays import DType, as_dtype, is_floating, name_of
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, name_scope, source_line
 from actorflow.graph.graph import current
+from actorflow.images import is_channels_first, to_channels_last
+from actorflow.ops.resource import can_be_called
 from actorflow.ops.state import Initial, Variable
-from actorflow.spec import Dim, merge
+from actorflow.spec import Dim, Spec, merge, show
 
 
 class Layer:
@@ -32,13 +36,18 @@ class Layer:
 
     def __init__(self, kind: str, name: str | None) -> None:
         scope, taken = current().scope.name, current().resources
+        given: Any = name
+        self.local = self.name = kind
+        self.defined_at = source_line()
+        if given is not None and (not isinstance(given, str) or not given):
+            what = f"needs a name that is a text and not empty, got {_shown(name)}"
+            raise self.refusal(what)
         found, n = kind if name is None else name, 0
         while name is None and any(r.startswith(f"{scope}{found}/") for r in taken):
             n += 1
             found = f"{kind}_{n}"
         self.local = found
         self.name = f"{scope}{found}"
-        self.defined_at = source_line()
         self.variables: list[Variable] = []
 
     def __repr__(self) -> str:
@@ -49,6 +58,32 @@ class Layer:
         """Makes the variable `<name of the layer>/<name>` and lists it; `initial` is as of `af.Variable`."""
         found = Variable(initial, name=f"{self.local}/{name}", trainable=trainable)
         self.variables.append(found)
+        return found
+
+    def initialised(
+        self, name: str, make: Any, shape: Sequence[int], dtype: DType, argument: str
+    ) -> Variable:
+        """Makes the variable `name` of that spec with the values that the initialiser `make` gives.
+
+        Raises:
+            SpecError: when the `argument` of the layer that it was is no initialiser.
+        """
+        own = "for values of your own: lambda shape, dtype: array"
+        if not callable(make):
+            what = f"takes {argument} as an initialiser, for instance af.init.he, got {_shown(make)}"
+            raise self.refusal(what, own)
+        if not can_be_called(make, tuple(shape), dtype):
+            what = f"takes {argument} as an initialiser, a function of shape and dtype, got {_shown(make)}"
+            raise self.refusal(what, own)
+        initial = make(tuple(shape), dtype)
+        if callable(initial) and not hasattr(initial, "build") and not can_be_called(initial):
+            what = f"takes {argument} as an initialiser, got {_shown(make)}, which gives {_shown(initial)}"
+            raise self.refusal(what, "call it with its parameters first, for instance af.init.normal()")
+        wanted = Spec(tuple(shape), dtype)
+        found = self.variable(name, initial)
+        if found.spec != wanted:
+            what = f"takes {argument} that give {name} {wanted}, got {found.spec}"
+            raise self.refusal(what)
         return found
 
     @contextmanager
@@ -74,7 +109,9 @@ class Layer:
                 fits = False
         if not fits or tensor.dtype != dtype:
             if fits:
-                hint = f'convert x with af.cast, or make the layer with dtype="{tensor.dtype.name}"'
+                hint = _conversion(tensor.dtype)
+            elif is_channels_first(tensor.shape, shape[-1]):
+                hint = f"this looks like channels first; {to_channels_last(tensor.shape)}"
             what = f"takes x (…, {', '.join(map(str, shape))}) {dtype.name}, got {tensor.spec}"
             raise self.refusal(what, hint)
         return tensor
@@ -95,17 +132,69 @@ class Layer:
         """Raises SpecError unless all sizes are positive integers."""
         for name, size in sizes.items():
             if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-                what = f"needs a positive integer for {name}, got {size!r}"
+                what = f"needs a positive integer for {name}, got {_shown(size)}"
+                raise self.refusal(what)
+
+    def check_flags(self, **flags: Any) -> None:
+        """Raises SpecError unless all are True or False: what is written "no" would count as True."""
+        for name, flag in flags.items():
+            if not isinstance(flag, bool):
+                what = f"takes {name}=True or {name}=False, got {_shown(flag)}"
+                raise self.refusal(what)
+
+    def check_part(self, hint: str, **parts: Any) -> None:
+        """Raises SpecError unless all are numbers from 0 up to, and without, 1."""
+        for name, part in parts.items():
+            if not _is_number(part) or not 0 <= part < 1:
+                what = f"needs a {name} in [0, 1), got {_shown(part)}"
+                raise self.refusal(what, hint)
+
+    def check_not_negative(self, **numbers: Any) -> None:
+        """Raises SpecError unless all are finite numbers, 0 or above."""
+        for name, number in numbers.items():
+            if not _is_number(number) or not isfinite(number) or number < 0:
+                what = f"needs a finite {name} of at least 0, got {_shown(number)}"
+                raise self.refusal(what)
+
+    def check_integers(self, **integers: Any) -> None:
+        """Raises SpecError unless all are integers, or None for a choice that is left open."""
+        for name, given in integers.items():
+            if given is not None and (not isinstance(given, int) or isinstance(given, bool)):
+                what = f"needs an integer or None for {name}, got {_shown(given)}"
                 raise self.refusal(what)
 
     def floating(self, dtype: Any) -> DType:
         """Returns the dtype; raises SpecError unless it is floating."""
+        if dtype is None:
+            raise self.refusal("needs a floating dtype, got None")
         try:
             found = as_dtype(dtype)
         except TypeError as error:
             what = f"needs a floating dtype: {error}"
             raise self.refusal(what) from None
         if not is_floating(found):
-            what = f"needs a floating dtype, got {found.name}"
+            what = f"needs a floating dtype, got {name_of(found)}"
             raise self.refusal(what)
         return found
+
+
+def _conversion(dtype: DType) -> str:
+    """What to try when x has the right shape and another dtype."""
+    if dtype.kind == "O":
+        return "make numbers of bytes first, with af.to_number or af.decode_raw"
+    if is_floating(dtype):
+        return f'convert x with af.cast, or make the layer with dtype="{dtype.name}"'
+    return "convert x with af.cast"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    """A value as errors show it: arrays by their shape, functions by their name."""
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
+        return f"{type(value).__name__} {show(value.shape)}"
+    if callable(value):
+        return f"{type(value).__name__} {getattr(value, '__qualname__', repr(value))}"
+    return " ".join(f"{value!r:.60}".split())

@@ -9,9 +9,11 @@ from actorflow.nn.init import ones, zeros
 from actorflow.nn.layer import Layer
 from actorflow.ops.elementwise import divide, maximum, multiply, subtract
 from actorflow.ops.facts import size
+from actorflow.ops.logic import greater, where
 from actorflow.ops.normalise import EPSILON
 from actorflow.ops.norms import batch_norm, batch_norm_with, group_norm, layer_norm, rms_norm
 from actorflow.ops.passing import cast, identity, wide_dtype
+from actorflow.ops.source import zeros_like
 from actorflow.ops.state import Variable
 
 HINT = "channels are the last axis; make the layer with the channels that x has"
@@ -32,7 +34,9 @@ class _Affine(Layer):
     ) -> None:
         super().__init__(kind, name)
         self.check_positive(channels=channels)
-        self.channels, self.epsilon = channels, epsilon
+        self.check_flags(scale=scale, offset=offset)
+        self.check_not_negative(epsilon=epsilon)
+        self.channels, self.epsilon = channels, float(epsilon)
         self.dtype = self.floating(dtype)
         self.scale = self.variable("scale", ones((channels,), self.dtype)) if scale else None
         self.offset = self.variable("offset", zeros((channels,), self.dtype)) if offset else None
@@ -46,7 +50,8 @@ class BatchNorm(_Affine):
     """Values of each channel less their mean, over their deviation, times scale, plus offset.
 
     In training these are of the batch, and moving averages of them are updated in every step that
-    computes the result: nobody has to ask for it. In evaluation they are the moving averages.
+    computes the result: nobody has to ask for it. In evaluation they are the moving averages. A batch of
+    no examples leaves the averages as they are.
 
     Args:
         channels: Size of the last axis of x.
@@ -81,16 +86,15 @@ class BatchNorm(_Affine):
         name: str | None = None,
     ) -> None:
         super().__init__("batch_norm", channels, epsilon, scale, offset, dtype, name)
-        if not 0 <= decay < 1:
-            what = f"needs a decay in [0, 1), got {decay!r}"
-            raise self.refusal(what, "0.9 follows ten batches")
-        self.decay = decay
+        self.check_part("0.9 follows ten batches", decay=decay)
+        self.decay = float(decay)
         held = wide_dtype(self.dtype)
         self.moving_mean = self.variable("moving_mean", zeros((channels,), held), trainable=False)
         self.moving_variance = self.variable("moving_variance", ones((channels,), held), trainable=False)
 
     def __call__(self, x: Any, *, training: bool) -> Tensor:
         """Builds the values, and in training the updates of the averages before them; see the class."""
+        self.check_flags(training=training)
         x = self.fitting(x)
         self.ranked(x)
         with self.scope():
@@ -100,12 +104,20 @@ class BatchNorm(_Affine):
             y, mean, variance = batch_norm(x, self.scale, self.offset, epsilon=self.epsilon)
             n = divide(cast(size(x), mean.dtype), self.channels)
             spread = multiply(variance, divide(n, maximum(subtract(n, 1), 1)))
-            updates = [self._followed(self.moving_mean, mean), self._followed(self.moving_variance, spread)]
+            held = n if not x.spec.is_static or 0 in (x.shape or ()) else None
+            updates = [
+                self._followed(self.moving_mean, mean, held),
+                self._followed(self.moving_variance, spread, held),
+            ]
             with control_dependencies(updates):
                 return identity(y)
 
-    def _followed(self, average: Variable, value: Tensor) -> Tensor:
-        return average.assign_sub(multiply(subtract(average, value), 1 - self.decay))
+    def _followed(self, average: Variable, value: Tensor, n: Tensor | None) -> Tensor:
+        """The average after a batch of n; an empty one has no mean, and leaves it as it is."""
+        delta = multiply(subtract(average, value), 1 - self.decay)
+        if n is not None:
+            delta = where(greater(n, 0), delta, zeros_like(delta))
+        return average.assign_sub(delta)
 
 
 class LayerNorm(_Affine):

@@ -30,6 +30,10 @@ class Sequential(Layer):
 
     def __init__(self, layers: Sequence[Callable[..., Tensor]], *, name: str | None = None) -> None:
         super().__init__("sequential", name)
+        many: Any = layers
+        if not isinstance(many, tuple | list):
+            what = f"takes a list of layers and functions, got {layers!r:.60}"
+            raise self.refusal(what)
         self.layers = list(layers)
         for layer in self.layers:
             given: Any = layer
@@ -42,6 +46,8 @@ class Sequential(Layer):
 
     def __call__(self, x: Any, *, training: bool | None = None) -> Tensor:
         """Builds all of them; see the class."""
+        if training is not None:
+            self.check_flags(training=training)
         found = as_tensor(x)
         with self.scope():
             for layer, train in zip(self.layers, self._train, strict=True):

@@ -9,6 +9,7 @@ from actorflow.nn.layer import Layer
 from actorflow.ops.arrange import flatten
 from actorflow.ops.nn import dropout
 from actorflow.ops.rules import Axis
+from actorflow.ops.sliding import is_integer
 
 
 class Dropout(Layer):
@@ -28,15 +29,23 @@ class Dropout(Layer):
         self, rate: float, *, whole: Axis = (), seed: int | None = None, name: str | None = None
     ) -> None:
         super().__init__("dropout", name)
-        if not 0 <= rate < 1:
-            what = f"needs a rate in [0, 1), got {rate!r}"
-            raise self.refusal(what, "it is the part that is dropped")
-        self.rate, self.whole, self.seed = rate, whole, seed
+        self.check_part("it is the part that is dropped", rate=rate)
+        self.check_integers(seed=seed)
+        if not _are_axes(whole):
+            what = f"needs whole axes as an integer or a tuple of them, got {whole!r:.60}"
+            raise self.refusal(what)
+        self.rate, self.whole, self.seed = float(rate), whole, seed
 
     def __call__(self, x: Any, *, training: bool) -> Tensor:
         """Builds the dropout; gives `x` itself when it does not train."""
+        self.check_flags(training=training)
         with self.scope():
             return dropout(x, self.rate, training=training, whole=self.whole, seed=self.seed)
+
+
+def _are_axes(whole: Any) -> bool:
+    each = whole if isinstance(whole, tuple | list) else (whole,)
+    return all(is_integer(axis) for axis in each)
 
 
 class Flatten(Layer):

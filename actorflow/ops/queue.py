@@ -143,7 +143,11 @@ class FIFOQueue:
         `cancel_pending_enqueues`: then they fail with QueueClosed at once. Dequeues take what is
         left. Closing again is an error in the step.
         """
-        cancel = {"cancel_pending_enqueues": bool(cancel_pending_enqueues)}
+        given: Any = cancel_pending_enqueues
+        if not isinstance(given, bool):
+            message = f"cancel_pending_enqueues is True or False, got {given!r:.60}"
+            raise SpecError(message, where=Where(defined_at=source_line()))
+        cancel = {"cancel_pending_enqueues": given}
         return self._build_one("queue_close", [], cancel)
 
     def _put(self, op_name: str, components: Components) -> Tensor:
@@ -199,8 +203,16 @@ class FIFOQueue:
 def _components(dtypes: Any, shapes: Sequence[Shape] | Shape) -> tuple[Spec, ...]:
     """Returns the spec of each component."""
     many = list(dtypes) if isinstance(dtypes, list | tuple) else [dtypes]
+    for given in many:
+        if given is None or hasattr(given, "shape"):
+            message = f"a queue takes a dtype for each component, got {given!r:.60}"
+            raise SpecError(message, hint='dtypes and shapes are two lists: FIFOQueue(8, ["bytes"], [()])')
     if shapes is None:
         return tuple(spec(d, None) for d in many)
+    listed: Any = shapes
+    if not isinstance(listed, list | tuple):
+        message = f"a queue takes a shape for each dtype, got {shapes!r:.60}"
+        raise SpecError(message)
     sizes: list[Any] = list(shapes)
     if len(many) == 1 and isinstance(shapes, tuple) and not any(isinstance(s, tuple) for s in shapes):
         sizes = [shapes]  # one shape for one component
@@ -211,11 +223,16 @@ def _components(dtypes: Any, shapes: Sequence[Shape] | Shape) -> tuple[Spec, ...
 
 
 def _check_queue(capacity: Any, components: tuple[Spec, ...], names: Sequence[str] | None) -> None:
-    if capacity is not None and (not isinstance(capacity, int) or capacity < 1):
-        message = f"a queue holds at least one element, got capacity {capacity!r}"
+    whole = isinstance(capacity, int) and not isinstance(capacity, bool)
+    if capacity is not None and (not whole or capacity < 1):
+        message = f"a queue holds at least one element, got capacity {capacity!r:.60}"
         raise SpecError(message, hint="None is no limit")
     if not components:
         raise SpecError("an element of a queue has at least one component, got no dtype")
+    given: Any = names
+    if given is not None and not (isinstance(given, list | tuple) and all(isinstance(n, str) for n in given)):
+        message = f"the names of a queue's components are a list of texts, got {names!r:.60}"
+        raise SpecError(message)
     if names is not None and (len(set(names)) < len(names) or len(names) != len(components)):
         message = f"a queue takes a distinct name for each of {len(components)} components, got {list(names)}"
         raise SpecError(message)
@@ -261,8 +278,8 @@ def _dequeue_batch_spec(first: Callable[[int], Dim]) -> Callable[..., Sequence[S
 
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
         n, held = attrs["n"], _held(attrs)
-        if not isinstance(n, int) or n < 0:
-            message = f"a number of elements is an integer and not negative, got {n!r}"
+        if not isinstance(n, int) or isinstance(n, bool) or n < 0:
+            message = f"a number of elements is an integer and not negative, got {n!r:.60}"
             raise SpecError(message)
         if not all(c.is_static for c in held):
             shapes = ", ".join(show(c.shape) for c in held)

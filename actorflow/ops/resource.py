@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
-from actorflow.arrays import DType, converted
+from actorflow.arrays import DType, converted, name_of
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
 from actorflow.graph.graph import Graph
@@ -13,6 +14,10 @@ from actorflow.spec import Spec, merge
 
 def resource_name(graph: Graph, name: str | None, default: str, where: Where) -> str:
     """Returns the full name; a default gets a number when it is taken, for another it is an error."""
+    given: Any = name
+    if given is not None and (not isinstance(given, str) or not given):
+        message = f"the name of a {default} is a text and not empty, got {name!r:.60}"
+        raise GraphError(message, where=where)
     if name is not None:
         full = f"{graph.scope.name}{name}"
         try:
@@ -28,6 +33,17 @@ def resource_name(graph: Graph, name: str | None, default: str, where: Where) ->
     return found
 
 
+def can_be_called(function: Any, *args: Any) -> bool:
+    """Tells whether a function takes these arguments, as far as it says what it takes."""
+    try:
+        signature(function).bind(*args)
+    except TypeError:
+        return False
+    except ValueError:  # written in C, and does not say; classes like int make no first values
+        return not isinstance(function, type)
+    return True
+
+
 def typed(value: Any, dtype: DType, *, convert: bool = False) -> Tensor:
     """Returns `value` as a tensor; numbers and lists of them take `dtype`, and arrays if `convert`.
 
@@ -39,7 +55,7 @@ def typed(value: Any, dtype: DType, *, convert: bool = False) -> Tensor:
     try:
         return as_tensor(converted(value, dtype))
     except (TypeError, ValueError, OverflowError) as error:
-        message = f"no {dtype.name} tensor can hold {value!r:.60}: {error}"
+        message = f"no {name_of(dtype)} tensor can hold {value!r:.60}: {error}"
         raise SpecError(message, where=Where(defined_at=source_line())) from None
 
 

@@ -20,7 +20,7 @@ from actorflow.graph.node import Attr, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.graph.operators import Operators
 from actorflow.graph.slices import Gradient, IndexedSlices
-from actorflow.ops.resource import check_fits, resource_name, typed
+from actorflow.ops.resource import can_be_called, check_fits, resource_name, typed
 from actorflow.spec import Dim, Shape, Spec, check_shape, merge, spec
 
 
@@ -67,6 +67,10 @@ class Variable(Operators):
         line = source_line()
         where = Where(defined_at=line)
         wanted = resource_name(graph, name, "variable", where)
+        flag: Any = trainable
+        if not isinstance(flag, bool):
+            message = f"a variable is trainable=True or trainable=False, got {trainable!r:.60}"
+            raise SpecError(message, where=where)
         found = _spec_and_initial(graph, wanted.removeprefix(graph.scope.name), initial, dtype, shape, where)
         self.definition = VariableDef(wanted, *found, trainable, graph.scope.device, line)
         self.graph = graph
@@ -111,6 +115,13 @@ class Variable(Operators):
 
     def __repr__(self) -> str:
         return f"<Variable {self.name} {self.spec}>"
+
+    def is_same(self, other: object) -> bool:
+        """Tells whether `other` is that variable; `existing` gives a new Python object for it."""
+        return isinstance(other, Variable) and self.graph is other.graph and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash((id(self.graph), self.name))
 
     def read(self) -> Tensor:
         """A snapshot of the value after all writes built so far, and before those built later."""
@@ -228,7 +239,9 @@ _WRITES = frozenset({"assign", "assign_add", "assign_sub"})
 def _check_no_bytes(local: str, held: Spec, where: Where) -> None:
     if held.dtype.kind == "O":
         message = f"a variable holds numbers or bool, got {held} for {local!r}"
-        raise SpecError(message, where=where, hint="bytes are fed, or wait in a queue")
+        raise SpecError(
+            message, where=where, hint="bytes are fed, or wait in a queue; af.to_number makes numbers of them"
+        )
 
 
 def _spec_and_initial(
@@ -248,7 +261,9 @@ def _spec_and_initial(
             raise SpecError(message, where=where)
         _check_no_bytes(local, Spec(sizes, wanted), where)
         return Spec(sizes, wanted), None
-    value = _build_initial(graph, local, initial, wanted)
+    if wanted is not None:
+        _check_no_bytes(local, Spec(sizes, wanted), where)
+    value = _build_initial(graph, local, initial, wanted, where)
     _check_no_bytes(local, value.spec, where)
     if wanted is not None and value.dtype != wanted:
         message = f"variable {local!r} of dtype {wanted.name} cannot begin as {value.spec}"
@@ -262,12 +277,18 @@ def _spec_and_initial(
     return Spec(value.shape if sizes is None else sizes, value.dtype), value.port
 
 
-def _build_initial(graph: Graph, local: str, initial: Initial, dtype: DType | None) -> Tensor:
+def _build_initial(graph: Graph, local: str, initial: Initial, dtype: DType | None, where: Where) -> Tensor:
     """Builds the first value outside control dependencies: it is computed in a step of its own."""
     with graph.scoped(replace(graph.scope, controls=(), colocate=None)), name_scope(f"{local}/initial"):
         if hasattr(initial, "build"):
             initial = initial.build()
         elif callable(initial):
+            if not can_be_called(initial):
+                called = getattr(initial, "__qualname__", repr(initial))
+                rule = "a variable begins as a value, or calls a function of no arguments"
+                message = f"{rule}, got {called} for {local!r}"
+                hint = "an initialiser is given the shape first, as in af.init.he((64, 10))"
+                raise SpecError(message, where=where, hint=hint)
             initial = initial()
         return as_tensor(initial) if dtype is None else typed(initial, dtype, convert=True)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import is_floating
+from actorflow.arrays import is_floating, name_of
 from actorflow.errors import ConfigError, FeedError, GradientError, GradientMismatch, Where
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import advice
@@ -100,6 +101,7 @@ async def check_gradients(
             raise GradientMismatch(
                 message, where=where, hint="feed what is random, and leave writes out of ys"
             )
+        await _check_finite(function)
         compared, wrong = await compare(function, sources, inputs, limits, order, 1)
         if wrong:
             culprit = await _culprit(running, targets, inputs, given, first, limits, wrong[0].order)
@@ -136,6 +138,17 @@ def _check_running(feeds: Any, session: Any, graph: Graph, where: Where) -> None
         raise ConfigError(message, where=where, hint="leave it out for a new one")
 
 
+async def _check_finite(function: Function) -> None:
+    """Raises GradientMismatch for a y with NaN or infinity: nothing can be measured there."""
+    for y, value in zip(function.ys, await function.values(), strict=True):
+        wrong = np.argwhere(~np.isfinite(np.asarray(value, np.float64)))
+        if len(wrong):
+            place = f" at index {tuple(map(int, wrong[0]))}" if np.ndim(value) else ""
+            message = f"ys must be finite where their gradients are measured, got {y.name} with "
+            message += f"{np.asarray(value, np.float64)[tuple(wrong[0])]:.6g}{place} ({len(wrong)} such)"
+            raise GradientMismatch(message, where=y.node.where, hint="feed other values, or look elsewhere")
+
+
 def _limits(tensors: Sequence[Any], order: Any, directions: Any, given: tuple[Any, ...]) -> Limits:
     if not isinstance(order, int | np.integer) or order not in (1, 2):
         message = f"order must be 1 or 2, got {order!r}"
@@ -145,17 +158,11 @@ def _limits(tensors: Sequence[Any], order: Any, directions: Any, given: tuple[An
         raise ConfigError(message)
     for t in tensors:
         if t.dtype.name not in _LIMITS:
-            message = f"gradients are checked in {' or '.join(_LIMITS)}, got {t.name} {t.dtype.name}"
+            message = f"gradients are checked in {' or '.join(_LIMITS)}, got {t.name} {name_of(t.dtype)}"
             raise ConfigError(message, hint="build what is checked in float64")
     coarsest = max((t.dtype for t in tensors), key=lambda d: float(np.finfo(d).eps))
     chosen = [_LIMITS[coarsest.name][i] if g is None else g for i, g in enumerate(given)]
-    if (
-        not all(
-            isinstance(c, int | float | np.integer | np.floating) and np.isfinite(c) and c >= 0
-            for c in chosen
-        )
-        or chosen[0] == 0
-    ):
+    if not all(_is_amount(c) for c in chosen) or chosen[0] == 0:
         message = f"step must be above 0, rtol and atol at least 0, got {', '.join(map(repr, chosen))}"
         raise ConfigError(message)
     how_far, relative, absolute = chosen
@@ -166,6 +173,10 @@ def _limits(tensors: Sequence[Any], order: Any, directions: Any, given: tuple[An
         float(np.finfo(coarsest).eps),
         None if directions is None else int(directions),
     )
+
+
+def _is_amount(value: Any) -> bool:
+    return isinstance(value, Real) and 0 <= float(value) < np.inf
 
 
 async def _input(session: Session, x: Any, feeds: Feeds) -> Input:
@@ -241,7 +252,9 @@ def _mismatch(wrong: Sequence[Found], node: Node, located: bool) -> GradientMism
         f"the gradient for {place} must be the slope that differences measure, "
         f"got {told} and measured {worst.measured:.6g} (order {worst.order}; {len(wrong)} such)"
     )
-    if worst.kink is not None:
+    if not np.isfinite(worst.measured):
+        hint = "look elsewhere: near there ys are not finite, so that no slope can be measured"
+    elif worst.kink is not None:
         left, right = worst.kink
         hint = f"look elsewhere: this seems to be a kink, with slopes {left:.6g} and {right:.6g} on its sides"
     elif located:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from actorflow.arrays import NAMES
-from actorflow.cli import main, optable
+from actorflow.cli import main, names, optable
 from actorflow.cli.ops import markdown
 from actorflow.graph import opdef
 
@@ -24,7 +24,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_it_lists_every_op_with_what_it_gives(capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys)
 
-    assert {line.split()[0] for line in out.splitlines()} >= {row.op for row in optable.rows()}
+    assert {line.split()[0] for line in out.splitlines() if line} >= {row.op for row in optable.rows()}
     assert "The sum a + b, elementwise." in out
 
 
@@ -65,7 +65,66 @@ def test_a_verb_that_is_made_of_ops_is_explained_too(capsys: pytest.CaptureFixtu
 def test_an_unknown_op_names_near_ones_and_exits_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ops", "summ"]) == 2
 
-    assert capsys.readouterr().err.startswith("ProgramError: there is no op 'summ'; near it are sum, ")
+    assert capsys.readouterr().err.startswith("ProgramError: there is no op 'summ'; near it are sum")
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("af.relu", "af.relu(x)"),
+        ("actorflow.relu", "af.relu(x)"),
+        ("af.relu(x)", "af.relu(x)"),
+        ("af.gather", "af.gather(params, indices, axis=0, batch_dims=0)"),
+        ("gather", "af.gather(params, indices, axis=0, batch_dims=0)"),
+        ("jvp", "af.jvp(ys, xs, vs)"),
+        ("af.hessian_vector_product", "af.hessian_vector_product(y, xs, vs)"),
+        ("minimize", "af.minimize("),
+        ("nn.Dense", "af.nn.Dense(inputs, outputs, *, bias=True"),
+        ("Dense", "af.nn.Dense(inputs, outputs, *, bias=True"),
+        ("clip_by_norm", "af.optim.clip_by_norm("),
+        ("optim.adam", "af.optim.adam("),
+        ("init.he", "af.init.he(shape, dtype='float32', seed=None)"),
+        ("check_gradients", "af.testing.check_gradients(ys, xs, feeds=None"),
+        ("Session", "af.Session("),
+        ("errors.SpecError", "af.errors.SpecError("),
+    ],
+)
+def test_everything_that_users_call_is_explained(
+    capsys: pytest.CaptureFixture[str], name: str, first: str
+) -> None:
+    lines = printed(capsys, name).splitlines()
+
+    assert lines[0].startswith(first)
+    assert lines[1] == ""
+    assert lines[2]
+
+
+def test_all_that_is_documented_can_be_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in names.documented().keys() - opdef.table().keys():  # ops are rows of the table as well
+        assert printed(capsys, name).startswith("af.")
+
+
+def test_what_others_call_it_leads_to_what_it_is_here(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ops", "permute"]) == 2
+
+    assert capsys.readouterr().err == (
+        "ProgramError: there is no op 'permute'; here it is af.transpose\n"
+        "  try:   `actorflow ops transpose` explains it\n"
+    )
+
+
+@pytest.mark.parametrize("name", names.ELSEWHERE)
+def test_names_of_others_are_not_ours_and_lead_to_ours(name: str) -> None:
+    assert name not in opdef.table()
+    assert names.lookup(name) is None
+    assert names.lookup(names.ELSEWHERE[name]) is not None
+
+
+def test_verbs_made_of_other_ops_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = {line.split()[0] for line in printed(capsys).splitlines() if line}
+
+    assert listed >= {"jvp", "hessian_vector_product", "minimize", "gradients", "median", "gather"}
+    assert "gather" not in optable.composed()
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_a_missing_rule_names_the_path_and_the_line() -> None:
             f"  where: node floor, op floor, defined at {rounded.node.defined_at}",
             "  try:   stop the gradient there, or register one with @op(..., gradient=…)",
         ]
-        assert af.gradients(loss, [w2]) != [None]
+        assert af.gradients(loss, [w2])[0] is not None
 
 
 def test_nodes_of_gradients_point_at_the_line_they_differentiate() -> None:

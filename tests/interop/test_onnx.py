@@ -372,7 +372,9 @@ def test_everything_that_cannot_be_read_is_listed_at_once() -> None:
         "  node 'words' (StringSplit): there is no builder for it, opset 21\n"
         "  node 'cell' (RNN): there is no activation ThresholdedRelu\n"
         "  node 'total' (ReduceSum): the value of input 1 must be known when the model is loaded\n"
-        "  try:   there are Relu, Sigmoid, Softplus, Softsign, Tanh; load(..., fixed={'axes': value})"
+        "  try:   make numbers of text before the model, and export it without the ops that do; "
+        'write the missing ops: @onnx.builder("", "Op"); '
+        "there are Relu, Sigmoid, Softplus, Softsign, Tanh; load(..., fixed={'axes': value})"
     )
 
 
@@ -427,7 +429,106 @@ def test_names_and_shapes_that_the_model_does_not_have_are_refused(
 ) -> None:
     source = model_of(helper.make_node("Relu", ["x"], ["y"]), inputs={"x": (FLOAT, (2, 3))})
 
+    text = refused(source, **options)
+    assert said in text
+    assert "try:" in text
+    assert "@onnx.builder" not in text  # no op is missing
+
+
+def hinted(what: str, hint: str | None = None) -> str:
+    return what if hint is None else f"{what}\n  try:   {hint}"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"trainable": "w2"},
+            hinted(
+                "load(..., trainable=...) takes True, False or names of initialisers, got 'w2'",
+                "trainable=['w2']",
+            ),
+        ),
+        ({"trainable": 3}, "load(..., trainable=...) takes True, False or names of initialisers, got 3"),
+        (
+            {"trainable": None},
+            "load(..., trainable=...) takes True, False or names of initialisers, got None",
+        ),
+        (
+            {"fixed": "x"},
+            hinted(
+                "load(..., fixed=...) takes a value for each name of an input, got 'x'",
+                "load(..., fixed={name: value})",
+            ),
+        ),
+        (
+            {"shapes": [(2, 3)]},
+            hinted(
+                "load(..., shapes=...) takes its sizes for each name of an input, got [(2, 3)]",
+                "load(..., shapes={name: sizes})",
+            ),
+        ),
+        (
+            {"shapes": {"x": 2}},
+            hinted(
+                "load(..., shapes=...) takes a tuple of sizes, got 2 for 'x'",
+                "load(..., shapes={'x': (1, None)})",
+            ),
+        ),
+        (
+            {"shapes": {"x": "ab"}},
+            hinted(
+                "load(..., shapes=...) takes a tuple of sizes, got 'ab' for 'x'",
+                "load(..., shapes={'x': (1, None)})",
+            ),
+        ),
+        ({"graph": 3}, "load(..., graph=...) takes an af.Graph, got 3"),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_refused(options: dict[str, Any], said: str) -> None:
+    source = model_of(helper.make_node("Relu", ["x"], ["y"]), inputs={"x": (FLOAT, (2, 3))})
+
+    assert refused(source, **options) == said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"shapes": {"x": (2.5, 3)}}, "a shape is a tuple of sizes"),
+        (
+            {"fixed": {"x": [[1.0], [2.0, 3.0]]}},
+            "a fixed value must fit (2, 3) float32, got [[1.0], [2.0, 3.0]]",
+        ),
+        ({"fixed": {"x": "abc"}}, "a fixed value must fit (2, 3) float32, got ()"),
+        ({"trainable": [3]}, "the model has no initialiser 3"),
+        ({"trainable": ["w", 3]}, "the model has no initialiser 'w'"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(options: dict[str, Any], said: str) -> None:
+    source = model_of(helper.make_node("Relu", ["x"], ["y"]), inputs={"x": (FLOAT, (2, 3))})
+
     assert said in refused(source, **options)
+
+
+@pytest.mark.parametrize("source", [3, None, 1.5, ["net.onnx"], object()])
+def test_what_is_no_source_of_a_model_is_refused(source: Any) -> None:
+    said = "a model is a path, the bytes of a file, or an onnx.ModelProto, got"
+
+    assert refused(source).startswith(said)
+    with pytest.raises(OnnxError, match=said):
+        onnx.inputs_to_fix(source)
+
+
+def test_an_input_of_text_says_what_to_do() -> None:
+    source = model_of(
+        helper.make_node("Relu", ["x"], ["y"]),
+        inputs={"x": (FLOAT, (2,)), "text": (TensorProto.STRING, (1,))},
+    )
+
+    assert refused(source).endswith(
+        "input 'text': no tensor has the ONNX dtype STRING\n"
+        "  try:   make numbers of text before the model, and export it without the ops that do"
+    )
 
 
 def test_an_opset_of_the_future_is_refused() -> None:

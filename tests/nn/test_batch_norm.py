@@ -71,6 +71,38 @@ def test_a_training_step_updates_the_averages_though_nobody_asks() -> None:
     np.testing.assert_allclose(after[1], 0.1 * batch.mean(0), rtol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(None, 2, 3), (0, 2, 3), (2, 0, 3), (None, None, 3)])
+def test_an_empty_batch_leaves_the_averages(shape: tuple[int | None, ...]) -> None:
+    with af.Graph() as graph:
+        norm = af.nn.BatchNorm(3)
+        full, maybe_empty = af.placeholder("float32", (4, 3)), af.placeholder("float32", shape)
+        first, second = norm(full, training=True), norm(maybe_empty, training=True)
+    averages = [norm.moving_mean, norm.moving_variance]
+    nothing = np.zeros([0 if size is None else size for size in shape], "float32")
+
+    _, before, value, after, _, later = run(
+        graph,
+        (first, {full: drawn(4, 3)}),
+        (averages, {}),
+        (second, {maybe_empty: nothing}),
+        (averages, {}),
+        (first, {full: drawn(4, 3)}),
+        (averages, {}),
+    )
+
+    assert value.shape == nothing.shape
+    np.testing.assert_array_equal(after, before)
+    assert np.isfinite(later).all()
+    assert not np.allclose(later, before)
+
+
+def test_a_batch_that_is_known_not_to_be_empty_is_not_asked() -> None:
+    with af.Graph() as graph:
+        af.nn.BatchNorm(3)(af.placeholder("float32", (4, 3)), training=True)
+
+    assert not [node for node in graph.nodes if node.op in ("where", "greater")]
+
+
 def test_a_batch_of_one_leaves_the_variance_finite() -> None:
     with af.Graph() as graph:
         norm = af.nn.BatchNorm(3)

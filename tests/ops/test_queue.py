@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import actorflow.ops as af
@@ -112,6 +113,12 @@ def test_names_make_dicts() -> None:
         (lambda q: q.enqueue_many((af.placeholder("float32", (4, 2, 3)), 1)), "axis 0 to slice along"),
         (lambda q: q.enqueue_many((af.placeholder("float32", (4, 2)), [1] * 4)), "component 0 of a batch"),
         (lambda q: q.dequeue_many(-1), "not negative, got -1"),
+        (lambda q: q.dequeue_many(True), "not negative, got True"),
+        (lambda q: q.close("no"), "cancel_pending_enqueues is True or False, got 'no'"),
+        (
+            lambda q: q.enqueue((np.zeros((2, 3), "float32"), b"1")),
+            "no int32 tensor can hold b'1'.*af.to_number",
+        ),
     ],
 )
 def test_use_that_does_not_fit_is_refused(use: Any, message: str) -> None:
@@ -142,6 +149,15 @@ def test_only_known_shapes_can_be_stacked(shape: Any) -> None:
         (lambda: af.FIFOQueue(1, []), "at least one component"),
         (lambda: af.FIFOQueue(1, ["float32", "int32"], [()]), "1 shapes for 2 dtypes"),
         (lambda: af.FIFOQueue(1, ["float32", "int32"], names=["a", "a"]), "a distinct name"),
+        (lambda: af.FIFOQueue(True, "float32"), "got capacity True"),
+        (lambda: af.FIFOQueue(1.5, "float32"), "got capacity 1.5"),  # type: ignore[arg-type]
+        (lambda: af.FIFOQueue(3, [spec("bytes")]), "a dtype for each component, got Spec"),
+        (lambda: af.FIFOQueue(3, [spec("bytes")]), "are two lists: FIFOQueue"),
+        (lambda: af.FIFOQueue(3, None), "a dtype for each component, got None"),
+        (lambda: af.FIFOQueue(3, "float32", 3), "a shape for each dtype, got 3"),  # type: ignore[arg-type]
+        (lambda: af.FIFOQueue(3, ["float32", "int32"], names="ab"), "a list of texts, got 'ab'"),
+        (lambda: af.FIFOQueue(3, "float32", names=[[]]), "a list of texts"),  # type: ignore[list-item]
+        (lambda: af.FIFOQueue(3, "string"), "text is given as bytes"),
     ],
 )
 def test_queue_that_cannot_be_is_refused(make: Any, message: str) -> None:
@@ -171,3 +187,25 @@ def test_elements_by_name_must_have_all_names() -> None:
 
         with pytest.raises(SpecError, match=r"the keys \['image', 'label'\], got \['image'\]"):
             queue.enqueue({"image": 1})
+
+
+def test_a_queue_of_bytes_says_what_is_none() -> None:
+    with Graph():
+        queue = af.FIFOQueue(4, "bytes", ())
+
+        with pytest.raises(SpecError) as caught:
+            queue.enqueue(3)
+
+    assert caught.value.what == (
+        "no bytes tensor can hold 3: elements must be bytes, got int 3; "
+        "af.as_bytes makes bytes of a tensor of numbers"
+    )
+
+
+@pytest.mark.parametrize(
+    "make", [lambda name: af.FIFOQueue(1, "float32", name=name), lambda name: af.Variable(1.0, name=name)]
+)
+@pytest.mark.parametrize("name", [3, "", b"q", True])
+def test_the_name_of_a_resource_is_a_text(make: Any, name: Any) -> None:
+    with Graph(), pytest.raises(GraphError, match=f"is a text and not empty, got {name!r}"):
+        make(name)

@@ -193,7 +193,34 @@ def test_nan_is_no_agreement() -> None:
         x = af.placeholder("float64", (1,), name="x")
         y = af.log(x)
 
-    assert "measured nan" in refused(y, x, {x: np.array([-1.0])}).what
+    error = refused(y, x, {x: np.array([-1.0])})
+    assert error.what == (
+        "ys must be finite where their gradients are measured, got log:0 with nan at index (0,) (1 such)"
+    )
+    assert error.where is not None
+    assert error.where.op == "log"
+    assert error.hint == "feed other values, or look elsewhere"
+
+
+def test_a_y_that_is_infinite_is_named_with_the_first_place() -> None:
+    with af.Graph():
+        x = af.placeholder("float64", (2, 2), name="x")
+        ys = [x * 2.0, af.log(x)]
+
+    error = refused(ys, x, {x: np.array([[1.0, 0.0], [2.0, 0.0]])})
+
+    assert "got log:0 with -inf at index (0, 1) (2 such)" in error.what
+
+
+def test_where_ys_are_not_finite_nearby_no_rule_is_blamed() -> None:
+    with af.Graph():
+        x = af.placeholder("float64", (), name="x")
+        y = af.log(x)
+
+    error = refused(y, x, {x: np.array(1e-7)})
+
+    assert "measured nan" in error.what
+    assert error.hint == "look elsewhere: near there ys are not finite, so that no slope can be measured"
 
 
 def test_op_without_a_gradient_is_told_by_gradients_itself() -> None:
@@ -205,6 +232,15 @@ def test_op_without_a_gradient_is_told_by_gradients_itself() -> None:
         check(y, x, {x: np.ones(2)})
 
 
+def test_flat_ops_agree_away_from_their_steps_where_there_is_a_kink() -> None:
+    with af.Graph():
+        x = af.placeholder("float64", (2,), name="x")
+        y = af.floor(x)
+
+    assert [c.difference for c in check(y, x, {x: np.full(2, 0.5)}).compared] == [0.0]
+    assert "this seems to be a kink" in str(refused(y, x, {x: np.ones(2)}).hint)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -212,6 +248,13 @@ def test_op_without_a_gradient_is_told_by_gradients_itself() -> None:
         ({"directions": 0}, "directions must be at least 1"),
         ({"step": 0.0}, "step must be above 0"),
         ({"rtol": -1.0}, "rtol and atol at least 0"),
+        ({"order": True}, "order must be 1 or 2, got True"),
+        ({"order": "2"}, "order must be 1 or 2, got '2'"),
+        ({"directions": 1.5}, "directions must be at least 1, or None for every element, got 1.5"),
+        ({"directions": "3"}, "directions must be at least 1, or None for every element, got '3'"),
+        ({"step": "small"}, "step must be above 0, rtol and atol at least 0, got 'small'"),
+        ({"atol": 1j}, "rtol and atol at least 0, got .* 1j"),
+        ({"session": 3}, "session must be an af.Session, or None for a new one, got 3"),
     ],
 )
 def test_numbers_that_cannot_be_are_refused(options: Any, message: str) -> None:
@@ -225,6 +268,22 @@ def test_other_dtypes_are_refused_with_what_to_do() -> None:
     assert "float64" in str(caught.value.hint)
     with pytest.raises(ConfigError, match="ys must be tensors or variables of a graph, got int 3"):
         check(3, 4)
+
+
+@pytest.mark.parametrize("xs", ["x", 3, None, ["x"], np.ones(3)])
+def test_xs_are_tensors_and_variables(xs: Any) -> None:
+    y, _, feeds = program(cube)
+
+    with pytest.raises(ConfigError, match="xs must be tensors or variables of the graph of ys, got"):
+        check(y, xs, feeds)
+
+
+@pytest.mark.parametrize("feeds", [np.ones(3), [1.0], "x"])
+def test_feeds_are_a_mapping(feeds: Any) -> None:
+    y, x, _ = program(cube)
+
+    with pytest.raises(ConfigError, match="feeds must be values by placeholders or their names, got"):
+        check(y, x, feeds)
 
 
 def test_empty_tensors_have_nothing_to_compare() -> None:

@@ -68,8 +68,9 @@ def load(
             the text lists all of it, with the nodes' names. When a builder raises by mistake, that
             is the cause.
     """
+    _check_asked(fixed, shapes, trainable, graph)
     model, called = proto.read(source)
-    graph = graph or Graph()
+    graph = Graph() if graph is None else graph
     asked = Asked(fixed or {}, shapes or {}, weights(model.graph, trainable))
     walk = _walked(model, graph, asked)
     if walk.problems:
@@ -84,6 +85,7 @@ def inputs_to_fix(source: Any, *, shapes: Mapping[str, Iterable[Dim]] | None = N
     Raises:
         OnnxError: for a file that cannot be read.
     """
+    _check_asked(None, shapes)
     model, _ = proto.read(source)
     walk = _walked(model, Graph(), Asked({}, shapes or {}, frozenset()))
     needed = {name for problem in walk.problems for name in problem.needs}
@@ -106,5 +108,25 @@ def _unsupported(called: str, problems: list[Problem]) -> OnnxError:
     lines = [f"{called} needs {counted(len(problems), 'thing')} that cannot be imported"]
     lines += [f"  {problem.place}: {problem.what}".replace("\n", "\n  ") for problem in problems]
     hints = dict.fromkeys(problem.hint for problem in problems if problem.hint)
-    missing = 'write the missing ops: @onnx.builder("", "Op")'
-    return OnnxError("\n".join(lines), hint="; ".join(hints) or missing)
+    return OnnxError("\n".join(lines), hint="; ".join(hints) or None)
+
+
+def _check_asked(fixed: Any, shapes: Any, trainable: Any = False, graph: Any = None) -> None:
+    """Raises OnnxError for arguments of a wrong kind; whether the names are there, the walk says."""
+    for argument, given, kind in (("fixed", fixed, "a value"), ("shapes", shapes, "its sizes")):
+        if given is not None and not isinstance(given, Mapping):
+            message = f"load(..., {argument}=...) takes {kind} for each name of an input, got {given!r:.60}"
+            raise OnnxError(message, hint=f"load(..., {argument}={{name: {kind.split()[-1]}}})")
+    for name, sizes in (shapes or {}).items():
+        if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+            message = f"load(..., shapes=...) takes a tuple of sizes, got {sizes!r:.60} for {name!r}"
+            raise OnnxError(message, hint=f"load(..., shapes={{{name!r}: (1, None)}})")
+    named = isinstance(trainable, Iterable) and not isinstance(trainable, str | bytes | Mapping)
+    if not isinstance(trainable, bool) and not named:
+        message = (
+            f"load(..., trainable=...) takes True, False or names of initialisers, got {trainable!r:.60}"
+        )
+        raise OnnxError(message, hint=f"trainable=[{trainable!r}]" if isinstance(trainable, str) else None)
+    if graph is not None and not isinstance(graph, Graph):
+        message = f"load(..., graph=...) takes an af.Graph, got {graph!r:.60}"
+        raise OnnxError(message)

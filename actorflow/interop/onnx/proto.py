@@ -41,6 +41,9 @@ def read(source: Any) -> tuple[Model, str]:
     elif isinstance(source, bytes | bytearray | memoryview):
         model, called = _parsed(bytes(source), "the ONNX model"), "the ONNX model"
     else:
+        if not isinstance(source, str | os.PathLike):
+            message = f"a model is a path, the bytes of a file, or an onnx.ModelProto, got {source!r:.60}"
+            raise OnnxError(message)
         path = os.fspath(source)
         called = f"the ONNX model {path!r}"
         model = _from_file(path, called)
@@ -103,7 +106,8 @@ def dtype_of(elem_type: int | str) -> DType:
         return as_dtype(_NAMES.get(name, name.lower()))
     except TypeError:
         message = f"no tensor has the ONNX dtype {name}"
-        raise OnnxError(message) from None
+        text = "make numbers of text before the model, and export it without the ops that do"
+        raise OnnxError(message, hint=text if name == "STRING" else None) from None
 
 
 _NAMES = {"FLOAT": "float32", "DOUBLE": "float64"}

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow.arrays import Array, as_array
+from actorflow.arrays import Array, as_array, name_of
 from actorflow.errors import ActorflowError, OnnxError, SpecError, said
 from actorflow.graph.builder import Tensor, as_tensor, name_scope
 from actorflow.interop.onnx import proto
 from actorflow.interop.onnx.table import STANDARD, Builder, Inputs, OnnxNode, Refused, find
 from actorflow.ops.source import placeholder
 from actorflow.ops.state import Variable
-from actorflow.spec import Dim, Spec, merge
+from actorflow.spec import Dim, Spec, check_shape, merge, show
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,9 @@ class Problem:
     what: str
     hint: str | None = None
     needs: tuple[str, ...] = ()
+
+
+_MOST_NAMES = 12  # initialisers that an error lists
 
 
 class BuilderFailed(OnnxError):
@@ -123,11 +126,14 @@ class Walk:
             for name in given:
                 if name not in names:
                     what = f"the model has no input {name!r}; it has {', '.join(map(repr, names)) or 'none'}"
-                    self.problems.append(Problem(f"load(..., {argument}=...)", what))
-        for name in self.asked.weights:
+                    hint = f"give {argument} by the names of inputs"
+                    self.problems.append(Problem(f"load(..., {argument}=...)", what, hint))
+        for name in sorted(self.asked.weights, key=repr):
             if name not in self.initialisers:
+                known = ", ".join(sorted(map(repr, self.initialisers))[:_MOST_NAMES]) or "none"
                 what = f"the model has no initialiser {name!r}"
-                self.problems.append(Problem("load(..., trainable=...)", what))
+                hint = f"its initialisers are {known}"
+                self.problems.append(Problem("load(..., trainable=...)", what, hint))
 
     def _note(self, place: str, build: Any, *args: Any) -> None:
         """Builds one thing, and notes it when that is refused."""
@@ -156,7 +162,14 @@ class Walk:
         if name in self.asked.fixed:
             self.values[name] = as_tensor(_fixed(spec, self.asked.fixed[name]), name=name)
             return
-        shape = merge(spec.shape, tuple(self.asked.shapes[name])) if name in self.asked.shapes else spec.shape
+        shape = spec.shape
+        if name in self.asked.shapes:
+            wanted = check_shape(self.asked.shapes[name])
+            try:
+                shape = merge(shape, wanted)
+            except SpecError as error:
+                hint = f"load(..., shapes=...) says sizes that the model leaves open: of {show(shape)}"
+                raise SpecError(error.what, hint=hint) from None
         self.values[name] = self.inputs[name] = placeholder(spec.dtype, shape, name=name)
 
     def _node(self, node: Any, name: str) -> None:
@@ -164,7 +177,7 @@ class Walk:
         opset = self.opsets.get("" if node.domain in STANDARD else node.domain, 0)
         if build is None:
             message = f"there is no builder for it, opset {opset}"
-            raise OnnxError(message)
+            raise OnnxError(message, hint='write the missing ops: @onnx.builder("", "Op")')
         if any(i not in self.values for i in node.input):
             raise _Behind
         attributes = {a.name: proto.attribute_of(a) for a in node.attribute}
@@ -177,7 +190,7 @@ class Walk:
         unread = [a for a in attributes if a not in use.asked]
         if unread:
             message = f"the builder does not know {', '.join(f'{a}={attributes[a]!r:.40}' for a in unread)}"
-            raise OnnxError(message)
+            raise OnnxError(message, hint=f'write a builder that does: @onnx.builder("", {node.op_type!r})')
         for k, output in enumerate(node.output):
             if not output:
                 continue
@@ -189,11 +202,15 @@ class Walk:
 
 def _fixed(spec: Spec, value: Any) -> Array:
     """The value of a fixed input; raises SpecError when it does not fit the model."""
-    array = as_array(value)
+    try:
+        array = as_array(value)
+    except ValueError as error:  # lists of different lengths
+        message = f"a fixed value must fit {spec}, got {value!r:.60}: {error}"
+        raise SpecError(message) from None
     if spec.fits(array.shape, array.dtype):
         return array
     message = f"a fixed value must fit {spec}, got {array.shape} {array.dtype}"
-    raise SpecError(message)
+    raise SpecError(message, hint=f"give it as an array of {name_of(spec.dtype)}, in that shape")
 
 
 def _built(build: Builder, node: OnnxNode) -> tuple[Tensor, ...]:

@@ -1,0 +1,39 @@
+"""A spec: what it takes for a shape and a dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actorflow.errors import SpecError
+from actorflow.spec import Spec, spec
+
+
+@pytest.mark.parametrize("dtype", ["bytes", object, "float32", np.float32, np.dtype("int8"), "bfloat16"])
+@pytest.mark.parametrize("shape", [None, (), (None, 3), [2, 3], (np.int64(2),)])
+def test_a_spec_takes_what_means_a_dtype_and_a_shape(dtype: Any, shape: Any) -> None:
+    made = Spec(shape, dtype)
+
+    assert made == spec(dtype, shape)
+    assert isinstance(made.dtype, np.dtype)
+    assert made.shape is None or all(size is None or type(size) is int for size in made.shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "text"),
+    [
+        ("bytes", (), "a spec is a shape and a dtype: no tensor has dtype ()"),
+        ((), "float99", "a spec is a shape and a dtype: no tensor has dtype 'float99'"),
+        ("bytes", "bytes", "a shape is a tuple of sizes, each an integer or None, got 'bytes'"),
+        ((1.5,), "int8", "a shape is a tuple of sizes"),
+        ([-1], "int8", "sizes cannot be negative"),
+        (3, "int8", "a shape is a tuple of sizes"),
+    ],
+)
+def test_a_spec_of_what_means_none_is_refused(shape: Any, dtype: Any, text: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        Spec(shape, dtype)
+
+    assert text in caught.value.what
