@@ -9,6 +9,7 @@ from actorflow.errors import FeedError, FetchError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph, VariableDef
 from actorflow.graph.node import Node, Port
+from actorflow.graph.operators import Operators
 from actorflow.ops.state import Variable
 from actorflow.spec import Spec, show
 
@@ -85,6 +86,9 @@ def fitting(name: str, spec: Spec, value: Any) -> arrays.Array:
             raise FeedError(message) from None
     if spec.fits(array.shape, array.dtype):
         return array
+    if isinstance(value, Operators):  # looks like one object to numpy
+        message = f"feed {name!r} must fit {spec}, got {type(value).__name__} {value!r:.60}"
+        raise FeedError(message, hint="feed the value: fetch it first")
     native = array.dtype.isnative
     dtype = arrays.name_of(array.dtype) if native else f"{array.dtype.name} in foreign byte order"
     message = f"feed {name!r} must fit {spec}, got {show(array.shape)} {dtype}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from actorflow.actors.optimizer import OptimizerActor
+from actorflow.actors.optimizer import OptimizerActor, check_descends
 from actorflow.arrays import is_floating
-from actorflow.errors import GraphError, SpecError
+from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import gradients
-from actorflow.graph.builder import Tensor, name_scope
-from actorflow.ops.state import Variable, apply_gradients, trainable_variables
+from actorflow.graph.builder import Tensor, name_scope, source_line
+from actorflow.ops.state import Variable, apply_gradients, check_variables, trainable_variables
 from actorflow.optim import Transform
 
 Optimizer = Transform | Callable[[], OptimizerActor]
@@ -46,12 +46,16 @@ def minimize(
     Raises:
         SpecError: when the loss is no floating scalar.
         GraphError: when there is nothing to train, or the loss does not depend on a variable that
-            was named; when `optimizer` is neither of the two.
+            was named; when `loss` is no tensor, `variables` are no variables of its graph, or `optimizer`
+            is neither of the two; when it passes gradients, as a limit on them does, and has no rule
+            behind it that goes down them.
         GradientError: when a path to a variable cannot be differentiated.
     """
     _check_optimizer(optimizer)
     target = _checked_loss(loss)
     graph = target.graph
+    if variables is not None:
+        check_variables("minimize trains", variables)
     chosen = trainable_variables(graph) if variables is None else tuple(variables)
     with name_scope(name):
         grads = gradients([target], chosen)
@@ -72,8 +76,10 @@ def _checked_loss(loss: Any) -> Tensor:
     if hasattr(loss, "as_tensor"):
         loss = loss.as_tensor()
     if not isinstance(loss, Tensor):
-        message = f"a loss is a tensor of the graph, got {type(loss).__name__}"
-        raise GraphError(message)
+        message = f"a loss is a tensor of the graph, got {type(loss).__name__} {loss!r:.60}"
+        raise GraphError(
+            message, where=Where(defined_at=source_line()), hint="build it of variables with ops"
+        )
     if loss.shape not in ((), None) or not is_floating(loss.dtype):
         message = f"a loss is a floating scalar, got {loss.name} {loss.spec}"
         raise SpecError(message, where=loss.node.where, hint="take its mean, and cast it to float32")
@@ -81,10 +87,13 @@ def _checked_loss(loss: Any) -> Tensor:
 
 
 def _check_optimizer(optimizer: Any) -> None:
+    where = Where(defined_at=source_line())
     if isinstance(optimizer, OptimizerActor):
         kind = type(optimizer).__name__
         message = f"an optimizer actor is made anew for every session, got an instance of {kind}"
-        raise GraphError(message, hint="pass its class, or lambda: MyOptimizer(...)")
-    if not callable(optimizer) and not isinstance(optimizer, Transform):
-        message = f"an optimizer is a Transform or makes an OptimizerActor, got {optimizer!r}"
-        raise GraphError(message, hint="for example af.optim.adam(1e-3)")
+        raise GraphError(message, where=where, hint="pass its class, or lambda: MyOptimizer(...)")
+    if isinstance(optimizer, Transform):
+        check_descends(optimizer)
+    elif not callable(optimizer):
+        message = f"an optimizer is a Transform or makes an OptimizerActor, got {optimizer!r:.60}"
+        raise GraphError(message, where=where, hint="for example af.optim.adam(1e-3)")

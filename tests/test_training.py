@@ -118,6 +118,8 @@ def test_every_rule_trains_variables_as_it_would_arrays(name: str) -> None:
         a, b, w = (af.Variable(p, name=n) for n, p in params.items())
         loss = af.sum(af.tanh(a @ b)) * w + af.sum(a * a) + w * w
         grads = dict(zip("abw", af.gradients(loss, [a, b, w]), strict=True))
+        if rule.filter:
+            rule = af.optim.chain(rule, af.optim.sgd(0.1))
         train = af.minimize(loss, rule)
         values = dict(zip("abw", (a.read(), b.read(), w.read()), strict=True))
 
@@ -137,3 +139,68 @@ def test_every_rule_trains_variables_as_it_would_arrays(name: str) -> None:
         deltas, state = rule.update(slope, state, params)
         params = {n: p + deltas[n] for n, p in params.items()}
         assert {n: p.tobytes() for n, p in params.items()} == {n: p.tobytes() for n, p in after.items()}
+
+
+CLIMBING = {
+    "a limit": af.optim.clip_by_norm(1.0),
+    "a decay": af.optim.weight_decay(0.1),
+    "a positive factor": af.optim.scale(2.0),
+    "a chain of limits": af.optim.chain(af.optim.clip_by_value(1.0), af.optim.l2(0.1)),
+    "a limit for some": af.optim.masked(af.optim.clip_by_norm(1.0), "a"),
+    "a partition with a limit": af.optim.partition({"a": af.optim.sgd(0.1), "*": af.optim.centralise()}),
+    "a mean of limits": af.optim.accumulate(af.optim.clip_by_value(1.0), 2),
+    "a user's own": af.optim.Transform(init=lambda p: (), update=lambda g, s, p: (dict(g), s), filter=True),
+}
+
+
+@pytest.mark.parametrize("rule", CLIMBING.values(), ids=CLIMBING.keys())
+def test_what_only_passes_gradients_is_refused_for_it_would_climb(rule: af.optim.Transform) -> None:
+    with af.Graph():
+        a = af.Variable(1.0, name="a")
+        with pytest.raises(
+            errors.GraphError, match=f"down the gradient, got {rule.name}, which pass"
+        ) as caught:
+            af.minimize(a * a, rule)
+
+    assert "af.optim.sgd(0.1)" in str(caught.value)
+
+
+def test_an_actor_of_what_only_passes_gradients_is_refused_too() -> None:
+    with af.Graph() as graph:
+        a = af.Variable(1.0, name="a")
+        train = af.minimize(a * a, lambda: af.OptimizerActor(af.optim.clip_by_norm(1.0)))
+
+    async def main() -> None:
+        async with af.Session(graph) as session:
+            await session.run(train)
+
+    with pytest.raises(errors.GraphError, match="got clip_by_norm, which passes gradients") as caught:
+        af.run(main())
+    assert "node train/apply_gradients" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        af.optim.chain(af.optim.clip_by_norm(100.0), af.optim.sgd(0.1)),
+        af.optim.chain(af.optim.sgd(0.1), af.optim.clip_by_value(100.0)),
+        af.optim.chain(af.optim.masked(af.optim.sgd(0.1), "a"), af.optim.masked(af.optim.l2(0.1), "c")),
+        af.optim.scale(-0.1),
+        af.optim.partition({"a": af.optim.sgd(0.1), "*": af.optim.freeze()}),
+        af.optim.masked(af.optim.sgd(0.1), only="a"),
+    ],
+    ids=["in front", "behind", "masks", "a negative factor", "the rest frozen", "the rest masked"],
+)
+def test_a_rule_with_limits_around_it_descends_and_names_outside_stay(rule: af.optim.Transform) -> None:
+    with af.Graph() as graph:
+        a, b = af.Variable(1.0, name="a"), af.Variable(2.0, name="b")
+        train = af.minimize(a * a + b * b, rule)
+        values = [a.read(), b.read()]
+
+    async def main() -> list[float]:
+        async with af.Session(graph) as session:
+            await session.run(train)
+            return [float(v) for v in await session.run(values)]
+
+    moves = rule.name == "scale" or "clip" in str(rule.config)
+    assert af.run(main()) == pytest.approx([0.8, 1.6 if moves else 2.0])

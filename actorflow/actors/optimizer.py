@@ -22,7 +22,7 @@ from actorflow.actors import staging
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import GroupId, Source
-from actorflow.actors.slots import Prepared, Slots, Tree
+from actorflow.actors.slots import MadeFor, Prepared, Slots, Tree
 from actorflow.actors.variable import Borrow, Commit, Discard, Fill, Stage
 from actorflow.arrays import Array
 from actorflow.errors import ActorflowError, GraphError, InternalError, StateError
@@ -85,6 +85,7 @@ class OptimizerActor(Actor):
         self.transform = transform
         self.count = 0
         self._slots: Slots | None = None
+        self._made_for = MadeFor({}, {})
         self._names: tuple[str, ...] = ()
         self._variables: Mapping[str, Ref] = {}
         self._submit: Callable[..., None] | None = None
@@ -131,8 +132,11 @@ class OptimizerActor(Actor):
         """Tells the actor which variables it trains and where to compute; called by the session.
 
         Raises:
-            GraphError: when it already trains for a session.
+            GraphError: when it already trains for a session; when it has no rule but what `minimize`
+                refuses, see `check_descends`.
         """
+        if self.transform is not None and type(self).on_gradients is OptimizerActor.on_gradients:
+            check_descends(self.transform)
         if self._names:
             message = f"{type(self).__name__} already trains for a session"
             raise GraphError(message, hint="make a new one at each call: lambda: MyOptimizer(...)")
@@ -195,10 +199,8 @@ class OptimizerActor(Actor):
         for name, ref in self._variables.items():
             lent = await ref.ask(Borrow())
             versions[name], params[name] = lent.pop(), lent.pop()
-        slots = self._slots
-        if slots is None:
-            slots = Slots(self.init(MappingProxyType(params)))
         grads = await self._given(gradients, params)
+        slots = self._state_for(params)
         ctx = UpdateContext(MappingProxyType(params), slots.tree(), self.count, self._compute)
         update: Any = await self.on_gradients(grads, ctx)
         if not isinstance(update, tuple) or len(update) != 2:
@@ -211,8 +213,22 @@ class OptimizerActor(Actor):
         stages = {n: Stage(group, deltas[n], proposed[n], versions[n]) for n in self._names}
         return slots, state, stages
 
+    def _state_for(self, params: Mapping[str, Array]) -> Slots:
+        """The state, made before the first update; raises StateError when it is of other shapes."""
+        shapes = {name: param.shape for name, param in params.items()}
+        if self._slots is None:
+            slots = Slots(self.init(MappingProxyType(params)))
+            self._made_for = MadeFor(shapes, slots.shapes())
+            return slots
+        if shapes != self._made_for.params:
+            now = Slots(self.init(MappingProxyType(params)))
+            self._made_for.check(shapes, now.shapes())
+        return self._slots
+
     async def _given(self, gradients: Sequence[Any], params: Mapping[str, Array]) -> dict[str, Any]:
         """The gradients by name, as `on_gradients` takes them."""
+        for name, grad in zip(self._names, gradients, strict=True):
+            _check_shape(name, grad, params[name].shape)
         named = zip(self._names, gradients, strict=True)
         grads = {n: Rows(g[0], g[1], params[n].shape) if type(g) is tuple else g for n, g in named}
         if not self.sparse and any(type(g) is Rows for g in grads.values()):
@@ -301,12 +317,37 @@ class OptimizerActor(Actor):
                 raise StateError(message, hint="make it with af.optim.as_rows")
 
 
+def check_descends(transform: Transform) -> None:
+    """Raises GraphError for a transform that gives gradients: what it gives would be added, and climb."""
+    if transform.filter:
+        name = transform.name
+        message = f"an optimizer goes down the gradient, got {name}, which passes gradients and has no rule"
+        hint = f"put a rule behind it: af.optim.chain(af.optim.{name}(...), af.optim.sgd(0.1))"
+        if name in ("chain", "partition"):
+            hint = f"give the {name} a rule such as af.optim.sgd(0.1) where it ends in a limit or a decay"
+        raise GraphError(message, hint=hint)
+
+
 def _propose(params: Mapping[str, Array], deltas: Gradients) -> Gradients:
     """The values that the deltas lead to, of the same rows."""
     return {
         name: (plus_rows if type(deltas[name]) is Rows else arrays.plus)(param, deltas[name])
         for name, param in params.items()
     }
+
+
+def _check_shape(name: str, grad: Any, shape: tuple[int, ...]) -> None:
+    """Raises StateError when a gradient is not of a variable of that shape."""
+    if type(grad) is tuple:
+        at, values = grad
+        fits = bool(shape) and values.shape[1:] == shape[1:] and (not at.size or at[-1] < shape[0])
+        got = f"rows of {show(values.shape[1:])}" + (f" up to row {at[-1]}" if at.size else "")
+    else:
+        fits, got = grad.shape == shape, show(grad.shape)
+    if not fits:
+        message = f"a gradient has the shape of its variable, {name!r} is {show(shape)} now, got {got}"
+        hint = "an assign changed it after the gradient had read it: run them in steps one after the other"
+        raise StateError(message, hint=hint)
 
 
 def _dense(grads: Gradients) -> dict[str, Array]:

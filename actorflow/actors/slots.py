@@ -9,7 +9,7 @@ committing puts the rows into the array that is there if the slots alone hold it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,35 @@ class Prepared:
             self.filled.add(path)
 
 
+@dataclass(frozen=True, slots=True)
+class MadeFor:
+    """Of what shapes the variables were when the state was made, and what shapes it had then.
+
+    A state that does not depend on the shapes of its variables, such as a count, outlives their change.
+    """
+
+    params: Mapping[str, tuple[int, ...]]
+    leaves: Mapping[Path, tuple[int, ...]]
+
+    def check(self, params: Mapping[str, tuple[int, ...]], leaves: Mapping[Path, tuple[int, ...]]) -> None:
+        """Raises StateError, naming the variable, when a state made for `params` now is of other shapes.
+
+        Args:
+            params: The shapes of the variables now.
+            leaves: Those of the state that would be made for them.
+        """
+        if leaves == self.leaves:
+            return
+        name = next(n for n, shape in params.items() if shape != self.params[n])
+        was, now = show(self.params[name]), show(params[name])
+        message = f"the state of an optimizer keeps the shapes it was made for, {name!r} was {was}, got {now}"
+        hint = (
+            f"assign {name!r} a value of shape {was}, take a rule that keeps nothing for each element, such "
+            "as af.optim.sgd, or begin a new session: its first update makes the state anew"
+        )
+        raise StateError(message, hint=hint)
+
+
 class Slots:
     """The state between updates.
 
@@ -71,6 +100,10 @@ class Slots:
     def tree(self) -> Tree:
         """Returns the state, in dicts, tuples and lists that nobody else has."""
         return _rebuilt(self._skeleton, self._leaves.__getitem__)
+
+    def shapes(self) -> dict[Path, tuple[int, ...]]:
+        """Returns the shape of every array, by where it is."""
+        return {path: leaf.shape for path, leaf in self._leaves.items() if isinstance(leaf, NDArray)}
 
     def prepare(self, tree: Tree) -> Prepared:
         """Returns what a commit of `tree` needs.

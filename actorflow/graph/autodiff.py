@@ -9,16 +9,15 @@ the forward node and the gradients of its outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import wraps
 from itertools import pairwise
 from typing import Any
 
 from actorflow.arrays import is_differentiable
-from actorflow.errors import GradientError, SpecError
+from actorflow.errors import GradientError, SpecError, Where
 from actorflow.graph import opdef
-from actorflow.graph.builder import Tensor, as_tensor, build, on_behalf_of
+from actorflow.graph.builder import Tensor, as_tensor, on_behalf_of, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
@@ -55,9 +54,7 @@ class Use:
         return self.node.attrs
 
 
-def gradients(
-    ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Iterable[Tensor] = ()
-) -> list[Gradient | None]:
+def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -> list[Gradient | None]:
     """Returns the gradient of the sum of all elements of `ys` for each of `xs`.
 
     The gradient of an x on which no y depends is None, not zeros: so a parameter that was left
@@ -75,29 +72,66 @@ def gradients(
         ys: A floating tensor, or a sequence of them.
         xs: A tensor or variable, or a sequence of them. An x may lie on the way to another.
         grad_ys: For each y the gradient that it starts with, None for ones; it may be sparse.
-        stop_gradients: Tensors to treat as constants; an x among them still gets its gradient.
+        stop_gradients: A tensor or variable to treat as constant, or several; a variable means all its
+            reads. An x among them still gets its gradient.
 
     Raises:
         GradientError: when an op on a path has no gradient rule; names the path. When ys are not
             floating or a rule gives a gradient of the wrong spec. When ys depend on reads of a
-            variable x from both sides of a write: they give two values.
+            variable x from both sides of a write: they give two values. When xs or stop_gradients
+            are no tensors or variables.
+        GraphError: for a tensor or variable of another graph.
         SpecError: when a `grad_y` does not fit its y.
     """
     graph = current()
-    targets = [as_tensor(y) for y in _listed(ys)]
-    sources = [_Source.of(graph, x) for x in _listed(xs)]
-    starts = [None] * len(targets) if grad_ys is None else _listed(grad_ys)
+    targets = [as_tensor(y) for y in listed(ys)]
+    sources = [_Source.of(x, "gradients go to") for x in listed(xs)]
+    stops = [_Source.of(x, "stop_gradients are") for x in _several(stop_gradients)]
+    starts = [None] * len(targets) if grad_ys is None else listed(grad_ys)
     if len(starts) != len(targets):
         message = f"gradients takes one grad_y for each y, got {len(starts)} for {len(targets)}"
-        raise GradientError(message)
-    sweep = _Sweep(graph, targets, sources, frozenset(t.port for t in stop_gradients))
+        raise GradientError(message, where=Where(defined_at=source_line()))
+    sweep = _Sweep(graph, targets, sources, frozenset(port for s in stops for port in s.ports))
     for y, start in zip(targets, starts, strict=True):
         sweep.seed(y, start)
     return sweep.run()
 
 
-def _listed(values: Any) -> list[Any]:
+def listed(values: Any) -> list[Any]:
+    """Returns a list or tuple as a list, and anything else as the one element of a list."""
     return list(values) if isinstance(values, list | tuple) else [values]
+
+
+def _several(values: Any) -> list[Any]:
+    """As `listed`; sets and iterators are several as well."""
+    return list(values) if isinstance(values, Set | Iterator) else listed(values)
+
+
+def check_source(x: Any, what: str = "gradients go to") -> None:
+    """Raises GradientError unless gradients can go to `x`, GraphError when it is of another graph."""
+    if not isinstance(x, Tensor) and not hasattr(x, "reads"):
+        message = f"{what} tensors and variables, got {type(x).__name__} {x!r:.60}"
+        raise GradientError(message, where=Where(defined_at=source_line()), hint=advice(x))
+    if x.graph is not current():
+        message = f"{what} tensors and variables of the current graph, {x!r} belongs to another graph"
+        where = x.node.where if isinstance(x, Tensor) else Where(defined_at=source_line())
+        raise GradientError(message, where=where, hint="build both inside one `with Graph()`")
+
+
+def advice(x: Any) -> str | None:
+    """Returns what to pass instead of `x`, which is no tensor or variable; None where nobody knows."""
+    if isinstance(x, IndexedSlices):
+        return "pass its values, or the tensor of which they are rows"
+    if isinstance(x, str):
+        return "pass the tensor or variable itself, and not its name"
+    if x is None:
+        return "leave it out"
+    return "pass one flat list" if isinstance(x, list | tuple) else None
+
+
+def name_of(x: Any) -> str:
+    """Returns what the user calls a tensor or variable."""
+    return x.name if not isinstance(x, Tensor) or x.port.index else x.node.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +142,9 @@ class _Source:
     ports: tuple[Port, ...]
 
     @staticmethod
-    def of(graph: Graph, x: Any) -> _Source:
-        if isinstance(x, Tensor):
-            return _Source(_name(x), (as_tensor(x).port,))
-        if hasattr(x, "reads"):
-            return _Source(x.name, tuple(read.port for read in x.reads() if read.graph is graph))
-        message = f"gradients go to tensors and variables, got {type(x).__name__} {x!r:.60}"
-        raise GradientError(message)
-
-
-def _name(tensor: Tensor) -> str:
-    return tensor.name if tensor.port.index else tensor.node.name
+    def of(x: Any, what: str) -> _Source:
+        check_source(x, what)
+        return _Source(name_of(x), (x.port,) if isinstance(x, Tensor) else tuple(r.port for r in x.reads()))
 
 
 class _Sweep:
@@ -160,7 +186,7 @@ class _Sweep:
     def seed(self, y: Tensor, start: Any) -> None:
         """Starts the sweep at `y` with the gradient `start`, ones when it is None."""
         if not is_differentiable(y.dtype):
-            message = f"ys of gradients are floating, got {_name(y)!r} {y.spec}"
+            message = f"ys of gradients are floating, got {name_of(y)!r} {y.spec}"
             raise GradientError(message, where=y.node.where, hint="convert it with af.cast")
         if start is None:
             if y.port not in self.live:
@@ -169,8 +195,8 @@ class _Sweep:
                 grad: Gradient = opdef.lookup("ones_like").constructor(y)
         else:
             grad = start if isinstance(start, IndexedSlices) else as_tensor(start, dtype=y.dtype)
-            if not _fits(grad.spec, y.spec):
-                message = f"the gradient of {_name(y)!r} must fit {y.spec}, got {grad.spec}"
+            if not fits(grad.spec, y.spec):
+                message = f"the gradient of {name_of(y)!r} must fit {y.spec}, got {grad.spec}"
                 raise SpecError(message, where=y.node.where)
         if y.port in self.live:
             self.parts.setdefault(y.port, []).append(grad)
@@ -214,7 +240,7 @@ class _Sweep:
         for i, (port, needed, grad) in enumerate(zip(node.inputs, use.needs, back, strict=True)):
             if not needed or grad is None:
                 continue
-            if not _fits(grad.spec, use.inputs[i].spec):
+            if not fits(grad.spec, use.inputs[i].spec):
                 message = f"the gradient of input {i} must fit {use.inputs[i].spec}, got {grad.spec}"
                 raise GradientError(message, where=node.where)
             self.parts.setdefault(port, []).append(grad)
@@ -234,7 +260,7 @@ class _Sweep:
                 if _writes(node, name):
                     order = (nodes[before], node, nodes[after])
                     path = ", then ".join(f"{n.name!r} ({n.defined_at})" for n in order)
-                    y = _name(self.targets[0])
+                    y = name_of(self.targets[0])
                     message = f"{y!r} must depend on one value of variable {name!r} only, got {path}"
                     hint = (
                         "build the write before or after both reads, differentiate with respect to one "
@@ -248,7 +274,7 @@ class _Sweep:
         for later in self.graph.nodes[node.id + 1 : self.last + 1]:
             if any(p.node in above for p in later.inputs):
                 above.add(later.id)
-        y = next(_name(t) for t in self.targets if t.port.node in above)
+        y = next(name_of(t) for t in self.targets if t.port.node in above)
         below, x = [node], None
         while x is None:
             ports = [p for p in below.pop().inputs if p in self.live]
@@ -264,7 +290,8 @@ def _writes(node: Node, variable: str) -> bool:
     return effect is Effect.WRITE and node.attrs["resource"] == variable
 
 
-def _fits(grad: Spec, of: Spec) -> bool:
+def fits(grad: Spec, of: Spec) -> bool:
+    """Tells whether a gradient of that spec may be one of a tensor of spec `of`, or a direction for it."""
     try:
         merge(grad.shape, of.shape)
     except SpecError:
@@ -291,51 +318,3 @@ def _total(node: Node, parts: Sequence[Gradient]) -> Gradient:
 
 def _dense(grad: Gradient | None) -> Tensor | None:
     return grad.to_dense() if isinstance(grad, IndexedSlices) else grad
-
-
-def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives what `function` builds another gradient.
-
-    The decorated function takes tensors and returns `(ys, rule)`: one tensor or a tuple, and a
-    function that takes the gradient of each y and returns that of each argument (None for none).
-    No other gradient flows through what it builds, so whatever should get one, variables
-    included, has to be an argument.
-
-    Raises:
-        GradientError: from `gradients`, when the rule gives a gradient that does not fit.
-
-    >>> @af.custom_gradient
-    ... def straight_through(x):
-    ...     return af.floor(x), lambda grad: grad
-    >>> with af.Graph():
-    ...     x = af.placeholder("float32", (3,), name="x")
-    ...     af.gradients(straight_through(x), x)
-    [<Tensor gradients/straight_through/ones_like:0 (3,) float32>]
-    """
-
-    @wraps(function)
-    def constructor(*args: Any) -> Any:
-        xs = [as_tensor(a) for a in args]
-        made, rule = function(*xs)
-        ys = _listed(made)
-        name = getattr(function, "__name__", "custom_gradient")
-        key = current().add_object(f"custom_gradient/{name}", rule)
-        outputs = build("custom_gradient", (*ys, *xs), {"object": key, "outputs": len(ys)}, name=name)
-        return outputs if isinstance(made, list | tuple) else outputs[0]
-
-    return constructor
-
-
-def _first_outputs(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    return inputs[: attrs["outputs"]]
-
-
-def _custom_rule(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
-    zeros = opdef.lookup("zeros_like").constructor
-    filled = [zeros(y) if g is None else g for y, g in zip(use.outputs, grads, strict=True)]
-    back = _listed(use.graph.objects[use.attrs["object"]](*filled))
-    found = (g if g is None or isinstance(g, IndexedSlices) else as_tensor(g) for g in back)
-    return (*(None for _ in grads), *found)
-
-
-opdef.op("custom_gradient", spec=_first_outputs, gradient=_custom_rule)(custom_gradient)

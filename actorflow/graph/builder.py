@@ -222,6 +222,7 @@ def build(
             the lines of the inputs as well.
     """
     graph = current()
+    before = len(graph)
     rule = opdef.lookup(op).spec
     if isinstance(rule, Promoting):
         tensors = (*as_tensors(*inputs[: rule.first]), *promoted(*inputs[rule.first :]))
@@ -238,7 +239,7 @@ def build(
         outputs = tuple(rule([t.spec for t in tensors], attributes))
     except ActorflowError as error:
         where = Where(node=f"{graph.scope.name}{wanted}", op=op, defined_at=line)
-        raise _placed(error, where, tensors) from None
+        raise _placed(error, where, [_as_given(t, before) for t in tensors]) from None
     node = graph.add(
         op,
         name=wanted,
@@ -250,6 +251,12 @@ def build(
         controls=tuple(t.port.node for t in controls),
     )
     return tuple(Tensor(graph, Port(node.id, i)) for i in range(len(outputs)))
+
+
+def _as_given(tensor: Tensor, before: int) -> Tensor:
+    """The tensor that the user gave, of which a node not older than `before` made another dtype."""
+    node = tensor.node
+    return Tensor(tensor.graph, node.inputs[0]) if node.op == "cast" and node.id >= before else tensor
 
 
 def _placed(error: ActorflowError, where: Where, inputs: Sequence[Tensor]) -> ActorflowError:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from actorflow.errors import GradientError
+from actorflow.errors import GradientError, SpecError, Where
 from actorflow.graph import opdef
-from actorflow.graph.autodiff import gradients
-from actorflow.graph.builder import Tensor, as_tensor
+from actorflow.graph.autodiff import check_source, fits, gradients, listed, name_of
+from actorflow.graph.builder import Tensor, as_tensor, source_line
 from actorflow.graph.slices import Gradient, IndexedSlices
 
 
@@ -32,14 +32,15 @@ def jvp(ys: Any, xs: Any, vs: Any) -> list[Tensor | None]:
         vs: For each x a direction, of its spec.
 
     Raises:
-        GradientError, SpecError: as from `gradients`; and unless there is a v for each x.
+        GradientError, SpecError: as from `gradients`; and unless there is a v of its spec for each x.
 
     >>> with af.Graph():
     ...     x = af.placeholder("float32", (3,), name="x")
     ...     af.jvp(x * x, x, af.ones((3,)))[0].shape
     (3,)
     """
-    targets, sources, along = [as_tensor(y) for y in _listed(ys)], _listed(xs), _paired("jvp", xs, vs)
+    targets, sources = [as_tensor(y) for y in listed(ys)], listed(xs)
+    along = _directions("jvp", sources, vs)
     zeros_like = opdef.lookup("zeros_like").constructor
     duals = [zeros_like(y) for y in targets]
     pulled = [gradients([y], sources, [dual]) for y, dual in zip(targets, duals, strict=True)]
@@ -63,34 +64,45 @@ def hessian_vector_product(y: Any, xs: Any, vs: Any) -> list[Gradient | None]:
         vs: For each x a direction, of its spec.
 
     Raises:
-        GradientError, SpecError: as from `gradients`; and unless there is a v for each x.
+        GradientError, SpecError: as from `gradients`; and unless there is a v of its spec for each x.
 
     >>> with af.Graph():
     ...     x = af.placeholder("float32", (3,), name="x")
     ...     af.hessian_vector_product(af.sum(x * x * x), x, af.ones((3,)))[0].shape
     (3,)
     """
-    sources, along = _listed(xs), _paired("hessian_vector_product", xs, vs)
+    sources = listed(xs)
+    along = _directions("hessian_vector_product", sources, vs)
     grads = gradients([y], sources)
     pairs = [_dense_pair(g, v) for g, v in zip(grads, along, strict=True) if g is not None]
     return gradients([g for g, _ in pairs], sources, [v for _, v in pairs])
 
 
-def _dense_pair(grad: Gradient, v: Any) -> tuple[Tensor, Any]:
+def _dense_pair(grad: Gradient, v: Tensor) -> tuple[Tensor, Tensor]:
     """A gradient and its direction as tensors of one shape: those of the rows, when it is sparse."""
     if not isinstance(grad, IndexedSlices):
         return grad, v
-    gather = opdef.lookup("gather").constructor
-    return grad.values, gather(as_tensor(v, dtype=grad.dtype), grad.indices)
+    return grad.values, opdef.lookup("gather").constructor(v, grad.indices)
 
 
-def _paired(name: str, xs: Any, vs: Any) -> Sequence[Any]:
-    sources, along = _listed(xs), _listed(vs)
-    if len(sources) != len(along):
-        message = f"{name} takes one v for each x, got {len(along)} for {len(sources)}"
-        raise GradientError(message)
-    return along
-
-
-def _listed(values: Any) -> list[Any]:
-    return list(values) if isinstance(values, list | tuple) else [values]
+def _directions(verb: str, xs: Sequence[Any], vs: Any) -> list[Tensor]:
+    """Returns a direction for each x as a tensor; raises when there is none, or it does not fit."""
+    along, where = listed(vs), Where(defined_at=source_line())
+    if len(xs) != len(along):
+        message = f"{verb} takes one v for each x, got {len(along)} for {len(xs)}"
+        hint = "give [v] where v is itself a list" if len(xs) == 1 else None
+        raise GradientError(message, where=where, hint=hint)
+    found = []
+    for x, v in zip(xs, along, strict=True):
+        check_source(x)
+        if v is None:
+            message = f"{verb} needs a direction for {name_of(x)!r} {x.spec}, got None"
+            raise GradientError(message, where=where, hint="give zeros for an x that does not move")
+        direction = as_tensor(v, dtype=x.dtype)
+        if not fits(direction.spec, x.spec):
+            known = isinstance(v, Tensor) or hasattr(v, "name")
+            called = f"v {name_of(v)!r}" if known else "v"
+            message = f"{verb}: {called} for {name_of(x)!r} must fit {x.spec}, got {direction.spec}"
+            raise SpecError(message, where=where, hint=f"give it the shape and dtype of {name_of(x)!r}")
+        found.append(direction)
+    return found

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from actorflow.arrays import DType
+from actorflow.dtypes import common, refusal
 from actorflow.errors import SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor, as_tensor, source_line
@@ -26,8 +27,8 @@ class IndexedSlices(Operators):
 
     What `af.gradients` gives for a tensor that was used through `af.gather` along its first axis.
     Used like a tensor it is the dense one; by a scalar it is multiplied and divided as it is, and
-    its sum with another one stays sparse. `af.minimize` and `af.apply_gradients` take it as it is.
-    Fetched, it gives arrays: (values, indices, shape).
+    its sum with another one stays sparse, of the dtype to which the two mix. `af.minimize` and
+    `af.apply_gradients` take it as it is. Fetched, it gives arrays: (values, indices, shape).
 
     Shapes:   values (k, …), indices (k,) of a tensor (n, …); n is an integer in `shape`, or `shape` is
               a tensor: `af.shape(x)`
@@ -64,7 +65,7 @@ class IndexedSlices(Operators):
         if x.shape and x.shape[0] is not None:
             return IndexedSlices(values, indices, x.shape)
         found = IndexedSlices(values, indices, opdef.lookup("shape").constructor(x))
-        found.spec = Spec(merge(found.shape, x.shape), x.dtype)
+        found.spec = Spec(merge(found.shape, x.shape), values.dtype)
         return found
 
     @property
@@ -142,7 +143,8 @@ class IndexedSlices(Operators):
 
     def __sub__(self, other: Any) -> Any:
         if isinstance(other, IndexedSlices):
-            return joined([self, -other])
+            a, b = alike([self, other])  # first: what is negated may be unsigned
+            return joined([a, -b])
         return super().__sub__(other)
 
     def __bool__(self) -> bool:
@@ -166,24 +168,38 @@ def mapped(grad: Gradient, f: Callable[[Tensor], Tensor]) -> Gradient:
     return grad.with_values(f(grad.values)) if isinstance(grad, IndexedSlices) else f(grad)
 
 
+def alike(parts: Sequence[IndexedSlices]) -> Sequence[IndexedSlices]:
+    """The same slices, all of the dtype to which theirs mix; SpecError when they do not."""
+    wanted = common({part.dtype: None for part in parts})
+    if wanted is None:
+        message = f"a sum of slices needs equal dtypes, got {' and '.join(str(part.spec) for part in parts)}"
+        hint = refusal(part.dtype for part in parts)
+        raise SpecError(message, where=Where(op="IndexedSlices", defined_at=source_line()), hint=hint)
+    cast = opdef.lookup("cast").constructor
+    return [p if p.dtype == wanted else p.with_values(cast(p.values, wanted)) for p in parts]
+
+
 def joined(parts: Sequence[IndexedSlices]) -> IndexedSlices:
     """The sum of slices of one shape: all of them, in their order.
 
+    Their dtypes mix as those of tensors do; see `dtypes`.
+
     Raises:
-        SpecError: when their shapes differ.
+        SpecError: when their shapes differ, or their dtypes do not mix.
     """
+    if len(parts) == 1:
+        return parts[0]
     shape: Shape = None
     for part in parts:
         shape = merge(shape, part.shape)
-    if len(parts) == 1:
-        return parts[0]
+    parts = alike(parts)
     concat, cast = opdef.lookup("concat").constructor, opdef.lookup("cast").constructor
     kinds = {part.indices.dtype for part in parts}
     indices = [part.indices if len(kinds) == 1 else cast(part.indices, "int64") for part in parts]
     values = concat([part.values for part in parts], 0)
     known = next((part.rows for part in parts if not isinstance(part.rows, Tensor)), parts[0].rows)
     found = IndexedSlices(values, concat(indices, 0), known if isinstance(known, Tensor) else shape or ())
-    found.spec = Spec(shape, parts[0].dtype)
+    found.spec = Spec(shape, values.dtype)
     return found
 
 

@@ -46,6 +46,7 @@ def positive(x: Array) -> Array:
 
 
 @kernel("squared_difference")
+@in_float32
 def squared_difference(a: Array, b: Array, *, xp: Library = np) -> Array:
     """(a - b)², elementwise."""
     return xp.square(a - b)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array, Library
+from actorflow.kernels.precision import in_float32, is_half
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.shape import held, view_cost
 
@@ -32,8 +33,9 @@ def broadcast_like(x: Array, like: Array, *, xp: Library = np) -> Array:
 
 
 @kernel("sum")
+@in_float32
 def sum(x: Array, *, axis: Axis, keepdims: bool, xp: Library = np) -> Array:
-    """The sum over `axis` in the dtype of `x`; of bools, whether one is true."""
+    """The sum over `axis` in the dtype of `x`, halves in float32; of bools, whether one is true."""
     if x.dtype == bool:
         return xp.any(x, axis=axis, keepdims=keepdims)
     return xp.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
@@ -41,8 +43,14 @@ def sum(x: Array, *, axis: Axis, keepdims: bool, xp: Library = np) -> Array:
 
 @kernel("sum", only="numpy")
 def sum_of_numpy(x: Array, *, axis: Axis, keepdims: bool) -> Array:
-    """The sum over `axis` in the dtype of `x`."""
-    return _sum(x, axis, x.dtype, keepdims=keepdims)
+    """The sum over `axis` in the dtype of `x`, halves in float32.
+
+    numpy widens them a few thousand at a time: a million bfloat16 take 490 µs, 6.6 ms in bfloat16.
+    """
+    dtype = x.dtype
+    if is_half(dtype):
+        return _sum(x, axis, np.float32, keepdims=keepdims).astype(dtype)
+    return _sum(x, axis, dtype, keepdims=keepdims)
 
 
 @kernel("sum_to")
@@ -67,7 +75,7 @@ def sum_to_of_numpy(x: Array, like: Array) -> Array:
     shape = like.shape
     if x.shape == shape:
         return x
-    return _sum(x, _spread(x, like), x.dtype, keepdims=True).reshape(shape)
+    return sum_of_numpy(x, axis=_spread(x, like), keepdims=True).reshape(shape)
 
 
 def _spread(x: Array, like: Array) -> tuple[int, ...]:

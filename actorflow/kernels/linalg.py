@@ -85,6 +85,7 @@ def vecdot_of_numpy(a: Array, b: Array, *, axis: int) -> Array:
 
 
 @kernel("cross")
+@in_float32
 def cross(a: Array, b: Array, *, axis: int, xp: Library = np) -> Array:
     """The vector product along `axis`, which has size 3 in both; other axes broadcast."""
     _check_vectors("cross", a, b, axis, 3)

@@ -13,6 +13,7 @@ import numpy as np
 
 from actorflow.arrays import Array
 from actorflow.kernels.pooling import least
+from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.sliding import Windows, check_gradient, pool_cost, slides
 
@@ -75,11 +76,12 @@ def max_pool(x: Array, **attrs: Any) -> Array:
 
 
 @kernel("max_pool_grad", only="numpy", cost=pool_cost)
+@in_float32
 def max_pool_grad(x: Array, dy: Array, **attrs: Any) -> Array:
     """Hands the gradient of every window to its first maximum, counted along rows, or its last NaN.
 
     Shapes:  x (n, h, w, c), dy (n, rows, columns, c) -> that of x.
-    Dtypes:  floating, the same for both.
+    Dtypes:  floating, the same for both; halves are added up in float32.
     Cost:    four passes over every element of every window, three of them in bytes.
     """
     at = slides(x.shape, **attrs)

@@ -56,6 +56,7 @@ def max_pool(x: Array, *, xp: Library = np, **attrs: Any) -> Array:
 
 
 @kernel("max_pool_grad", cost=pool_cost)
+@in_float32
 def max_pool_grad(x: Array, dy: Array, *, xp: Library = np, **attrs: Any) -> Array:
     """Hands the gradient of every window to its first maximum; see `kernels.pool.max_pool_grad`."""
     at = slides(x.shape, **attrs)

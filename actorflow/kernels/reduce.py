@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array, Library
-from actorflow.kernels.precision import in_float32
+from actorflow.kernels.precision import in_float32, is_half
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.shape import view_cost
 from actorflow.spec import show
@@ -32,9 +32,11 @@ def mean(x: Array, *, axis: Axis, keepdims: bool, xp: Library = np) -> Array:
 
 @kernel("mean", only="numpy")
 def mean_of_numpy(x: Array, *, axis: Axis, keepdims: bool) -> Array:
-    """The mean over `axis` in the dtype of `x`; float16 is summed in float32. NaN of no elements."""
+    """The mean over `axis` in the dtype of `x`, halves in float32. NaN of no elements."""
     if not x.size:  # np.mean would warn, by a way that errstate does not stop
         return np.full_like(_add(divisible(x), axis, keepdims=keepdims), np.nan)
+    if is_half(x.dtype):
+        return np.mean(x, axis, np.float32, keepdims=keepdims).astype(x.dtype)
     return np.mean(x, axis, keepdims=keepdims)
 
 
@@ -45,14 +47,14 @@ def divisible(x: Array) -> Array:
 
 @kernel("count", cost=view_cost)
 def count(x: Array, *, axis: Axis, xp: Library = np) -> Array:
-    """The number of elements that folding `axis` folds into one, 0-d in the dtype of `x`."""
-    return xp.asarray(folded(x, axis), dtype=x.dtype)
+    """How many elements folding `axis` folds into one, 0-d in the dtype of `x`, float32 for halves."""
+    return xp.asarray(folded(x, axis), dtype=xp.float32 if is_half(x.dtype) else x.dtype)
 
 
 @kernel("count", only="numpy", cost=view_cost)
 def count_of_numpy(x: Array, *, axis: Axis) -> Array:
-    """The number of elements that folding `axis` folds into one, as a scalar in the dtype of `x`."""
-    return x.dtype.type(folded(x, axis))
+    """How many elements folding `axis` folds into one, in the dtype of `x`, float32 for halves."""
+    return (np.float32 if is_half(x.dtype) else x.dtype.type)(folded(x, axis))
 
 
 def folded(x: Array, axis: Axis) -> int:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from actorflow.arrays import Array, Library
-from actorflow.kernels.precision import in_float32
+from actorflow.kernels.precision import in_float32, is_half
 from actorflow.kernels.reduce import Axis, check_some, divisible, folded
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.shape import view_cost
@@ -64,10 +64,13 @@ def vector_norm(x: Array, *, axis: Axis, keepdims: bool, ord: float, xp: Library
 
 @kernel("quantile_positions", cost=view_cost)
 def quantile_positions(x: Array, *, q: float, axis: int, xp: Library = np) -> tuple[Array, Array, Array]:
-    """(below, above, how far from the one to the other) for quantile `q` of the size of `axis`, all 0-d."""
+    """(below, above, how far from the one to the other) for quantile `q` of the size of `axis`, all 0-d.
+
+    How far is float32 for halves.
+    """
     check_some("quantile", x, axis)
     at = q * (x.shape[axis] - 1)
     low = math.floor(at)
     high = min(low + 1, x.shape[axis] - 1)
     whole = (xp.asarray(i, dtype=xp.int64) for i in (low, high))
-    return (*whole, xp.asarray(at - low, dtype=x.dtype))
+    return (*whole, xp.asarray(at - low, dtype=xp.float32 if is_half(x.dtype) else x.dtype))

@@ -9,9 +9,9 @@ from actorflow.nn.init import ones, zeros
 from actorflow.nn.layer import Layer
 from actorflow.ops.elementwise import divide, maximum, multiply, subtract
 from actorflow.ops.facts import size
-from actorflow.ops.normalise import EPSILON, statistics_dtype
+from actorflow.ops.normalise import EPSILON
 from actorflow.ops.norms import batch_norm, batch_norm_with, group_norm, layer_norm, rms_norm
-from actorflow.ops.passing import cast, identity
+from actorflow.ops.passing import cast, identity, wide_dtype
 from actorflow.ops.state import Variable
 
 HINT = "channels are the last axis; make the layer with the channels that x has"
@@ -85,7 +85,7 @@ class BatchNorm(_Affine):
             what = f"needs a decay in [0, 1), got {decay!r}"
             raise self.refusal(what, "0.9 follows ten batches")
         self.decay = decay
-        held = statistics_dtype(self.dtype)
+        held = wide_dtype(self.dtype)
         self.moving_mean = self.variable("moving_mean", zeros((channels,), held), trainable=False)
         self.moving_variance = self.variable("moving_variance", ones((channels,), held), trainable=False)
 

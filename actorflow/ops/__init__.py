@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from actorflow.graph.autodiff import custom_gradient, gradients
+import actorflow.ops.slices  # noqa: F401  reached through IndexedSlices
+from actorflow.graph.autodiff import gradients
+from actorflow.graph.custom import custom_gradient
 from actorflow.ops.activation import (
     celu,
     elu,
@@ -243,7 +245,6 @@ from actorflow.ops.sets import (
     unique_values,
 )
 from actorflow.ops.shape import expand_dims, reshape, reshape_like, squeeze, transpose
-from actorflow.ops.slices import slices_to_dense, sum_duplicates
 from actorflow.ops.sort import argsort, in_top_k, searchsorted, sort, topk
 from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
 from actorflow.ops.special import digamma, erf, erfc, erfinv, lgamma, polygamma
@@ -321,13 +322,12 @@ __all__ = [
     "scatter_update", "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_prod",
     "segment_sum", "select", "selu", "separable_conv2d", "sequence_mask", "shape", "sigmoid",
     "sigmoid_cross_entropy", "sign", "signbit", "silu", "sin", "sinc", "sinh", "size", "slice",
-    "slice_update", "slices_to_dense", "slogdet", "smooth_l1_loss", "softmax", "softmax_cross_entropy",
-    "softplus", "softsign", "solve", "sort", "space_to_batch", "space_to_depth", "split", "sqrt", "square",
-    "squared_difference", "squeeze", "stack", "std", "stop_gradient", "subtract", "sum", "sum_duplicates",
-    "sum_to", "svd", "svdvals", "swapaxes", "take_along_axis", "tan", "tanh", "tensordot", "threshold",
-    "tile", "to_number", "topk", "transpose", "trapezoid", "triangular_solve", "tril", "triplet_loss",
-    "triu", "trunc", "unique_all", "unique_counts", "unique_inverse", "unique_values",
-    "unsorted_segment_max", "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod",
-    "unsorted_segment_sum", "unstack", "var", "vecdot", "vector_norm", "weighted_mean", "where", "zeros",
-    "zeros_like",
+    "slice_update", "slogdet", "smooth_l1_loss", "softmax", "softmax_cross_entropy", "softplus", "softsign",
+    "solve", "sort", "space_to_batch", "space_to_depth", "split", "sqrt", "square", "squared_difference",
+    "squeeze", "stack", "std", "stop_gradient", "subtract", "sum", "sum_to", "svd", "svdvals", "swapaxes",
+    "take_along_axis", "tan", "tanh", "tensordot", "threshold", "tile", "to_number", "topk", "transpose",
+    "trapezoid", "triangular_solve", "tril", "triplet_loss", "triu", "trunc", "unique_all", "unique_counts",
+    "unique_inverse", "unique_values", "unsorted_segment_max", "unsorted_segment_mean",
+    "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sum", "unstack", "var", "vecdot",
+    "vector_norm", "weighted_mean", "where", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -19,8 +19,7 @@ from actorflow.ops.fill import arange
 from actorflow.ops.linalg import matmul
 from actorflow.ops.logic import greater, greater_equal, logical_and, where
 from actorflow.ops.nn import check_rate, dropout
-from actorflow.ops.normalise import statistics_dtype
-from actorflow.ops.passing import cast, identity
+from actorflow.ops.passing import cast, identity, wide_dtype
 from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims
@@ -111,7 +110,7 @@ def scaled_dot_product_attention(
 def _weights(inputs: Sequence[Tensor], scale: float, is_causal: bool) -> Tensor:
     """The weights of the values for each query, made of other ops; in float32 for halves."""
     q, k, _, *mask = inputs
-    wide = statistics_dtype(q.dtype)
+    wide = wide_dtype(q.dtype)
     scores = matmul(multiply(cast(q, wide), scale), cast(k, wide), transpose_b=True)
     allowed: Tensor | None = None
     if mask and is_floating(mask[0].dtype):
@@ -148,7 +147,7 @@ def _grad_gradient(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]
     """
     dy, *given = own = [identity(t) for t in use.inputs]
     v = given[2]
-    y = cast(matmul(_weights(given, **use.attrs), cast(v, statistics_dtype(v.dtype))), v.dtype)
+    y = cast(matmul(_weights(given, **use.attrs), cast(v, wide_dtype(v.dtype))), v.dtype)
     moved = [t for t in given if is_floating(t.dtype)]
     first = gradients(y, moved, dy)
     pairs = [(f, g) for f, g in zip(first, grads, strict=True) if f is not None and g is not None]

@@ -11,9 +11,10 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.ops.elementwise import abs, pow
+from actorflow.ops.passing import cast, widened
 from actorflow.ops.reduce import mean
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.ops.sliding import Padding, Sizes, pooled, rank_of, refused, sliding
+from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, pooled, rank_of, refused, sliding
 from actorflow.spec import Spec, merge
 
 
@@ -35,7 +36,7 @@ def _avg_pool_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     return (avg_pool_grad(dy, use.inputs[0], **use.attrs),)
 
 
-@op("avg_pool", spec=_avg_pool_spec, gradient=_avg_pool_gradient)
+@op("avg_pool", spec=_avg_pool_spec, gradient=_avg_pool_gradient, asked_with=(ASKED_WITH,))
 def avg_pool(
     x: Any,
     size: Sizes = 2,
@@ -82,7 +83,7 @@ def _avg_pool_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return avg_pool(grad, **use.attrs), None
 
 
-@op("avg_pool_grad", spec=_avg_pool_grad_spec, gradient=_avg_pool_grad_gradient)
+@op("avg_pool_grad", spec=_avg_pool_grad_spec, gradient=_avg_pool_grad_gradient, asked_with=(ASKED_WITH,))
 def avg_pool_grad(
     dy: Any,
     x: Any,
@@ -135,9 +136,10 @@ def lp_pool(
         message = f"a norm has a positive power, got p {p!r}"
         raise refused(message, "p=float('inf') is af.max_pool(af.abs(x))" if p == 0 else None)
     x = as_tensor(x)
-    powers = pow(abs(x), as_tensor(float(p), dtype=x.dtype))
+    wide = widened(x)
+    powers = pow(abs(wide), as_tensor(float(p), dtype=wide.dtype))
     sums = avg_pool(powers, size, strides, padding, dilations, ceil_mode, divisor=1)
-    return pow(sums, as_tensor(1 / p, dtype=x.dtype), name=name)
+    return cast(pow(sums, as_tensor(1 / p, dtype=wide.dtype), name=name), x.dtype)
 
 
 def global_avg_pool(x: Any, keepdims: bool = False, *, name: str | None = None) -> Tensor:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.errors import SpecError
+from actorflow.errors import GradientError, SpecError
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.ops.broadcast import sum
 from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.ops.source import ones_like
 from actorflow.spec import Shape, Spec, merge
 
 
@@ -76,7 +78,7 @@ def ctc_loss(
     Dtypes:   logits floating, kept; the others integers. Halves are computed in float32
     Gradient: softmax(logits) less the share of all ways that write the class at the time, times g;
               0 behind the end, and for an example whose labels need more time than there is: its
-              loss is infinite. There is no second derivative.
+              loss is infinite. A second derivative for the logits is refused.
     Raises:   SpecError when they do not fit; in the step KernelError for a length or a label out of
               range, and for the blank as a label.
 
@@ -98,7 +100,20 @@ def _grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
     return (given[0],)
 
 
-@op("ctc_loss_grad", spec=_grad_spec)
+def _grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+    """For dy, in which it is linear; `dy` may be zeros, so the slopes are computed again for ones."""
+    if use.needs[0]:
+        message = (
+            "ctc_loss has no second derivative for its logits: it would need a pass over all pairs of times"
+        )
+        hint = "stop the gradient at one of the two; af.jvp and the first gradient are there"
+        raise GradientError(message, where=use.node.where, hint=hint)
+    *given, dy = use.inputs
+    slopes = build_one("ctc_loss_grad", [*given, ones_like(dy)], use.attrs)
+    return None, None, None, None, sum(slopes * grad, axis=(1, 2))
+
+
+@op("ctc_loss_grad", spec=_grad_spec, gradient=_grad_gradient)
 def ctc_loss_grad(
     logits: Any,
     labels: Any,
@@ -113,7 +128,8 @@ def ctc_loss_grad(
 
     Shapes:   those of `ctc_loss`, dy (n,) -> that of logits
     Dtypes:   logits and dy floating, the same; the others integers
-    Gradient: none, and asking for one is an error: it would need another pass over all ways.
+    Gradient: to dy, sum(g * that of ctc_loss) over time and classes, which `af.jvp` needs; asking for
+              one to the logits is an error.
     Raises:   as `ctc_loss` does.
     """
     inputs = [as_tensor(v) for v in (logits, labels, logit_lengths, label_lengths, dy)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from actorflow.errors import SpecError
-from actorflow.graph.builder import Tensor, as_tensor, colocate_with
+from actorflow.graph.builder import Tensor, as_tensor, colocate_with, promoted
 from actorflow.ops.arithmetic import divide_no_nan, floor_divide, remainder
 from actorflow.ops.array import concat, gather
 from actorflow.ops.choose import dynamic_partition, dynamic_stitch
@@ -14,7 +14,7 @@ from actorflow.ops.elementwise import maximum, multiply, subtract
 from actorflow.ops.facts import ensure_shape, shape, size
 from actorflow.ops.fill import arange, full_like
 from actorflow.ops.logic import equal, greater, less, not_equal, where
-from actorflow.ops.passing import cast, identity
+from actorflow.ops.passing import cast, identity, widened
 from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.segment import (
@@ -210,7 +210,13 @@ def embedding_bag(
     with placed("embedding_bag"):
         check_dtypes("embedding_bag", Takes.FLOATING, rows.spec)
     rest = (rows.shape or ())[1:]
-    given = ones_like(cast(as_tensor(ids), rows.dtype)) if weights is None else as_tensor(weights)
+    if weights is None:
+        given = ones_like(cast(as_tensor(ids), rows.dtype))
+    else:
+        rows, given = promoted(rows, as_tensor(weights))
+    dtype = rows.dtype
+    if combiner != "max":
+        rows, given = widened(rows), widened(given)
     if weights is not None:
         rows = multiply(rows, _beside(given, rest))
 
@@ -229,4 +235,4 @@ def embedding_bag(
             found = divide_no_nan(found, held)
         else:
             found = where(greater(held, 0), found, zeros_like(found))
-    return identity(found, name=name or "embedding_bag")
+    return identity(cast(found, dtype), name=name or "embedding_bag")

@@ -40,7 +40,7 @@ from actorflow.ops.elementwise import (
 from actorflow.ops.exponential import log1p
 from actorflow.ops.join import broadcast_arrays
 from actorflow.ops.logic import equal, greater, less_equal, logical_and, where
-from actorflow.ops.passing import cast
+from actorflow.ops.passing import cast, widened
 from actorflow.ops.placing import placed
 from actorflow.ops.rules import Axis, Takes, binary, check_dtypes
 from actorflow.ops.source import ones_like, zeros_like
@@ -63,7 +63,7 @@ def weighted_mean(values: Any, weights: Any, axis: Axis = None, *, name: str | N
     """`sum(values * weights) / sum(weights)` over `axis`, over all axes when it is None; 0 of no weight.
 
     Shapes:   weights broadcast to values; the axes of `axis` are dropped
-    Dtypes:   values floating; weights the same, or bool for those that count
+    Dtypes:   values floating; weights the same, or bool for those that count; halves are computed in float32
     Gradient: g·weights/sum to values; (g·values - g·result)/sum to weights.
     Raises:   SpecError when they do not fit.
 
@@ -76,9 +76,10 @@ def weighted_mean(values: Any, weights: Any, axis: Axis = None, *, name: str | N
     if weights.dtype.kind == "b":
         weights = cast(weights, values.dtype)
     values, weights = _floats("weighted_mean", values, weights)
-    weights = broadcast_like(weights, values)
+    dtype, values = values.dtype, widened(values)
+    weights = broadcast_like(widened(weights), values)
     total = sum(multiply(values, weights), axis)
-    return divide_no_nan(total, sum(weights, axis), name=name or "weighted_mean")
+    return cast(divide_no_nan(total, sum(weights, axis), name=name or "weighted_mean"), dtype)
 
 
 # ------------------------------------------------------------------------------ probabilities
@@ -155,8 +156,10 @@ def kl_divergence(log_predictions: Any, labels: Any, axis: Axis = -1, *, name: s
     Gradient: -g·p to log-probabilities, g·(log p + 1 - log q) to labels above 0.
     Raises:   SpecError when shapes do not broadcast or dtypes differ.
     """
-    log_q, p = _floats("kl_divergence", log_predictions, labels)
-    return sum(subtract(_x_log_y(p, p), multiply(p, log_q)), axis, name=name or "kl_divergence")
+    log_q, p = given = _floats("kl_divergence", log_predictions, labels)
+    log_q, p = map(widened, given)
+    found = sum(subtract(_x_log_y(p, p), multiply(p, log_q)), axis, name=name or "kl_divergence")
+    return cast(found, given[0].dtype)
 
 
 def poisson_nll(log_rates: Any, counts: Any, full: bool = False, *, name: str | None = None) -> Tensor:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import DType, as_dtype
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one
@@ -19,7 +18,7 @@ from actorflow.graph.opdef import op
 from actorflow.ops.arithmetic import rsqrt
 from actorflow.ops.broadcast import broadcast_like, sum, unbroadcast
 from actorflow.ops.elementwise import add, divide, maximum, multiply, negative, square, subtract
-from actorflow.ops.passing import cast
+from actorflow.ops.passing import cast, wide_dtype, widened
 from actorflow.ops.reduce import count, mean
 from actorflow.ops.rules import Axis, Takes, check_dtypes, plain_axis, reduced
 from actorflow.spec import Spec, merge
@@ -29,11 +28,6 @@ Grads = Sequence[Tensor | None]
 EPSILON = 1e-5
 
 # ------------------------------------------------------------------------------------- the op
-
-
-def statistics_dtype(dtype: DType) -> DType:
-    """The dtype of means and variances of elements of `dtype`: float32 for halves."""
-    return as_dtype("float32") if dtype.itemsize == 2 else dtype
 
 
 def _check_affine(x: Spec, affine: Sequence[Spec]) -> None:
@@ -54,7 +48,7 @@ def check_broadcasts(what: str, given: Spec, x: Spec) -> None:
 
 
 def _statistics(x: Spec, attrs: Mapping[str, Attr]) -> Spec:
-    return Spec(reduced(x.shape, attrs["axis"], True), statistics_dtype(x.dtype))
+    return Spec(reduced(x.shape, attrs["axis"], True), wide_dtype(x.dtype))
 
 
 def _normalise_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -75,7 +69,7 @@ def _normalise_gradient(
     grads: list[Tensor | None] = [None] * len(use.inputs)
     if dy is not None:
         grads = list(build("normalise_grad", [dy, x, mean, variance, *affine], use.attrs))
-    n = maximum(count(widened(x), use.attrs["axis"]), 1)
+    n = maximum(count(x, use.attrs["axis"]), 1)
     slopes = [] if grads[0] is None else [grads[0]]
     if to_mean is not None and use.attrs["centre"]:
         share = divide(to_mean, n)
@@ -87,11 +81,6 @@ def _normalise_gradient(
     for slope in slopes[1:]:
         total = slope if total is None else add(total, slope)
     return (total, *grads[1:])
-
-
-def widened(x: Tensor) -> Tensor:
-    """`x` in the dtype of its statistics."""
-    return cast(x, statistics_dtype(x.dtype))
 
 
 def build_normalise(

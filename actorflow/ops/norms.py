@@ -9,8 +9,8 @@ from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.ops.arithmetic import rsqrt
 from actorflow.ops.channels import reshape_channels
 from actorflow.ops.elementwise import add, divide, maximum, multiply, subtract
-from actorflow.ops.normalise import EPSILON, build_normalise, check_broadcasts, widened
-from actorflow.ops.passing import cast
+from actorflow.ops.normalise import EPSILON, build_normalise, check_broadcasts
+from actorflow.ops.passing import cast, widened
 from actorflow.ops.placing import placed
 from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, plain_axis
 from actorflow.ops.shape import reshape, reshape_like, squeeze

@@ -23,7 +23,7 @@ from actorflow.ops.padding import pad
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.scatter import put_along_axis
 from actorflow.ops.shape import reshape
-from actorflow.ops.sliding import Padding, Sizes, at_users_line, pooled, refused, sizes, sliding
+from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, at_users_line, pooled, refused, sizes, sliding
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Spec, merge
 
@@ -38,7 +38,7 @@ def _max_pool_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     return (max_pool_grad(use.inputs[0], dy, **use.attrs),)
 
 
-@op("max_pool", spec=_max_pool_spec, gradient=_max_pool_gradient)
+@op("max_pool", spec=_max_pool_spec, gradient=_max_pool_gradient, asked_with=(ASKED_WITH,))
 def max_pool(
     x: Any,
     size: Sizes = 2,
@@ -81,7 +81,7 @@ def _max_pool_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return None, max_pool_gather(use.inputs[0], grad, **use.attrs)
 
 
-@op("max_pool_grad", spec=_max_pool_grad_spec, gradient=_max_pool_grad_gradient)
+@op("max_pool_grad", spec=_max_pool_grad_spec, gradient=_max_pool_grad_gradient, asked_with=(ASKED_WITH,))
 def max_pool_grad(
     x: Any,
     dy: Any,
@@ -115,7 +115,12 @@ def _max_pool_gather_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]
     return None, max_pool_grad(use.inputs[0], grad, **use.attrs)
 
 
-@op("max_pool_gather", spec=_max_pool_gather_spec, gradient=_max_pool_gather_gradient)
+@op(
+    "max_pool_gather",
+    spec=_max_pool_gather_spec,
+    gradient=_max_pool_gather_gradient,
+    asked_with=(ASKED_WITH,),
+)
 def max_pool_gather(
     x: Any,
     values: Any,
@@ -148,7 +153,7 @@ def _places_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
     return (Spec(pooled(x.shape, attrs), as_dtype("int64")),)
 
 
-@op("max_pool_places", spec=_places_spec, gradient=NOT_DIFFERENTIABLE)
+@op("max_pool_places", spec=_places_spec, gradient=NOT_DIFFERENTIABLE, asked_with=(ASKED_WITH,))
 def max_pool_places(
     x: Any,
     size: Sizes = 2,

@@ -14,7 +14,7 @@ from actorflow.graph.opdef import NOT_DIFFERENTIABLE, SpecRule, op
 from actorflow.ops.broadcast import broadcast_like, sum, unreduce
 from actorflow.ops.elementwise import divide, multiply
 from actorflow.ops.logic import equal
-from actorflow.ops.passing import cast
+from actorflow.ops.passing import cast, wide_dtype, widened
 from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, plain_axis, reduced, size_of
 from actorflow.ops.scan import products_of_others
 from actorflow.ops.shape import reshape, reshape_like
@@ -62,8 +62,10 @@ def _mean_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     (x,), axis = use.inputs, use.attrs["axis"]
     folded = None if x.shape is None else size_of([x.shape[a] for a in axes_of(axis, len(x.shape))])
     if folded is None:
-        return (unreduce(use, divide(grad, count(x, axis))),)
-    return (unreduce(use, multiply(grad, 1.0 / (folded or 1))),)
+        share = divide(widened(grad), count(x, axis))
+    else:
+        share = multiply(widened(grad), 1.0 / (folded or 1))
+    return (unreduce(use, cast(share, grad.dtype)),)
 
 
 @op("mean", spec=mean_like("mean", Takes.NUMBER), gradient=_mean_gradient)
@@ -87,15 +89,15 @@ def _count_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[S
     check_dtypes("count", Takes.NUMBER, x)
     if x.shape is not None:
         axes_of(attrs["axis"], len(x.shape))
-    return (Spec((), x.dtype),)
+    return (Spec((), wide_dtype(x.dtype)),)
 
 
 @op("count", spec=_count_spec, gradient=NOT_DIFFERENTIABLE)
 def count(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
-    """The number of elements that folding `axis` of `x` folds into one, in the dtype of `x`.
+    """The number of elements that folding `axis` of `x` folds into one, in the dtype of their sum.
 
     Shapes:   any -> ()
-    Dtypes:   numbers, kept; a float16 counts to 65504 only
+    Dtypes:   numbers, kept; float32 for halves: a bfloat16 would count to 256
     Gradient: none, it depends on the shape alone.
     """
     return build_one("count", [x], {"axis": plain_axis(axis)}, name=name)
@@ -104,8 +106,9 @@ def count(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
 def _extreme_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     (x,), (y,) = use.inputs, use.outputs
     hit = cast(equal(x, unreduce(use, y)), x.dtype)
-    ties = sum(hit, use.attrs["axis"], keepdims=use.attrs["keepdims"])
-    return (multiply(hit, unreduce(use, divide(grad, ties))),)
+    ties = sum(widened(hit), use.attrs["axis"], keepdims=use.attrs["keepdims"])
+    share = cast(divide(widened(grad), ties), grad.dtype)
+    return (multiply(hit, unreduce(use, share)),)
 
 
 @op("max", spec=reduction("max", Takes.REAL, of_some=True), gradient=_extreme_gradient)

@@ -8,6 +8,7 @@ from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.ops.arrange import flatten
 from actorflow.ops.average import avg_pool
 from actorflow.ops.elementwise import multiply, pow, square
+from actorflow.ops.passing import cast, widened
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims, reshape_like
 from actorflow.ops.sliding import at_users_line, refused
@@ -51,8 +52,10 @@ def local_response_normalisation(
         raise refused(message, "name it with af.ensure_shape" if x.shape is None else None)
     with at_users_line():
         check_dtypes("local_response_normalisation", Takes.FLOATING, x.spec)
-    rows = expand_dims(flatten(square(x), 0, -2) if len(x.shape) > 1 else expand_dims(square(x), 0), -1)
+    wide = widened(x)
+    squares = square(wide)
+    rows = expand_dims(flatten(squares, 0, -2) if len(x.shape) > 1 else expand_dims(squares, 0), -1)
     sums = avg_pool(rows, size=(sum(both) + 1,), strides=1, padding=(both,), divisor=1)
-    scale = as_tensor(float(bias), dtype=x.dtype) + as_tensor(float(alpha), dtype=x.dtype) * sums
-    powers = pow(scale, as_tensor(-float(beta), dtype=x.dtype))
-    return multiply(x, reshape_like(powers, x), name=name)
+    scale = as_tensor(float(bias), dtype=wide.dtype) + as_tensor(float(alpha), dtype=wide.dtype) * sums
+    powers = pow(scale, as_tensor(-float(beta), dtype=wide.dtype))
+    return cast(multiply(wide, reshape_like(powers, x), name=name), x.dtype)

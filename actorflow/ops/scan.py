@@ -19,7 +19,7 @@ from actorflow.ops.array import concat, slice
 from actorflow.ops.broadcast import sum
 from actorflow.ops.elementwise import add, multiply, subtract
 from actorflow.ops.logic import equal, logical_or, not_equal
-from actorflow.ops.passing import cast
+from actorflow.ops.passing import cast, widened
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims
 from actorflow.ops.source import ones_like, zeros_like
@@ -271,7 +271,7 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     """The integral of `y` along `axis` by the trapezoid rule, at the points `x` or `dx` apart.
 
     Shapes:   y (…, n, …), x the same or (n,) -> (…, …)
-    Dtypes:   floating or complex, kept; x has that of y
+    Dtypes:   floating or complex, kept; x has that of y; halves are computed in float32
     Gradient: of the sum.
     Raises:   SpecError for integers, an axis that does not exist, and an x that does not fit.
     """
@@ -280,14 +280,16 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
         message = f"trapezoid takes {Takes.INEXACT.value}, got {y.spec}"
         raise SpecError(message, where=Where(defined_at=source_line()), hint="convert it with af.cast")
     check_axis("trapezoid", y, axis)
+    dtype, x = y.dtype, None if x is None else as_tensor(x, dtype=y.dtype)
+    y = widened(y)
     pairs = add(part(y, axis, 1, None), part(y, axis, None, -1))
     if x is None:
-        return multiply(sum(pairs, axis), dx / 2)
-    x = as_tensor(x, dtype=y.dtype)
+        return cast(multiply(sum(pairs, axis), dx / 2), dtype)
+    x = widened(x)
     wide = diff(x, 0 if x.spec.rank == 1 else axis)
     if x.spec.rank == 1 and (behind := _behind(y, axis)):
         wide = expand_dims(wide, tuple(range(1, behind + 1)))
-    return multiply(sum(multiply(pairs, wide), axis), 0.5)
+    return cast(multiply(sum(multiply(pairs, wide), axis), 0.5), dtype)
 
 
 def _behind(y: Tensor, axis: int) -> int:

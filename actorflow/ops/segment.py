@@ -20,7 +20,7 @@ from actorflow.ops.array import concat, gather
 from actorflow.ops.broadcast import broadcast_like
 from actorflow.ops.elementwise import divide, maximum, multiply
 from actorflow.ops.logic import equal, greater_equal, not_equal, where
-from actorflow.ops.passing import cast
+from actorflow.ops.passing import cast, widened
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.scan import linear_recurrence, part
 from actorflow.ops.shape import transpose
@@ -87,16 +87,20 @@ def _sum_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 def _mean_gradient(use: Use, grad: Tensor) -> Grads:
-    sizes = _again(use, _sum_of(use), ones_like(use.inputs[0]))
-    return (_of_rows(use, divide(grad, maximum(sizes, ones_like(sizes)))), None)
+    sizes = _again(use, _sum_of(use), ones_like(widened(use.inputs[0])))
+    return (_of_rows(use, _shares(grad, sizes)), None)
+
+
+def _shares(grad: Tensor, sizes: Tensor) -> Tensor:
+    """The gradient of each segment, over the number of rows that it is divided among."""
+    return cast(divide(widened(grad), maximum(sizes, ones_like(sizes))), grad.dtype)
 
 
 def _extreme_gradient(use: Use, grad: Tensor) -> Grads:
     (x, _), (y,) = use.inputs, use.outputs
     hit = cast(equal(x, _of_rows(use, y)), x.dtype)
-    ties = _again(use, _sum_of(use), hit)
-    shares = divide(grad, maximum(ties, ones_like(ties)))
-    return (multiply(hit, _of_rows(use, shares)), None)
+    ties = _again(use, _sum_of(use), widened(hit))
+    return (multiply(hit, _of_rows(use, _shares(grad, ties))), None)
 
 
 def _prod_gradient(use: Use, grad: Tensor) -> Grads:

@@ -70,7 +70,7 @@ def _slices_to_dense_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]
 
 @op("slices_to_dense", spec=_slices_to_dense_spec, gradient=_slices_to_dense_gradient)
 def slices_to_dense(values: Any, indices: Any, rows: int | Tensor, *, name: str | None = None) -> Tensor:
-    """Zeros, with `values[i]` added to row `indices[i]`, one after the other.
+    """Zeros, with `values[i]` added to row `indices[i]`, one after the other; halves are summed in float32.
 
     Shapes:   values (k, …), indices (k,) -> (rows, …)
     Dtypes:   numbers, kept; indices integers in [-rows, rows), checked in the step
@@ -102,7 +102,8 @@ def sum_duplicates(
 ) -> tuple[Tensor, Tensor]:
     """The indices that occur, ascending in [0, rows), and for each the sum of its values: (indices, sums).
 
-    The values of one index are added up from the left, in the order in which they come.
+    The values of one index are added up from the left, in the order in which they come; those of float16
+    and bfloat16 in float32, and rounded once.
 
     Shapes:   values (k, …), indices (k,) -> (m,) and (m, …), m known in the step
     Dtypes:   numbers, kept; indices integers in [-rows, rows), checked in the step -> int64

@@ -109,3 +109,15 @@ def pooled(x: Shape, attrs: Mapping[str, Attr]) -> Shape:
     n, *lengths, channels = image_axes(x, len(attrs["size"]))
     slide = {name: attrs[name] for name in ("strides", "dilations", "padding", "ceil_mode")}
     return (n, *counts(lengths, attrs["size"], **slide, occupied=True), channels)
+
+
+ASKED_WITH: dict[str, Attr] = {
+    "size": (1, 1),
+    "strides": (1, 1),
+    "padding": "VALID",
+    "dilations": (1, 1),
+    "ceil_mode": False,
+    "count_include_pad": False,
+    "divisor": None,
+}
+"""Attributes with which the spec rules of ops of windows may be asked what they take."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 
 from actorflow.arrays import DType, as_dtype, is_floating
 from actorflow.errors import GraphError, SpecError, Where
-from actorflow.graph.autodiff import Use
+from actorflow.graph.autodiff import Use, advice
 from actorflow.graph.builder import Tensor, as_tensor, build_one, name_scope, source_line
 from actorflow.graph.graph import Graph, VariableDef, current
 from actorflow.graph.node import Attr, NodeId, Port
@@ -199,6 +199,22 @@ def trainable_variables(graph: Graph | None = None) -> list[Variable]:
     ]
 
 
+def check_variables(rule: str, variables: Any) -> None:
+    """Raises GraphError, beginning with `rule`, unless it is a list or tuple of variables of this graph."""
+    where = Where(defined_at=source_line())
+    if not isinstance(variables, list | tuple):
+        hint = "put it in a list" if isinstance(variables, Variable) else None
+        message = f"{rule} a list of variables, got {type(variables).__name__} {variables!r:.60}"
+        raise GraphError(message, where=where, hint=hint)
+    for variable in variables:
+        if not isinstance(variable, Variable):
+            message = f"{rule} variables, got {type(variable).__name__} {variable!r:.60}"
+            raise GraphError(message, where=where, hint=advice(variable))
+        if variable.graph is not current():
+            message = f"{rule} variables of the current graph, {variable!r} belongs to another graph"
+            raise GraphError(message, where=where, hint="build both inside one `with Graph()`")
+
+
 def _writes(op_name: str, attrs: Mapping[str, Attr], resource: str) -> bool:
     """Tells whether a node changes the variable `resource`."""
     if op_name == "apply_gradients":
@@ -338,24 +354,36 @@ def apply_gradients(
     Shapes:   gradients those of the variables -> (): the number of updates applied so far
     Dtypes:   gradients those of the variables -> int64
     Raises:   SpecError when a gradient does not fit; GraphError for no variable, one that comes
-              twice or belongs to another graph, or an unknown optimizer.
+              twice or belongs to another graph, a gradient that is None, or an unknown optimizer.
     """
     graph, where = current(), Where(defined_at=source_line())
+    check_variables("an update takes", variables)
     names = tuple(v.name for v in variables)
+    if not isinstance(grads, list | tuple):
+        message = f"an update takes a list of gradients, got {type(grads).__name__} {grads!r:.60}"
+        raise GraphError(message, where=where, hint="put it in a list: one gradient for each variable")
     if not names or len(set(names)) < len(names) or len(grads) != len(names):
         message = f"an update takes distinct variables and a gradient each, got {len(grads)} for {names}"
         raise GraphError(message, where=where)
-    if optimizer not in graph.objects:
-        message = f"the graph has no optimizer under the key {optimizer!r}"
-        raise GraphError(message, where=where, hint="add it with graph.add_object")
+    key: Any = optimizer
+    if not isinstance(key, str) or key not in graph.objects:
+        message = f"the graph has no optimizer under the key {key!r:.60}"
+        raise GraphError(message, where=where, hint="use the key that graph.add_object gives for it")
+    for grad, variable in zip(grads, variables, strict=True):
+        if not is_floating(variable.dtype):
+            message = f"an update takes floating variables, got {variable!r}"
+            raise GraphError(message, where=where)
+        if grad is None:
+            message = f"an update takes a gradient for each variable, got None for {variable.name!r}"
+            raise GraphError(message, where=where, hint="leave out variables without a gradient")
     given: list[Gradient] = [
         g if isinstance(g, IndexedSlices) else typed(g, v.dtype)
         for g, v in zip(grads, variables, strict=True)
     ]
     for grad, variable in zip(given, variables, strict=True):
-        if variable.graph is not graph or not is_floating(variable.dtype):
-            message = f"an update takes floating variables of the current graph, got {variable!r}"
-            raise GraphError(message, where=where)
+        if grad.graph is not graph:
+            message = f"the gradient of variable {variable.name!r} belongs to another graph: {grad!r}"
+            raise GraphError(message, where=where, hint="build both inside one `with Graph()`")
         try:
             check_fits(grad.spec, variable.spec, f"the gradient of variable {variable.name!r}")
         except SpecError as error:

@@ -16,7 +16,7 @@ from actorflow.ops.array import concat, gather
 from actorflow.ops.broadcast import sum, unreduce
 from actorflow.ops.elementwise import abs, add, divide, exp, maximum, multiply, pow, sign, subtract
 from actorflow.ops.logic import equal, where
-from actorflow.ops.passing import cast
+from actorflow.ops.passing import cast, wide_dtype, widened
 from actorflow.ops.reduce import check_not_empty, count, mean, mean_like, reduction
 from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, plain_axis, size_of
 from actorflow.ops.scan import check_axis
@@ -40,7 +40,7 @@ def _var_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 def _std_gradient(use: Use, grad: Tensor) -> Grads:
-    (std,) = use.outputs
+    std, grad = widened(use.outputs[0]), widened(grad)
     flat = equal(std, 0)
     slope = where(flat, zeros_like(std), divide(grad, where(flat, ones_like(std), std)))
     return (_from_mean(use, slope),)
@@ -50,13 +50,15 @@ def _from_mean(use: Use, slope: Tensor) -> Tensor:
     """`slope`·(x - mean)/(n - correction), which halves of the gradient of a variance are."""
     (x,), axis, correction = use.inputs, use.attrs["axis"], use.attrs["correction"]
     folded = None if x.shape is None else size_of([x.shape[a] for a in axes_of(axis, len(x.shape))])
+    wide, slope = widened(x), widened(slope)
     if folded is None:
         slope = divide(slope, maximum(subtract(count(x, axis), correction), 0))
     elif folded > correction:
         slope = multiply(slope, 1 / (folded - correction))
     else:
         slope = divide(slope, 0.0)
-    return multiply(unreduce(use, slope), subtract(x, mean(x, axis, keepdims=True)))
+    far = subtract(wide, mean(wide, axis, keepdims=True))
+    return cast(multiply(unreduce(use, slope), far), x.dtype)
 
 
 @op("var", spec=mean_like("var"), gradient=_var_gradient)
@@ -94,9 +96,12 @@ def std(
 
 def _logsumexp_gradient(use: Use, grad: Tensor) -> Grads:
     (x,), (y,) = use.inputs, use.outputs
+    wide = widened(x)
+    if wide is not x:  # the exponential of a difference makes much of the last digit of a half
+        y = logsumexp(wide, use.attrs["axis"], use.attrs["keepdims"])
     none = equal(y, -math.inf)  # all are -inf, and -inf less -inf would be NaN
-    shares = exp(subtract(x, unreduce(use, where(none, zeros_like(y), y))))
-    return (multiply(unreduce(use, grad), shares),)
+    shares = exp(subtract(wide, unreduce(use, where(none, zeros_like(y), y))))
+    return (cast(multiply(unreduce(use, widened(grad)), shares), x.dtype),)
 
 
 @op("logsumexp", spec=reduction("logsumexp", Takes.FLOATING), gradient=_logsumexp_gradient)
@@ -134,8 +139,9 @@ def _norm_gradient(use: Use, grad: Tensor) -> Grads:
         return (multiply(unreduce(use, grad), sign(x)),)
     if math.isinf(order):
         hit = cast(equal(abs(x), unreduce(use, y)), x.dtype)
-        ties = sum(hit, use.attrs["axis"], keepdims=use.attrs["keepdims"])
-        return (multiply(multiply(hit, sign(x)), unreduce(use, divide(grad, ties))),)
+        ties = sum(widened(hit), use.attrs["axis"], keepdims=use.attrs["keepdims"])
+        share = cast(divide(widened(grad), ties), grad.dtype)
+        return (multiply(multiply(hit, sign(x)), unreduce(use, share)),)
     none = equal(y, 0)
     length = where(none, ones_like(y), y)
     if order == 2:
@@ -180,7 +186,7 @@ def _positions_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequen
         axis_of(attrs["axis"], len(x.shape))
         check_not_empty("quantile", x, attrs["axis"])
     whole = Spec((), as_dtype("int64"))
-    return whole, whole, Spec((), x.dtype)
+    return whole, whole, Spec((), wide_dtype(x.dtype))
 
 
 @op("quantile_positions", spec=_positions_spec, gradient=NOT_DIFFERENTIABLE)
@@ -190,7 +196,7 @@ def quantile_positions(
     """Where quantile `q` lies among the sorted elements along `axis` of `x`: between which two, and how far.
 
     Shapes:   any -> (), (), ()
-    Dtypes:   floating -> int64, int64, that of x
+    Dtypes:   floating -> int64, int64, that of x or, of halves, float32
     Gradient: none, it depends on the shape alone.
     Raises:   SpecError unless 0 ≤ q ≤ 1 and there is an element.
     """
@@ -226,9 +232,9 @@ def quantile(x: Any, q: float | Sequence[float], axis: int | None = None, keepdi
 
 
 def _between(ordered: Tensor, last: Tensor, axis: int, low: Tensor, high: Tensor, far: Tensor) -> Tensor:
-    below, above = gather(ordered, low, axis), gather(ordered, high, axis)
+    below, above = (widened(gather(ordered, place, axis)) for place in (low, high))
     line = add(below, multiply(subtract(above, below), far))
-    return where(equal(last, last), line, last)
+    return where(equal(last, last), cast(line, last.dtype), last)
 
 
 def _kept(x: Tensor, axis: int | None) -> int | tuple[int, ...]:

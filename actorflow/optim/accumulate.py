@@ -6,9 +6,17 @@ import numpy as np
 
 from actorflow.arrays import Array
 from actorflow.optim.elementwise import accumulator, filled, one_more, zero
-from actorflow.optim.schedules import check_whole
-from actorflow.optim.select import described, made
-from actorflow.optim.transform import Arrays, Config, State, Transform, rule
+from actorflow.optim.settings import whole
+from actorflow.optim.transform import (
+    Arrays,
+    Config,
+    State,
+    Transform,
+    check_transform,
+    described,
+    made,
+    rule,
+)
 
 
 def accumulate(inner: Transform, every: int) -> Transform:
@@ -18,9 +26,10 @@ def accumulate(inner: Transform, every: int) -> Transform:
     its schedules run by those. Sparse gradients are added up as dense ones.
 
     State: `count`, `sum` (of the gradients since the last move, zeros at first), `inner`.
-    Raises: ConfigError unless every >= 1.
+    Raises: ConfigError unless inner is a Transform and every >= 1.
     """
-    check_whole("every", every)
+    check_transform("inner", inner)
+    every = whole("every", every)
 
     def init(params: Arrays) -> State:
         return {"count": zero(), "sum": filled(params), "inner": inner.init(params)}
@@ -42,7 +51,7 @@ def accumulate(inner: Transform, every: int) -> Transform:
         return deltas, {"count": count, "sum": filled(grads), "inner": after}
 
     config = {"inner": described(inner), "every": every}
-    return Transform(name="accumulate", config=config, init=init, update=update)
+    return Transform(name="accumulate", config=config, init=init, update=update, filter=inner.filter)
 
 
 @rule("accumulate")

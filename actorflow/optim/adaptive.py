@@ -5,14 +5,13 @@ Formulas, state and sparse gradients: as rules.py says.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from actorflow.arrays import Array
 from actorflow.optim.elementwise import Slots, Step, elementwise, mix
 from actorflow.optim.schedules import Rate, as_schedule, plain
-from actorflow.optim.transform import Transform, check, rule
+from actorflow.optim.settings import flag, not_negative, positive, weight
+from actorflow.optim.transform import Transform, rule
 
 
 @rule("adagrad")
@@ -31,8 +30,7 @@ def adagrad(lr: Rate = 1e-2, initial: float = 0.0, eps: float = 1e-10) -> Transf
     Cost:   6 passes; two new arrays a parameter.
     """
     rate = as_schedule(lr)
-    check("initial", initial, 0 <= initial < math.inf, "finite, not negative")
-    check("eps", eps, 0 < eps < math.inf, "positive and finite")
+    initial, eps = not_negative("initial", initial), positive("eps", eps)
 
     def at(t: int) -> Step:
         lr_now = rate(t)
@@ -67,8 +65,7 @@ def adadelta(lr: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6) -> Transform:
     Cost:   14 passes; three new arrays a parameter.
     """
     rate = as_schedule(lr)
-    check("rho", rho, 0 <= rho < 1, "in [0, 1)")
-    check("eps", eps, 0 < eps < math.inf, "positive and finite")
+    rho, eps = weight("rho", rho), positive("eps", eps)
 
     def at(t: int) -> Step:
         lr_now = rate(t)
@@ -76,14 +73,14 @@ def adadelta(lr: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6) -> Transform:
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             v, u = new
             np.multiply(g, g, out=v)
-            mix(old[0], rho, v, v)
+            mix(old[0], rho, v, v, work)
             np.add(old[1], eps, out=out)
             np.add(v, eps, out=work)
             np.divide(out, work, out=out)
             np.sqrt(out, out=out)
             np.multiply(out, g, out=out)
             np.multiply(out, out, out=u)
-            mix(old[1], rho, u, u)
+            mix(old[1], rho, u, u, work)
             np.multiply(out, -lr_now, out=out)
 
         return step
@@ -114,9 +111,8 @@ def rmsprop(
     Cost:   8 passes, 14 when centred and 2 more with beta; 2 to 4 new arrays a parameter.
     """
     rate = as_schedule(lr)
-    check("rho", rho, 0 <= rho < 1, "in [0, 1)")
-    check("beta", beta, 0 <= beta < 1, "in [0, 1)")
-    check("eps", eps, 0 < eps < math.inf, "positive and finite")
+    rho, beta, eps = weight("rho", rho), weight("beta", beta), positive("eps", eps)
+    centred = flag("centred", centred)
 
     def at(t: int) -> Step:
         lr_now = rate(t)
@@ -124,10 +120,10 @@ def rmsprop(
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             v = new[0]
             np.multiply(g, g, out=v)
-            mix(old[0], rho, v, v)
+            mix(old[0], rho, v, v, work)
             if centred:
                 mean = new[1]
-                mix(old[1], rho, g, mean)
+                mix(old[1], rho, g, mean, work)
                 np.multiply(mean, mean, out=work)
                 np.subtract(v, work, out=work)
                 np.maximum(work, 0, out=work)

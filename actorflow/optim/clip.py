@@ -5,14 +5,13 @@ Sparse gradients stay sparse; the rows that they leave out are zeros and add not
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from actorflow.arrays import Array
 from actorflow.optim.elementwise import accumulator
-from actorflow.optim.lamb import norm
-from actorflow.optim.transform import Arrays, State, Transform, check, rule
+from actorflow.optim.norms import norm, scaled_down
+from actorflow.optim.settings import positive
+from actorflow.optim.transform import Arrays, State, Transform, rule
 from actorflow.rows import as_rows, values_of
 
 
@@ -23,13 +22,14 @@ def clip_by_value(limit: float) -> Transform:
     State: none, an empty tuple.
     Raises: ConfigError unless the limit is positive and finite.
     """
-    check("limit", limit, 0 < limit < math.inf, "positive and finite")
+    limit = positive("limit", limit)
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         return {k: as_rows(_clipped(values_of(g), limit), g) for k, g in grads.items()}, state
 
+    config = {"limit": limit}
     return Transform(
-        name="clip_by_value", config={"limit": limit}, init=lambda params: (), update=update, sparse=True
+        name="clip_by_value", config=config, init=lambda params: (), update=update, sparse=True, filter=True
     )
 
 
@@ -37,26 +37,25 @@ def clip_by_value(limit: float) -> Transform:
 def clip_by_norm(limit: float) -> Transform:
     """Scales each gradient whose own norm exceeds `limit` by `limit / norm`.
 
-    `norm = sqrt(sum of g**2 over its elements)`, summed in float64; see `clip_by_global_norm` for one
-    factor for all. A gradient that holds NaN or infinity becomes NaN, as a whole, and is not hidden.
+    `norm = sqrt(sum of g**2 over its elements)`, summed in float64 and without overflow; see
+    `clip_by_global_norm` for one factor for all. A gradient that holds NaN or infinity becomes NaN, as a
+    whole, and is not hidden. Half precision is scaled in float32, and rounded once.
 
     State: none, an empty tuple.
     Raises: ConfigError unless the limit is positive and finite.
     """
-    check("limit", limit, 0 < limit < math.inf, "positive and finite")
+    limit = positive("limit", limit)
 
     def limited(g: Array) -> Array:
-        length = norm(g)
-        if length <= limit:
-            return g
-        factor = limit / length if math.isfinite(length) else math.nan
-        return np.multiply(g, factor, out=np.empty_like(g))
+        length = norm([g])
+        return g if length.within(limit) else scaled_down(g, length, limit)
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         return {k: as_rows(limited(values_of(g)), g) for k, g in grads.items()}, state
 
+    config = {"limit": limit}
     return Transform(
-        name="clip_by_norm", config={"limit": limit}, init=lambda params: (), update=update, sparse=True
+        name="clip_by_norm", config=config, init=lambda params: (), update=update, sparse=True, filter=True
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from actorflow.arrays import Array
-from actorflow.optim.transform import Arrays, State, Transform, check, from_config, rule
+from actorflow.errors import ConfigError
+from actorflow.optim.norms import norm, scaled_down
+from actorflow.optim.settings import check, positive, several
+from actorflow.optim.transform import Arrays, State, Transform, check_transform, described, made, rule
 from actorflow.rows import as_rows, values_of
 
 
@@ -18,10 +17,17 @@ def chain(*parts: Transform) -> Transform:
 
         chain(clip_by_global_norm(1.0), adam(1e-3))
 
+    A part may limit gradients in front of a rule or deltas behind it. Of parts that all pass gradients, such
+    as limits, the chain does so too, and `minimize` refuses it.
+
     State: a tuple, the state of each part. Takes sparse gradients when all parts do.
-    Raises: ConfigError without a part.
+    Raises: ConfigError without a part; for a part that is no Transform; for a rule behind
+        `masked(rule)`, which gives zeros for the names outside, and nothing to go on with.
     """
     check("parts", parts, len(parts) > 0, "at least one transform")
+    for number, part in enumerate(parts, 1):
+        check_transform(f"part {number} of a chain", part)
+    _check_masks(parts)
 
     def init(params: Arrays) -> State:
         return tuple(part.init(params) for part in parts)
@@ -33,23 +39,38 @@ def chain(*parts: Transform) -> Transform:
             after.append(new)
         return deltas, tuple(after)
 
-    config = {"parts": tuple({"name": p.name, "config": p.config} for p in parts)}
-    sparse = all(part.sparse for part in parts)
-    return Transform(name="chain", config=config, init=init, update=update, sparse=sparse)
+    config = {"parts": tuple(map(described, parts))}
+    sparse, only_filters = all(part.sparse for part in parts), all(part.filter for part in parts)
+    return Transform(
+        name="chain", config=config, init=init, update=update, sparse=sparse, filter=only_filters
+    )
+
+
+def _check_masks(parts: tuple[Transform, ...]) -> None:
+    for i, part in enumerate(parts):
+        behind = next((later for later in parts[i + 1 :] if not later.filter), None)
+        if part.name == "masked" and not part.filter and behind is not None:
+            message = (
+                f"a masked rule gives zeros for the names outside, got {behind.name} behind it in a chain"
+            )
+            raise ConfigError(
+                message, hint="partition({pattern: rule, ...}) gives each name a rule of its own"
+            )
 
 
 @rule("chain")
-def _chain_from_config(parts: tuple[Mapping[str, Any], ...]) -> Transform:
-    return chain(*(from_config(p["name"], p["config"]) for p in parts))
+def _chain_from_config(parts: Any) -> Transform:
+    return chain(*map(made, several("parts", parts)))
 
 
 @rule("clip_by_global_norm")
 def clip_by_global_norm(limit: float) -> Transform:
     """Scales all gradients by one factor, `limit / norm`, when their common norm exceeds `limit`.
 
-    `norm = sqrt(sum of g**2 over every element of every gradient)`, summed in float64. It is the
-    norm of the gradients that one update is given: where parameters are spread over shards, that
-    of each shard. Gradients that hold NaN or infinity become NaN, as a whole, and are not hidden.
+    `norm = sqrt(sum of g**2 over every element of every gradient)`, summed in float64 and without
+    overflow. It is the norm of the gradients that one update is given: where parameters are spread over
+    shards, that of each shard. Half precision is scaled in float32, and rounded once. Gradients that
+    hold NaN or infinity become NaN, as a whole, and are not hidden.
     Sparse gradients stay sparse; the rows that they do not touch are zeros and add nothing.
 
     State: none, an empty tuple.
@@ -57,20 +78,19 @@ def clip_by_global_norm(limit: float) -> Transform:
     Source: Pascanu, Mikolov, Bengio, "On the difficulty of training recurrent neural networks",
         ICML 2013, algorithm 1.
     """
-    check("limit", limit, 0 < limit < math.inf, "positive and finite")
+    limit = positive("limit", limit)
 
     def init(params: Arrays) -> State:
         return ()
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         values = {name: values_of(g) for name, g in grads.items()}
-        square = sum(float(np.sum(np.square(v, dtype=np.float64))) for v in values.values())
-        norm = math.sqrt(square)
-        if norm <= limit:
+        length = norm(values.values())
+        if length.within(limit):
             return dict(grads), state
-        factor = limit / norm if math.isfinite(norm) else math.nan
-        clipped = {k: np.multiply(v, factor, out=np.empty_like(v)) for k, v in values.items()}
-        return {k: as_rows(v, grads[k]) for k, v in clipped.items()}, state
+        return {k: as_rows(scaled_down(v, length, limit), grads[k]) for k, v in values.items()}, state
 
     config = {"limit": limit}
-    return Transform(name="clip_by_global_norm", config=config, init=init, update=update, sparse=True)
+    return Transform(
+        name="clip_by_global_norm", config=config, init=init, update=update, sparse=True, filter=True
+    )

@@ -10,14 +10,13 @@ Of a sparse gradient the rows that it leaves out do not decay; `centralise` take
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from actorflow.arrays import Array
 from actorflow.optim.elementwise import Slots, Step, elementwise, in_blocks
 from actorflow.optim.schedules import Rate, as_schedule, plain
-from actorflow.optim.transform import Arrays, State, Transform, check, rule
+from actorflow.optim.settings import finite, not_negative
+from actorflow.optim.transform import Arrays, State, Transform, rule
 
 
 @rule("l2")
@@ -29,13 +28,13 @@ def l2(decay: float) -> Transform:
     Source: the weight decay of Krogh, Hertz, "A simple weight decay can improve generalization",
         NIPS 1991, as a term of the loss.
     """
-    check("decay", decay, 0 <= decay < math.inf, "finite, not negative")
+    decay = not_negative("decay", decay)
 
     def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
         np.multiply(p, decay, out=out)
         np.add(out, g, out=out)
 
-    return _stateless("l2", {"decay": decay}, step)
+    return _stateless("l2", {"decay": decay}, step, passes=True)
 
 
 @rule("weight_decay")
@@ -60,22 +59,24 @@ def weight_decay(rate: Rate) -> Transform:
 
         return step
 
-    return elementwise("weight_decay", {"rate": plain(chosen)}, {}, at)
+    return elementwise("weight_decay", {"rate": plain(chosen)}, {}, at, passes=True)
 
 
 @rule("scale")
 def scale(factor: float) -> Transform:
-    """Multiplies everything by `factor`, which may be negative: `scale(-1.0)` goes uphill.
+    """Multiplies everything by `factor`, which may be negative: `chain(scale(-1.0), rule)` goes uphill.
+
+    Alone, a negative factor descends as `sgd` does, and `minimize` refuses any other.
 
     State: none, an empty tuple.
     Raises: ConfigError unless the factor is finite.
     """
-    check("factor", factor, math.isfinite(factor), "finite")
+    factor = finite("factor", factor)
 
     def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
         np.multiply(g, factor, out=out)
 
-    return _stateless("scale", {"factor": factor}, step)
+    return _stateless("scale", {"factor": factor}, step, passes=factor >= 0)
 
 
 @rule("centralise")
@@ -98,11 +99,13 @@ def centralise() -> Transform:
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         return {k: centred(g) for k, g in grads.items()}, state
 
-    return Transform(name="centralise", config={}, init=lambda params: (), update=update)
+    return Transform(name="centralise", config={}, init=lambda params: (), update=update, filter=True)
 
 
-def _stateless(name: str, config: dict[str, float], step: Step) -> Transform:
+def _stateless(name: str, config: dict[str, float], step: Step, *, passes: bool) -> Transform:
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         return in_blocks(step, grads, params, ())[0], state
 
-    return Transform(name=name, config=config, init=lambda params: (), update=update, sparse=True)
+    return Transform(
+        name=name, config=config, init=lambda params: (), update=update, sparse=True, filter=passes
+    )

@@ -39,7 +39,7 @@ Adam on 1,000,000 float32: 2.4 ms, against 6.2 in one block, 3.3 with 8,192 and 
 
 
 def elementwise(
-    name: str, config: Config, slots: Mapping[str, float], at: Callable[[int], Step]
+    name: str, config: Config, slots: Mapping[str, float], at: Callable[[int], Step], *, passes: bool = False
 ) -> Transform:
     """Returns the transform whose state is `count` and some arrays a parameter.
 
@@ -48,6 +48,7 @@ def elementwise(
         config: See Transform.
         slots: What each array is called in the state, and the number that fills it at first.
         at: The number of updates before this one -> its step. It takes the slots in this order.
+        passes: Whether what it gives are gradients still: the `filter` of a Transform.
     """
 
     def init(params: Arrays) -> State:
@@ -58,7 +59,7 @@ def elementwise(
         deltas, after = in_blocks(step, grads, params, [state[slot] for slot in slots])
         return deltas, {"count": one_more(state["count"]), **dict(zip(slots, after, strict=True))}
 
-    return Transform(name=name, config=config, init=init, update=update, sparse=True)
+    return Transform(name=name, config=config, init=init, update=update, sparse=True, filter=passes)
 
 
 def in_blocks(
@@ -132,11 +133,25 @@ def one_more(count: Array) -> Array:
     return np.add(count, 1, out=np.empty_like(count))
 
 
-def mix(old: Array, weight: float, value: Array, new: Array) -> None:
+def mix(old: Array, weight: float, value: Array, new: Array, work: Array) -> None:
     """Writes `weight * old + (1 - weight) * value` into `new`, which may be `value` and not `old`.
 
-    As `old + (1 - weight) * (value - old)`: one pass less, and as near.
+    Three passes, as a step from whichever of the two weighs more towards the other, by at most half of
+    the way. From the lighter one it would cancel: with the weight 0, 1 + (1e-10 - 1) is 0 in float32.
+    And written as the formula stands, the two weights would be rounded apart, so that the mean of equal
+    numbers is another: by 16 % in the end, with the weight 1 - 1e-7. With the weight 0 it is the
+    value, whatever was there before.
+
+    `work` is of the same length, and none of the others.
     """
-    np.subtract(value, old, out=new)
-    np.multiply(new, 1 - weight, out=new)
-    np.add(new, old, out=new)
+    if weight == 0:
+        if new is not value:
+            np.copyto(new, value)
+    elif weight < 0.5:
+        np.subtract(old, value, out=work)
+        np.multiply(work, weight, out=work)
+        np.add(value, work, out=new)
+    else:
+        np.subtract(value, old, out=new)
+        np.multiply(new, 1 - weight, out=new)
+        np.add(new, old, out=new)

@@ -9,7 +9,8 @@ import numpy as np
 from actorflow.arrays import Array
 from actorflow.optim.elementwise import Slots, Step, elementwise
 from actorflow.optim.schedules import Rate, as_schedule, plain
-from actorflow.optim.transform import Transform, check, rule
+from actorflow.optim.settings import check, not_negative, number
+from actorflow.optim.transform import Transform, rule
 
 
 @rule("ftrl")
@@ -43,9 +44,10 @@ def ftrl(
     """
     rate = as_schedule(lr)
     check("lr", plain(rate), rate(0) > 0, "positive: the formula divides by it")
-    for name, value in {"l1": l1, "l2": l2, "beta": beta, "initial": initial}.items():
-        check(name, value, 0 <= value < math.inf, "finite, not negative")
-    check("lr_power", lr_power, -math.inf < lr_power <= 0, "finite, not positive")
+    l1, l2 = not_negative("l1", l1), not_negative("l2", l2)
+    beta, initial = not_negative("beta", beta), not_negative("initial", initial)
+    check("lr_power", lr_power, -math.inf < number(lr_power) <= 0, "finite, not positive")
+    lr_power = float(lr_power)
 
     def at(t: int) -> Step:
         lr_now = rate(t)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from actorflow.arrays import Array
 from actorflow.optim.elementwise import Slots, filled, in_blocks, mix, one_more, zero
-from actorflow.optim.moments import check_moments, quotient
+from actorflow.optim.moments import quotient
+from actorflow.optim.norms import norm
 from actorflow.optim.schedules import Rate, as_schedule, plain
-from actorflow.optim.transform import Arrays, State, Transform, check, rule
+from actorflow.optim.settings import not_negative, positive, weight
+from actorflow.optim.transform import Arrays, State, Transform, rule
 
 
 @rule("lamb")
@@ -33,8 +33,8 @@ def lamb(
     Cost:   16 passes; three new arrays a parameter.
     """
     rate = as_schedule(lr)
-    check_moments(beta1, beta2, eps)
-    check("decay", decay, 0 <= decay < math.inf, "finite, not negative")
+    beta1, beta2, eps = weight("beta1", beta1), weight("beta2", beta2), positive("eps", eps)
+    decay = not_negative("decay", decay)
 
     def init(params: Arrays) -> State:
         return {"count": zero(), "mean": filled(params), "square": filled(params)}
@@ -45,9 +45,9 @@ def lamb(
 
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             m, v = new
-            mix(old[0], beta1, g, m)
+            mix(old[0], beta1, g, m, work)
             np.multiply(g, g, out=v)
-            mix(old[1], beta2, v, v)
+            mix(old[1], beta2, v, v, work)
             quotient(m, v, t, beta1, beta2, eps, -1.0, out)
             np.multiply(p, decay, out=work)
             np.add(out, work, out=out)
@@ -55,16 +55,11 @@ def lamb(
         wide, (mean, square) = in_blocks(step, grads, params, [state["mean"], state["square"]], wide=True)
         deltas = {}
         for name, u in wide.items():
-            length, allowed = norm(u), norm(params[name])
-            trust = allowed / length if allowed > 0 and length > 0 else 1.0
+            length, allowed = norm([u]), norm([params[name]])
+            trust = allowed.over(length) if allowed.root > 0 and length.root > 0 else 1.0
             np.multiply(u, -lr_now * trust, out=u)
             deltas[name] = u.astype(grads[name].dtype, copy=False)
         return deltas, {"count": one_more(state["count"]), "mean": mean, "square": square}
 
     config = {"lr": plain(rate), "beta1": beta1, "beta2": beta2, "eps": eps, "decay": decay}
     return Transform(name="lamb", config=config, init=init, update=update)
-
-
-def norm(array: Array) -> float:
-    """Returns the root of the sum of the squares of all elements, summed in float64."""
-    return math.sqrt(float(np.sum(np.square(array, dtype=np.float64))))

@@ -10,8 +10,19 @@ import numpy as np
 
 from actorflow.arrays import Array
 from actorflow.optim.elementwise import accumulator, filled, one_more, zero
-from actorflow.optim.schedules import Rate, as_schedule, check_whole, plain
-from actorflow.optim.transform import Arrays, State, Transform, check, rule
+from actorflow.optim.schedules import Rate, as_schedule, plain
+from actorflow.optim.settings import check, weight, whole
+from actorflow.optim.transform import Arrays, State, Transform, rule
+
+_TINY = float(np.finfo(np.float64).tiny)
+"""The least normal number: what is less has lost digits, and its inverse may be infinite."""
+
+_SMALL, _LARGE = 1e-30, 1e30
+"""Products between these are as good in float32 as in float64."""
+
+
+_MOST = 10_000
+"""Pairs, each of which is two arrays as large as all parameters."""
 
 
 @rule("lbfgs")
@@ -30,16 +41,18 @@ def lbfgs(lr: Rate = 1.0, history: int = 10, curvature: float = 1e-10) -> Transf
     State: `count`, `params` and `grads` (those of the update before), `steps` and `changes` (tuples of
         `history` trees, the newest last), `products` (s.y of each pair; 0 for none, and for one with
         no positive curvature, which is not used).
-    Raises: ConfigError for a bad rate, unless history >= 1, or unless 0 <= curvature < 1.
+    Raises: ConfigError for a bad rate, unless 1 <= history <= 10000, or unless 0 <= curvature < 1.
     Source: Nocedal, Wright, "Numerical optimization", 2nd edition, 2006, algorithms 7.4 and 7.5.
-    Deviation: a pair is kept when s.y > curvature * |s| |y|, in place of a line search that makes it so;
-        the first step is as short as in PyTorch, whose test is s.y > 1e-10. Sparse gradients are
-        taken as dense ones.
+    Deviation: a pair is kept when s.y > curvature * |s| |y|, in place of a line search that makes it so,
+        and when s.s, s.y and y.y are normal numbers of float64, for H divides by them. Where H g is not
+        finite, as the pairs of a flat minimum may make it, the update goes down the gradient as
+        before there was a pair. The first step is as short as in PyTorch, whose test is
+        s.y > 1e-10. Sparse gradients are taken as dense ones.
     Cost:   4 * history passes and products; the pairs are shared between the states, not copied.
     """
     rate = as_schedule(lr)
-    check_whole("history", history)
-    check("curvature", curvature, 0 <= curvature < 1, "in [0, 1)")
+    history, curvature = whole("history", history), weight("curvature", curvature)
+    check("history", history, history <= _MOST, f"at most {_MOST}")
 
     def init(params: Arrays) -> State:
         zeros = filled(params)
@@ -55,7 +68,7 @@ def lbfgs(lr: Rate = 1.0, history: int = 10, curvature: float = 1e-10) -> Transf
         if t > 0:
             s, y = _difference(p, state["params"]), _difference(g, state["grads"])
             product = _dot(s, y)
-            if product > curvature * math.sqrt(_dot(s, s) * _dot(y, y)):
+            if _usable(product, _dot(s, s), _dot(y, y), curvature):
                 steps, changes = (*steps[1:], s), (*changes[1:], y)
                 products = np.append(products[1:], product)
         direction = _direction(g, steps, changes, products)
@@ -74,21 +87,47 @@ def lbfgs(lr: Rate = 1.0, history: int = 10, curvature: float = 1e-10) -> Transf
     return Transform(name="lbfgs", config=config, init=init, update=update)
 
 
+def _usable(product: float, of_steps: float, of_changes: float, curvature: float) -> bool:
+    """Tells whether a pair has curvature, in numbers that can be divided by."""
+    if not all(_TINY <= square < math.inf for square in (product, of_steps, of_changes)):
+        return False
+    return product > curvature * math.sqrt(of_steps) * math.sqrt(of_changes)
+
+
 def _direction(
     g: Arrays, steps: tuple[Arrays, ...], changes: tuple[Arrays, ...], products: Any
 ) -> dict[str, Array]:
-    """Returns H g in new arrays: the two loops."""
-    q = {name: np.array(array) for name, array in g.items()}
+    """Returns H g in new arrays, or a shorter gradient where H is not known or gives nothing finite."""
     pairs = [
         (s, y, product)
         for s, y, product in zip(steps, changes, products.tolist(), strict=True)
         if product > 0
     ]
     if not pairs:
-        size = sum(float(np.sum(np.abs(array), dtype=np.float64)) for array in g.values())
-        _scale(q, min(1.0, 1 / size) if size > 0 else 1.0)
+        return _first(g)
+    with np.errstate(over="ignore", invalid="ignore"):
+        q = _two_loops(g, pairs)
+    return q if all(np.isfinite(array).all() for array in q.values()) else _first(g)
+
+
+def _first(g: Arrays) -> dict[str, Array]:
+    """Returns min(1, 1 / sum|g|) g, of finite elements for every finite g."""
+    found = [array for array in g.values() if array.size]
+    largest = max((float(np.max(np.abs(array))) for array in found), default=0.0)
+    q = {name: np.array(array) for name, array in g.items()}
+    if not math.isfinite(largest):
         return q
-    weights = []
+    if largest > 1:
+        _scale(q, 1 / largest)
+        _scale(q, 1 / sum(float(np.sum(np.abs(q[name]), dtype=np.float64)) for name in q))
+    else:
+        _scale(q, 1 / max(1.0, sum(float(np.sum(np.abs(a), dtype=np.float64)) for a in found)))
+    return q
+
+
+def _two_loops(g: Arrays, pairs: list[tuple[Arrays, Arrays, float]]) -> dict[str, Array]:
+    """Returns H g in new arrays."""
+    q, weights = {name: np.array(array) for name, array in g.items()}, []
     for s, y, product in reversed(pairs):
         weight = _dot(s, q) / product
         weights.append(weight)
@@ -105,11 +144,17 @@ def _private(arrays: Arrays) -> dict[str, Array]:
 
 
 def _difference(a: Arrays, b: Arrays) -> dict[str, Array]:
-    return {name: np.subtract(a[name], b[name], out=np.empty_like(a[name])) for name in a}
+    with np.errstate(over="ignore"):
+        return {name: np.subtract(a[name], b[name], out=np.empty_like(a[name])) for name in a}
 
 
 def _dot(a: Arrays, b: Arrays) -> float:
-    return sum(float(np.vdot(a[name], b[name])) for name in a)
+    """Returns the product of two vectors, in float64 where their own dtype may not hold it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = sum(float(np.vdot(a[name], b[name])) for name in a)
+        if _SMALL < abs(found) < _LARGE:
+            return found
+        return sum(float(np.vdot(a[n].astype(np.float64), b[n].astype(np.float64))) for n in a)
 
 
 def _add(total: Mapping[str, Array], weight: float, a: Arrays) -> None:

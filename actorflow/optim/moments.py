@@ -15,7 +15,8 @@ import numpy as np
 from actorflow.arrays import Array
 from actorflow.optim.elementwise import Slots, Step, elementwise, filled, in_blocks, mix, one_more, zero
 from actorflow.optim.schedules import Rate, as_schedule, plain
-from actorflow.optim.transform import Arrays, State, Transform, check, rule
+from actorflow.optim.settings import not_negative, positive, weight
+from actorflow.optim.transform import Arrays, State, Transform, rule
 
 
 @rule("amsgrad")
@@ -32,16 +33,16 @@ def amsgrad(lr: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: floa
     Cost:   12 passes; four new arrays a parameter.
     """
     rate = as_schedule(lr)
-    check_moments(beta1, beta2, eps)
+    beta1, beta2, eps = weight("beta1", beta1), weight("beta2", beta2), positive("eps", eps)
 
     def at(t: int) -> Step:
         lr_now = rate(t)
 
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             m, v, h = new
-            mix(old[0], beta1, g, m)
+            mix(old[0], beta1, g, m, work)
             np.multiply(g, g, out=v)
-            mix(old[1], beta2, v, v)
+            mix(old[1], beta2, v, v, work)
             np.maximum(old[2], v, out=h)
             quotient(m, h, t, beta1, beta2, eps, lr_now, out)
 
@@ -68,17 +69,17 @@ def adamw(
     Cost:   13 passes; three new arrays a parameter.
     """
     rate = as_schedule(lr)
-    check_moments(beta1, beta2, eps)
-    check("decay", decay, 0 <= decay < math.inf, "finite, not negative")
+    beta1, beta2, eps = weight("beta1", beta1), weight("beta2", beta2), positive("eps", eps)
+    decay = not_negative("decay", decay)
 
     def at(t: int) -> Step:
         lr_now = rate(t)
 
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             m, v = new
-            mix(old[0], beta1, g, m)
+            mix(old[0], beta1, g, m, work)
             np.multiply(g, g, out=v)
-            mix(old[1], beta2, v, v)
+            mix(old[1], beta2, v, v, work)
             quotient(m, v, t, beta1, beta2, eps, lr_now, out)
             np.multiply(p, lr_now * decay, out=work)
             np.subtract(out, work, out=out)
@@ -103,14 +104,14 @@ def adamax(lr: Rate = 2e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float
     Cost:   9 passes; three new arrays a parameter.
     """
     rate = as_schedule(lr)
-    check_moments(beta1, beta2, eps)
+    beta1, beta2, eps = weight("beta1", beta1), weight("beta2", beta2), positive("eps", eps)
 
     def at(t: int) -> Step:
-        scale = -rate(t) / (1 - beta1 ** (t + 1))
+        scale = -rate(t) / faded(beta1, t + 1)
 
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             m, u = new
-            mix(old[0], beta1, g, m)
+            mix(old[0], beta1, g, m, work)
             np.abs(g, out=work)
             np.add(work, eps, out=work)
             np.multiply(old[1], beta2, out=u)
@@ -141,8 +142,8 @@ def nadam(
     Cost:   13 passes; three new arrays a parameter.
     """
     rate = as_schedule(lr)
-    check_moments(beta1, beta2, eps)
-    check("ramp", ramp, 0 <= ramp < math.inf, "finite, not negative")
+    beta1, beta2, eps = weight("beta1", beta1), weight("beta2", beta2), positive("eps", eps)
+    ramp = not_negative("ramp", ramp)
 
     def warmed(i: int) -> float:
         return float(beta1 * (1 - 0.5 * 0.96 ** (i * ramp)))
@@ -159,13 +160,13 @@ def nadam(
         product = np.multiply(state["product"], now, out=np.empty((), np.float64))
         of_mean = -rate(t) * ahead / (1 - float(product) * ahead)
         of_grad = -rate(t) * (1 - now) / (1 - float(product))
-        root = math.sqrt(1 - beta2 ** (t + 1))  # as in quotient
+        root = math.sqrt(faded(beta2, t + 1))  # as in quotient
 
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             m, v = new
-            mix(old[0], beta1, g, m)
+            mix(old[0], beta1, g, m, work)
             np.multiply(g, g, out=v)
-            mix(old[1], beta2, v, v)
+            mix(old[1], beta2, v, v, work)
             np.multiply(m, of_mean * root, out=out)
             np.multiply(g, of_grad * root, out=work)
             np.add(out, work, out=out)
@@ -195,19 +196,19 @@ def lion(lr: Rate = 1e-4, beta1: float = 0.9, beta2: float = 0.99, decay: float 
     Cost:   14 passes; two new arrays a parameter.
     """
     rate = as_schedule(lr)
-    check_moments(beta1, beta2, 1.0)
-    check("decay", decay, 0 <= decay < math.inf, "finite, not negative")
+    beta1, beta2 = weight("beta1", beta1), weight("beta2", beta2)
+    decay = not_negative("decay", decay)
 
     def at(t: int) -> Step:
         lr_now = rate(t)
 
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
-            mix(old[0], beta1, g, work)
+            mix(old[0], beta1, g, work, out)
             _sign(work, out)
             np.multiply(p, decay, out=work)
             np.add(out, work, out=out)
             np.multiply(out, -lr_now, out=out)
-            mix(old[0], beta2, g, new[0])
+            mix(old[0], beta2, g, new[0], work)
 
         return step
 
@@ -215,11 +216,9 @@ def lion(lr: Rate = 1e-4, beta1: float = 0.9, beta2: float = 0.99, decay: float 
     return elementwise("lion", config, {"mean": 0.0}, at)
 
 
-def check_moments(beta1: float, beta2: float, eps: float) -> None:
-    """Raises ConfigError unless these settings can train."""
-    check("beta1", beta1, 0 <= beta1 < 1, "in [0, 1)")
-    check("beta2", beta2, 0 <= beta2 < 1, "in [0, 1)")
-    check("eps", eps, 0 < eps < math.inf, "positive and finite")
+def faded(weight: float, times: int) -> float:
+    """Returns `1 - weight ** times`, what a mean has taken in; near the weight 1 it does not cancel."""
+    return 1 - weight**times if weight < 0.5 else -math.expm1(times * math.log1p(weight - 1))
 
 
 def quotient(
@@ -229,11 +228,11 @@ def quotient(
 
     Over its fraction the bias correction of the square goes into eps and the rate: a pass less.
     """
-    root = math.sqrt(1 - beta2 ** (t + 1))
+    root = math.sqrt(faded(beta2, t + 1))
     np.sqrt(v, out=out)
     np.add(out, eps * root, out=out)
     np.divide(m, out, out=out)
-    np.multiply(out, -lr * root / (1 - beta1 ** (t + 1)), out=out)
+    np.multiply(out, -lr * root / faded(beta1, t + 1), out=out)
 
 
 def _sign(c: Array, out: Array) -> None:

@@ -17,10 +17,11 @@ from __future__ import annotations
 import numpy as np
 
 from actorflow.arrays import Array
-from actorflow.optim.elementwise import Slots, Step, elementwise, mix, one_more, zero
-from actorflow.optim.moments import check_moments, quotient
+from actorflow.optim.elementwise import Slots, Step, accumulator, elementwise, mix, one_more, zero
+from actorflow.optim.moments import quotient
 from actorflow.optim.schedules import Rate, as_schedule, plain
-from actorflow.optim.transform import Arrays, State, Transform, check, rule
+from actorflow.optim.settings import flag, positive, weight
+from actorflow.optim.transform import Arrays, State, Transform, rule
 from actorflow.rows import as_rows, values_of
 
 
@@ -62,7 +63,7 @@ def momentum(lr: Rate, beta: float = 0.9, nesterov: bool = False) -> Transform:
         that it touches have their velocity decay and move by it.
     """
     rate = as_schedule(lr)
-    check("beta", beta, 0 <= beta < 1, "in [0, 1)")
+    beta, nesterov = weight("beta", beta), flag("nesterov", nesterov)
 
     def at(t: int) -> Step:
         lr_now = rate(t)
@@ -98,16 +99,16 @@ def adam(lr: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float =
     Cost:   11 passes; three new arrays a parameter, of the touched rows when the gradient is sparse.
     """
     rate = as_schedule(lr)
-    check_moments(beta1, beta2, eps)
+    beta1, beta2, eps = weight("beta1", beta1), weight("beta2", beta2), positive("eps", eps)
 
     def at(t: int) -> Step:
         lr_now = rate(t)
 
         def step(g: Array, p: Array, out: Array, work: Array, old: Slots, new: Slots) -> None:
             m, v = new
-            mix(old[0], beta1, g, m)
+            mix(old[0], beta1, g, m, work)
             np.multiply(g, g, out=v)
-            mix(old[1], beta2, v, v)
+            mix(old[1], beta2, v, v, work)
             quotient(m, v, t, beta1, beta2, eps, lr_now, out)
 
         return step
@@ -117,5 +118,7 @@ def adam(lr: Rate = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float =
 
 
 def _scaled(array: Array, factor: float) -> Array:
-    """Returns a new array, `array * factor` in its dtype."""
-    return np.multiply(array, factor, out=np.empty_like(array))
+    """Returns a new array, `array * factor` rounded to its dtype."""
+    wide = accumulator(array)
+    out = np.empty(array.shape, wide)
+    return np.multiply(array, factor, dtype=wide, out=out).astype(array.dtype, copy=False)

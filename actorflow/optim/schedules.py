@@ -1,4 +1,8 @@
-"""Learning rates that change with the number of updates applied so far."""
+"""Learning rates that change with the number of updates applied so far.
+
+Every schedule here has a rate, finite and not negative, at each count up to 2**62; settings with which it
+would not are refused.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 from actorflow.errors import ConfigError
-from actorflow.optim.transform import Config, check
+from actorflow.optim import settings
+from actorflow.optim.settings import MOST, called, check, number, several, whole
+from actorflow.optim.transform import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +50,15 @@ Rate = float | Schedule | Config
 
 def constant(rate: float) -> Schedule:
     """Returns `rate` at every count."""
-    _check_rate("rate", rate)
-    return Schedule("constant", {"rate": rate}, lambda count: rate)
+    level = _rate("rate", rate)
+    return Schedule("constant", {"rate": level}, lambda count: level)
 
 
 def exponential(rate: float, decay: float, every: int) -> Schedule:
     """Returns `rate * decay ** (count / every)`."""
-    _check_rate("rate", rate)
-    check("decay", decay, 0 < decay <= 1, "in (0, 1]")
-    check_whole("every", every)
+    rate, every = _rate("rate", rate), whole("every", every)
+    check("decay", decay, 0 < number(decay) <= 1, "in (0, 1]")
+    decay = float(decay)
     config = {"rate": rate, "decay": decay, "every": every}
     return Schedule("exponential", config, lambda count: float(rate * decay ** (count / every)))
 
@@ -63,9 +69,7 @@ def cosine(rate: float, updates: int, final: float = 0.0) -> Schedule:
     `final + (rate - final) * (1 + cos(pi * count / updates)) / 2`; source: Loshchilov, Hutter,
     "SGDR: stochastic gradient descent with warm restarts", ICLR 2017, equation 5, one period.
     """
-    _check_rate("rate", rate)
-    _check_rate("final", final)
-    check_whole("updates", updates)
+    rate, final, updates = _rate("rate", rate), _rate("final", final), whole("updates", updates)
 
     def at(count: int) -> float:
         return _between(rate, final, min(count / updates, 1.0))
@@ -75,9 +79,7 @@ def cosine(rate: float, updates: int, final: float = 0.0) -> Schedule:
 
 def inverse_time(rate: float, decay: float, every: int = 1) -> Schedule:
     """Returns `rate / (1 + decay * count / every)`."""
-    _check_rate("rate", rate)
-    _check_rate("decay", decay)
-    check_whole("every", every)
+    rate, decay, every = _rate("rate", rate), _rate("decay", decay), whole("every", every)
     config = {"rate": rate, "decay": decay, "every": every}
     return Schedule("inverse_time", config, lambda count: rate / (1 + decay * count / every))
 
@@ -88,8 +90,7 @@ def inverse_sqrt(rate: float, warm: int = 1) -> Schedule:
     `rate * min((count + 1) / warm, sqrt(warm / (count + 1)))`; source: Vaswani et al., "Attention is
     all you need", NeurIPS 2017, equation 3, where rate is 1 / sqrt(d_model * warm).
     """
-    _check_rate("rate", rate)
-    check_whole("warm", warm)
+    rate, warm = _rate("rate", rate), whole("warm", warm)
 
     def at(count: int) -> float:
         return rate * min((count + 1) / warm, math.sqrt(warm / (count + 1)))
@@ -98,21 +99,20 @@ def inverse_sqrt(rate: float, warm: int = 1) -> Schedule:
 
 
 def step(rate: float, factor: float, every: int) -> Schedule:
-    """Returns `rate * factor ** (count // every)`."""
-    _check_rate("rate", rate)
-    _check_rate("factor", factor)
-    check_whole("every", every)
+    """Returns `rate * factor ** (count // every)`, with a factor of at most 1: others would overflow."""
+    rate, every = _rate("rate", rate), whole("every", every)
+    hint = "for a rise over some updates take linear, polynomial or piecewise"
+    check("factor", factor, 0 <= number(factor) <= 1, "in [0, 1]", hint)
+    factor = float(factor)
     config = {"rate": rate, "factor": factor, "every": every}
     return Schedule("step", config, lambda count: float(rate * factor ** (count // every)))
 
 
 def piecewise(boundaries: Sequence[int], rates: Sequence[float]) -> Schedule:
     """Returns `rates[0]` before count `boundaries[0]`, then `rates[1]`, and so on: one rate more."""
-    bounds, levels = tuple(boundaries), tuple(rates)
-    _check_boundaries(bounds)
+    bounds, levels = _boundaries(boundaries), several("rates", rates)
     check("rates", levels, len(levels) == len(bounds) + 1, f"{len(bounds) + 1}, one more than boundaries")
-    for level in levels:
-        _check_rate("every rate", level)
+    levels = tuple(_rate("every rate", level) for level in levels)
     config = {"boundaries": bounds, "rates": levels}
     return Schedule("piecewise", config, lambda count: levels[bisect_right(bounds, count)])
 
@@ -122,10 +122,8 @@ def polynomial(rate: float, updates: int, final: float = 0.0, power: float = 1.0
 
     With a power of 1 a straight line; it may rise as well as fall.
     """
-    _check_rate("rate", rate)
-    _check_rate("final", final)
-    check_whole("updates", updates)
-    check("power", power, 0 < power < math.inf, "positive and finite")
+    rate, final, updates = _rate("rate", rate), _rate("final", final), whole("updates", updates)
+    power = settings.positive("power", power)
 
     def at(count: int) -> float:
         return float(final + (rate - final) * (1 - min(count / updates, 1.0)) ** power)
@@ -136,7 +134,8 @@ def polynomial(rate: float, updates: int, final: float = 0.0, power: float = 1.0
 def linear(rate: float, updates: int, final: float = 0.0) -> Schedule:
     """Returns a straight line from `rate` at 0 to `final` at `updates`, then `final`."""
     line = polynomial(rate, updates, final)
-    return Schedule("linear", {"rate": rate, "updates": updates, "final": final}, line.rate)
+    config = {name: line.config[name] for name in ("rate", "updates", "final")}
+    return Schedule("linear", config, line.rate)
 
 
 def cosine_restarts(rate: float, updates: int, factor: int = 1, final: float = 0.0) -> Schedule:
@@ -146,7 +145,8 @@ def cosine_restarts(rate: float, updates: int, factor: int = 1, final: float = 0
     gradient descent with warm restarts", ICLR 2017, equation 5.
     """
     fall = cosine(rate, updates, final)
-    check_whole("factor", factor)
+    rate, final, updates = fall.config["rate"], fall.config["final"], fall.config["updates"]
+    factor = whole("factor", factor)
 
     def at(count: int) -> float:
         if factor == 1:
@@ -172,11 +172,11 @@ def one_cycle(
     Source: Smith, Topin, "Super-convergence", 2018, with the cosines and the numbers of fastai, as
         in PyTorch.
     """
-    _check_rate("peak", peak)
-    check_whole("updates", updates)
-    check("warm", warm, 0 < warm < 1, "in (0, 1)")
-    check("start_factor", start_factor, 1 <= start_factor < math.inf, "finite, at least 1")
-    check("final_factor", final_factor, 1 <= final_factor < math.inf, "finite, at least 1")
+    peak, updates = _rate("peak", peak), whole("updates", updates)
+    check("warm", warm, 0 < number(warm) < 1, "in (0, 1)")
+    check("start_factor", start_factor, 1 <= number(start_factor) < math.inf, "finite, at least 1")
+    check("final_factor", final_factor, 1 <= number(final_factor) < math.inf, "finite, at least 1")
+    warm, start_factor, final_factor = float(warm), float(start_factor), float(final_factor)
     check("warm", warm, 1 < warm * updates < updates, f"more than one of {updates} updates, and not all")
     first = peak / start_factor
     last, top, end = first / final_factor, warm * updates - 1, updates - 1
@@ -195,22 +195,20 @@ def one_cycle(
 
 def warmup(updates: int, then: Rate, initial: float = 0.0) -> Schedule:
     """Returns a line from `initial` to the first rate of `then` over `updates`; after it `then`, from 0."""
-    check_whole("updates", updates)
-    _check_rate("initial", initial)
+    updates, initial = whole("updates", updates), _rate("initial", initial)
     after = as_schedule(then)
 
     def at(count: int) -> float:
         if count >= updates:
             return after(count - updates)
-        return initial + (after(0) - initial) * count / updates
+        return initial + (after(0) - initial) * (count / updates)
 
     return Schedule("warmup", {"updates": updates, "then": plain(after), "initial": initial}, at)
 
 
 def join(rates: Sequence[Rate], boundaries: Sequence[int]) -> Schedule:
     """Returns each of `rates` in turn, changing at the boundaries; each counts from its own start."""
-    parts, bounds = tuple(as_schedule(r) for r in rates), tuple(boundaries)
-    _check_boundaries(bounds)
+    parts, bounds = tuple(as_schedule(r) for r in several("rates", rates)), _boundaries(boundaries)
     check("rates", rates, len(parts) == len(bounds) + 1, f"{len(bounds) + 1}, one more than boundaries")
 
     def at(count: int) -> float:
@@ -222,7 +220,7 @@ def join(rates: Sequence[Rate], boundaries: Sequence[int]) -> Schedule:
 
 def _between(start: float, end: float, share: float) -> float:
     """Returns the point of half a cosine from `start` to `end`."""
-    return end + (start - end) * (1 + math.cos(math.pi * share)) / 2
+    return end + (start - end) * ((1 + math.cos(math.pi * share)) / 2)
 
 
 _MAKERS: dict[str, Callable[..., Schedule]] = {
@@ -242,14 +240,10 @@ def as_schedule(lr: Any) -> Schedule:
         return constant(lr)
     config = dict(lr)
     name = config.pop("schedule", None)
-    if name not in _MAKERS:
+    if not isinstance(name, str) or name not in _MAKERS:
         message = f"there is no schedule {name!r}; there are {', '.join(sorted(_MAKERS))}"
         raise ConfigError(message)
-    try:
-        return _MAKERS[name](**config)
-    except TypeError as error:
-        message = f"schedule {name!r} cannot be made from {config}: {error}"
-        raise ConfigError(message) from error
+    return called(_MAKERS[name], f"schedule {name!r}", config)
 
 
 def plain(lr: Schedule) -> Any:
@@ -257,17 +251,16 @@ def plain(lr: Schedule) -> Any:
     return lr.config["rate"] if lr.name == "constant" else lr.as_config()
 
 
-def _check_rate(name: str, value: Any) -> None:
-    within = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
-    check(name, value, within, "a finite number, not negative")
+def _rate(name: str, value: Any) -> float:
+    found = number(value)
+    check(name, value, 0 <= found < math.inf, "a finite number, not negative")
+    return found
 
 
-def check_whole(name: str, value: Any) -> None:
-    """Raises ConfigError unless the value is a whole number, 1 or more."""
-    whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    check(name, value, whole, "at least 1, a whole number")
-
-
-def _check_boundaries(bounds: tuple[Any, ...]) -> None:
-    rising = all(isinstance(b, int) and b > a for a, b in pairwise((0, *bounds)))
-    check("boundaries", bounds, rising and len(bounds) > 0, "counts of updates, rising from above 0")
+def _boundaries(boundaries: Any) -> tuple[int, ...]:
+    bounds = several("boundaries", boundaries)
+    counts = all(settings.is_whole(b) for b in bounds) and len(bounds) > 0
+    rising = counts and all(a < b for a, b in pairwise((0, *bounds)))
+    check("boundaries", bounds, rising, "counts of updates, rising from above 0")
+    check("boundaries", bounds, bounds[-1] <= MOST, "counts of at most 2**62")
+    return tuple(map(int, bounds))

@@ -14,22 +14,37 @@ import numpy as np
 
 from actorflow.arrays import Array
 from actorflow.errors import ConfigError
-from actorflow.optim.transform import Arrays, Config, State, Transform, check, from_config, rule
-from actorflow.rows import as_rows, values_of
+from actorflow.optim.settings import check, several
+from actorflow.optim.transform import (
+    Arrays,
+    Config,
+    State,
+    Transform,
+    check_transform,
+    described,
+    made,
+    rule,
+)
+from actorflow.rows import Touched, as_rows, values_of
 
 Patterns = str | Sequence[str]
 """A pattern, or several of which one has to match."""
 
 
 def masked(inner: Transform, only: Patterns = "*", unless: Patterns = ()) -> Transform:
-    """Runs `inner` on the parameters that match `only` and not `unless`; passes the others' gradients.
+    """Runs `inner` on the parameters that match `only` and not `unless`.
 
-    A part of a chain: `chain(masked(l2(1e-4), unless="*bias"), sgd(0.1))`. At the end of a chain the
-    gradients that it passes would be the deltas; use `partition` there.
+    What becomes of the others is for `inner` to say. One that passes gradients, such as a limit or a
+    decay, leaves theirs as they are: `chain(masked(l2(1e-4), unless="*bias"), sgd(0.1))`. A
+    rule is all that moves parameters, so the others stay where they are, and their deltas are zeros:
+    `masked(adam(), only="head/*")` trains the head alone. `partition` gives them a rule of their own.
 
     State: that of `inner`, over the parameters chosen. Takes sparse gradients when `inner` does.
-    Raises: ConfigError for patterns that are no strings.
+    Raises: ConfigError unless inner is a Transform, and for patterns that are no strings.
+    Deviation: the masked of optax passes the others' gradients whatever it runs, and they are
+        added to the parameters.
     """
+    check_transform("inner", inner)
     chosen, spared = _patterns("only", only), _patterns("unless", unless)
 
     def mine(arrays: Arrays) -> dict[str, Array]:
@@ -40,10 +55,13 @@ def masked(inner: Transform, only: Patterns = "*", unless: Patterns = ()) -> Tra
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
         deltas, after = inner.update(mine(grads), state, mine(params))
-        return {name: deltas.get(name, g) for name, g in grads.items()}, after
+        others = {k: g if inner.filter else _zeros(g) for k, g in grads.items() if k not in deltas}
+        return {name: deltas[name] if name in deltas else others[name] for name in grads}, after
 
     config = {"inner": described(inner), "only": chosen, "unless": spared}
-    return Transform(name="masked", config=config, init=init, update=update, sparse=inner.sparse)
+    return Transform(
+        name="masked", config=config, init=init, update=update, sparse=inner.sparse, filter=inner.filter
+    )
 
 
 @rule("masked")
@@ -57,9 +75,14 @@ def partition(rules: Mapping[str, Transform]) -> Transform:
         partition({"embedding*": sgd(0.5), "encoder/*": freeze(), "*": adam()})
 
     State: a tuple, the state of each rule over its parameters. Takes sparse gradients when all rules do.
-    Raises: ConfigError without a rule; at the first update, for a name that no pattern matches.
+    Raises: ConfigError without a rule, and for what is none; at the first update, for a name that no
+        pattern matches.
     """
-    check("rules", rules, len(rules) > 0, "at least one pattern with its rule")
+    given: Any = rules
+    fits = isinstance(given, Mapping) and len(given) > 0
+    check("rules", rules, fits, "a dict of at least one pattern with its rule")
+    for pattern, part in rules.items():
+        check_transform(f"the rule of pattern {pattern!r}", part)
     patterns = _patterns("a pattern of partition", tuple(rules))
     parts = tuple(rules.values())
 
@@ -88,13 +111,16 @@ def partition(rules: Mapping[str, Transform]) -> Transform:
         return {name: deltas[name] for name in grads}, tuple(after)
 
     config = {"rules": tuple({"pattern": p, **described(t)} for p, t in rules.items())}
-    sparse = all(part.sparse for part in parts)
-    return Transform(name="partition", config=config, init=init, update=update, sparse=sparse)
+    sparse, passes = all(part.sparse for part in parts), any(part.filter for part in parts)
+    return Transform(name="partition", config=config, init=init, update=update, sparse=sparse, filter=passes)
 
 
 @rule("partition")
-def _partition_from_config(rules: Sequence[Config]) -> Transform:
-    return partition({r["pattern"]: made(r) for r in rules})
+def _partition_from_config(rules: Any) -> Transform:
+    parts = several("rules", rules)
+    fit = all(isinstance(r, Mapping) and isinstance(r.get("pattern"), str) for r in parts)
+    check("rules", rules, fit, "dicts of 'pattern', 'name' and 'config'")
+    return partition({r["pattern"]: made(r) for r in parts})
 
 
 @rule("freeze")
@@ -105,22 +131,19 @@ def freeze() -> Transform:
     """
 
     def update(grads: Arrays, state: State, params: Arrays) -> tuple[dict[str, Array], State]:
-        return {name: as_rows(np.zeros_like(values_of(g)), g) for name, g in grads.items()}, state
+        return {name: _zeros(g) for name, g in grads.items()}, state
 
     return Transform(name="freeze", config={}, init=lambda params: (), update=update, sparse=True)
 
 
-def described(transform: Transform) -> dict[str, Any]:
-    """Returns the plain data that `made` takes."""
-    return {"name": transform.name, "config": transform.config}
-
-
-def made(data: Config) -> Transform:
-    """Returns the transform that `described` described."""
-    return from_config(data["name"], data["config"])
+def _zeros(grad: Touched) -> Touched:
+    """Deltas of zeros, of the rows of a gradient."""
+    return as_rows(np.zeros_like(values_of(grad)), grad)
 
 
 def _patterns(what: str, patterns: Any) -> tuple[str, ...]:
+    listed = isinstance(patterns, str | Sequence) and not isinstance(patterns, bytes)
+    check(what, patterns, listed, "a pattern of names, or several")
     found = (patterns,) if isinstance(patterns, str) else tuple(patterns)
     check(what, patterns, all(isinstance(p, str) for p in found), "a pattern of names, or several")
     return found

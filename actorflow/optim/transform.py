@@ -49,6 +49,7 @@ from typing import Any, TypeVar
 
 from actorflow.arrays import Array
 from actorflow.errors import ConfigError
+from actorflow.optim.settings import called, check
 
 Arrays = Mapping[str, Array]
 """Arrays by the name of their variable; gradients and deltas may be Rows."""
@@ -75,13 +76,26 @@ class Transform:
             names in `grads` are those of the params that were given to `init`.
         sparse: Whether `update` takes Rows among the gradients, as the module says. Left out, it is
             handed dense gradients only.
+        filter: Whether what `update` gives are gradients still, as from a limit on them, and no
+            deltas: added to the parameters they would climb. `minimize` wants a rule behind it.
+
+    Raises:
+        ConfigError: when name, config, init or update is of another kind.
     """
 
     name: str = "custom"
     config: Config = field(default_factory=lambda: MappingProxyType({}))
     sparse: bool = field(default=False, compare=False, repr=False)
+    filter: bool = field(default=False, compare=False, repr=False)
     init: Init = field(compare=False, repr=False)
     update: Update = field(compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check("name", self.name, isinstance(self.name, str), "a string")
+        config: Any = self.config
+        check("config", config, isinstance(config, Mapping), "a dict of plain data")
+        check("init", self.init, callable(self.init), "a function of params")
+        check("update", self.update, callable(self.update), "a function of grads, state and params")
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -117,19 +131,28 @@ def from_config(name: str, config: Config) -> Transform:
     Raises:
         ConfigError: when no rule has that name (lists those there are), or refuses the config.
     """
-    make = _RULES.get(name)
+    given: Any = name
+    make = _RULES.get(given) if isinstance(given, str) else None
     if make is None:
         message = f"there is no optimizer {name!r}; there are {', '.join(sorted(_RULES))}"
         raise ConfigError(message, hint="register its function with @optim.rule, and import its module")
-    try:
-        return make(**config)
-    except TypeError as error:
-        message = f"optimizer {name!r} cannot be made from {dict(config)}: {error}"
-        raise ConfigError(message) from error
+    return called(make, f"optimizer {name!r}", config)
 
 
-def check(name: str, value: Any, within: bool, rule_text: str) -> None:
-    """Raises ConfigError, saying that setting `name` must be `rule_text`, unless `within`."""
-    if not within:
-        message = f"{name} must be {rule_text}, got {value!r}"
-        raise ConfigError(message)
+def described(transform: Transform) -> dict[str, Any]:
+    """Returns the plain data that `made` takes."""
+    return {"name": transform.name, "config": transform.config}
+
+
+def made(data: Any) -> Transform:
+    """Returns the transform that `described` described; raises ConfigError for anything else."""
+    fits = isinstance(data, Mapping) and set(data) >= {"name", "config"}
+    check("a transform as plain data", data, fits, "a dict of 'name' and 'config'")
+    return from_config(data["name"], data["config"])
+
+
+def check_transform(name: str, value: Any) -> None:
+    """Raises ConfigError unless the value is a Transform."""
+    uncalled = callable(value) and hasattr(value, "__name__")
+    hint = f"call it: {value.__name__}(...)" if uncalled else "for example sgd(0.1)"
+    check(name, value, isinstance(value, Transform), "a Transform", hint)

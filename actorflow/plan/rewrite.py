@@ -2,7 +2,8 @@
 
 A pass goes through the nodes once, in an order in which every edge leads forward, and replaces some
 by what computes the same value for less. Such a node has no control inputs of its own, so that it
-has fired as soon as all its inputs have come; whoever waits for it alone waits for those instead.
+has fired as soon as all its inputs have come; whoever waits for it alone waits for those instead, and
+for what stands in its place, which may fail in its stead.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Rewriting:
         assert not node.controls
         self._changed = True
         self._instead.update((Edge(i, k), source) for k, source in enumerate(sources))
-        makers = [source.node for source in node.inputs if isinstance(source, Edge)]
+        makers = [source.node for source in (*sources, *node.inputs) if isinstance(source, Edge)]
         self._waits[i] = tuple(dict.fromkeys(m for m in makers if self.nodes[m].kind is not Kind.FEED))
 
     def change(self, i: int, node: PlanNode) -> None:

@@ -1,25 +1,23 @@
 """Arithmetic simplification: nodes whose value is, bit for bit, one of their inputs or a constant.
 
 Exact rules only: `x - 0` is x, but `x + 0` is not where x is -0.0, and `x * 0` is not 0 where x is
-infinite. What the rules take away is mostly what gradients leave behind: `dy * 1`, sums to a shape
-that is there already, transpositions that undo each other.
+infinite, or complex. No rule lets go of an input that others may not need: what lies behind it would
+not be run any more, and could not fail. What the rules take away is mostly what gradients and imported
+models leave behind: sums to a shape that is there already, transpositions that undo each other.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from actorflow import arrays
-from actorflow.plan.program import Constant, PlanNode, Program
+from actorflow.plan.program import Constant, Edge, PlanNode, Program
 from actorflow.plan.rewrite import Rewriting, Source, is_free
 from actorflow.spec import Spec
 
 Rule = Callable[[Rewriting, PlanNode], Source | PlanNode | None]
 """(rewriting, node) -> what gives the value instead, or a cheaper node; None to leave it."""
-
-_LARGEST_FILL_BYTES = 4096
 
 
 def simplify(program: Program) -> Program:
@@ -63,7 +61,7 @@ def _input(rewriting: Rewriting, node: PlanNode) -> Source:
 )
 def _nothing_to_do(rewriting: Rewriting, node: PlanNode) -> Source | PlanNode | None:
     """The one that changes shape or dtype, where both are there already."""
-    if node.op == "concat" and len(node.inputs) > 1:
+    if any(isinstance(source, Edge) for source in node.inputs[1:]):
         return None
     if _same(rewriting.spec(node.inputs[0]), node.outputs[0]):
         return node.inputs[0]
@@ -73,7 +71,7 @@ def _nothing_to_do(rewriting: Rewriting, node: PlanNode) -> Source | PlanNode | 
 def _one_reshape(rewriting: Rewriting, node: PlanNode) -> PlanNode | None:
     """`reshape(reshape(x))` in one, where the shapes say that neither can fail."""
     inner = rewriting.maker(node.inputs[0], "reshape")
-    if inner is None or len(node.inputs) > 1 or not node.outputs[0].is_static:
+    if inner is None or len(inner.inputs) > 1 or len(node.inputs) > 1 or not node.outputs[0].is_static:
         return None
     if not rewriting.spec(inner.inputs[0]).is_static:
         return None
@@ -147,6 +145,8 @@ _NEUTRAL: dict[str, tuple[tuple[int, float], ...]] = {
 @_rule(*_NEUTRAL)
 def _neutral(rewriting: Rewriting, node: PlanNode) -> Source | None:
     (made,) = node.outputs
+    if made.dtype.kind == "c":  # (inf + 0j) * 1 has a part that is NaN
+        return None
     for port, value in _NEUTRAL[node.op]:
         one, other = node.inputs[port], node.inputs[1 - port]
         if not isinstance(one, Constant) or not arrays.is_filled(one.value, value):
@@ -155,15 +155,3 @@ def _neutral(rewriting: Rewriting, node: PlanNode) -> Source | None:
         if spec.dtype == made.dtype and (one.value.ndim == 0 or _same(spec, made)):
             return other
     return None
-
-
-@_rule("zeros_like", "ones_like")
-def _known_fill(rewriting: Rewriting, node: PlanNode) -> Source | None:
-    """A small constant: that of a scalar loss is where its gradient begins."""
-    (made,) = node.outputs
-    if not made.is_static or made.shape is None:
-        return None
-    sizes = tuple(d for d in made.shape if d is not None)
-    if math.prod(sizes) * made.dtype.itemsize > _LARGEST_FILL_BYTES:
-        return None
-    return Constant(arrays.frozen(arrays.filled(sizes, made.dtype, node.op == "ones_like")))

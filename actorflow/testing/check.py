@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import is_floating
-from actorflow.errors import ConfigError, GradientError, GradientMismatch
+from actorflow.errors import ConfigError, FeedError, GradientError, GradientMismatch, Where
 from actorflow.graph import opdef
-from actorflow.graph.builder import Tensor
+from actorflow.graph.autodiff import advice
+from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE
@@ -72,15 +73,19 @@ async def check_gradients(
         GradientMismatch: names x, element and both values of the worst, the op whose own rule is wrong if
             there is one, and says when the function seems to have a kink there.
         GradientError: from `gradients`, when a path cannot be differentiated.
-        ConfigError: for ys or xs of other dtypes, and for numbers that cannot be.
+        ConfigError: for ys or xs that are no tensors or variables of one graph, or of other dtypes; for
+            numbers that cannot be, and a session on another graph.
+        FeedError: for feeds that are none.
     """
     targets, graph = _targets(ys)
     sources = list(xs) if isinstance(xs, list | tuple) else [xs]
-    with graph:
-        sources = [
-            x if isinstance(x, Variable) else x.as_tensor() if hasattr(x, "as_tensor") else x for x in sources
-        ]
-    limits = _limits([*targets, *sources], order, directions, (step, rtol, atol))
+    where = targets[0].node.where
+    _check_sources(sources, graph, where)
+    try:
+        limits = _limits([*targets, *sources], order, directions, (step, rtol, atol))
+    except ConfigError as error:
+        raise error.at(where) from None
+    _check_running(feeds, session, graph, where)
     given: Feeds = {feed_port(graph, key): value for key, value in (feeds or {}).items()}
     async with AsyncExitStack() as stack:
         running = Session(graph) if session is None else session
@@ -93,7 +98,7 @@ async def check_gradients(
         if not np.array_equal(await function.at(), await function.at(), equal_nan=True):
             message = "ys must have equal values for equal feeds, but changed between two steps"
             raise GradientMismatch(
-                message, where=targets[0].node.where, hint="feed what is random, and leave writes out of ys"
+                message, where=where, hint="feed what is random, and leave writes out of ys"
             )
         compared, wrong = await compare(function, sources, inputs, limits, order, 1)
         if wrong:
@@ -105,20 +110,37 @@ async def check_gradients(
 def _targets(ys: Any) -> tuple[list[Tensor], Graph]:
     found = list(ys) if isinstance(ys, list | tuple) else [ys]
     if not found or not all(isinstance(y, Tensor | Variable) for y in found):
-        message = f"ys must be tensors or variables of a graph, got {ys!r:.80}"
-        raise ConfigError(message)
+        message = f"ys must be tensors or variables of a graph, got {type(ys).__name__} {ys!r:.80}"
+        raise ConfigError(message, hint="pass what af.gradients takes: a loss, or a list of tensors")
     graph = found[0].graph
     with graph:
-        return [y if isinstance(y, Tensor) else y.as_tensor() for y in found], graph
+        return [as_tensor(y) for y in found], graph
 
 
-def _limits(
-    tensors: Sequence[Any], order: int, directions: int | None, given: tuple[float | None, ...]
-) -> Limits:
-    if order not in (1, 2):
+def _check_sources(xs: Sequence[Any], graph: Graph, where: Where) -> None:
+    for x in xs:
+        if not isinstance(x, Tensor | Variable):
+            message = f"xs must be tensors or variables, got {type(x).__name__} {x!r:.80}"
+            raise ConfigError(message, where=where, hint=advice(x))
+        if x.graph is not graph:
+            message = f"xs must be of the graph of ys, {x!r} belongs to another graph"
+            raise ConfigError(message, where=where, hint="build both inside one `with Graph()`")
+
+
+def _check_running(feeds: Any, session: Any, graph: Graph, where: Where) -> None:
+    if not isinstance(feeds, Mapping | None):
+        message = f"feeds are a mapping from tensors to values, got {type(feeds).__name__} {feeds!r:.60}"
+        raise FeedError(message, where=where, hint="pass {x: array}")
+    if session is not None and (not isinstance(session, Session) or session.graph is not graph):
+        message = f"the session is one on the graph of ys, got {type(session).__name__} {session!r:.60}"
+        raise ConfigError(message, where=where, hint="leave it out for a new one")
+
+
+def _limits(tensors: Sequence[Any], order: Any, directions: Any, given: tuple[Any, ...]) -> Limits:
+    if not isinstance(order, int | np.integer) or order not in (1, 2):
         message = f"order must be 1 or 2, got {order!r}"
         raise ConfigError(message)
-    if directions is not None and directions < 1:
+    if directions is not None and (not isinstance(directions, int | np.integer) or directions < 1):
         message = f"directions must be at least 1, or None for every element, got {directions!r}"
         raise ConfigError(message)
     for t in tensors:
@@ -127,11 +149,23 @@ def _limits(
             raise ConfigError(message, hint="build what is checked in float64")
     coarsest = max((t.dtype for t in tensors), key=lambda d: float(np.finfo(d).eps))
     chosen = [_LIMITS[coarsest.name][i] if g is None else g for i, g in enumerate(given)]
-    if not all(np.isfinite(c) and c >= 0 for c in chosen) or chosen[0] == 0:
+    if (
+        not all(
+            isinstance(c, int | float | np.integer | np.floating) and np.isfinite(c) and c >= 0
+            for c in chosen
+        )
+        or chosen[0] == 0
+    ):
         message = f"step must be above 0, rtol and atol at least 0, got {', '.join(map(repr, chosen))}"
         raise ConfigError(message)
     how_far, relative, absolute = chosen
-    return Limits(how_far, relative, absolute, float(np.finfo(coarsest).eps), directions)
+    return Limits(
+        how_far,
+        relative,
+        absolute,
+        float(np.finfo(coarsest).eps),
+        None if directions is None else int(directions),
+    )
 
 
 async def _input(session: Session, x: Any, feeds: Feeds) -> Input:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from actorflow import rows as rows_module
-from actorflow.actors.slots import Prepared, Slots
+from actorflow.actors.slots import MadeFor, Prepared, Slots
 from actorflow.errors import StateError
 from actorflow.rows import Rows
 from tests.strategies import examples
@@ -193,3 +193,22 @@ def test_the_law_finds_slots_that_ask_nobody(monkeypatch: pytest.MonkeyPatch) ->
 
     with pytest.raises(AssertionError):
         machine("runTest").debug()
+
+
+def test_a_state_that_depends_on_no_shape_outlives_a_change_of_shape() -> None:
+    made = MadeFor({"w": (2,), "b": (3,)}, {("count",): ()})
+
+    made.check({"w": (4,), "b": (3,)}, {("count",): ()})
+
+
+def test_a_state_of_other_shapes_names_the_variable_that_changed() -> None:
+    made = MadeFor({"b": (3,), "w": (2,)}, {("b",): (3,), ("w",): (2,)})
+
+    with pytest.raises(StateError, match=r"shapes it was made for, 'w' was \(2,\), got \(4,\)") as caught:
+        made.check({"b": (3,), "w": (4,)}, {("b",): (3,), ("w",): (4,)})
+
+    assert "assign 'w' a value of shape (2,)" in str(caught.value)
+
+
+def test_shapes_are_those_of_the_arrays_by_where_they_are() -> None:
+    assert Slots({"w": (np.ones(2), 3), "n": np.zeros(())}).shapes() == {("w", 0): (2,), ("n",): ()}

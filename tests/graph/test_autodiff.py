@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import actorflow.ops as af
 from actorflow.errors import GradientError, SpecError
 from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor, colocate_with, device, name_scope
-from actorflow.graph.graph import Graph
+from actorflow.graph.graph import Graph, current
 from actorflow.graph.slices import Gradient
 from tests.graph.programs import Program, programs
 from tests.reference import evaluate
@@ -161,6 +161,31 @@ def test_stop_gradients_are_constants_and_may_be_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
+    "given",
+    [lambda t: t, lambda t: [t], lambda t: (t,), lambda t: {t}, lambda t: iter([t, t])],
+)
+def test_one_tensor_may_be_stopped_or_several(given: Any) -> None:
+    with Graph() as graph:
+        x = af.placeholder("float64", (), "x")
+        middle = x * 3
+        (grad,) = af.gradients(middle * x, x, stop_gradients=given(middle))
+
+    assert evaluate(graph, grad, {x: 2.0}) == 6
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_stopping_a_variable_means_all_its_reads(listed: bool) -> None:
+    with Graph() as graph:
+        x = af.placeholder("float64", (), "x")
+        reads = [x * 3, x * 5]  # stand for what a variable gives, where gradients could go on
+        v = TwiceRead("v", reads)
+        (grad,) = af.gradients(reads[0] * reads[1] * x, x, stop_gradients=[v] if listed else v)
+        (to_v,) = af.gradients(reads[0] * reads[1], v, stop_gradients=v)
+
+    assert evaluate(graph, [grad, to_v], {x: 2.0}) == [6 * 10, 10 + 6]
+
+
+@pytest.mark.parametrize(
     "f",
     [
         af.stop_gradient,
@@ -248,6 +273,7 @@ class TwiceRead:
 
     name: str
     tensors: list[Tensor]
+    graph: Graph = field(default_factory=current)
 
     def reads(self) -> list[Tensor]:
         return self.tensors
@@ -274,64 +300,6 @@ def test_the_path_of_an_error_names_the_variable() -> None:
 def test_gradients_go_to_tensors_and_variables_only() -> None:
     with Graph(), pytest.raises(GradientError, match="to tensors and variables, got str 'w'"):
         af.gradients(af.constant(1.0), ["w"])
-
-
-# ---------------------------------------------------------------------------- custom gradients
-
-
-def test_a_custom_gradient_replaces_the_one_of_the_body() -> None:
-    @af.custom_gradient
-    def clipped(x: Tensor) -> Any:
-        return af.floor(x), lambda grad: af.minimum(grad, 1)
-
-    with Graph() as graph:
-        x = af.placeholder("float64", (2,), "x")
-        y = clipped(x)
-        (grad,) = af.gradients(y * np.array([0.5, 7.0]), [x])
-
-    assert y.node.name == "clipped"
-    assert evaluate(graph, [y, grad], {x: [1.5, 2.5]})[0].tolist() == [1, 2]
-    assert evaluate(graph, grad, {x: [1.5, 2.5]}).tolist() == [0.5, 1]
-
-
-def test_a_custom_gradient_of_several_values_fills_in_zeros_and_keeps_nones() -> None:
-    @af.custom_gradient
-    def both(a: Tensor, b: Tensor) -> Any:
-        return (a + b, a * b), lambda to_sum, to_product: (to_sum + 10 * to_product, None)
-
-    with Graph() as graph:
-        a, b = af.placeholder("float64", (), "a"), af.placeholder("float64", (), "b")
-        total, product = both(a, b)
-        first = af.gradients(total, [a, b])
-        second = af.gradients(product, [a, b])
-
-    assert evaluate(graph, [total, product], {a: 2.0, b: 3.0}) == [5, 6]
-    assert evaluate(graph, [first[0], second[0]], {a: 2.0, b: 3.0}) == [1, 10]
-    assert first[1] is second[1] is None
-
-
-def test_a_custom_gradient_can_be_differentiated_itself() -> None:
-    @af.custom_gradient
-    def cube(x: Tensor) -> Any:
-        return x**3, lambda grad: grad * 3 * af.square(x)
-
-    with Graph() as graph:
-        x = af.placeholder("float64", (), "x")
-        (first,) = af.gradients(cube(x), [x])
-        (second,) = af.gradients(first, [x])
-
-    assert evaluate(graph, [first, second], {x: 2.0}) == [12, 12]
-
-
-def test_a_custom_rule_of_the_wrong_arity_or_spec_is_an_error() -> None:
-    with Graph():
-        x = af.placeholder("float64", (2,), "x")
-        many = af.custom_gradient(lambda a: (a * 2, lambda grad: (grad, grad)))(x)
-        with pytest.raises(GradientError, match="one gradient an input, got 3 for 2"):
-            af.gradients(many, [x])
-        wide = af.custom_gradient(lambda a: (a * 2, lambda grad: af.concat([grad, grad], 0)))(x)
-        with pytest.raises(GradientError, match=r"must fit \(2,\) float64, got \(4,\) float64"):
-            af.gradients(wide, [x])
 
 
 def test_gradients_are_placed_where_their_forward_nodes_are() -> None:

@@ -152,7 +152,7 @@ def test_misuse_is_named(verb: Any) -> None:
             errors.GradientError, match=f"{verb.__name__} takes one v for each x, got 2 for 1"
         ):
             verb(af.sum(x * x), x, [1.0, 2.0])
-        with pytest.raises(errors.SpecError, match=r"must fit \(2,\) float32, got \(3,\) float32"):
+        with pytest.raises(errors.SpecError, match=r"v for 'x' must fit \(2,\) float32, got \(3,\) float32"):
             verb(af.sum(x * x), x, np.ones(3, "float32"))
         with pytest.raises(errors.GradientError, match="gradients are of real numbers, got complex"):
             verb(af.sum(af.real(af.complex(x, x))), x, np.ones(2, "float32"))
@@ -160,3 +160,73 @@ def test_misuse_is_named(verb: Any) -> None:
             verb(af.sum(x), ["x"], [1.0])
         with pytest.raises(errors.GradientError, match="ys of gradients are floating"):
             verb(af.cast(x, "int32"), x, np.ones(2, "float32"))
+
+
+def sparse(t: Any) -> Any:
+    return af.gather(t, [0, 1, 1])
+
+
+@pytest.mark.parametrize("f", [sparse, lambda t: t + 0.0], ids=["sparse", "dense"])
+@pytest.mark.parametrize("verb", [af.jvp, af.hessian_vector_product])
+@pytest.mark.parametrize(
+    ("v", "got"),
+    [
+        (np.ones((5, 2)), r"\(5, 2\) float64"),
+        (np.ones((2, 2)), r"\(2, 2\) float64"),
+        (np.ones((3, 1)), r"\(3, 1\) float64"),
+        (np.ones(2), r"\(2,\) float64"),
+        (np.float32(1.0), r"\(\) float32"),
+        (1.0, r"\(\) float64"),
+        (np.ones((3, 2), "float32"), r"\(3, 2\) float32"),
+        (np.ones((3, 2), "int64"), r"\(3, 2\) int64"),
+    ],
+)
+def test_a_direction_of_another_spec_is_refused_for_sparse_gradients_as_for_dense_ones(
+    f: Any, verb: Any, v: Any, got: str
+) -> None:
+    with af.Graph():
+        t = af.placeholder("float64", (3, 2), name="table")
+        y = af.sum(af.square(f(t)), name="loss")
+        with pytest.raises(
+            errors.SpecError, match=rf"{verb.__name__}: v for 'table' must fit \(3, 2\) float64, got {got}\n"
+        ) as caught:
+            verb(y, t, v)
+
+    assert caught.value.hint == "give it the shape and dtype of 'table'"
+    assert "test_forward.py" in str(caught.value.where)
+
+
+@pytest.mark.parametrize("verb", [af.jvp, af.hessian_vector_product])
+def test_a_direction_that_is_a_tensor_or_variable_is_named(verb: Any) -> None:
+    with af.Graph():
+        w, along = af.Variable(np.zeros((3, 2)), name="w"), af.placeholder("float64", (None, 3), name="along")
+        other = af.Variable(np.zeros(2), name="other")
+        y = af.sum(af.square(sparse(w)))
+        with pytest.raises(errors.SpecError, match=r"v 'along' for 'w' must fit .*, got \(None, 3\) float64"):
+            verb(y, w, along)
+        with pytest.raises(errors.SpecError, match="v 'other' for 'w' must fit"):
+            verb(y, w, other)
+        with pytest.raises(
+            errors.GradientError, match=r"needs a direction for 'w' \(3, 2\) float64, got None"
+        ):
+            verb(y, w, [None])
+
+
+def test_a_direction_takes_the_dtype_of_its_x_from_lists_and_sizes_may_be_unknown() -> None:
+    with af.Graph() as graph:
+        t, v = af.placeholder("float64", (None, 2), name="t"), af.placeholder("float64", None, name="v")
+        products = [af.jvp(af.square(sparse(t)), t, d)[0] for d in ([[[0.1, 0.0], [0.0, 1.0]]], v)]
+    at = np.arange(4.0).reshape(2, 2)
+
+    first, second = evaluate(graph, products, {t: at, v: np.array([[0.1, 0.0], [0.0, 1.0]])})
+
+    assert first.tolist() == second.tolist() == [[0, 0], [0, 6], [0, 6]]
+
+
+def test_a_direction_may_be_slices() -> None:
+    with af.Graph() as graph:
+        t = af.placeholder("float64", (3, 2), name="t")
+        along = IndexedSlices(np.ones((2, 2)), [1, 1], (3, 2))
+        (found,) = af.hessian_vector_product(af.sum(sparse(t) ** 3), t, along)
+
+    assert evaluate(graph, found, {t: np.ones((3, 2))}).tolist() == [[0, 0], [24, 24], [0, 0]]

@@ -82,6 +82,69 @@ def test_indices_of_two_dtypes_are_joined() -> None:
     assert evaluate(graph, both)[:, 0].tolist() == [0, 2, 0, 2]
 
 
+def typed(dtype: str, value: float = 1) -> IndexedSlices:
+    return IndexedSlices(af.constant(np.full((1, 2), value, dtype)), [1], (3, 2))
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "mixed"),
+    [
+        (("float32", "float64"), "float64"),
+        (("float64", "float32"), "float64"),
+        (("float16", "bfloat16"), "float32"),
+        (("int8", "uint8"), "int16"),
+        (("float32", "complex64"), "complex64"),
+        (("float32", "float32"), "float32"),
+    ],
+)
+@pytest.mark.parametrize("f", [lambda a, b: a + b, lambda a, b: a - b * 2])
+def test_sums_mix_dtypes_as_tensors_do_and_say_so(dtypes: tuple[str, str], mixed: str, f: Any) -> None:
+    with af.Graph() as graph:
+        a, b = (typed(d, 3) for d in dtypes)
+        made = f(a, b)
+        assert isinstance(made, IndexedSlices)
+        dense = f(a.to_dense(), b.to_dense())
+
+    assert str(made.spec) == str(dense.spec) == f"(3, 2) {mixed}"
+    assert made.values.dtype.name == mixed
+    found, wanted = evaluate(graph, [made, dense])
+    assert found.dtype.name == mixed
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "hint"),
+    [
+        (("float32", "int32"), "floating numbers and integers are not mixed; convert one with af.cast"),
+        (("uint64", "int8"), "no integer dtype holds all values of uint64"),
+    ],
+)
+def test_sums_of_dtypes_that_do_not_mix_are_refused_at_the_user_s_line(
+    dtypes: tuple[str, str], hint: str
+) -> None:
+    a, b = dtypes
+    with af.Graph():
+        left, right = typed(a), typed(b)
+        with pytest.raises(errors.SpecError) as caught:
+            left + right
+
+    assert caught.value.what == f"a sum of slices needs equal dtypes, got (3, 2) {a} and (3, 2) {b}"
+    assert "test_slices.py" in str(caught.value.where)
+    assert hint in str(caught.value.hint)
+
+
+def test_an_update_refuses_a_sum_of_another_dtype_while_the_graph_is_built() -> None:
+    with af.Graph() as graph:
+        w = af.Variable(np.zeros((3, 2), "float32"), name="w")
+        total = typed("float32") + typed("float64")
+        key = graph.add_object("rule", af.optim.sgd(0.1))
+        with pytest.raises(
+            errors.SpecError,
+            match=r"gradient of variable 'w' must fit \(3, 2\) float32, got \(3, 2\) float64",
+        ):
+            af.apply_gradients([total], [w], key)
+
+
 def test_a_fetch_gives_arrays_as_they_came_and_the_dense_tensor_is_a_fetch_of_its_own() -> None:
     with af.Graph() as graph:
         x = af.placeholder("float64", (None, 2), name="x")

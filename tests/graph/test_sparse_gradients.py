@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import actorflow.ops as af
-from actorflow.graph.autodiff import custom_gradient, gradients
+from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor
+from actorflow.graph.custom import custom_gradient
 from actorflow.graph.graph import Graph
 from actorflow.graph.slices import IndexedSlices
 from tests.reference import evaluate

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from actorflow.arrays import as_dtype
 from actorflow.kernels.registry import find
 
 
@@ -18,6 +21,19 @@ def test_the_mean_of_float16_is_summed_in_float32() -> None:
 
     assert told.dtype == np.float16
     assert told == 2
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((4096,), None), ((4096, 3), 0), ((3, 4096), 1), ((64, 3, 64), (0, 2))]
+)
+def test_ones_of_halves_are_all_counted(dtype: str, shape: tuple[int, ...], axis: Any) -> None:
+    """In float16 2048 + 1 is 2048, in bfloat16 256 + 1 is 256."""
+    x = np.ones(shape, as_dtype(dtype))
+    folds = [find(op).function(x, axis=axis, keepdims=False) for op in ("sum", "mean")]
+
+    assert [f.dtype for f in folds] == [x.dtype] * 2
+    assert [np.unique(f.astype("float32")).tolist() for f in folds] == [[4096], [1]]
 
 
 def test_sum_to_returns_its_input_where_nothing_was_broadcast() -> None:

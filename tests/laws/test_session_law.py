@@ -80,7 +80,7 @@ def test_kernels_that_end_on_workers_in_any_order_change_no_bit(
         assert await layers.run(session, seeds) == inline
         assert session.stats().offloaded == len(wiring) * len(seeds)
 
-    run_drawn(layers.graph, schedule, body)
+    run_drawn(layers.graph, schedule, body, passes=())  # equal layers stay two
 
 
 def test_the_law_finds_a_device_that_keeps_one_job_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

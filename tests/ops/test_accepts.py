@@ -46,10 +46,14 @@ def test_an_op_takes_the_dtypes_that_the_table_tells(op: str) -> None:
     @settings(FEW, max_examples=examples(6))
     @given(data=st.data())
     def law(data: st.DataObject) -> None:
-        case = taken(op, data.draw(SAMPLES[op].cases))
-        specs = [spec_of(a) for a in case.inputs]
-        if len(specs) != len(told.inputs):
+        for _ in range(12):
+            case = data.draw(SAMPLES[op].cases)
+            if len(case.inputs) == len(told.inputs):
+                break
+        else:
             return  # inputs beyond those that it needs
+        case = taken(op, case)
+        specs = [spec_of(a) for a in case.inputs]
         ran.add(len(specs))
         for leader in dict.fromkeys(told.alike):
             for name in EVERY:

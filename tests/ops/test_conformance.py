@@ -22,6 +22,7 @@ from actorflow.graph import opdef
 from actorflow.graph.accepts import accepted
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, build
+from actorflow.graph.forward import jvp
 from actorflow.graph.graph import Graph
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
 from actorflow.graph.slices import Gradient
@@ -253,3 +254,41 @@ def test_gradient_is_what_differences_measure(op: str) -> None:
             check_gradient(graph, slope, xs, case.inputs)
 
     law()
+
+
+@pytest.mark.parametrize("op", DIFFERENTIABLE)
+def test_pushing_forward_is_adjoint_to_pulling_back(op: str) -> None:
+    """<u, J v> = <Jᵀ u, v>: the rules are linear in the gradient that they are given, and say so."""
+
+    @settings(max_examples=examples(2), deadline=None)
+    @given(data=st.data(), seed=st.integers(0, 99))
+    def law(data: st.DataObject, seed: int) -> None:
+        case, rng = data.draw(SAMPLES[op].cases), np.random.default_rng(seed)
+        graph, xs, ys = network(case, op, [spec_of(a) for a in case.inputs])
+        made = call(op, case.inputs, case.attrs)
+        y, u = next(
+            (
+                (y, rng.standard_normal(m.shape))
+                for y, m in zip(ys, made, strict=True)
+                if m.dtype == np.float64
+            ),
+            (None, None),
+        )
+        if y is None:
+            return
+        moved = {x: rng.standard_normal(a.shape) for x, a in zip(xs, case.inputs, strict=True) if is_real(x)}
+        with graph:
+            pulled = dict(zip(moved, gradients(y, list(moved), [u]), strict=True))
+            (pushed,) = jvp(y, list(moved), list(moved.values()))
+        feeds = dict(zip(xs, case.inputs, strict=True))
+
+        told = sum(np.sum(evaluate(graph, g, feeds) * moved[x]) for x, g in pulled.items() if g is not None)
+
+        found = 0.0 if pushed is None else np.sum(u * evaluate(graph, pushed, feeds))
+        np.testing.assert_allclose(found, told, rtol=1e-6, atol=1e-9)
+
+    law()
+
+
+def is_real(x: Tensor) -> bool:
+    return x.dtype == np.float64

@@ -11,6 +11,7 @@ import pytest
 import actorflow.kernels  # noqa: F401  fills the table
 import actorflow.ops as af
 from actorflow.errors import GradientError, KernelError, SpecError
+from actorflow.graph.forward import jvp
 from actorflow.graph.graph import Graph
 from tests.reference import evaluate
 
@@ -80,8 +81,38 @@ def test_a_second_derivative_is_refused_and_not_wrong() -> None:
     with Graph():
         x = af.constant(LOGITS)
         (grad,) = af.gradients(af.ctc_loss(x, LABELS, TIMES, COUNTS, 2), x)
-        with pytest.raises(GradientError, match="no gradient rule for 'ctc_loss_grad'"):
+        with pytest.raises(GradientError, match="ctc_loss has no second derivative for its logits") as caught:
             af.gradients(grad, x)
+
+    assert caught.value.where is not None
+    assert caught.value.hint is not None
+
+
+def test_a_push_forward_is_the_slope_along_the_direction() -> None:
+    v = np.random.default_rng(1).standard_normal(LOGITS.shape)
+    with Graph() as graph:
+        x = af.placeholder("float64", LOGITS.shape, "x")
+        loss = af.ctc_loss(x, LABELS, TIMES, COUNTS, 2)
+        (pushed,) = jvp(loss, x, v)
+
+    told = evaluate(graph, pushed, {x: LOGITS})
+
+    ahead, behind = (evaluate(graph, loss, {x: LOGITS + s * 1e-6 * v})[:5] for s in (1, -1))
+    np.testing.assert_allclose(told[:5], (ahead - behind) / 2e-6, rtol=1e-6, atol=1e-8)
+    assert told[5] == 0  # its loss is infinite
+
+
+def test_the_gradient_is_linear_in_the_one_it_is_given_and_has_that_slope_at_zero_too() -> None:
+    weights = np.random.default_rng(2).standard_normal(LOGITS.shape)
+    with Graph() as graph:
+        dy = af.placeholder("float64", (6,), "dy")
+        x = af.constant(LOGITS)
+        (grad,) = af.gradients(af.ctc_loss(x, LABELS, TIMES, COUNTS, 2), x, dy)
+        (slope,) = af.gradients(grad, dy, weights)
+
+    wanted = np.sum(evaluate(graph, grad, {dy: np.ones(6)}) * weights, axis=(1, 2))
+    for at in (np.zeros(6), np.linspace(-1, 2, 6)):
+        np.testing.assert_allclose(evaluate(graph, slope, {dy: at}), wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,25 @@ def test_norm_does_not_overflow_in_float16() -> None:
     found = clipped(optim.clip_by_norm(1.0), w=np.full(4, 300, "float16"))
 
     np.testing.assert_array_equal(found["w"], np.full(4, 0.5, "float16"))
+
+
+LIMITS = [optim.clip_by_norm, optim.clip_by_global_norm]
+
+
+@pytest.mark.parametrize("make", LIMITS)
+def test_half_precision_is_scaled_in_float32(make: Any) -> None:
+    """The factor 1e-3 / 60000 is 0 in float16, and 1 / 1.9e6 is 1.8 % off."""
+    one = clipped(make(1e-3), w=np.full(1, 60000, "float16"))
+    many = clipped(make(1.0), w=np.full(1000, 60000, "float16"))
+
+    assert one["w"] == np.float16(1e-3)
+    np.testing.assert_array_equal(many["w"], np.full(1000, 1000**-0.5, "float16"))
+
+
+@pytest.mark.parametrize("make", LIMITS)
+@pytest.mark.parametrize("value", [1e200, -1.7e308])
+def test_finite_gradients_never_become_nan(make: Any, value: float) -> None:
+    assert clipped(make(2.0), w=np.array([value, 0.0]))["w"].tolist() == [np.copysign(2.0, value), 0]
 
 
 @pytest.mark.parametrize("make", [optim.clip_by_value, optim.clip_by_norm])

@@ -59,25 +59,50 @@ def test_half_precision_is_gathered_in_float32(dtype: str, wide: str) -> None:
     assert accumulator(np.ones((), as_dtype(dtype))) == np.dtype(wide)
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.3, 0.9, 0.999])
-def test_mix_is_the_weighted_mean(weight: float) -> None:
-    a, b = np.random.default_rng(0).standard_normal((2, 50))
-    new = np.empty(50)
+WEIGHTS = [0.0, 1e-300, 1e-9, 0.1, 0.3, 0.499, 0.5, 0.9, 0.999, 1 - 1e-7, 1 - 1e-16]
 
-    mix(a, weight, b, new)
-    np.testing.assert_allclose(new, weight * a + (1 - weight) * b, rtol=1e-12, atol=1e-15)
 
-    mix(a, weight, b, b)
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mix_is_the_weighted_mean_however_far_apart_the_two_are(weight: float, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (10.0 ** rng.uniform(-15, 15, (2, 500))).astype(as_dtype(dtype))
+    new, work = np.empty_like(a), np.empty_like(a)
+
+    mix(a, weight, b, new, work)
+    want = weight * a.astype("float64") + (1 - weight) * b.astype("float64")
+    np.testing.assert_allclose(new, want, rtol=4 * float(np.finfo(a.dtype).eps))
+
+    mix(a, weight, b, b, work)
     np.testing.assert_array_equal(b, new)
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_the_mean_of_equal_numbers_is_that_number(weight: float) -> None:
+    """So a long mean ends where it should: weights that are rounded apart do not add up to 1."""
+    a = (10.0 ** np.random.default_rng(0).uniform(-15, 15, 500)).astype("float32")
+    new, work = np.empty_like(a), np.empty_like(a)
+
+    mix(a, weight, a, new, work)
+
+    np.testing.assert_array_equal(new, a)
+
+
+def test_a_mean_of_weight_0_forgets_even_infinity() -> None:
+    new, work = np.empty(2), np.empty(2)
+
+    mix(np.array([np.inf, np.nan]), 0.0, np.array([1.0, 2.0]), new, work)
+
+    assert new.tolist() == [1, 2]
 
 
 def test_a_mean_of_squares_is_never_negative() -> None:
     rng = np.random.default_rng(0)
     mean = rng.standard_normal(1000).astype("float32") ** 2
-    for weight in (0.0, 0.5, 0.9, 0.999):
+    for weight in WEIGHTS:
         square = (rng.standard_normal(1000) * 10.0 ** rng.integers(-30, 3, 1000)).astype("float32") ** 2
         new = np.empty_like(mean)
 
-        mix(mean, weight, square, new)
+        mix(mean, weight, square, new, np.empty_like(mean))
 
         assert (new >= 0).all()

@@ -114,6 +114,14 @@ def test_settings_that_cannot_train_are_refused(make: Any, message: str) -> None
     assert isinstance(caught.value, ActorflowError)
 
 
+def test_a_rate_that_is_0_in_half_precision_moves_a_large_gradient() -> None:
+    params = {"w": np.array([60000, 1], "float16")}
+
+    deltas, _ = optim.sgd(1e-8).update(params, {"count": np.zeros((), "int64")}, params)
+
+    np.testing.assert_array_equal(deltas["w"], np.array([-6e-4, 0], "float16"))
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_adam_in_half_precision_follows_float32(dtype: str) -> None:
     """Its eps and its squares would round to 0 in float16: the state is float32."""

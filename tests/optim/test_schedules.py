@@ -4,9 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from actorflow.errors import ConfigError
 from actorflow.optim import schedules
+from tests.strategies import examples
 
 
 def test_constant_stays() -> None:
@@ -141,6 +144,55 @@ def test_rates_are_finite_and_not_negative_for_ever(rate: schedules.Schedule) ->
     assert all(type(r) is float and 0 <= r < np.inf for r in found)
 
 
+EVER = [0, 1, 2, 3, 1023, 1024, 10**6, 2**31, 2**53 + 1, 2**62 - 1, 2**62]
+
+
+def rates_of(draw: Any) -> Any:
+    return draw(st.one_of(st.floats(0, 1.7e308), st.sampled_from([0.0, 5e-324, 1e-3, 1.7e308])))
+
+
+@st.composite
+def drawn(draw: st.DrawFn, depth: int = 1) -> schedules.Schedule:
+    """Any schedule, with settings as far out as they may be."""
+    rate, final = rates_of(draw), rates_of(draw)
+    n, small = draw(st.sampled_from([1, 2, 7, 2**40, 2**62])), draw(st.integers(1, 4))
+    share = draw(st.one_of(st.floats(0, 1, exclude_min=True), st.sampled_from([5e-324, 1.0])))
+    inner = drawn(depth=depth - 1) if depth else st.just(schedules.constant(rate))
+    kinds = {
+        "constant": lambda: schedules.constant(rate),
+        "exponential": lambda: schedules.exponential(rate, share, n),
+        "cosine": lambda: schedules.cosine(rate, n, final),
+        "cosine_restarts": lambda: schedules.cosine_restarts(rate, n, draw(st.integers(1, 2**62)), final),
+        "inverse_time": lambda: schedules.inverse_time(rate, final, n),
+        "inverse_sqrt": lambda: schedules.inverse_sqrt(rate, n),
+        "step": lambda: schedules.step(rate, draw(st.floats(0, 1)), n),
+        "piecewise": lambda: schedules.piecewise([small, max(n, 5)], [rate, final, 0.0]),
+        "linear": lambda: schedules.linear(rate, n, final),
+        "polynomial": lambda: schedules.polynomial(rate, n, final, draw(st.sampled_from([5e-324, 2, 1e308]))),
+        "one_cycle": lambda: schedules.one_cycle(
+            rate,
+            min(n + 3, 2**62),
+            draw(st.floats(0.34, 0.99)),
+            draw(st.floats(1, 1e308)),
+            draw(st.floats(1, 1e308)),
+        ),
+        "warmup": lambda: schedules.warmup(n, draw(inner), rate),
+        "join": lambda: schedules.join([draw(inner), draw(inner)], [draw(st.integers(1, 2**62))]),
+    }
+    assert set(kinds) == set(schedules._MAKERS)
+    return kinds[draw(st.sampled_from(sorted(kinds)))]()
+
+
+@settings(deadline=None, max_examples=examples(300))
+@given(rate=drawn(), counts=st.lists(st.integers(0, 2**62), max_size=5))
+def test_every_schedule_that_can_be_made_has_a_finite_rate_at_every_count(
+    rate: schedules.Schedule, counts: list[int]
+) -> None:
+    found = [rate(n) for n in (*EVER, *counts)]
+
+    assert all(type(r) is float and 0 <= r < np.inf for r in found), (rate, found)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -149,6 +201,7 @@ def test_rates_are_finite_and_not_negative_for_ever(rate: schedules.Schedule) ->
         (lambda: schedules.exponential(0.1, 1.5, 5), r"decay must be in \(0, 1\]"),
         (lambda: schedules.exponential(0.1, 0.5, 0), "every must be at least 1"),
         (lambda: schedules.step(0.1, 0.5, 2.5), "every must be at least 1, a whole number, got 2.5"),  # type: ignore[arg-type]
+        (lambda: schedules.step(0.1, 2.0, 1), r"factor must be in \[0, 1\], got 2.0"),
         (lambda: schedules.polynomial(0.1, 5, power=0), "power must be positive"),
         (lambda: schedules.piecewise([3], [0.1]), "rates must be 2, one more than boundaries"),
         (

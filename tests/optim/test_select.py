@@ -34,6 +34,33 @@ def test_masked_acts_on_the_names_that_match(options: Any, chosen: set[str]) -> 
     assert found == {name: 5.0 if name in chosen else 1.0 for name in PARAMS}
 
 
+@pytest.mark.parametrize("inner", [optim.sgd(1.0), optim.chain(optim.clip_by_value(9.0), optim.sgd(1.0))])
+def test_names_outside_a_masked_rule_stay_where_they_are(inner: optim.Transform) -> None:
+    """The gradients themselves, added to them, would climb."""
+    found = once(optim.masked(inner, "dense/*"))
+
+    assert found == {"dense/kernel": -1.0, "dense/bias": -1.0, "table": 0.0}
+
+
+def test_names_outside_a_masked_rule_get_rows_of_zeros_for_rows() -> None:
+    grads = {"a": optim.Rows(np.array([1]), np.ones((1, 2)), (3, 2)), "b": np.ones(1)}
+    params = {"a": np.ones((3, 2)), "b": np.ones(1)}
+    rule = optim.masked(optim.sgd(1.0), "b")
+
+    deltas, _ = rule.update(grads, rule.init(params), params)
+
+    assert deltas["a"].same_rows(grads["a"])
+    assert not deltas["a"].values.any()
+    assert list(deltas) == ["a", "b"]
+
+
+def test_a_rule_behind_a_masked_rule_is_refused_for_it_would_get_zeros() -> None:
+    with pytest.raises(ConfigError, match="gives zeros for the names outside, got sgd behind it") as caught:
+        optim.chain(optim.masked(optim.adam(), "a"), optim.masked(optim.l2(0.1)), optim.sgd(0.1))
+
+    assert "partition" in str(caught.value)
+
+
 def test_masked_keeps_state_of_what_it_acts_on_alone() -> None:
     state = optim.masked(optim.momentum(0.1), "*kernel").init(PARAMS)
 

@@ -1,8 +1,9 @@
 """Our optimizers and schedules beside those of PyTorch, update by update: `make oracle-optim`.
 
-Two problems, in float64. In the first both sides are sent the same drawn gradients, which no
-parameter has a say in. In the second each side takes the gradient of a small network where its own
-parameters are, so that a difference would grow. Then come sparse gradients, and schedules. The rules that torch does not have, FTRL, LAMB and
+Three problems, in float64. In the first both sides are sent the same drawn gradients, which no
+parameter has a say in; in the second their magnitudes are drawn too, from 1e-3 to 1e3. In the third each
+side takes the gradient of a small network where its own parameters are, so that a difference would
+grow. Then come sparse gradients, and schedules. The rules that torch does not have, FTRL, LAMB and
 Lion, are compared with their papers in tests/optim/test_formulas.py.
 """
 
@@ -23,7 +24,7 @@ STEPS = 100
 LIMIT = 1e-12
 """Of the largest difference over the largest parameter: rounding alone gives 1e-16 an update."""
 
-LEAST = 40
+LEAST = 120
 """Comparisons that there must be, so that an empty run is no success."""
 
 SEED = 20
@@ -39,6 +40,8 @@ class Pair:
         theirs: Takes the module torch and the parameters, returns torch's optimizer.
         limits: What torch does to gradients before a step, if anything.
         limit: Of the difference.
+        swings: Whether the rule leaps about a minimum, so that first parameters 4e-16 apart end more than 1e-6
+            apart in the network: then it is left out there, and sent gradients alone.
     """
 
     title: str
@@ -46,6 +49,7 @@ class Pair:
     theirs: Callable[[Any, Any], Any]
     limits: Callable[[Any, Any], Any] = lambda torch, params: None
     limit: float = LIMIT
+    swings: bool = False
 
 
 def of(name: str, **options: Any) -> Callable[[Any, Any], Any]:
@@ -139,6 +143,34 @@ PAIRS = [
         limit=1e-8,  # near the minimum it swings: first parameters 4e-16 apart end 6e-10 apart
     ),
     Pair("Adamax", optim.adamax(0.02), of("Adamax", lr=0.02)),
+    *(
+        Pair(
+            f"Adam betas {b1} {b2}",
+            optim.adam(0.02, b1, b2),
+            of("Adam", lr=0.02, betas=(b1, b2)),
+            swings=b1 > 0,
+        )
+        for b1, b2 in ((0.0, 0.999), (0.9, 0.0), (0.0, 0.0), (0.3, 0.3), (0.0, 0.5))
+    ),
+    Pair(
+        "Adam amsgrad betas 0",
+        optim.amsgrad(0.02, 0.0, 0.9),
+        of("Adam", lr=0.02, betas=(0.0, 0.9), amsgrad=True),
+    ),
+    Pair(
+        "AdamW betas 0",
+        optim.adamw(0.02, 0.0, 0.0, decay=0.1),
+        of("AdamW", lr=0.02, betas=(0.0, 0.0), weight_decay=0.1),
+    ),
+    Pair("NAdam betas 0", optim.nadam(0.02, 0.0, 0.9), of("NAdam", lr=0.02, betas=(0.0, 0.9)), swings=True),
+    Pair("Adamax betas 0", optim.adamax(0.02, 0.0, 0.0), of("Adamax", lr=0.02, betas=(0.0, 0.0))),
+    Pair("RMSprop alpha 0", optim.rmsprop(0.01, 0.0), of("RMSprop", lr=0.01, alpha=0.0)),
+    Pair(
+        "RMSprop alpha 0 momentum",
+        optim.rmsprop(0.003, 0.0, beta=0.8),
+        of("RMSprop", lr=0.003, alpha=0.0, momentum=0.8),
+    ),
+    Pair("Adadelta rho 0", optim.adadelta(rho=0.0), of("Adadelta", lr=1.0, rho=0.0)),
     Pair(
         "LBFGS fixed rate",
         optim.lbfgs(0.1, history=7),
@@ -256,7 +288,7 @@ Slopes = Callable[[], Callable[[Arrays], Arrays]]
 
 
 def problems() -> Iterator[tuple[str, Slopes]]:
-    """Yields the two problems by name."""
+    """Yields the three problems by name."""
 
     def sent() -> Callable[[Arrays], Arrays]:
         rng = np.random.default_rng(SEED)
@@ -268,7 +300,12 @@ def problems() -> Iterator[tuple[str, Slopes]]:
         ys = np.sin(xs[:, :3]) + 0.1 * rng.standard_normal((32, 3))
         return lambda params: network_slope(xs, ys, params)
 
+    def wide() -> Callable[[Arrays], Arrays]:
+        rng = np.random.default_rng(SEED)
+        return lambda params: {n: g * 10.0 ** rng.uniform(-3, 3, g.shape) for n, g in drawn(rng).items()}
+
     yield "drawn", sent
+    yield "magnitudes", wide
     yield "network", network
 
 
@@ -381,6 +418,7 @@ def main() -> int:
         )
         for problem, slopes in problems()
         for pair in PAIRS
+        if not (pair.swings and problem == "network")
     ]
     rows += [(f"{title}, rows", rows_differ(torch, ours, theirs), LIMIT) for title, ours, theirs in ROWS]
     rows += [(title, rates_differ(torch, ours, theirs), LIMIT) for title, ours, theirs in SCHEDULES]

@@ -199,9 +199,9 @@ def test_nan_is_no_agreement() -> None:
 def test_op_without_a_gradient_is_told_by_gradients_itself() -> None:
     with af.Graph():
         x = af.placeholder("float64", (2,), name="x")
-        y = af.floor(x)
+        y = af.Variable(np.ones(2), name="w").assign(x)
 
-    with pytest.raises(GradientError):
+    with pytest.raises(GradientError, match="no gradient rule for 'assign'"):
         check(y, x, {x: np.ones(2)})
 
 
@@ -223,7 +223,7 @@ def test_other_dtypes_are_refused_with_what_to_do() -> None:
     with pytest.raises(ConfigError, match="checked in float64 or float32, got exp:0 float16") as caught:
         check(*program(cube, "float16"))
     assert "float64" in str(caught.value.hint)
-    with pytest.raises(ConfigError, match="ys must be tensors or variables of a graph, got 3"):
+    with pytest.raises(ConfigError, match="ys must be tensors or variables of a graph, got int 3"):
         check(3, 4)
 
 
