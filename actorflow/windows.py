@@ -151,13 +151,21 @@ def _check_occupied(found: Along) -> None:
         raise SpecError(message, hint="margins are smaller than a window")
 
 
+_ASKED = 4096
+
+
 def _bare(found: Along) -> int | None:
     """The first window without a place on the axis. Those that begin on it have one: the others are asked."""
-    inside = min(found.count, max(0, -(-found.before // found.stride)))  # the first that begins at 0 or later
-    bare = np.flatnonzero(replace(found, count=inside).counts(margin=False) == 0)
-    if bare.size:
-        return int(bare[0])
-    beyond = max(inside, -(-(found.size + found.before) // found.stride))  # the first that begins behind it
+    first = min(found.count, max(0, -(-found.before // found.stride)))  # that begins at 0 or later
+    # What reaches the axis cannot step over it unless its steps are longer, and later windows reach further.
+    asked = min(first, 1) if found.dilation <= found.size else first
+    for start in range(0, asked, _ASKED):
+        before = found.before - start * found.stride
+        some = replace(found, count=min(_ASKED, asked - start), before=before)
+        bare = np.flatnonzero(some.counts(margin=False) == 0)
+        if bare.size:
+            return start + int(bare[0])
+    beyond = max(first, -(-(found.size + found.before) // found.stride))  # the first that begins behind it
     return beyond if beyond < found.count else None
 
 

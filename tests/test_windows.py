@@ -173,3 +173,5 @@ def test_a_window_of_any_size_is_counted_at_once() -> None:
     assert len(found.reaching()) == 5
     with pytest.raises(SpecError, match=f"none for window 4 of {far + 4}"):
         along(4, 1, 1, 1, (0, far), occupied=True)
+    with pytest.raises(SpecError, match=f"none for window 0 of {far + 4}"):
+        along(4, 1, 1, 1, (far, 0), occupied=True)

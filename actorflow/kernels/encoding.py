@@ -85,10 +85,8 @@ def numbers(texts: Sequence[bytes] | Sequence[str], to: DType) -> Array | None:
         found = list(map(float, texts))
     except (ValueError, OverflowError):
         return None  # the reader says what is wrong, and of which
-    if to.itemsize < 8:
-        size = np.abs(np.array(found))
-        if ((size > float(limits(to).max)) & np.isfinite(size)).any():
-            return None
+    if (np.abs(np.array(found)) > float(limits(to).max)).any():
+        return None  # too large, or an infinity: the reader says which
     made[:] = found
     return made
 

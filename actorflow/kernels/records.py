@@ -70,6 +70,8 @@ def _rows(records: list[bytes], delimiter: str) -> list[list[str]] | None:
     joined = "".join(lines)
     if "\n" in joined or "\r" in joined:
         lines = list(map(_without_end, lines))
+        if any(line.endswith(("\n", "\r")) for line in lines):
+            return None  # the reader would pass over more than one end
     try:
         rows = list(csv.reader(lines, delimiter=delimiter, doublequote=True, strict=True))
     except csv.Error:

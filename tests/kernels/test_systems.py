@@ -79,3 +79,31 @@ def test_shapes_that_come_late_are_checked_in_the_step(op: str, shapes: Any) -> 
 
     with pytest.raises(SpecError, match=f"{op} needs square matrices and as many rows in b, got"):
         find(op).function(*map(np.ones, shapes), **flags)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("adjoint", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_many_small_triangles_are_solved_side_by_side(lower: bool, adjoint: bool, dtype: str) -> None:
+    a = (rng.normal(size=(3, 150, 5, 5)) + 4 * np.eye(5)).astype(dtype)
+    b = rng.normal(size=(150, 5, 2)).astype(dtype)
+    if dtype == "complex128":
+        a += 1j * rng.normal(size=a.shape)
+
+    told = find("triangular_solve").function(a, b, lower=lower, adjoint=adjoint)
+
+    triangles = np.tril(a) if lower else np.triu(a)
+    triangles = triangles.conj().swapaxes(-1, -2) if adjoint else triangles
+    rtol = 1e-12 if dtype == "complex128" else 1e-4
+    np.testing.assert_allclose(
+        told, np.linalg.solve(triangles, np.broadcast_to(b, (3, *b.shape))), rtol=rtol, atol=rtol
+    )
+    assert told.dtype == dtype
+
+
+def test_the_first_of_many_triangles_with_a_zero_is_named() -> None:
+    a = np.tile(np.eye(3), (100, 1, 1))
+    a[70, 1, 1] = 0
+
+    with pytest.raises(KernelError, match=r"diagonals without zeros, got .* the first at index \(70,\)"):
+        find("triangular_solve").function(a, np.ones((100, 3, 1)), lower=True, adjoint=False)
