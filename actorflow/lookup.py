@@ -89,9 +89,6 @@ def fitting(name: str, spec: Spec, value: Any) -> arrays.Array:
             raise FeedError(message) from None
     if spec.fits(array.shape, array.dtype):
         return array
-    if isinstance(value, Operators):  # looks like one object to numpy
-        message = f"feed {name!r} must fit {spec}, got {type(value).__name__} {value!r:.60}"
-        raise FeedError(message, hint="feed the value: fetch it first")
     same = array.dtype == spec.dtype  # of objects: they were looked at, and are bytes
     dtype = arrays.name_of(array.dtype) if same else array.dtype.name
     if not array.dtype.isnative:

@@ -183,11 +183,11 @@ def test_a_tensor_is_no_value_to_feed() -> None:
         y, c = af.sum(x * x), af.constant(ONE)
 
     with pytest.raises(
-        errors.FeedError, match=r"feed 'x' must fit .*, got Tensor <Tensor constant:0"
+        errors.FeedError, match=r"feed 'x' must fit .*, got the symbolic <Tensor constant:0"
     ) as caught:
         check(y, x, {x: c})
 
-    assert caught.value.hint == "feed the value: fetch it first"
+    assert caught.value.hint == "a feed is a value: run the tensor first, and feed what it gives"
 
 
 def test_a_stopped_variable_is_a_constant_in_all_its_reads() -> None:

@@ -25,6 +25,7 @@ ONLY_IN = {
         "ops",
         "optim",
         "rows",
+        "windows",
         "nn",
         "graph",
         "plan",

@@ -68,12 +68,16 @@ class Operators:
     def __eq__(self, other: object) -> bool:
         if self.is_same(other):
             return True
+        if other is None:  # what `gradients` gives where nothing flows
+            return False
         message = f"== of tensors compares no values, got {self!r} == {other!r:.60}"
         raise GraphError(message, hint="use af.equal(a, b), or `is` to compare the Python objects")
 
     def __ne__(self, other: object) -> bool:
         if self.is_same(other):
             return False
+        if other is None:
+            return True
         message = f"!= of tensors compares no values, got {self!r} != {other!r:.60}"
         hint = "use af.not_equal(a, b), or `is not` to compare the Python objects"
         raise GraphError(message, hint=hint)

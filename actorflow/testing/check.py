@@ -150,7 +150,7 @@ async def _check_finite(function: Function) -> None:
 
 
 def _limits(tensors: Sequence[Any], order: Any, directions: Any, given: tuple[Any, ...]) -> Limits:
-    if not isinstance(order, int | np.integer) or order not in (1, 2):
+    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order not in (1, 2):
         message = f"order must be 1 or 2, got {order!r}"
         raise ConfigError(message)
     if directions is not None and (not isinstance(directions, int | np.integer) or directions < 1):

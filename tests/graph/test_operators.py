@@ -107,3 +107,11 @@ def test_many_tensors_are_found_among_the_keys_of_a_dictionary() -> None:
 
     assert [places[x] for x in xs] == list(range(200))
     assert set(xs) - set(xs[:100]) == set(xs[100:])
+
+
+def test_none_is_no_tensor_and_may_be_asked_for() -> None:
+    with af.Graph():
+        x = af.placeholder("float32", (), name="x")
+
+        assert af.gradients(af.sum(af.stop_gradient(x)), x) == [None]
+        assert [x] != [None]
