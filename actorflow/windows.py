@@ -66,9 +66,13 @@ class Along:
     def counts(self, margin: bool) -> list[int]:
         """Returns for each window how many of its places lie on the axis, or on it and its margin."""
         low, high = (-self.before, self.size + self.after) if margin else (0, self.size)
-        starts = [w * self.stride - self.before for w in range(self.count)]
-        span = self.window * self.dilation
-        return [sum(low <= p < high for p in range(s, s + span, self.dilation)) for s in starts]
+        return [self._count_within(w * self.stride - self.before, low, high) for w in range(self.count)]
+
+    def _count_within(self, start: int, low: int, high: int) -> int:
+        """How many places of the window that begins at `start` lie in [low, high)."""
+        first = max(0, -((start - low) // self.dilation))
+        last = min(self.window - 1, (high - 1 - start) // self.dilation)
+        return max(0, last - first + 1)
 
 
 @lru_cache(4096)
@@ -123,8 +127,9 @@ def _check_window(window: int) -> None:
 
 
 def _check_occupied(found: Along) -> None:
-    for window, places in enumerate(found.counts(margin=False)):
-        if not places:
+    ahead = (found.size + found.before) // found.stride + 2  # one of those does not begin on the axis
+    for window in range(min(found.count, ahead)):
+        if not found._count_within(window * found.stride - found.before, 0, found.size):
             message = (
                 f"every window must have a place on its axis, got none for window {window} of {found.count}: "
                 f"size {found.size}, margins {found.before} and {found.after}, window {found.window}, "
@@ -179,6 +184,13 @@ def covered(count: Dim, window: Dim, stride: int, dilation: int, padding: Margin
     return size
 
 
+def check_adaptive(size: int, count: int) -> None:
+    """Raises SpecError when an axis of `size` cannot have `count` adaptive windows: when it is empty."""
+    if not size and count:
+        message = f"an empty axis has no windows, got a size of 0 for {count} of them"
+        raise SpecError(message)
+
+
 @lru_cache(4096)
 def adaptive(size: int, count: int) -> tuple[range, ...]:
     """Returns `count` windows that cover an axis of `size`, as even as they can be.
@@ -189,7 +201,5 @@ def adaptive(size: int, count: int) -> tuple[range, ...]:
     Raises:
         SpecError: when the axis is empty.
     """
-    if not size and count:
-        message = f"an empty axis has no windows, got a size of 0 for {count} of them"
-        raise SpecError(message)
+    check_adaptive(size, count)
     return tuple(range(i * size // count, -(-(i + 1) * size // count)) for i in range(count))

@@ -131,7 +131,7 @@ def _as_constant(value: Any, dtype: DType | None) -> Array:
         if dtype.kind == "O":
             message = "it is a number; give bytes, or af.as_bytes of a tensor"
             raise TypeError(message)
-        if _ORDER[as_array(value).dtype.kind] > _ORDER[dtype.kind]:
+        if _ORDER[held(value).dtype.kind] > _ORDER[dtype.kind]:
             message = "it is of a wider kind; convert the tensor with af.cast, or the number"
             raise TypeError(message)
         return converted(value, dtype)

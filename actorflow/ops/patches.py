@@ -14,8 +14,9 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.images import counts, image_axes
+from actorflow.ops.arguments import verb
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.ops.sliding import Padding, Sizes, rank_of, windowed
+from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, rank_of, windowed
 from actorflow.spec import Shape, Spec, merge
 
 
@@ -33,7 +34,8 @@ def _extract_patches_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]
     return (extract_patches_grad(grad, use.inputs[0], **use.attrs),)
 
 
-@op("extract_patches", spec=_extract_patches_spec, gradient=_extract_patches_gradient)
+@op("extract_patches", spec=_extract_patches_spec, gradient=_extract_patches_gradient, asked_with=ASKED_WITH)
+@verb
 def extract_patches(
     x: Any,
     size: Sizes,
@@ -73,7 +75,12 @@ def _extract_patches_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | 
     return (extract_patches(grad, **use.attrs), None)
 
 
-@op("extract_patches_grad", spec=_extract_patches_grad_spec, gradient=_extract_patches_grad_gradient)
+@op(
+    "extract_patches_grad",
+    spec=_extract_patches_grad_spec,
+    gradient=_extract_patches_grad_gradient,
+    asked_with=ASKED_WITH,
+)
 def extract_patches_grad(
     grad: Any,
     x: Any,

@@ -11,8 +11,10 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import broadcast_to
 from actorflow.ops.elementwise import divide
+from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.spec import Spec, show, spec
 
 _WORD = (1 << 64) - 1
@@ -64,6 +66,7 @@ def _normal_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
 
 
 @op("random_normal", spec=_normal_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+@verb
 def random_normal(
     shape: Iterable[int],
     mean: float = 0.0,
@@ -89,6 +92,7 @@ def random_normal(
 
 
 @op("random_truncated_normal", spec=_normal_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+@verb
 def random_truncated_normal(
     shape: Iterable[int],
     mean: float = 0.0,
@@ -116,6 +120,7 @@ def random_truncated_normal(
 
 
 @op("random_exponential", spec=_drawn_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+@verb
 def random_exponential(
     shape: Iterable[int],
     rate: Any = 1.0,
@@ -144,6 +149,7 @@ def random_exponential(
     if number and rate == 1:
         return build_one("random_exponential", [], attrs, name=name)
     rates = as_tensor(float(rate) if number else rate, dtype=as_dtype(attrs["dtype"]))
+    check_dtypes("random_exponential", Takes.FLOATING, spec(dtype), rates.spec)
     return divide(build_one("random_exponential", [], attrs), broadcast_to(rates, attrs["shape"]), name=name)
 
 
@@ -155,6 +161,7 @@ def _uniform_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
 
 
 @op("random_uniform", spec=_uniform_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+@verb
 def random_uniform(
     shape: Iterable[int],
     low: float = 0.0,

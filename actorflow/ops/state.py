@@ -20,6 +20,7 @@ from actorflow.graph.node import Attr, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.graph.operators import Operators
 from actorflow.graph.slices import Gradient, IndexedSlices
+from actorflow.ops.arguments import verb
 from actorflow.ops.resource import check_fits, resource_name, typed
 from actorflow.spec import Dim, Shape, Spec, check_shape, merge, spec
 
@@ -323,6 +324,7 @@ def assign_sub(variable: Variable, delta: Any) -> Tensor:
 
 
 @op("apply_gradients", spec=_scalar("int64"), gradient=NOT_DIFFERENTIABLE, effect=Effect.COMMIT)
+@verb
 def apply_gradients(
     grads: Sequence[Any], variables: Sequence[Variable], optimizer: str, *, name: str | None = None
 ) -> Tensor:
@@ -341,12 +343,17 @@ def apply_gradients(
               twice or belongs to another graph, or an unknown optimizer.
     """
     graph, where = current(), Where(defined_at=source_line())
+    given_variables: Sequence[Any] = variables
+    for v in given_variables:
+        if not isinstance(v, Variable):
+            message = f"apply_gradients takes variables, got {v!r:.60} in variables"
+            raise GraphError(message, where=where)
     names = tuple(v.name for v in variables)
     if not names or len(set(names)) < len(names) or len(grads) != len(names):
-        message = f"an update takes distinct variables and a gradient each, got {len(grads)} for {names}"
+        message = f"apply_gradients takes distinct variables and as many grads, got {len(grads)} for {names}"
         raise GraphError(message, where=where)
     if optimizer not in graph.objects:
-        message = f"the graph has no optimizer under the key {optimizer!r}"
+        message = f"apply_gradients: the graph has no optimizer under the key {optimizer!r}"
         raise GraphError(message, where=where, hint="add it with graph.add_object")
     given: list[Gradient] = [
         g if isinstance(g, IndexedSlices) else typed(g, v.dtype)

@@ -12,7 +12,6 @@ from tests.oracle.table import (
     channels_last,
     composes,
     maps,
-    need,
     numbers,
     rank,
     sizes,
