@@ -153,8 +153,37 @@ def to_device(value: Array) -> Array:
 
 
 def as_array(value: Any, dtype: DType | None = None) -> Array:
-    """Returns `value` as an array without a copy where it already is one."""
+    """Returns `value` as an array without a copy where it already is one.
+
+    Raises:
+        TypeError: for a masked array, whose mask would be lost.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        message = "a masked array would lose its mask; fill it first: value.filled(…)"
+        raise TypeError(message)
     return np.asarray(value, dtype)
+
+
+def read_only(value: Array) -> Array:
+    """Returns a view that cannot be written; what is no array of numpy as it is."""
+    if type(value) is not np.ndarray:
+        return value
+    seen = value.view()
+    seen.flags.writeable = False
+    return seen
+
+
+def _no_numbers(value: Any, found: Array) -> str:
+    """What is wrong with values that should be numbers: the first that is none, and its place."""
+    elements = np.asarray(value, object)
+    for at, element in enumerate(elements.flat):
+        if not isinstance(element, bool | int | float | complex | np.generic) or isinstance(
+            element, bytes | str
+        ):
+            index = tuple(int(i) for i in np.unravel_index(at, elements.shape))
+            place = f" at index {index}" if index else ""
+            return f"values are numbers, got {type(element).__name__} {element!r:.40}{place}"
+    return f"numbers have at most 64 bits, got {value!r:.60}"
 
 
 _KINDS_HELD = {"b": "b", "u": "bui", "i": "bui", "f": "buif", "V": "buif", "c": "buifc"}  # V: bfloat16
@@ -171,7 +200,9 @@ def converted(value: Any, dtype: DType) -> Array:
     """
     if dtype.kind == "O":
         return checked_bytes(value)
-    found = np.asarray(value)
+    found = as_array(value)
+    if found.dtype.kind in "OSU":
+        raise TypeError(_no_numbers(value, found))
     kind = "f" if is_floating(found.dtype) else found.dtype.kind
     if found.size and kind not in _KINDS_HELD[dtype.kind]:
         message = f"{found.dtype.name} values do not fit {dtype.name}"
@@ -191,7 +222,7 @@ def held(value: Any) -> Array:
         TypeError: for text and other objects.
         ValueError: for lists of different lengths.
     """
-    array = np.asarray(value)
+    array = as_array(value)
     if array.dtype.kind == "O" and not any(isinstance(element, bytes | str) for element in array.flat):
         first = next(array.flat, None)
         message = f"values are numbers of at most 64 bits, or bytes, got {type(first).__name__} {first!r:.40}"

@@ -103,9 +103,24 @@ def test_a_number_that_is_too_large_is_refused(value: Any, dtype: str) -> None:
         arrays.converted(value, arrays.as_dtype(dtype))
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype"), [([1.0], "int8"), ([1j], "float64"), ([1], "bool"), (["a"], "int8")]
-)
+@pytest.mark.parametrize(("value", "dtype"), [([1.0], "int8"), ([1j], "float64"), ([1], "bool")])
 def test_a_number_of_a_wider_kind_is_refused(value: list[Any], dtype: str) -> None:
     with pytest.raises(TypeError, match=f"values do not fit {dtype}"):
         arrays.converted(value, arrays.as_dtype(dtype))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (["a"], "values are numbers, got str 'a' at index (0,)"),
+        ([1, "a"], "values are numbers, got str 'a' at index (1,)"),
+        ([1, None], "values are numbers, got NoneType None at index (1,)"),
+        ([2**70], "numbers have at most 64 bits, got [1180591620717411303424]"),
+        (np.ma.masked_array([1.0], [True]), "a masked array would lose its mask"),
+    ],
+)
+def test_what_is_no_number_is_named_with_its_place(value: Any, said: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        arrays.converted(value, arrays.as_dtype("float32"))
+
+    assert said in str(caught.value)

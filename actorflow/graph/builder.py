@@ -128,6 +128,9 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
 def _as_constant(value: Any, dtype: DType | None) -> Array:
     """The array that a value which is no tensor stands for; TypeError when it would lose digits."""
     if dtype is not None and isinstance(value, bool | int | float | complex):
+        if isinstance(value, bool) and dtype.kind not in "bO":
+            message = "it is a bool, and bool and numbers do not mix; write 0 or 1"
+            raise TypeError(message)
         if dtype.kind == "O":
             message = "it is a number; give bytes, or af.as_bytes of a tensor"
             raise TypeError(message)

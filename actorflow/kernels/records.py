@@ -43,6 +43,9 @@ def _fields(record: bytes, delimiter: str) -> list[bytes]:
     """The cells of a record by RFC 4180; one end of line may stand behind it."""
     text = record.decode("latin-1")  # a character a byte, and back below
     text = text.removesuffix("\n").removesuffix("\r")
+    if text.endswith(("\n", "\r")):
+        message = "more than one end of line stands behind it"
+        raise ValueError(message)
     try:
         rows = list(csv.reader([text], delimiter=delimiter, doublequote=True, strict=True))
     except csv.Error as error:
@@ -107,12 +110,12 @@ def _feature(
 ) -> Any:
     """The values of one feature as an array of its shape, or as the one value that it is."""
     kind, values = found if found is not None else ("", [])
-    if not values:
+    if not values and (found is None or 0 not in shape):
         if default is None:
             message = f"feature {name!r} is missing"
             raise ValueError(message)
         values = default
-    elif as_dtype(kind) != dtype:
+    elif kind and as_dtype(kind) != dtype:
         message = f"feature {name!r} is of {kind}"
         raise ValueError(message)
     if len(values) != prod(shape):

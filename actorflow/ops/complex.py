@@ -58,22 +58,15 @@ def complex(real: Any, imag: Any, *, name: str | None = None) -> Tensor:
 def _part_spec(name: str) -> Any:
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
         (x,) = inputs
-        _check_complex(name, x)
-        return (Spec(x.shape, as_dtype(_PART[x.dtype.name])),)
+        check_dtypes(name, Takes.NUMBER, x)
+        return (Spec(x.shape, as_dtype(_PART.get(x.dtype.name, x.dtype.name))),)
 
     return rule
 
 
 def _conj_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    _check_complex("conj", inputs[0])
+    check_dtypes("conj", Takes.NUMBER, inputs[0])
     return (inputs[0],)
-
-
-def _check_complex(name: str, x: Spec) -> None:
-    """Raises SpecError unless `x` is complex; the constructors hand on nothing else but bools."""
-    if x.dtype.kind != "c":
-        message = f"{name} takes {Takes.NUMBER.value}, got {x}"
-        raise SpecError(message, hint="convert it with af.cast")
 
 
 def _is_real(x: Tensor) -> bool:

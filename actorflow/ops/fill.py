@@ -14,6 +14,7 @@ from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.arguments import number_or_none, verb
 from actorflow.ops.broadcast import broadcast_like, broadcast_to
 from actorflow.ops.placing import placed
+from actorflow.ops.random import check_held
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.source import constant
 from actorflow.spec import Spec, spec
@@ -154,6 +155,7 @@ def arange(
 def _linspace_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     found = spec(attrs["dtype"], (attrs["num"],))
     check_dtypes("linspace", Takes.FLOATING, found)
+    check_held("linspace", found, start=attrs["start"], stop=attrs["stop"])
     return (found,)
 
 
@@ -173,7 +175,7 @@ def linspace(
     Shapes:   (num,)
     Dtypes:   floating; computed in float64
     Gradient: none.
-    Raises:   SpecError for a negative `num` and for other dtypes.
+    Raises:   SpecError for a negative `num`, for other dtypes, and ends that the dtype cannot hold.
     """
     attrs = {
         "start": float(start),

@@ -136,7 +136,8 @@ def resize(
     takes the size for align_corners. With both, the size says how many elements there are.
 
     Torch's interpolate: "nearest" is nearest, asymmetric, floor; "nearest-exact" nearest; "bilinear"
-    linear; "bicubic" cubic, with antialias of cubic=-0.5; align_corners as here. TensorFlow's
+    linear; "bicubic" cubic, with antialias of cubic=-0.5; align_corners as here, but for bicubic with
+    antialias: there torch keeps cubic=-0.5 and weighs in other places. TensorFlow's
     resize: as here, cubic of -0.5.
 
     Shapes:   x (n, h, w, c), size (rows, columns) -> (n, rows, columns, c)

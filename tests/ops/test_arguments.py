@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from inspect import Parameter, isfunction, signature, stack
+from inspect import Parameter, isfunction, signature
+from sys import _getframe
 from time import process_time
 from typing import Any
 
@@ -56,7 +57,7 @@ def call(verb: str, arguments: dict[str, Any]) -> Any:
         if p.kind is Parameter.VAR_POSITIONAL:
             args = [given.pop(q) for q in list(given) if not q.startswith("*") and _before(verb, q)]
             args += given.pop(f"*{p.name}")
-    LINE[0] = stack()[0].lineno + 1
+    LINE[0] = _getframe().f_lineno + 1
     return VERBS[verb](*args, **given)
 
 
