@@ -116,7 +116,7 @@ def random_uniform(
     wanted = as_dtype(dtype)
     out = uniform(math.prod(shape), wanted, seed, counter)
     if (low, high) != (0.0, 1.0):
-        if high - low <= np.finfo(out.dtype).max:
+        if high - low <= float(np.finfo(out.dtype).max):
             np.multiply(out, high - low, out=out)
             np.add(out, low, out=out)
         else:  # both ends fit, and what is between them does not

@@ -68,7 +68,7 @@ def _attrs(shape: Iterable[int], dtype: Any, seed: int | None) -> dict[str, Attr
 
 
 def _normal_spec(op_name: str, reach: float) -> SpecRule:
-    """The rule of normal numbers at most `reach` deviations from the mean; those of float64 lie half further."""
+    """The rule of normal numbers up to `reach` deviations from the mean, half as far again in float64."""
 
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
         mean, stddev = attrs["mean"], attrs["stddev"]

@@ -187,6 +187,7 @@ TEXTS: list[tuple[Any, str, str | None]] = [
     (lambda x: af.leaky_relu(x, True), "leaky_relu takes a number as slope, got True", None),
     (lambda x: af.identity(x, name=3), "identity takes a text, or None as name, got 3", None),
     (lambda x: af.clip(x, 0, 2**70), "values are numbers of at most 64 bits", None),
+    (lambda x: x + True, "bool and numbers do not mix; write 0 or 1", None),
     (lambda x: x + 2**64, "values are numbers of at most 64 bits", None),
     (
         lambda x: af.threshold(af.equal(x, x), 0.0, 1.0),

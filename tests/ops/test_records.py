@@ -120,7 +120,8 @@ def test_features_become_tensors_with_defaults_for_missing_ones(packed: bool) ->
 
 
 def test_a_list_that_is_there_and_empty_is_a_feature_of_no_values() -> None:
-    empty, absent = example({"a": []}), example({"b": [1]})
+    no_floats = chunk(2, b"")
+    empty, absent = chunk(1, chunk(1, chunk(1, b"a") + chunk(2, no_floats))), example({"b": [1]})
 
     assert parsed(lambda x: af.parse_example(x, {"a": ("float32", (0,))}), [empty]) == {"a": [[]]}
     with pytest.raises(DataError, match="feature 'a' is missing"):
