@@ -241,7 +241,8 @@ def build(
         outputs = tuple(rule([t.spec for t in tensors], attributes))
     except ActorflowError as error:
         where = Where(node=f"{graph.scope.name}{wanted}", op=op, defined_at=line)
-        raise _placed(error, where, tensors) from None
+        given = [v if isinstance(v, Tensor) else t for v, t in zip(inputs, tensors, strict=True)]  # not casts
+        raise _placed(error, where, given) from None
     node = graph.add(
         op,
         name=wanted,

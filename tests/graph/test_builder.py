@@ -104,7 +104,8 @@ def test_a_python_number_takes_the_dtype_of_the_tensor(dtype: str, number: float
 
 
 @pytest.mark.parametrize(
-    ("dtype", "number"), [("int32", 1.5), ("int8", 300), ("float32", 1j), ("uint8", -1), ("float32", 1e39), ("uint8", True)]
+    ("dtype", "number"),
+    [("int32", 1.5), ("int8", 300), ("float32", 1j), ("uint8", -1), ("float32", 1e39), ("uint8", True)],
 )
 def test_a_python_number_that_the_dtype_cannot_hold_is_refused(dtype: str, number: complex) -> None:
     with Graph():

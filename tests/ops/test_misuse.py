@@ -34,7 +34,7 @@ def misshapen(draw: st.DrawFn, array: np.ndarray) -> Any:
         return np.concatenate([array, array.take([0] if array.shape[axis] else [], axis)], axis)
     if kind == "shorter" or not array.shape[axis]:
         return array.take(range(max(array.shape[axis] - 1, 0)), axis)
-    return array.take(0, axis)
+    return np.asarray(array.take(0, axis), array.dtype)
 
 
 @st.composite
