@@ -169,6 +169,8 @@ def _sizes(value: Any) -> tuple[int | None, ...]:
 
 
 def _integer_or_several(value: Any) -> int | tuple[int, ...]:
+    if type(value) is int:  # as they mostly are, and the test for a sequence takes longest
+        return integer(value)
     return integers(value) if _several(value) else integer(value)
 
 
