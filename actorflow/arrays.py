@@ -166,8 +166,24 @@ def to_device(value: Array) -> Array:
 
 
 def as_array(value: Any, dtype: DType | None = None) -> Array:
-    """Returns `value` as an array without a copy where it already is one."""
+    """Returns `value` as an array without a copy where it already is one.
+
+    Raises:
+        TypeError: for a masked array, whose mask would be lost.
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        message = "a masked array would lose its mask; fill it first: value.filled(…)"
+        raise TypeError(message)
     return np.asarray(value, dtype)
+
+
+def read_only(value: Array) -> Array:
+    """Returns a view that cannot be written; what is no array of numpy as it is."""
+    if type(value) is not np.ndarray:
+        return value
+    seen = value.view()
+    seen.flags.writeable = False
+    return seen
 
 
 _KINDS_HELD = {"b": "b", "u": "bui", "i": "bui", "f": "buif", "V": "buif", "c": "buifc"}  # V: bfloat16
@@ -184,7 +200,7 @@ def converted(value: Any, dtype: DType) -> Array:
     """
     if dtype.kind == "O":
         return checked_bytes(value)
-    found = np.asarray(value)
+    found = as_array(value)
     kind = "f" if is_floating(found.dtype) else found.dtype.kind
     if found.size and kind not in _KINDS_HELD[dtype.kind]:
         message = f"{found.dtype.name} values do not fit {dtype.name}"
@@ -220,7 +236,7 @@ def held(value: Any) -> Array:
         TypeError: for text and other objects.
         ValueError: for lists of different lengths.
     """
-    array = np.asarray(value)
+    array = as_array(value)
     if array.dtype.kind == "O" and not any(isinstance(element, bytes | str) for element in array.flat):
         first = next(array.flat, None)
         message = f"values are numbers of at most 64 bits, or bytes, got {type(first).__name__} {first!r:.40}"

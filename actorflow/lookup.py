@@ -80,8 +80,13 @@ def fitting(name: str, spec: Spec, value: Any) -> arrays.Array:
     if isinstance(value, Operators):
         message = f"feed {name!r} must fit {spec}, got the symbolic {value!r}"
         raise FeedError(message, hint="a feed is a value: run the tensor first, and feed what it gives")
-    array = arrays.as_array(value) if hasattr(value, "dtype") else None
-    if array is None or array.dtype.kind == spec.dtype.kind == "O":
+    typed = hasattr(value, "dtype") or isinstance(value, memoryview | bytearray)
+    try:
+        array = arrays.as_array(value) if typed else None
+    except TypeError as error:
+        message = f"feed {name!r} must fit {spec}, got {type(value).__name__}: {error}"
+        raise FeedError(message) from None
+    if array is None or array.dtype.kind == "O":
         try:
             array = arrays.converted(value, spec.dtype)
         except (TypeError, ValueError, OverflowError) as error:

@@ -265,11 +265,11 @@ class Session:
         self._check_open()
         since = self._system.now()
         fed = [
-            value
+            arrays.read_only(value)
             if type(value) is arrays.NDArray
             and value.dtype.kind != "O"  # whose elements are looked at
             and spec.fits(value.shape, value.dtype)
-            else fitting(name, spec, value)
+            else arrays.read_only(fitting(name, spec, value))
             for (name, spec), value in zip(plan.feeds, values, strict=True)
         ]
         deadline_s = self.deadline_s if deadline_s is None else _deadline(deadline_s)

@@ -215,6 +215,13 @@ def covered(count: Dim, window: Dim, stride: int, dilation: int, padding: Margin
     return size
 
 
+def check_adaptive(size: int, count: int) -> None:
+    """Raises SpecError when an axis of `size` cannot have `count` adaptive windows: when it is empty."""
+    if not size and count:
+        message = f"an empty axis has no windows, got a size of 0 for {count} of them"
+        raise SpecError(message)
+
+
 @dataclass(frozen=True, slots=True)
 class Adaptive:
     """`count` windows that cover an axis of `size`, as even as they can be; see `adaptive`."""
@@ -240,7 +247,5 @@ def adaptive(size: int, count: int) -> Adaptive:
     Raises:
         SpecError: when the axis is empty.
     """
-    if not size and count:
-        message = f"an empty axis has no windows, got a size of 0 for {count} of them"
-        raise SpecError(message)
+    check_adaptive(size, count)
     return Adaptive(size, count)

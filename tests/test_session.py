@@ -84,7 +84,9 @@ def test_a_fed_array_is_not_copied(doubling: Any) -> None:
 
     (back,) = run(graph, lambda s: s.run([x], {x: value}))
 
-    assert back is value
+    assert np.shares_memory(back, value)
+    assert not back.flags.writeable
+    assert value.flags.writeable
 
 
 def test_an_inner_tensor_can_be_fed() -> None:
@@ -706,3 +708,37 @@ def test_infinities_and_nan_are_computed_in_silence_wherever_a_step_computes(siz
 
     assert not np.isfinite(loss_value)
     assert np.isnan(value).all()
+
+
+@pytest.mark.parametrize("part", [af.identity, lambda x: x[1:], af.flip], ids=["identity", "slice", "flip"])
+def test_views_of_a_fed_array_cannot_be_written(part: Any) -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (3,), name="x")
+        y = part(x)
+    given = np.ones(3, "float32")
+
+    back = run(graph, lambda s: s.run(y, {x: given}))
+
+    assert not back.flags.writeable
+    assert given.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (
+            np.ma.masked_array([1.0, 2.0], [True, False], dtype="float32"),
+            "a masked array would lose its mask",
+        ),
+        (memoryview(b"ab"), "must fit (2,) float32, got (2,) uint8"),
+        (np.array([1, None]), "values are numbers, got NoneType None at index (1,)"),
+    ],
+)
+def test_a_feed_that_would_lose_what_it_means_is_refused(value: Any, said: str) -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (2,), name="x")
+
+    with pytest.raises(af.errors.FeedError) as caught:
+        run(graph, lambda s: s.run(x, {x: value}))
+
+    assert said in str(caught.value)

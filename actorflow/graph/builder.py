@@ -129,10 +129,13 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
 def _as_constant(value: Any, dtype: DType | None) -> Array:
     """The array that a value which is no tensor stands for; TypeError when it would lose digits."""
     if dtype is not None and isinstance(value, bool | int | float | complex):
+        if isinstance(value, bool) and dtype.kind not in "bO":
+            message = "it is a bool, and bool and numbers do not mix; write 0 or 1"
+            raise TypeError(message)
         if dtype.kind == "O":
             message = "it is a number; give bytes, or af.as_bytes of a tensor"
             raise TypeError(message)
-        if _ORDER[as_array(value).dtype.kind] > _ORDER[dtype.kind]:
+        if _ORDER[held(value).dtype.kind] > _ORDER[dtype.kind]:
             message = "it is of a wider kind; convert the tensor with af.cast, or the number"
             raise TypeError(message)
         return converted(value, dtype)
@@ -223,7 +226,6 @@ def build(
             the lines of the inputs as well.
     """
     graph = current()
-    before = len(graph)
     rule = opdef.lookup(op).spec
     if isinstance(rule, Promoting):
         tensors = (*as_tensors(*inputs[: rule.first]), *promoted(*inputs[rule.first :]))
@@ -240,7 +242,8 @@ def build(
         outputs = tuple(rule([t.spec for t in tensors], attributes))
     except ActorflowError as error:
         where = Where(node=f"{graph.scope.name}{wanted}", op=op, defined_at=line)
-        raise _placed(error, where, [_as_given(t, before) for t in tensors]) from None
+        given = [v if isinstance(v, Tensor) else t for v, t in zip(inputs, tensors, strict=True)]  # not casts
+        raise _placed(error, where, given) from None
     node = graph.add(
         op,
         name=wanted,
@@ -252,12 +255,6 @@ def build(
         controls=tuple(t.port.node for t in controls),
     )
     return tuple(Tensor(graph, Port(node.id, i)) for i in range(len(outputs)))
-
-
-def _as_given(tensor: Tensor, before: int) -> Tensor:
-    """The tensor that the user gave, of which a node not older than `before` made another dtype."""
-    node = tensor.node
-    return Tensor(tensor.graph, node.inputs[0]) if node.op == "cast" and node.id >= before else tensor
 
 
 def _placed(error: ActorflowError, where: Where, inputs: Sequence[Tensor]) -> ActorflowError:

@@ -97,7 +97,9 @@ def within(indices: Array, n: int, xp: Library) -> Array:
         return at  # two passes that write nothing: 1,000,000 take 0.5 ms and not 25
     wrong = (at < -n) | (at >= n)
     if wrong.any():
+        place = tuple(int(along[0]) for along in xp.nonzero(wrong)) if wrong.ndim else ()
         message = f"index {int(at[wrong][0])} is out of bounds for an axis of size {n}"
+        message += f", at {place} of the indices" if place else ""
         raise IndexError(message)
     return xp.where(at < 0, at + n, at)
 
@@ -105,7 +107,11 @@ def within(indices: Array, n: int, xp: Library) -> Array:
 @kernel("gather", only="numpy", cost=_picked)
 def gather_of_numpy(params: Array, indices: Array, *, axis: int) -> Array:
     """The slices of `params` along `axis` that `indices` name; IndexError for one outside [-n, n)."""
-    return whole(np.take(params, indices, axis))
+    try:
+        return whole(np.take(params, indices, axis))
+    except IndexError:
+        within(indices, params.shape[axis], np)  # says where
+        raise
 
 
 @kernel("one_hot")

@@ -108,7 +108,8 @@ def reader(to: DType) -> Any:
 
     def real(element: bytes) -> float:
         number = float(_plain(element))
-        if math.isfinite(number) and abs(number) > most:
+        infinite = not math.isfinite(number) and any(c in b"0123456789" for c in element)
+        if infinite or (math.isfinite(number) and abs(number) > most):
             message = f"{to.name} holds numbers up to {most:.5g}"
             raise ValueError(message)
         return number
@@ -152,10 +153,15 @@ def decode_base64(x: Array, *, url: bool) -> Array:
 
     def decoded(element: bytes) -> bytes:
         try:
-            return b64decode(element + b"=" * (-len(element) % 4), others, validate=True)
+            found = b64decode(element + b"=" * (-len(element) % 4), others, validate=True)
         except binascii.Error as error:
             message = f"it is no base64: {str(error).lower()}"
             raise ValueError(message) from None
+        written = b64encode(found, others)
+        if element not in (written, written.rstrip(b"=")):  # other padding, bits left over, another alphabet
+            message = f"it is no base64: what it says is written {written[:40]!r}"
+            raise ValueError(message)
+        return found
 
     return of_each("decode_base64", x, decoded, BYTES)
 

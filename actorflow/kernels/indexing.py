@@ -59,7 +59,11 @@ def take_along_axis(x: Array, indices: Array, *, axis: int, xp: Library = np) ->
 def take_along_axis_of_numpy(x: Array, indices: Array, *, axis: int) -> Array:
     """The elements along `axis` that `indices` name; IndexError for one outside [-n, n)."""
     check_elements(x, indices, axis)
-    return np.take_along_axis(x, indices, axis)
+    try:
+        return np.take_along_axis(x, indices, axis)
+    except IndexError:
+        within(indices, x.shape[axis], np)  # says where
+        raise
 
 
 def _scatter(

@@ -9,7 +9,8 @@ another library can draw the same numbers:
    one to the low word before each block, so the first block of four words is that of low word 1.
 2. Uniform numbers in [0, 1). float64: each 64-bit word `w` gives `(w >> 11) * 2**-53`. float32:
    each word gives two numbers, its low half first, `(h >> 8) * 2**-24`.
-3. `random_uniform` gives `low + (high - low) * u`, kept below `high`.
+3. `random_uniform` gives `low + (high - low) * u`, kept below `high`; where the dtype drawn does not
+   hold high - low, it gives `low * (1 - u) + high * u`.
 4. `random_normal` of n elements draws 2m uniform numbers, m = ceil(n / 2), and applies Box-Muller:
    `r = sqrt(-2 log(1 - u[:m]))`, `a = 2 pi u[m:]`; the elements are `r cos(a)`, then `r sin(a)`.
    Equal bits on one machine; across libraries equal up to the last digits of log, sin and cos.
@@ -115,8 +116,11 @@ def random_uniform(
     wanted = as_dtype(dtype)
     out = uniform(math.prod(shape), wanted, seed, counter)
     if (low, high) != (0.0, 1.0):
-        np.multiply(out, high - low, out=out)
-        np.add(out, low, out=out)
+        if high - low <= float(np.finfo(out.dtype).max):
+            np.multiply(out, high - low, out=out)
+            np.add(out, low, out=out)
+        else:  # both ends fit, and what is between them does not
+            out = low * (1 - out) + high * out
         if high > low:  # rounding must not give `high` itself
             bounds = out.dtype.type(high), out.dtype.type(low)
             np.minimum(out, np.nextafter(*bounds), out=out)

@@ -100,13 +100,13 @@ def _without_end(line: str) -> str:
 
 
 def _fields(record: bytes, delimiter: str) -> list[bytes]:
-    """The cells of a record by RFC 4180."""
+    """The cells of a record by RFC 4180; one end of line may stand behind it."""
+    text = _without_end(record.decode("latin-1"))  # a character a byte, and back below
+    if text.endswith(("\n", "\r")):
+        message = "more than one end of line stands behind it"
+        raise ValueError(message)
     try:
-        rows = list(
-            csv.reader(
-                [_without_end(record.decode("latin-1"))], delimiter=delimiter, doublequote=True, strict=True
-            )
-        )
+        rows = list(csv.reader([text], delimiter=delimiter, doublequote=True, strict=True))
     except csv.Error as error:
         message = f"it is no record of comma-separated values: {error}"
         raise ValueError(message) from None
@@ -169,12 +169,12 @@ def _feature(
 ) -> Any:
     """The values of one feature as an array of its shape, or as the one value that it is."""
     kind, values = found if found is not None else ("", [])
-    if not values:
+    if not values and (found is None or 0 not in shape):
         if default is None:
             message = f"feature {name!r} is missing"
             raise ValueError(message)
         values = default
-    elif as_dtype(kind) != dtype:
+    elif kind and as_dtype(kind) != dtype:
         message = f"feature {name!r} is of {kind}"
         raise ValueError(message)
     if len(values) != prod(shape):

@@ -9,7 +9,6 @@ from actorflow.nn.layer import Layer
 from actorflow.ops.arrange import flatten
 from actorflow.ops.nn import dropout
 from actorflow.ops.rules import Axis
-from actorflow.ops.sliding import is_integer
 
 
 class Dropout(Layer):
@@ -45,7 +44,7 @@ class Dropout(Layer):
 
 def _are_axes(whole: Any) -> bool:
     each = whole if isinstance(whole, tuple | list) else (whole,)
-    return all(is_integer(axis) for axis in each)
+    return all(isinstance(axis, int) and not isinstance(axis, bool) for axis in each)
 
 
 class Flatten(Layer):

@@ -10,6 +10,7 @@ from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import verb
 from actorflow.ops.elementwise import (
     abs,
     add,
@@ -37,6 +38,7 @@ def _leaky_relu_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("leaky_relu", spec=unary("leaky_relu", Takes.FLOATING), gradient=_leaky_relu_gradient)
+@verb
 def leaky_relu(x: Any, slope: float = 0.01, *, name: str | None = None) -> Tensor:
     """The number x where it is positive, else slope·x, of floats; gradient g or slope·g."""
     return build_one("leaky_relu", [x], {"slope": float(slope)}, name=name)
@@ -56,11 +58,13 @@ def _hardtanh_spec(inputs: Any, attrs: Any) -> Any:
 
 
 @op("hardtanh", spec=_hardtanh_spec, gradient=_hardtanh_gradient)
+@verb
 def hardtanh(x: Any, low: float = -1.0, high: float = 1.0, *, name: str | None = None) -> Tensor:
     """The float x kept between two numbers, as `clip` does; gradient g where low < x < high, else 0."""
     return build_one("hardtanh", [x], {"low": float(low), "high": float(high)}, name=name)
 
 
+@verb
 def relu6(x: Any, *, name: str | None = None) -> Tensor:
     """`relu` up to 6 and 6 from there on, of floats; gradient g where 0 < x < 6, else 0."""
     return hardtanh(x, 0.0, 6.0, name=name or "relu6")
@@ -73,6 +77,7 @@ def _hardsigmoid_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("hardsigmoid", spec=unary("hardsigmoid", Takes.FLOATING), gradient=_hardsigmoid_gradient)
+@verb
 def hardsigmoid(x: Any, slope: float = 1 / 6, *, name: str | None = None) -> Tensor:
     """slope·x + 1/2, kept between 0 and 1, of floats; gradient slope·g in between, else 0."""
     return build_one("hardsigmoid", [x], {"slope": float(slope)}, name=name)
@@ -86,11 +91,13 @@ def _hardswish_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("hardswish", spec=unary("hardswish", Takes.FLOATING), gradient=_hardswish_gradient)
+@verb
 def hardswish(x: Any, *, name: str | None = None) -> Tensor:
     """x·hardsigmoid x: 0 below -3, x above 3, of floats; gradient g·(x/3 + 1/2) in between."""
     return build_one("hardswish", [x], name=name)
 
 
+@verb
 def threshold(x: Any, limit: float, value: float, *, name: str | None = None) -> Tensor:
     """The number x where it is above the limit, else the value; gradient g where it is above, else 0."""
     x = as_tensor(x)
@@ -109,6 +116,7 @@ def _elu_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("elu", spec=unary("elu", Takes.FLOATING), gradient=_elu_gradient)
+@verb
 def elu(
     x: Any, alpha: float = 1.0, scale: float = 1.0, rate: float = 1.0, *, name: str | None = None
 ) -> Tensor:
@@ -123,6 +131,7 @@ def elu(
     return build_one("elu", [x], attrs, name=name)
 
 
+@verb
 def selu(x: Any, *, name: str | None = None) -> Tensor:
     """The `elu` whose outputs keep mean 0 and variance 1 from layer to layer; gradient as of that.
 
@@ -131,6 +140,7 @@ def selu(x: Any, *, name: str | None = None) -> Tensor:
     return elu(x, 1.6732632423543772, 1.0507009873554805, name=name or "selu")
 
 
+@verb
 def celu(x: Any, alpha: float = 1.0, *, name: str | None = None) -> Tensor:
     """The `elu` of slope 1 at 0: x where it is positive, else alpha·(e^(x/alpha) - 1); gradient as of that.
 
@@ -149,6 +159,7 @@ def _silu_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("silu", spec=unary("silu", Takes.FLOATING), gradient=_silu_gradient)
+@verb
 def silu(x: Any, *, name: str | None = None) -> Tensor:
     """x·sigmoid x, which others call swish, of floats; gradient g·(s + x·s·(1 - s)) with s = sigmoid x."""
     return build_one("silu", [x], name=name)
@@ -159,6 +170,7 @@ def _softplus_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("softplus", spec=unary("softplus", Takes.FLOATING), gradient=_softplus_gradient)
+@verb
 def softplus(x: Any, *, name: str | None = None) -> Tensor:
     """log(1 + e^x) of floats, without overflow, tiny results exact; gradient g·sigmoid x."""
     return build_one("softplus", [x], name=name)
@@ -169,6 +181,7 @@ def _log_sigmoid_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("log_sigmoid", spec=unary("log_sigmoid", Takes.FLOATING), gradient=_log_sigmoid_gradient)
+@verb
 def log_sigmoid(x: Any, *, name: str | None = None) -> Tensor:
     """The logarithm of `sigmoid`, -log(1 + e^-x), finite for all finite x; gradient g·sigmoid(-x)."""
     return build_one("log_sigmoid", [x], name=name)
@@ -179,6 +192,7 @@ def _softsign_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("softsign", spec=unary("softsign", Takes.FLOATING), gradient=_softsign_gradient)
+@verb
 def softsign(x: Any, *, name: str | None = None) -> Tensor:
     """x/(1 + |x|) of floats; gradient g/(1 + |x|)²."""
     return build_one("softsign", [x], name=name)
@@ -192,6 +206,7 @@ def _mish_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("mish", spec=unary("mish", Takes.FLOATING), gradient=_mish_gradient)
+@verb
 def mish(x: Any, *, name: str | None = None) -> Tensor:
     """x·tanh(softplus x) of floats; gradient g·(t + x·(1 - t²)·sigmoid x) with t = tanh(softplus x)."""
     return build_one("mish", [x], name=name)
@@ -214,6 +229,7 @@ def _gelu_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("gelu", spec=unary("gelu", Takes.FLOATING), gradient=_gelu_gradient)
+@verb
 def gelu(x: Any, approximate: bool = False, *, name: str | None = None) -> Tensor:
     """x·Φ(x), with Φ(x) the chance that a standard normal number is below x.
 
@@ -224,4 +240,4 @@ def gelu(x: Any, approximate: bool = False, *, name: str | None = None) -> Tenso
 
     `approximate` takes Φ(x) ≈ (1 + tanh(√(2/π)·(x + 0.044715·x³)))/2, as networks trained with it need.
     """
-    return build_one("gelu", [x], {"approximate": bool(approximate)}, name=name)
+    return build_one("gelu", [x], {"approximate": approximate}, name=name)

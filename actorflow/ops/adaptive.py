@@ -15,6 +15,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.images import spatial
+from actorflow.ops.arguments import verb
 from actorflow.ops.arrange import flatten
 from actorflow.ops.indexing import take_along_axis
 from actorflow.ops.rules import Takes, check_dtypes
@@ -23,7 +24,7 @@ from actorflow.ops.shape import reshape_like
 from actorflow.ops.sliding import Sizes, rank_of, sizes
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Dim, Shape, Spec, merge
-from actorflow.windows import adaptive
+from actorflow.windows import check_adaptive
 
 
 def _attrs(x: Tensor, size: Any) -> dict[str, Attr]:
@@ -33,7 +34,7 @@ def _attrs(x: Tensor, size: Any) -> dict[str, Attr]:
 def _pooled(x: Shape, size: tuple[int, ...]) -> tuple[Dim, ...]:
     for length, count in zip(spatial(x, len(size)), size, strict=True):
         if length is not None:
-            adaptive(length, count)
+            check_adaptive(length, count)
     return (None if x is None else x[0], *size, None if x is None else x[-1])
 
 
@@ -48,6 +49,7 @@ def _avg_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("adaptive_avg_pool", spec=_avg_spec, gradient=_avg_gradient)
+@verb
 def adaptive_avg_pool(x: Any, size: Sizes, *, name: str | None = None) -> Tensor:
     """The mean of each of `size` windows, channel by channel.
 
@@ -96,6 +98,7 @@ def _places_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
 
 
 @op("adaptive_max_pool_places", spec=_places_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def adaptive_max_pool_places(x: Any, size: Sizes, *, name: str | None = None) -> Tensor:
     """Where `adaptive_max_pool` finds the element of each window: the first maximum, or the last NaN.
 
@@ -110,6 +113,7 @@ def adaptive_max_pool_places(x: Any, size: Sizes, *, name: str | None = None) ->
     return build_one("adaptive_max_pool_places", [x], _attrs(x, size), name=name)
 
 
+@verb
 def adaptive_max_pool(x: Any, size: Sizes, *, name: str | None = None) -> Tensor:
     """The largest element of each of `size` windows, channel by channel; NaN where it holds one.
 
@@ -148,6 +152,7 @@ def _global_max_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("global_max_pool", spec=_global_max_spec, gradient=_global_max_gradient)
+@verb
 def global_max_pool(x: Any, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """The largest of all pixels, channel by channel; NaN where there is one.
 
@@ -163,5 +168,5 @@ def global_max_pool(x: Any, keepdims: bool = False, *, name: str | None = None) 
     (None, 16)
     """
     x = as_tensor(x)
-    attrs: dict[str, Attr] = {"size": (1,) * rank_of(x, None), "keepdims": bool(keepdims)}
+    attrs: dict[str, Attr] = {"size": (1,) * rank_of(x, None), "keepdims": keepdims}
     return build_one("global_max_pool", [x], attrs, name=name)

@@ -10,6 +10,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Promoting, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.elementwise import (
     divide,
@@ -43,6 +44,7 @@ def ternary(op: str, takes: Takes) -> Any:
 
 
 @op("floor_divide", spec=binary("floor_divide", Takes.REAL), gradient=NOT_DIFFERENTIABLE)
+@verb
 def floor_divide(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The quotient a/b rounded down, elementwise: `a // b`.
 
@@ -62,6 +64,7 @@ def _remainder_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("remainder", spec=binary("remainder", Takes.REAL), gradient=_remainder_gradient)
+@verb
 def remainder(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """What `floor_divide` leaves of a, with the sign of b: `a % b`.
 
@@ -82,6 +85,7 @@ def _fmod_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("fmod", spec=binary("fmod", Takes.FLOATING), gradient=_fmod_gradient)
+@verb
 def fmod(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The remainder of a/b rounded towards zero, with the sign of a: C's fmod.
 
@@ -104,6 +108,7 @@ def _squared_difference_gradient(use: Use, grad: Tensor) -> Grads:
     spec=binary("squared_difference", Takes.NUMBER),
     gradient=_squared_difference_gradient,
 )
+@verb
 def squared_difference(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The square (a - b)², elementwise; gradients ±2·g·(a - b). Else like `add`."""
     return build_one("squared_difference", [a, b], name=name)
@@ -116,6 +121,7 @@ def _hypot_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("hypot", spec=binary("hypot", Takes.FLOATING), gradient=_hypot_gradient)
+@verb
 def hypot(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The length √(a² + b²) of floats, without overflow on the way.
 
@@ -131,6 +137,7 @@ def _multiply_no_nan_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("multiply_no_nan", spec=binary("multiply_no_nan", Takes.INEXACT), gradient=_multiply_no_nan_gradient)
+@verb
 def multiply_no_nan(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The product a·b of floats, but 0 where b is 0, even if a is infinite or NaN.
 
@@ -146,6 +153,7 @@ def _divide_no_nan_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("divide_no_nan", spec=binary("divide_no_nan", Takes.INEXACT), gradient=_divide_no_nan_gradient)
+@verb
 def divide_no_nan(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The quotient a/b of floats, but 0 where b is 0, even if a is infinite or NaN.
 
@@ -173,6 +181,7 @@ def _clip_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("clip", spec=ternary("clip", Takes.REAL), gradient=_clip_gradient)
+@verb
 def clip(x: Any, min: Any = None, max: Any = None, *, name: str | None = None) -> Tensor:
     """`x` with what is below `min` raised to it and what is above `max` lowered to it.
 
@@ -203,6 +212,7 @@ def _lerp_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("lerp", spec=ternary("lerp", Takes.FLOATING), gradient=_lerp_gradient)
+@verb
 def lerp(a: Any, b: Any, t: Any, *, name: str | None = None) -> Tensor:
     """The mix a + t·(b - a), exactly a at t = 0 and exactly b at t = 1.
 
@@ -218,6 +228,7 @@ def lerp(a: Any, b: Any, t: Any, *, name: str | None = None) -> Tensor:
 
 
 @op("positive", spec=unary("positive", Takes.NUMBER), gradient=lambda use, grad: (grad,))
+@verb
 def positive(x: Any, *, name: str | None = None) -> Tensor:
     """The number x itself, `+x`: what `identity` is, for numbers only; its gradient passes unchanged."""
     return build_one("positive", [x], name=name)
@@ -228,6 +239,7 @@ def _reciprocal_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("reciprocal", spec=unary("reciprocal", Takes.INEXACT), gradient=_reciprocal_gradient)
+@verb
 def reciprocal(x: Any, *, name: str | None = None) -> Tensor:
     """The reciprocal 1/x of floats, ±inf of ±0; gradient -g/x²."""
     return build_one("reciprocal", [x], name=name)
@@ -239,6 +251,7 @@ def _rsqrt_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("rsqrt", spec=unary("rsqrt", Takes.FLOATING), gradient=_rsqrt_gradient)
+@verb
 def rsqrt(x: Any, *, name: str | None = None) -> Tensor:
     """The reciprocal square root 1/√x of floats, inf at 0, NaN of negative numbers; gradient -g/(2·x·√x)."""
     return build_one("rsqrt", [x], name=name)

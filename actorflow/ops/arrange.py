@@ -11,11 +11,12 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import plain_integers, verb
 from actorflow.ops.array import gather_grad
 from actorflow.ops.broadcast import sum
 from actorflow.ops.facts import shape as shape_of
 from actorflow.ops.fill import arange
-from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, plain_axis, size_of
+from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, size_of
 from actorflow.ops.shape import reshape, reshape_like
 from actorflow.spec import Dim, Spec, axis_of, merge, show
 
@@ -50,6 +51,7 @@ def _moveaxis_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("moveaxis", spec=_moveaxis_spec, gradient=_moveaxis_gradient, takes_bytes=True)
+@verb
 def moveaxis(
     x: Any, source: int | Sequence[int], destination: int | Sequence[int], *, name: str | None = None
 ) -> Tensor:
@@ -68,6 +70,7 @@ def moveaxis(
     return build_one("moveaxis", [x], attrs, name=name)
 
 
+@verb
 def swapaxes(x: Any, axis1: int, axis2: int, *, name: str | None = None) -> Tensor:
     """`x` with two axes exchanged; a view.
 
@@ -98,6 +101,7 @@ def _flip_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("flip", spec=_flip_spec, gradient=_flip_gradient, takes_bytes=True)
+@verb
 def flip(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
     """`x` backwards along `axis`, along all axes when it is None; a view.
 
@@ -106,7 +110,7 @@ def flip(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
     Gradient: flipped back.
     Raises:   SpecError when an axis does not exist or comes twice.
     """
-    return build_one("flip", [x], {"axis": plain_axis(axis)}, name=name)
+    return build_one("flip", [x], {"axis": axis}, name=name)
 
 
 def _roll_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -126,6 +130,7 @@ def _roll_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("roll", spec=_roll_spec, gradient=_roll_gradient, takes_bytes=True)
+@verb
 def roll(x: Any, shift: int | Sequence[int], axis: Axis = None, *, name: str | None = None) -> Tensor:
     """`x` with its elements `shift` places further along `axis`; those that fall off come in again.
 
@@ -135,7 +140,7 @@ def roll(x: Any, shift: int | Sequence[int], axis: Axis = None, *, name: str | N
     Raises:   SpecError when an axis does not exist or comes twice.
     """
     shifts = _ints(shift) if isinstance(shift, Sequence) else shift.__index__()
-    return build_one("roll", [x], {"shift": shifts, "axis": plain_axis(axis)}, name=name)
+    return build_one("roll", [x], {"shift": shifts, "axis": axis}, name=name)
 
 
 # -------------------------------------------------------------------------------------- tile
@@ -166,6 +171,7 @@ def _tile_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("tile", spec=_tile_spec, gradient=_tile_gradient, takes_bytes=True)
+@verb
 def tile(x: Any, repetitions: int | Sequence[int], *, name: str | None = None) -> Tensor:
     """`x` set side by side, `repetitions[i]` times along axis i.
 
@@ -250,6 +256,7 @@ def _repeat_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("repeat", spec=_repeat_spec, gradient=_repeat_gradient, takes_bytes=True)
+@verb
 def repeat(x: Any, repeats: Any, axis: int | None = None, *, name: str | None = None) -> Tensor:
     """Each element of `x` several times in a row along `axis`; flattened first when it is None.
 
@@ -262,11 +269,11 @@ def repeat(x: Any, repeats: Any, axis: int | None = None, *, name: str | None = 
     x = as_tensor(x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
-    if isinstance(repeats, int | tuple | list) or hasattr(repeats, "__index__"):
-        times: Ints = _ints(repeats) if isinstance(repeats, tuple | list) else repeats.__index__()
-        return build_one("repeat", [x], {"repeats": times, "axis": axis.__index__()}, name=name)
+    times = plain_integers(repeats)
+    if times is not None:
+        return build_one("repeat", [x], {"repeats": times, "axis": axis}, name=name)
     inputs = [x, as_tensor(repeats)]
-    return build_one("repeat", inputs, {"repeats": None, "axis": axis.__index__()}, name=name)
+    return build_one("repeat", inputs, {"repeats": None, "axis": axis}, name=name)
 
 
 # ----------------------------------------------------------------------------------- flatten
@@ -290,6 +297,7 @@ def _flatten_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("flatten", spec=_flatten_spec, gradient=_flatten_gradient, takes_bytes=True)
+@verb
 def flatten(x: Any, start: int = 0, stop: int = -1, *, name: str | None = None) -> Tensor:
     """`x` with the axes from `start` to `stop`, both included, joined into one.
 
@@ -302,4 +310,4 @@ def flatten(x: Any, start: int = 0, stop: int = -1, *, name: str | None = None) 
     ...     af.flatten(af.placeholder("float32", (None, 8, 8, 3), name="images"), 1)
     <Tensor flatten:0 (None, 192) float32>
     """
-    return build_one("flatten", [x], {"start": start.__index__(), "stop": stop.__index__()}, name=name)
+    return build_one("flatten", [x], {"start": start, "stop": stop}, name=name)

@@ -16,6 +16,7 @@ from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Promoting, op
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops import facts
+from actorflow.ops.arguments import verb
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import reshape
 from actorflow.ops.source import zeros_like
@@ -103,6 +104,7 @@ def _slice_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("slice", spec=_slice_spec, gradient=_slice_gradient, takes_bytes=True)
+@verb
 def slice(x: Any, index: Any, *, name: str | None = None) -> Tensor:
     """The part `x[index]`, as numpy's basic indexing chooses it; a view, nothing is copied.
 
@@ -199,6 +201,7 @@ def _rows_of(x: Tensor) -> Any:
 
 
 @op("concat", spec=Promoting(_concat_spec), gradient=_concat_gradient, takes_bytes=True, sparse=True)
+@verb
 def concat(values: Sequence[Any], axis: int, *, name: str | None = None) -> Tensor:
     """The values one after the other along `axis`.
 
@@ -207,7 +210,7 @@ def concat(values: Sequence[Any], axis: int, *, name: str | None = None) -> Tens
     Gradient: each value gets its piece of g.
     Raises:   SpecError when ranks, dtypes or the other sizes differ.
     """
-    return build_one("concat", list(values), {"axis": axis.__index__()}, name=name)
+    return build_one("concat", values, {"axis": axis}, name=name)
 
 
 def _concat_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -322,6 +325,7 @@ def _one_hot_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
 
 
 @op("one_hot", spec=_one_hot_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def one_hot(indices: Any, depth: int, dtype: Any = "float32", *, name: str | None = None) -> Tensor:
     """Vectors of zeros with a one where the index says; all zeros for one outside [0, depth).
 
@@ -330,5 +334,5 @@ def one_hot(indices: Any, depth: int, dtype: Any = "float32", *, name: str | Non
     Gradient: none.
     Raises:   SpecError for other indices.
     """
-    attrs = {"depth": depth.__index__(), "dtype": as_dtype(dtype).name}
+    attrs = {"depth": depth, "dtype": as_dtype(dtype).name}
     return build_one("one_hot", [indices], attrs, name=name)

@@ -13,6 +13,7 @@ from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build, build_
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.graph.slices import Gradient
+from actorflow.ops.arguments import verb
 from actorflow.ops.elementwise import add, exp, multiply, subtract
 from actorflow.ops.facts import shape
 from actorflow.ops.fill import arange
@@ -46,6 +47,7 @@ def _gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("scaled_dot_product_attention", spec=_spec, gradient=_gradient)
+@verb
 def scaled_dot_product_attention(
     q: Any,
     k: Any,
@@ -97,8 +99,9 @@ def scaled_dot_product_attention(
     inputs = [q, k, v] if mask is None else [q, k, v, as_tensor(mask)]
     with placed("scaled_dot_product_attention"):
         check_rate(rate)
+        _check_ranks(q.spec, k.spec, v.spec)
         by = 1 / sqrt(_depth(q.spec, k.spec)) if scale is None else float(scale)
-    attrs = {"scale": by, "is_causal": bool(is_causal)}
+    attrs = {"scale": by, "is_causal": is_causal}
     if not training or rate == 0:
         return build_one("scaled_dot_product_attention", inputs, attrs, name=name)
     with placed("scaled_dot_product_attention"):
@@ -199,13 +202,17 @@ def _depth(q: Spec, k: Spec) -> int:
     return max(depth, 1)
 
 
-def _check(q: Spec, k: Spec, v: Spec, mask: Spec | None) -> None:
-    """Raises SpecError unless all fit together."""
-    check_dtypes("attention", Takes.FLOATING, q, k, v)
-    for spec in (q, k, v):
+def _check_ranks(*specs: Spec) -> None:
+    for spec in specs:
         if spec.shape is not None and len(spec.shape) < 2:
             message = f"attention needs the last axes (length, depth), got {spec}"
             raise SpecError(message)
+
+
+def _check(q: Spec, k: Spec, v: Spec, mask: Spec | None) -> None:
+    """Raises SpecError unless all fit together."""
+    check_dtypes("attention", Takes.FLOATING, q, k, v)
+    _check_ranks(q, k, v)
     _check_equal(q, k, -1, "queries and keys of equal depth")
     _check_equal(k, v, -2, "as many values as keys")
     if mask is not None:

@@ -10,6 +10,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import verb
 from actorflow.ops.elementwise import abs, pow
 from actorflow.ops.passing import cast, widened
 from actorflow.ops.reduce import mean
@@ -36,7 +37,11 @@ def _avg_pool_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     return (avg_pool_grad(dy, use.inputs[0], **use.attrs),)
 
 
-@op("avg_pool", spec=_avg_pool_spec, gradient=_avg_pool_gradient, asked_with=(ASKED_WITH,))
+_ASKED_WITH = tuple({**one, "divisor": None, "count_include_pad": False} for one in ASKED_WITH)
+
+
+@op("avg_pool", spec=_avg_pool_spec, gradient=_avg_pool_gradient, asked_with=_ASKED_WITH)
+@verb
 def avg_pool(
     x: Any,
     size: Sizes = 2,
@@ -67,7 +72,7 @@ def avg_pool(
     """
     x = as_tensor(x)
     attrs = sliding(x, size, strides, padding, dilations, ceil_mode)
-    attrs |= {"count_include_pad": bool(count_include_pad), "divisor": divisor}
+    attrs |= {"count_include_pad": count_include_pad, "divisor": divisor}
     return build_one("avg_pool", [x], attrs, name=name)
 
 
@@ -83,7 +88,7 @@ def _avg_pool_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return avg_pool(grad, **use.attrs), None
 
 
-@op("avg_pool_grad", spec=_avg_pool_grad_spec, gradient=_avg_pool_grad_gradient, asked_with=(ASKED_WITH,))
+@op("avg_pool_grad", spec=_avg_pool_grad_spec, gradient=_avg_pool_grad_gradient, asked_with=_ASKED_WITH)
 def avg_pool_grad(
     dy: Any,
     x: Any,
@@ -110,6 +115,7 @@ def avg_pool_grad(
     return build_one("avg_pool_grad", [dy, x], attrs, name=name)
 
 
+@verb
 def lp_pool(
     x: Any,
     size: Sizes = 2,
@@ -142,6 +148,7 @@ def lp_pool(
     return cast(pow(sums, as_tensor(1 / p, dtype=wide.dtype), name=name), x.dtype)
 
 
+@verb
 def global_avg_pool(x: Any, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """The mean of all pixels, channel by channel.
 

@@ -6,16 +6,19 @@ from typing import Any
 
 from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.rules import Takes, binary, unary
 
 
 @op("logical_xor", spec=binary("logical_xor", Takes.BOOL), gradient=NOT_DIFFERENTIABLE)
+@verb
 def logical_xor(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """Whether exactly one is true, elementwise; bool inputs broadcast; no gradient."""
     return build_one("logical_xor", [a, b], name=name)
 
 
 @op("bitwise_and", spec=binary("bitwise_and", Takes.BITS), gradient=NOT_DIFFERENTIABLE)
+@verb
 def bitwise_and(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The bits that both have: `a & b`.
 
@@ -28,24 +31,28 @@ def bitwise_and(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 
 
 @op("bitwise_or", spec=binary("bitwise_or", Takes.BITS), gradient=NOT_DIFFERENTIABLE)
+@verb
 def bitwise_or(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The bits that one or both have: `a | b`; no gradient. Else like `bitwise_and`."""
     return build_one("bitwise_or", [a, b], name=name)
 
 
 @op("bitwise_xor", spec=binary("bitwise_xor", Takes.BITS), gradient=NOT_DIFFERENTIABLE)
+@verb
 def bitwise_xor(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The bits that exactly one has: `a ^ b`; no gradient. Else like `bitwise_and`."""
     return build_one("bitwise_xor", [a, b], name=name)
 
 
 @op("bitwise_invert", spec=unary("bitwise_invert", Takes.BITS), gradient=NOT_DIFFERENTIABLE)
+@verb
 def bitwise_invert(x: Any, *, name: str | None = None) -> Tensor:
     """The bits that x has not, `~x`: -x - 1 for signed integers, not x for bools; no gradient."""
     return build_one("bitwise_invert", [x], name=name)
 
 
 @op("bitwise_left_shift", spec=binary("bitwise_left_shift", Takes.INTEGER), gradient=NOT_DIFFERENTIABLE)
+@verb
 def bitwise_left_shift(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The bits of a moved b places up, `a << b`, those above the last are lost.
 
@@ -59,6 +66,7 @@ def bitwise_left_shift(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 
 
 @op("bitwise_right_shift", spec=binary("bitwise_right_shift", Takes.INTEGER), gradient=NOT_DIFFERENTIABLE)
+@verb
 def bitwise_right_shift(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The bits of a moved b places down, `a >> b`: a/2^b rounded down; no gradient.
 

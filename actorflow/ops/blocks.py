@@ -12,6 +12,7 @@ from actorflow.graph.builder import Tensor, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.images import image_axes
+from actorflow.ops.arguments import verb
 from actorflow.spec import Dim, Spec, show
 
 Pairs = tuple[tuple[int, int], ...]
@@ -47,6 +48,7 @@ def _space_to_depth_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("space_to_depth", spec=_space_to_depth_spec, gradient=_space_to_depth_gradient)
+@verb
 def space_to_depth(x: Any, block: int, *, name: str | None = None) -> Tensor:
     """Images in which each block of block x block pixels is one pixel with all their channels.
 
@@ -56,7 +58,7 @@ def space_to_depth(x: Any, block: int, *, name: str | None = None) -> Tensor:
     Gradient: `depth_to_space`.
     Raises:   SpecError when the block does not divide height and width.
     """
-    return build_one("space_to_depth", [x], {"block": block.__index__()}, name=name)
+    return build_one("space_to_depth", [x], {"block": block}, name=name)
 
 
 def _depth_to_space_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -72,6 +74,7 @@ def _depth_to_space_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("depth_to_space", spec=_depth_to_space_spec, gradient=_depth_to_space_gradient)
+@verb
 def depth_to_space(x: Any, block: int, *, name: str | None = None) -> Tensor:
     """Images in which the channels of a pixel are a block of block x block pixels.
 
@@ -80,7 +83,7 @@ def depth_to_space(x: Any, block: int, *, name: str | None = None) -> Tensor:
     Gradient: `space_to_depth`.
     Raises:   SpecError when block * block does not divide the channels.
     """
-    return build_one("depth_to_space", [x], {"block": block.__index__()}, name=name)
+    return build_one("depth_to_space", [x], {"block": block}, name=name)
 
 
 # ----------------------------------------------------------------------------- space and batch
@@ -122,6 +125,7 @@ def _space_to_batch_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("space_to_batch", spec=_space_to_batch_spec, gradient=_space_to_batch_gradient)
+@verb
 def space_to_batch(
     x: Any, block: Sequence[int], paddings: Sequence[Sequence[int]], *, name: str | None = None
 ) -> Tensor:
@@ -158,6 +162,7 @@ def _batch_to_space_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("batch_to_space", spec=_batch_to_space_spec, gradient=_batch_to_space_gradient)
+@verb
 def batch_to_space(
     x: Any, block: Sequence[int], crops: Sequence[Sequence[int]], *, name: str | None = None
 ) -> Tensor:

@@ -10,7 +10,8 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
-from actorflow.ops.rules import Axis, Takes, check_dtypes, first_with_shape_of_last, plain_axis, reduced
+from actorflow.ops.arguments import verb
+from actorflow.ops.rules import Axis, Takes, check_dtypes, first_with_shape_of_last, reduced
 from actorflow.ops.shape import expand_dims, shape_held
 from actorflow.spec import Shape, Spec, broadcast, check_shape, merge
 
@@ -35,6 +36,7 @@ def _broadcast_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("broadcast_to", spec=_broadcast_to_spec, gradient=_broadcast_gradient, takes_bytes=True)
+@verb
 def broadcast_to(x: Any, shape: Iterable[int] | Tensor, *, name: str | None = None) -> Tensor:
     """`x` repeated along new axes and axes of size 1; a view, nothing is copied.
 
@@ -46,7 +48,7 @@ def broadcast_to(x: Any, shape: Iterable[int] | Tensor, *, name: str | None = No
     """
     if isinstance(shape, Tensor):
         return build_one("broadcast_to", [as_tensor(x), shape], {"shape": None}, name=name)
-    return build_one("broadcast_to", [x], {"shape": tuple(d.__index__() for d in shape)}, name=name)
+    return build_one("broadcast_to", [x], {"shape": tuple(shape)}, name=name)
 
 
 def _broadcast_like_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -55,6 +57,7 @@ def _broadcast_like_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> S
 
 
 @op("broadcast_like", spec=_broadcast_like_spec, gradient=_broadcast_gradient, takes_bytes=True)
+@verb
 def broadcast_like(x: Any, like: Any, *, name: str | None = None) -> Tensor:
     """`x` repeated to the shape that `like` has in the step; see `broadcast_to`.
 
@@ -88,6 +91,7 @@ def unreduce(use: Use, value: Tensor) -> Tensor:
 
 
 @op("sum", spec=_sum_spec, gradient=_sum_gradient)
+@verb
 def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """The sum over `axis`, over all axes when it is None.
 
@@ -100,7 +104,7 @@ def sum(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None =
     ...     af.sum(af.placeholder("float32", (None, 3), name="x"), axis=0)
     <Tensor sum:0 (3,) float32>
     """
-    return build_one("sum", [x], {"axis": plain_axis(axis), "keepdims": bool(keepdims)}, name=name)
+    return build_one("sum", [x], {"axis": axis, "keepdims": keepdims}, name=name)
 
 
 def _sum_to_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
@@ -113,6 +117,7 @@ def _sum_to_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
 
 
 @op("sum_to", spec=_sum_to_spec, gradient=_sum_to_gradient)
+@verb
 def sum_to(x: Any, like: Any, *, name: str | None = None) -> Tensor:
     """`x` summed over the axes along which `like` broadcasts to it: undoes a broadcast.
 

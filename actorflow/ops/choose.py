@@ -12,12 +12,13 @@ from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build, build_
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.graph.slices import Gradient, IndexedSlices
+from actorflow.ops.arguments import verb
 from actorflow.ops.array import concat, gather, slice
 from actorflow.ops.facts import shape, size
 from actorflow.ops.fill import arange
 from actorflow.ops.logic import equal, less, logical_not, where
 from actorflow.ops.passing import cast
-from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.ops.rules import Takes, check_dtypes, check_outputs
 from actorflow.ops.shape import reshape_like
 from actorflow.ops.sort import argsort, searchsorted
 from actorflow.ops.source import zeros_like
@@ -50,6 +51,7 @@ def _boolean_mask_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("boolean_mask", spec=_boolean_mask_spec, gradient=_boolean_mask_gradient, takes_bytes=True)
+@verb
 def boolean_mask(x: Any, mask: Any, axis: int = 0, *, name: str | None = None) -> Tensor:
     """What lies in `x` where `mask` is true, in row-major order; the mask covers axes from `axis` on.
 
@@ -66,7 +68,7 @@ def boolean_mask(x: Any, mask: Any, axis: int = 0, *, name: str | None = None) -
     ...     af.boolean_mask(x, x > 0)
     <Tensor boolean_mask:0 (None,) float32>
     """
-    return build_one("boolean_mask", [as_tensor(x), as_tensor(mask)], {"axis": axis.__index__()}, name=name)
+    return build_one("boolean_mask", [as_tensor(x), as_tensor(mask)], {"axis": axis}, name=name)
 
 
 def _boolean_mask_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -95,6 +97,7 @@ def _argwhere_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
 
 
 @op("argwhere", spec=_argwhere_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def argwhere(x: Any, *, name: str | None = None) -> Tensor:
     """The places where `x` is true, or not zero, in row-major order: one row of indices each.
 
@@ -111,6 +114,7 @@ def argwhere(x: Any, *, name: str | None = None) -> Tensor:
     return build_one("argwhere", [x], name=name)
 
 
+@verb
 def select(conditions: Sequence[Any], choices: Sequence[Any], default: Any = 0) -> Tensor:
     """Elementwise the choice of the first condition that is true, `default` where none is.
 
@@ -150,6 +154,7 @@ def _dynamic_partition_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -
     if count < 1:
         message = f"dynamic_partition makes at least one part, got {count}"
         raise SpecError(message)
+    check_outputs("dynamic_partition", count)
     rest = _behind("dynamic_partition", x, partitions, "partitions")
     return (Spec(None if rest is None else (None, *rest), x.dtype),) * count
 
@@ -163,6 +168,7 @@ def _dynamic_partition_gradient(use: Use, *grads: Tensor | None) -> Sequence[Ten
 
 
 @op("dynamic_partition", spec=_dynamic_partition_spec, gradient=_dynamic_partition_gradient, takes_bytes=True)
+@verb
 def dynamic_partition(x: Any, partitions: Any, count: int, *, name: str | None = None) -> tuple[Tensor, ...]:
     """`count` tensors: the i-th holds what lies in `x` where `partitions` is i, in row-major order.
 
@@ -175,7 +181,7 @@ def dynamic_partition(x: Any, partitions: Any, count: int, *, name: str | None =
     Raises:   SpecError for other partitions, and when x does not begin with their sizes.
     """
     inputs = [as_tensor(x), as_tensor(partitions)]
-    return build("dynamic_partition", inputs, {"count": count.__index__()}, name=name)
+    return build("dynamic_partition", inputs, {"count": count}, name=name)
 
 
 def _halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -230,6 +236,7 @@ def _slices_of_parts(use: Use, grad: IndexedSlices) -> Sequence[IndexedSlices]:
 
 
 @op("dynamic_stitch", spec=_dynamic_stitch_spec, gradient=_dynamic_stitch_gradient, sparse=True)
+@verb
 def dynamic_stitch(indices: Sequence[Any], data: Sequence[Any], *, name: str | None = None) -> Tensor:
     """One tensor whose row `indices[i][p]` is `data[i][p]`; where one comes twice the last stays.
 
@@ -282,6 +289,7 @@ def _invert_permutation_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) 
 
 
 @op("invert_permutation", spec=_invert_permutation_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def invert_permutation(x: Any, *, name: str | None = None) -> Tensor:
     """The permutation that undoes `x`: y[x[i]] = i.
 

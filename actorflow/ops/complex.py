@@ -11,6 +11,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Promoting, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.source import zeros_like
@@ -38,6 +39,7 @@ def _complex_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("complex", spec=Promoting(_complex_spec), gradient=_complex_gradient)
+@verb
 def complex(real: Any, imag: Any, *, name: str | None = None) -> Tensor:
     """The complex number of a real and an imaginary part, each kept as it is, infinite or not.
 
@@ -56,22 +58,15 @@ def complex(real: Any, imag: Any, *, name: str | None = None) -> Tensor:
 def _part_spec(name: str) -> Any:
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
         (x,) = inputs
-        _check_complex(name, x)
-        return (Spec(x.shape, as_dtype(_PART[x.dtype.name])),)
+        check_dtypes(name, Takes.NUMBER, x)
+        return (Spec(x.shape, as_dtype(_PART.get(x.dtype.name, x.dtype.name))),)
 
     return rule
 
 
 def _conj_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    _check_complex("conj", inputs[0])
+    check_dtypes("conj", Takes.NUMBER, inputs[0])
     return (inputs[0],)
-
-
-def _check_complex(name: str, x: Spec) -> None:
-    """Raises SpecError unless `x` is complex; the constructors hand on nothing else but bools."""
-    if x.dtype.kind != "c":
-        message = f"{name} takes {Takes.NUMBER.value}, got {x}"
-        raise SpecError(message, hint="convert it with af.cast")
 
 
 def _is_real(x: Tensor) -> bool:
@@ -83,6 +78,7 @@ def _real_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("real", spec=_part_spec("real"), gradient=_real_gradient)
+@verb
 def real(x: Any, *, name: str | None = None) -> Tensor:
     """The real part; `x` itself when it is real.
 
@@ -98,6 +94,7 @@ def _imag_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("imag", spec=_part_spec("imag"), gradient=_imag_gradient)
+@verb
 def imag(x: Any, *, name: str | None = None) -> Tensor:
     """The imaginary part; zeros when x is real. Gradient 0 + g·i, else like `real`."""
     x = as_tensor(x)
@@ -109,6 +106,7 @@ def _conj_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("conj", spec=_conj_spec, gradient=_conj_gradient)
+@verb
 def conj(x: Any, *, name: str | None = None) -> Tensor:
     """The conjugate, with the imaginary part negated; `x` itself when it is real.
 
@@ -118,6 +116,7 @@ def conj(x: Any, *, name: str | None = None) -> Tensor:
     return x if _is_real(x) else build_one("conj", [x], name=name)
 
 
+@verb
 def angle(x: Any, *, name: str | None = None) -> Tensor:
     """The angle in [-π, π] of floating or complex numbers: atan2(imag x, real x); gradient as of that."""
     x = as_tensor(x)

@@ -11,6 +11,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one, promoted
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Promoting, op
+from actorflow.ops.arguments import plain_integers, verb
 from actorflow.ops.broadcast import sum_to, unbroadcast
 from actorflow.ops.matrices import check_matrix
 from actorflow.ops.rules import Takes, check_dtypes, size_of
@@ -70,7 +71,10 @@ def _einsum_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
     equation = attrs["equation"]
     terms, output = _parsed(equation)
     if len(terms) != len(inputs):
-        message = f"einsum takes one tensor for each part between commas, got {len(inputs)} for {equation!r}"
+        message = (
+            f"einsum takes one tensor for each part between commas of its equation, "
+            f"got {len(inputs)} for {equation!r}"
+        )
         raise SpecError(message)
     check_dtypes("einsum", Takes.NUMBER, *inputs)
     sizes: dict[str, Dim] = {}
@@ -146,6 +150,7 @@ def _to_input(xs: Sequence[Tensor], terms: Sequence[Term], output: Term, i: int,
 
 
 @op("einsum", spec=Promoting(_einsum_spec), gradient=_einsum_gradient)
+@verb
 def einsum(equation: str, *operands: Any, name: str | None = None) -> Tensor:
     """The sum of products that `equation` describes, such as "bij,bjk->bik" for a batch of matrices.
 
@@ -173,6 +178,7 @@ def einsum(equation: str, *operands: Any, name: str | None = None) -> Tensor:
 # ----------------------------------------------------------------------------------- tensordot
 
 
+@verb
 def tensordot(
     a: Any, b: Any, axes: int | tuple[Sequence[int], Sequence[int]] = 2, *, name: str | None = None
 ) -> Tensor:
@@ -185,13 +191,14 @@ def tensordot(
     Raises:   SpecError when axes do not exist, are not as many on both sides or differ in size.
     """
     a, b = promoted(a, b)
+    summed = _plain_axes(axes)
     rank_a, rank_b = a.spec.rank, b.spec.rank
     if rank_a is None or rank_b is None or rank_a + rank_b > len(ascii_letters):
         message = (
             f"tensordot needs known ranks of at most {len(ascii_letters)} together, got {a.spec} and {b.spec}"
         )
         raise SpecError(message, hint="name the axes yourself with af.einsum")
-    of_a, of_b = _paired(axes, rank_a, rank_b, a.spec, b.spec)
+    of_a, of_b = _paired(summed, rank_a, rank_b, a.spec, b.spec)
     letters_a = list(ascii_letters[:rank_a])
     letters_b = list(ascii_letters[rank_a : rank_a + rank_b])
     for i, j in zip(of_a, of_b, strict=True):
@@ -199,6 +206,18 @@ def tensordot(
     left = [c for i, c in enumerate(letters_a) if i not in of_a]
     left += [c for j, c in enumerate(letters_b) if j not in of_b]
     return einsum(_written([tuple(letters_a), tuple(letters_b)], tuple(left)), a, b, name=name)
+
+
+def _plain_axes(axes: Any) -> int | tuple[Sequence[int], Sequence[int]]:
+    found = plain_integers(axes)
+    if isinstance(found, int):
+        return found
+    sides = [plain_integers(side) for side in axes] if isinstance(axes, Sequence) else []
+    pair = [(side,) if isinstance(side, int) else side for side in sides if side is not None]
+    if len(sides) != 2 or len(pair) != 2:
+        message = f"tensordot takes a number of axes, or those of a and those of b, as axes, got {axes!r:.60}"
+        raise SpecError(message)
+    return pair[0], pair[1]
 
 
 def _paired(
@@ -244,6 +263,7 @@ def _kron_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("kron", spec=Promoting(_kron_spec), gradient=_kron_gradient)
+@verb
 def kron(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The matrix in which every element of `a` has become a block: itself times `b`.
 

@@ -15,7 +15,7 @@ from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.images import SPATIAL, conv_shape, conv_transpose_shape
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.ops.sliding import is_integer, plain_padding, refused, sizes
+from actorflow.ops.sliding import plain_padding, refused, sizes
 from actorflow.spec import Spec, merge
 from actorflow.windows import Padding
 
@@ -26,7 +26,7 @@ def _attrs(strides: Any, padding: Any, dilations: Any, groups: Any) -> dict[str,
     if axes not in SPATIAL:
         message = f"images have one to three spatial axes, got strides for {axes}: {strides!r}"
         raise refused(message)
-    if not is_integer(groups) or groups < 1:
+    if groups < 1:
         message = f"groups must be a positive integer, got {groups!r:.60}"
         raise refused(message)
     return {

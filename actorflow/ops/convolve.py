@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from actorflow.graph.builder import Tensor, as_tensors
+from actorflow.ops.arguments import verb
 from actorflow.ops.conv import conv, conv_transpose
 from actorflow.ops.shape import reshape
 from actorflow.ops.sliding import Padding, Sizes, plain_padding, refused, sizes
 from actorflow.spec import show
 
 
+@verb
 def conv1d(
     x: Any,
     w: Any,
@@ -39,6 +41,7 @@ def conv1d(
     return _convolution(1, x, w, strides, padding, dilations, groups, name)
 
 
+@verb
 def conv2d(
     x: Any,
     w: Any,
@@ -72,6 +75,7 @@ def conv2d(
     return _convolution(2, x, w, strides, padding, dilations, groups, name)
 
 
+@verb
 def conv3d(
     x: Any,
     w: Any,
@@ -118,6 +122,7 @@ def _convolution(
     )
 
 
+@verb
 def conv1d_transpose(
     x: Any,
     w: Any,
@@ -144,6 +149,7 @@ def conv1d_transpose(
     return _back(1, x, w, strides, padding, output_padding, dilations, groups, name)
 
 
+@verb
 def conv2d_transpose(
     x: Any,
     w: Any,
@@ -181,6 +187,7 @@ def conv2d_transpose(
     return _back(2, x, w, strides, padding, output_padding, dilations, groups, name)
 
 
+@verb
 def conv3d_transpose(
     x: Any,
     w: Any,
@@ -238,6 +245,7 @@ def _back(
     )
 
 
+@verb
 def depthwise_conv2d(
     x: Any,
     w: Any,
@@ -285,6 +293,7 @@ def depthwise_conv2d(
     )
 
 
+@verb
 def separable_conv2d(
     x: Any,
     depthwise: Any,

@@ -10,6 +10,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import sum
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.source import ones_like
@@ -52,6 +53,7 @@ def _gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("ctc_loss", spec=_spec, gradient=_gradient)
+@verb
 def ctc_loss(
     logits: Any,
     labels: Any,
@@ -90,7 +92,7 @@ def ctc_loss(
     <Tensor ctc_loss:0 (1,) float32>
     """
     inputs = [as_tensor(v) for v in (logits, labels, logit_lengths, label_lengths)]
-    return build_one("ctc_loss", inputs, {"blank": blank.__index__()}, name=name)
+    return build_one("ctc_loss", inputs, {"blank": blank}, name=name)
 
 
 def _grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:

@@ -10,6 +10,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import SpecRule, op
+from actorflow.ops.arguments import verb
 from actorflow.spec import Shape, Spec, merge, show
 
 
@@ -32,6 +33,7 @@ def _tril_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("tril", spec=_triangle("tril"), gradient=_tril_gradient)
+@verb
 def tril(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
     """The lower triangles of the last two axes: zeros right of the diagonal `offset`.
 
@@ -40,7 +42,7 @@ def tril(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
     Gradient: the same triangles of g.
     Raises:   SpecError for less than two axes.
     """
-    return build_one("tril", [x], {"offset": offset.__index__()}, name=name)
+    return build_one("tril", [x], {"offset": offset}, name=name)
 
 
 def _triu_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
@@ -48,9 +50,10 @@ def _triu_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("triu", spec=_triangle("triu"), gradient=_triu_gradient)
+@verb
 def triu(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
     """The upper triangles: zeros left of the diagonal `offset`; else, gradient included, like `tril`."""
-    return build_one("triu", [x], {"offset": offset.__index__()}, name=name)
+    return build_one("triu", [x], {"offset": offset}, name=name)
 
 
 def _diagonal_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -69,6 +72,7 @@ def _diagonal_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("diagonal", spec=_diagonal_spec, gradient=_diagonal_gradient)
+@verb
 def diagonal(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
     """The diagonals of the last two axes, `offset` places to the right of the main one; views.
 
@@ -83,7 +87,7 @@ def diagonal(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
     ...     af.diagonal(af.placeholder("float32", (None, 3, 4), name="x"), 1)
     <Tensor diagonal:0 (None, 3) float32>
     """
-    return build_one("diagonal", [x], {"offset": offset.__index__()}, name=name)
+    return build_one("diagonal", [x], {"offset": offset}, name=name)
 
 
 def _diagonal_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -120,6 +124,7 @@ def _diag_embed_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seque
 
 
 @op("diag_embed", spec=_diag_embed_spec, gradient=_diagonal_back)
+@verb
 def diag_embed(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
     """Square matrices with `x` on a diagonal, `offset` places to the right of the main one, else zeros.
 
@@ -128,4 +133,4 @@ def diag_embed(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
     Gradient: the diagonal of g.
     Raises:   SpecError for a scalar.
     """
-    return build_one("diag_embed", [x], {"offset": offset.__index__()}, name=name)
+    return build_one("diag_embed", [x], {"offset": offset}, name=name)

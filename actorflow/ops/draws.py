@@ -12,6 +12,7 @@ from actorflow.errors import SpecError
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
+from actorflow.ops.arguments import Whole, verb
 from actorflow.ops.broadcast import broadcast_to
 from actorflow.ops.facts import shape as shape_of
 from actorflow.ops.indexing import gather
@@ -28,6 +29,7 @@ def _bernoulli_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequen
 
 
 @op("random_bernoulli", spec=_bernoulli_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+@verb
 def random_bernoulli(
     p: Any, shape: Iterable[int] | None = None, seed: int | None = None, *, name: str | None = None
 ) -> Tensor:
@@ -74,9 +76,10 @@ def _integers_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
 
 
 @op("random_integers", spec=_integers_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+@verb
 def random_integers(
-    low: int,
-    high: int,
+    low: Whole,
+    high: Whole,
     shape: Iterable[int] = (),
     dtype: Any = "int32",
     seed: int | None = None,
@@ -99,8 +102,8 @@ def random_integers(
     """
     wanted = spec(dtype, shape)
     attrs = {
-        "low": low.__index__(),
-        "last": high.__index__() - 1,
+        "low": low,
+        "last": high - 1,
         "shape": wanted.shape,
         "dtype": wanted.dtype.name,
         "seed": node_seed(seed),
@@ -124,6 +127,7 @@ def _categorical_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
 
 
 @op("random_categorical", spec=_categorical_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+@verb
 def random_categorical(
     logits: Any, num_samples: int | None = None, seed: int | None = None, *, name: str | None = None
 ) -> Tensor:
@@ -141,7 +145,7 @@ def random_categorical(
     ...     af.random_categorical(af.placeholder("float32", (None, 10), name="logits"), 3)
     <Tensor random_categorical:0 (None, 3) int64>
     """
-    attrs = {"num_samples": None if num_samples is None else num_samples.__index__(), "seed": node_seed(seed)}
+    attrs = {"num_samples": num_samples, "seed": node_seed(seed)}
     return build_one("random_categorical", [as_tensor(logits)], attrs, name=name)
 
 
@@ -159,6 +163,7 @@ def _permutation_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
 
 
 @op("random_permutation", spec=_permutation_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+@verb
 def random_permutation(n: int | Tensor, seed: int | None = None, *, name: str | None = None) -> Tensor:
     """The integers from 0 to n - 1 in a random order, another one in every step.
 
@@ -172,10 +177,11 @@ def random_permutation(n: int | Tensor, seed: int | None = None, *, name: str | 
     ...     af.random_permutation(5)
     <Tensor random_permutation:0 (5,) int64>
     """
-    inputs, number = ([n], None) if isinstance(n, Tensor) else ([], n.__index__())
+    inputs, number = ([n], None) if isinstance(n, Tensor) else ([], n)
     return build_one("random_permutation", inputs, {"n": number, "seed": node_seed(seed)}, name=name)
 
 
+@verb
 def random_shuffle(x: Any, axis: int = 0, seed: int | None = None, *, name: str | None = None) -> Tensor:
     """The slices of `x` along `axis` in a random order, another one in every step.
 

@@ -10,6 +10,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.graph.slices import Gradient, IndexedSlices, mapped
+from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.logic import equal, greater, greater_equal, less_equal, where
 from actorflow.ops.rules import Takes, alike, binary, unary
@@ -42,6 +43,7 @@ def _of_alike(use: Use, to_a: IndexedSlices, to_b: IndexedSlices) -> Gradients:
 
 
 @op("add", spec=binary("add", Takes.NUMBER), gradient=_add_gradient, sparse=True)
+@verb
 def add(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The sum a + b, elementwise.
 
@@ -64,6 +66,7 @@ def _subtract_gradient(use: Use, grad: Gradient) -> Gradients:
 
 
 @op("subtract", spec=binary("subtract", Takes.NUMBER), gradient=_subtract_gradient, sparse=True)
+@verb
 def subtract(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The difference a - b; gradients g and -g. Else like `add`."""
     return build_one("subtract", [a, b], name=name)
@@ -92,6 +95,7 @@ def _of_scaled(use: Use, grad: IndexedSlices, verb: Callable[[Any, Any], Tensor]
 
 
 @op("multiply", spec=binary("multiply", Takes.NUMBER), gradient=_multiply_gradient, sparse=True)
+@verb
 def multiply(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The product a·b, elementwise; gradients g·b and g·a. Else like `add`."""
     return build_one("multiply", [a, b], name=name)
@@ -106,6 +110,7 @@ def _divide_gradient(use: Use, grad: Gradient) -> Gradients:
 
 
 @op("divide", spec=binary("divide", Takes.INEXACT), gradient=_divide_gradient, sparse=True)
+@verb
 def divide(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The quotient a/b of floating or complex numbers; gradients g/b and -g·(a/b)/b.
 
@@ -129,6 +134,7 @@ def _pow_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("pow", spec=binary("pow", Takes.REAL), gradient=_pow_gradient)
+@verb
 def pow(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The power a^b, elementwise.
 
@@ -156,12 +162,14 @@ def _chosen(use: Use, first: Tensor, grad: Tensor) -> Grads:
 
 
 @op("maximum", spec=binary("maximum", Takes.REAL), gradient=_maximum_gradient)
+@verb
 def maximum(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The larger of a and b; its gradient goes there, to a on ties. Else like `add`."""
     return build_one("maximum", [a, b], name=name)
 
 
 @op("minimum", spec=binary("minimum", Takes.REAL), gradient=_minimum_gradient)
+@verb
 def minimum(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The smaller of a and b; its gradient goes there, to a on ties. Else like `add`."""
     return build_one("minimum", [a, b], name=name)
@@ -175,6 +183,7 @@ def _negative_gradient(use: Use, grad: Gradient) -> Gradients:
 
 
 @op("negative", spec=unary("negative", Takes.NUMBER), gradient=_negative_gradient, sparse=True)
+@verb
 def negative(x: Any, *, name: str | None = None) -> Tensor:
     """The number -x, elementwise, of any number dtype; gradient -g."""
     return build_one("negative", [x], name=name)
@@ -185,6 +194,7 @@ def _abs_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("abs", spec=unary("abs", Takes.REAL), gradient=_abs_gradient)
+@verb
 def abs(x: Any, *, name: str | None = None) -> Tensor:
     """The size |x| of real numbers, elementwise; gradient g·sign x."""
     return build_one("abs", [x], name=name)
@@ -195,6 +205,7 @@ def _exp_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("exp", spec=unary("exp", Takes.INEXACT), gradient=_exp_gradient)
+@verb
 def exp(x: Any, *, name: str | None = None) -> Tensor:
     """The exponential e^x of floats, elementwise; gradient g·e^x."""
     return build_one("exp", [x], name=name)
@@ -205,6 +216,7 @@ def _log_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("log", spec=unary("log", Takes.INEXACT), gradient=_log_gradient)
+@verb
 def log(x: Any, *, name: str | None = None) -> Tensor:
     """The natural logarithm of floats, -inf of 0 and NaN of negative numbers; gradient g/x."""
     return build_one("log", [x], name=name)
@@ -215,6 +227,7 @@ def _sqrt_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("sqrt", spec=unary("sqrt", Takes.INEXACT), gradient=_sqrt_gradient)
+@verb
 def sqrt(x: Any, *, name: str | None = None) -> Tensor:
     """The square root of floats, NaN of negative numbers; gradient g/(2√x), infinite at 0."""
     return build_one("sqrt", [x], name=name)
@@ -225,18 +238,21 @@ def _square_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("square", spec=unary("square", Takes.NUMBER), gradient=_square_gradient)
+@verb
 def square(x: Any, *, name: str | None = None) -> Tensor:
     """The square x·x, elementwise, of any number dtype; gradient 2·g·x."""
     return build_one("square", [x], name=name)
 
 
 @op("sign", spec=unary("sign", Takes.REAL), gradient=NOT_DIFFERENTIABLE)
+@verb
 def sign(x: Any, *, name: str | None = None) -> Tensor:
     """-1, 0 or 1 by the sign of real numbers; no gradient flows, it is 0 almost everywhere."""
     return build_one("sign", [x], name=name)
 
 
 @op("floor", spec=unary("floor", Takes.FLOATING), gradient=NOT_DIFFERENTIABLE)
+@verb
 def floor(x: Any, *, name: str | None = None) -> Tensor:
     """The largest whole number that is not above x, in the dtype of x.
 
@@ -251,6 +267,7 @@ def _tanh_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("tanh", spec=unary("tanh", Takes.INEXACT), gradient=_tanh_gradient)
+@verb
 def tanh(x: Any, *, name: str | None = None) -> Tensor:
     """The hyperbolic tangent of floats, elementwise; gradient g·(1 - tanh² x)."""
     return build_one("tanh", [x], name=name)
@@ -262,6 +279,7 @@ def _sigmoid_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("sigmoid", spec=unary("sigmoid", Takes.FLOATING), gradient=_sigmoid_gradient)
+@verb
 def sigmoid(x: Any, *, name: str | None = None) -> Tensor:
     """The logistic function 1/(1 + e^-x) of floats, exact for large |x|; gradient g·y·(1 - y)."""
     return build_one("sigmoid", [x], name=name)
@@ -272,6 +290,7 @@ def _relu_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("relu", spec=unary("relu", Takes.REAL), gradient=_relu_gradient)
+@verb
 def relu(x: Any, *, name: str | None = None) -> Tensor:
     """The larger of x and 0, elementwise; gradient g where x > 0, else 0."""
     return build_one("relu", [x], name=name)

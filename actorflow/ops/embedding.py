@@ -7,6 +7,7 @@ from typing import Any
 
 from actorflow.errors import SpecError
 from actorflow.graph.builder import Tensor, as_tensor, colocate_with, promoted
+from actorflow.ops.arguments import verb
 from actorflow.ops.arithmetic import divide_no_nan, floor_divide, remainder
 from actorflow.ops.array import concat, gather
 from actorflow.ops.choose import dynamic_partition, dynamic_stitch
@@ -31,6 +32,7 @@ from actorflow.spec import Dim, Shape, Spec, merge
 STRATEGIES = ("mod", "div")
 
 
+@verb
 def embedding_lookup(
     params: Any,
     ids: Any,
@@ -170,6 +172,7 @@ def _beside(values: Tensor, rest: Sequence[Dim]) -> Tensor:
     return values
 
 
+@verb
 def embedding_bag(
     params: Any,
     ids: Any,

@@ -10,6 +10,7 @@ from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.text import of_bytes
 from actorflow.spec import Spec, spec
@@ -32,6 +33,7 @@ def _decode_raw_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seque
 
 
 @op("decode_raw", spec=_decode_raw_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def decode_raw(
     x: Any,
     dtype: Any,
@@ -53,8 +55,8 @@ def decode_raw(
     """
     attrs: dict[str, Attr] = {
         "dtype": _dtype_name("decode_raw", dtype),
-        "length": None if length is None else length.__index__(),
-        "little_endian": bool(little_endian),
+        "length": length,
+        "little_endian": little_endian,
     }
     return build_one("decode_raw", [x], attrs, name=name)
 
@@ -69,6 +71,7 @@ def _encode_raw_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seque
 
 
 @op("encode_raw", spec=_encode_raw_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def encode_raw(x: Any, *, little_endian: bool = True, name: str | None = None) -> Tensor:
     """The bytes of the numbers along the last axis, one after the other.
 
@@ -77,7 +80,7 @@ def encode_raw(x: Any, *, little_endian: bool = True, name: str | None = None) -
     Gradient: none.
     Raises:   SpecError for bytes and for scalars.
     """
-    return build_one("encode_raw", [x], {"little_endian": bool(little_endian)}, name=name)
+    return build_one("encode_raw", [x], {"little_endian": little_endian}, name=name)
 
 
 def _to_number_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -86,6 +89,7 @@ def _to_number_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequen
 
 
 @op("to_number", spec=_to_number_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def to_number(x: Any, dtype: Any = "float32", *, name: str | None = None) -> Tensor:
     """The number that each element spells in ASCII digits; white space around it does not count.
 
@@ -108,6 +112,7 @@ def _as_bytes_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
 
 
 @op("as_bytes", spec=_as_bytes_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def as_bytes(x: Any, digits: int | None = None, *, name: str | None = None) -> Tensor:
     """Each number written in ASCII: with as few digits as tell it from its neighbours, or `digits`.
 
@@ -116,16 +121,18 @@ def as_bytes(x: Any, digits: int | None = None, *, name: str | None = None) -> T
     Gradient: none.
     Raises:   SpecError for bytes.
     """
-    return build_one("as_bytes", [x], {"digits": None if digits is None else digits.__index__()}, name=name)
+    return build_one("as_bytes", [x], {"digits": digits}, name=name)
 
 
 @op("encode_base64", spec=of_bytes("encode_base64"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def encode_base64(x: Any, *, url: bool = False, name: str | None = None) -> Tensor:
     """Each element in base64 (RFC 4648) with padding; `url` for the alphabet of URLs. No gradient."""
-    return build_one("encode_base64", [x], {"url": bool(url)}, name=name)
+    return build_one("encode_base64", [x], {"url": url}, name=name)
 
 
 @op("decode_base64", spec=of_bytes("decode_base64"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def decode_base64(x: Any, *, url: bool = False, name: str | None = None) -> Tensor:
     """What each element is the base64 of. Undoes `encode_base64`.
 
@@ -134,7 +141,7 @@ def decode_base64(x: Any, *, url: bool = False, name: str | None = None) -> Tens
     Gradient: none.
     Raises:   SpecError for other dtypes; in the step DataError for an element that is no base64.
     """
-    return build_one("decode_base64", [x], {"url": bool(url)}, name=name)
+    return build_one("decode_base64", [x], {"url": url}, name=name)
 
 
 def _decode_utf8_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -145,6 +152,7 @@ def _decode_utf8_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
 
 
 @op("decode_utf8", spec=_decode_utf8_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def decode_utf8(x: Any, length: int, pad: int = 0, *, cut: bool = False, name: str | None = None) -> Tensor:
     """The code points of each element, filled up with `pad` to `length` of them.
 
@@ -154,5 +162,5 @@ def decode_utf8(x: Any, length: int, pad: int = 0, *, cut: bool = False, name: s
     Raises:   SpecError for other dtypes; in the step DataError for an element that is not UTF-8, and
               without `cut` for one of more characters.
     """
-    attrs: dict[str, Attr] = {"length": length.__index__(), "pad": pad.__index__(), "cut": bool(cut)}
+    attrs: dict[str, Attr] = {"length": length, "pad": pad, "cut": cut}
     return build_one("decode_utf8", [x], attrs, name=name)

@@ -9,6 +9,7 @@ from typing import Any
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.elementwise import add, divide, exp, multiply, sigmoid, square, subtract
 from actorflow.ops.logic import where
@@ -24,6 +25,7 @@ def _exp2_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("exp2", spec=unary("exp2", Takes.FLOATING), gradient=_exp2_gradient)
+@verb
 def exp2(x: Any, *, name: str | None = None) -> Tensor:
     """The power 2^x of floats, elementwise; gradient g·2^x·log 2."""
     return build_one("exp2", [x], name=name)
@@ -34,6 +36,7 @@ def _expm1_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("expm1", spec=unary("expm1", Takes.INEXACT), gradient=_expm1_gradient)
+@verb
 def expm1(x: Any, *, name: str | None = None) -> Tensor:
     """The exponential less one, e^x - 1, with all digits near 0; gradient g·e^x."""
     return build_one("expm1", [x], name=name)
@@ -44,6 +47,7 @@ def _log1p_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("log1p", spec=unary("log1p", Takes.INEXACT), gradient=_log1p_gradient)
+@verb
 def log1p(x: Any, *, name: str | None = None) -> Tensor:
     """The logarithm log(1 + x), with all digits near 0; -inf at -1, NaN below; gradient g/(1 + x)."""
     return build_one("log1p", [x], name=name)
@@ -54,6 +58,7 @@ def _log2_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("log2", spec=unary("log2", Takes.INEXACT), gradient=_log2_gradient)
+@verb
 def log2(x: Any, *, name: str | None = None) -> Tensor:
     """The logarithm of base 2, -inf of 0 and NaN of negative numbers; gradient g/(x·log 2)."""
     return build_one("log2", [x], name=name)
@@ -64,6 +69,7 @@ def _log10_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("log10", spec=unary("log10", Takes.INEXACT), gradient=_log10_gradient)
+@verb
 def log10(x: Any, *, name: str | None = None) -> Tensor:
     """The logarithm of base 10, -inf of 0 and NaN of negative numbers; gradient g/(x·log 10)."""
     return build_one("log10", [x], name=name)
@@ -74,6 +80,7 @@ def _cbrt_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("cbrt", spec=unary("cbrt", Takes.FLOATING), gradient=_cbrt_gradient)
+@verb
 def cbrt(x: Any, *, name: str | None = None) -> Tensor:
     """The cube root of floats, negative of negative numbers; gradient g/(3·∛x²), infinite at 0."""
     return build_one("cbrt", [x], name=name)
@@ -88,6 +95,7 @@ def _logaddexp_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("logaddexp", spec=binary("logaddexp", Takes.FLOATING), gradient=_logaddexp_gradient)
+@verb
 def logaddexp(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The logarithm log(e^a + e^b), which overflows only where its result does.
 

@@ -13,6 +13,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import verb
 from actorflow.ops.array import concat
 from actorflow.ops.elementwise import add, divide, multiply, square, subtract
 from actorflow.ops.linalg import matmul, matrix_band_part, matrix_transpose
@@ -54,6 +55,7 @@ def _cholesky_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("cholesky", spec=of_square("cholesky"), gradient=_cholesky_gradient)
+@verb
 def cholesky(x: Any, *, upper: bool = False, name: str | None = None) -> Tensor:
     """The lower triangle l with l·lᴴ = x, for positive definite x; or the upper u with uᴴ·u = x.
 
@@ -71,7 +73,7 @@ def cholesky(x: Any, *, upper: bool = False, name: str | None = None) -> Tensor:
     ...     af.cholesky(af.placeholder("float32", (None, 3, 3), name="x"))
     <Tensor cholesky:0 (None, 3, 3) float32>
     """
-    return build_one("cholesky", [x], {"upper": bool(upper)}, name=name)
+    return build_one("cholesky", [x], {"upper": upper}, name=name)
 
 
 # ------------------------------------------------------------------------------------------ qr
@@ -115,6 +117,7 @@ def _of_tall(q: Tensor, r: Tensor, to_q: Tensor, to_r: Tensor) -> Tensor:
 
 
 @op("qr", spec=_qr_spec, gradient=_qr_gradient)
+@verb
 def qr(x: Any, *, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Orthonormal columns q and an upper triangle r with q·r = x, in the reduced form.
 
@@ -161,6 +164,7 @@ def _eigh_gradient(use: Use, to_w: Tensor | None, to_v: Tensor | None) -> Grads:
 
 
 @op("eigh", spec=_eigh_spec, gradient=_eigh_gradient)
+@verb
 def eigh(x: Any, *, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues w, in ascending order, and orthonormal eigenvectors v of Hermitian matrices.
 
@@ -188,6 +192,7 @@ def _eigvalsh_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("eigvalsh", spec=_eigvalsh_spec, gradient=_eigvalsh_gradient)
+@verb
 def eigvalsh(x: Any, *, name: str | None = None) -> Tensor:
     """The eigenvalues of Hermitian matrices in ascending order, without the vectors; see `eigh`.
 
@@ -250,6 +255,7 @@ def _total(parts: Sequence[Tensor]) -> Tensor:
 
 
 @op("svd", spec=_svd_spec, gradient=_svd_gradient)
+@verb
 def svd(x: Any, *, name: str | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """Orthonormal u, singular values s in descending order, and vᴴ, with u·diag(s)·vᴴ = x; the reduced form.
 
@@ -281,6 +287,7 @@ def _svdvals_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("svdvals", spec=_svdvals_spec, gradient=_svdvals_gradient)
+@verb
 def svdvals(x: Any, *, name: str | None = None) -> Tensor:
     """The singular values of matrices in descending order, without the vectors; see `svd`.
 

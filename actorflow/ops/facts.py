@@ -11,6 +11,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.rules import size_of
 from actorflow.ops.source import constant
 from actorflow.spec import Dim, Spec, check_shape, merge, show
@@ -25,6 +26,7 @@ def _scalar_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
 
 
 @op("shape", spec=_shape_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def shape(x: Any, *, name: str | None = None) -> Tensor:
     """The sizes of `x` in the step; a constant where they are all known, which needs no `x`.
 
@@ -43,6 +45,7 @@ def shape(x: Any, *, name: str | None = None) -> Tensor:
 
 
 @op("size", spec=_scalar_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def size(x: Any, *, name: str | None = None) -> Tensor:
     """The number of elements of `x` in the step, as an int32 scalar; else like `shape`: no gradient."""
     x = as_tensor(x)
@@ -53,6 +56,7 @@ def size(x: Any, *, name: str | None = None) -> Tensor:
 
 
 @op("rank", spec=_scalar_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def rank(x: Any, *, name: str | None = None) -> Tensor:
     """The number of axes of `x` in the step, as an int32 scalar; else like `shape`: no gradient."""
     x = as_tensor(x)
@@ -75,6 +79,7 @@ def _pass(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("ensure_shape", spec=_ensure_shape_spec, gradient=_pass, takes_bytes=True)
+@verb
 def ensure_shape(x: Any, shape: Iterable[Dim] | None, *, name: str | None = None) -> Tensor:
     """`x` itself, whose shape fits `shape` from here on; checked in every step.
 

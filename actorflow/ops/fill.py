@@ -11,8 +11,10 @@ from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.ops.arguments import number_or_none, verb
 from actorflow.ops.broadcast import broadcast_like, broadcast_to
 from actorflow.ops.placing import placed
+from actorflow.ops.random import check_held
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.source import constant
 from actorflow.spec import Spec, spec
@@ -20,6 +22,7 @@ from actorflow.spec import Spec, spec
 Number = bool | int | float
 
 
+@verb
 def full(shape: Iterable[int] | Tensor, value: Any, dtype: Any = None, *, name: str | None = None) -> Tensor:
     """`value` at every place of `shape`; one element in memory, however large the shape.
 
@@ -35,17 +38,20 @@ def full(shape: Iterable[int] | Tensor, value: Any, dtype: Any = None, *, name: 
     return broadcast_to(value if dtype is None else constant(value, dtype), shape, name=name)
 
 
+@verb
 def full_like(x: Any, value: bool | int | float | complex, *, name: str | None = None) -> Tensor:
     """`value` at every place, with the shape and dtype of `x`; else like `full`."""
     x = as_tensor(x)
     return broadcast_like(as_tensor(value, dtype=x.dtype), x, name=name)
 
 
+@verb
 def zeros(shape: Iterable[int] | Tensor, dtype: Any = "float32", *, name: str | None = None) -> Tensor:
     """Zeros of `shape`; else like `full`."""
     return full(shape, 0, dtype, name=name)
 
 
+@verb
 def ones(shape: Iterable[int] | Tensor, dtype: Any = "float32", *, name: str | None = None) -> Tensor:
     """Ones of `shape`; else like `full`."""
     return full(shape, 1, dtype, name=name)
@@ -92,11 +98,18 @@ def _check_range(found: Spec, attrs: Mapping[str, Attr]) -> None:
     low, high = (0, min(2 * half, 2**63)) if found.dtype.kind == "u" else (-half, half)
     for number in (start, start + step * ((count or 1) - 1)):
         if not isinstance(number, int) or not low <= number < high:
-            message = f"a range of {found.dtype.name} is made of integers that fit, got {number}"
+            whole = f"range({start}, {attrs['stop']}, {step})"
+            message = f"a range of {found.dtype.name} is made of integers that fit, got {number} in {whole}"
             raise SpecError(message, hint="give another dtype")
 
 
+def _number(value: Any) -> int | float | None:
+    """A number of Python or numpy, None for what is to be a tensor."""
+    return int(value) if isinstance(value, bool) else number_or_none(value)
+
+
 @op("arange", spec=_arange_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def arange(
     start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, *, name: str | None = None
 ) -> Tensor:
@@ -118,7 +131,8 @@ def arange(
     if stop is None:
         start, stop = 0, start
     given = (start, stop, step)
-    if not all(isinstance(v, bool | int | float) or hasattr(v, "__index__") for v in given):
+    numbers = [_number(v) for v in given]
+    if None in numbers:
         if dtype is not None:
             message = f"arange of tensors has their dtype, got dtype {dtype!r}"
             where = Where(op="arange", defined_at=source_line())
@@ -126,7 +140,7 @@ def arange(
         return build_one(
             "arange", as_tensors(*given), {"start": 0, "stop": 0, "step": 1, "dtype": ""}, name=name
         )
-    first, end, apart = (v if isinstance(v, float) else v.__index__() for v in given)
+    first, end, apart = (v or 0 for v in numbers)
     if dtype is None:
         whole = all(isinstance(v, int) for v in (first, end, apart))
         fits = min(first, end) >= -(2**31) and max(first, end) <= 2**31
@@ -141,10 +155,12 @@ def arange(
 def _linspace_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     found = spec(attrs["dtype"], (attrs["num"],))
     check_dtypes("linspace", Takes.FLOATING, found)
+    check_held("linspace", found, start=attrs["start"], stop=attrs["stop"])
     return (found,)
 
 
 @op("linspace", spec=_linspace_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def linspace(
     start: float,
     stop: float,
@@ -159,13 +175,13 @@ def linspace(
     Shapes:   (num,)
     Dtypes:   floating; computed in float64
     Gradient: none.
-    Raises:   SpecError for a negative `num` and for other dtypes.
+    Raises:   SpecError for a negative `num`, for other dtypes, and ends that the dtype cannot hold.
     """
     attrs = {
         "start": float(start),
         "stop": float(stop),
-        "num": num.__index__(),
-        "endpoint": bool(endpoint),
+        "num": num,
+        "endpoint": endpoint,
         "dtype": name_of(dtype, "linspace"),
     }
     return build_one("linspace", [], attrs, name=name)
@@ -177,6 +193,7 @@ def _eye_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spe
 
 
 @op("eye", spec=_eye_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def eye(
     rows: int, columns: int | None = None, offset: int = 0, dtype: Any = "float32", *, name: str | None = None
 ) -> Tensor:
@@ -188,9 +205,9 @@ def eye(
     Raises:   SpecError for negative sizes.
     """
     attrs = {
-        "rows": rows.__index__(),
+        "rows": rows,
         "columns": (rows if columns is None else columns).__index__(),
-        "offset": offset.__index__(),
+        "offset": offset,
         "dtype": name_of(dtype, "eye"),
     }
     return build_one("eye", [], attrs, name=name)

@@ -11,6 +11,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.ops import array
+from actorflow.ops.arguments import verb
 from actorflow.ops.arrange import moveaxis
 from actorflow.ops.broadcast import broadcast_to
 from actorflow.ops.fill import full_like
@@ -29,7 +30,10 @@ def picked_vectors(op_name: str, x: Spec, indices: Spec, batch: int) -> Shape:
         message = f"batch_dims cannot be negative, got {batch}"
         raise SpecError(message)
     if indices.shape is not None and len(indices.shape) < batch + 1:
-        message = f"the indices of {op_name} need {batch + 1} axes, the last for the place, got {indices}"
+        message = (
+            f"the indices of {op_name} need {batch + 1} axes, the last for the place, "
+            f"got {indices} with batch_dims {batch}"
+        )
         raise SpecError(message)
     if indices.shape is None or x.shape is None or indices.shape[-1] is None:
         return None
@@ -64,6 +68,7 @@ def picked_elements(op_name: str, x: Spec, indices: Spec, axis: int) -> Shape:
 # ----------------------------------------------------------------------------------- gather
 
 
+@verb
 def gather(
     params: Any, indices: Any, axis: int = 0, batch_dims: int = 0, *, name: str | None = None
 ) -> Tensor:
@@ -127,6 +132,7 @@ def _gather_nd_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("gather_nd", spec=_gather_nd_spec, gradient=_gather_nd_gradient, takes_bytes=True)
+@verb
 def gather_nd(x: Any, indices: Any, batch_dims: int = 0, *, name: str | None = None) -> Tensor:
     """The places of `x` that the last axis of `indices` names, in each of the leading batch axes.
 
@@ -158,6 +164,7 @@ def _take_along_axis_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]
 
 
 @op("take_along_axis", spec=_take_along_axis_spec, gradient=_take_along_axis_gradient, takes_bytes=True)
+@verb
 def take_along_axis(x: Any, indices: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
     """The elements of `x` along `axis` that `indices` name, for each place of the other axes.
 
@@ -171,7 +178,7 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1, *, name: str | None = 
     """
     with placed("take_along_axis"):
         x, indices = alike_beside(as_tensor(x), as_tensor(indices), axis)
-    return build_one("take_along_axis", [x, indices], {"axis": axis.__index__()}, name=name)
+    return build_one("take_along_axis", [x, indices], {"axis": axis}, name=name)
 
 
 def alike_beside(x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, Tensor]:

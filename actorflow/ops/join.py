@@ -11,10 +11,11 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Promoting, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.array import concat
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.placing import placed
-from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.ops.rules import Takes, check_dtypes, check_outputs
 from actorflow.ops.shape import expand_dims
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Dim, Shape, Spec, axis_of, broadcast, merge, show
@@ -51,6 +52,7 @@ def _stack_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("stack", spec=Promoting(_stack_spec), gradient=_stack_gradient, takes_bytes=True)
+@verb
 def stack(values: Sequence[Any], axis: int = 0, *, name: str | None = None) -> Tensor:
     """The values side by side along a new axis; `axis` says where it is in the result.
 
@@ -64,12 +66,13 @@ def stack(values: Sequence[Any], axis: int = 0, *, name: str | None = None) -> T
     ...     af.stack([x, x], axis=-1)
     <Tensor stack:0 (None, 3, 2) float32>
     """
-    return build_one("stack", list(values), {"axis": axis.__index__()}, name=name)
+    return build_one("stack", values, {"axis": axis}, name=name)
 
 
 def _unstack_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     (x,) = inputs
     count: int = attrs["count"]
+    check_outputs("unstack", count)
     if x.shape is None:
         return (x,) * count
     axis = axis_of(attrs["axis"], len(x.shape))
@@ -84,6 +87,7 @@ def _unstack_gradient(use: Use, *grads: Tensor | None) -> Sequence[Tensor | None
 
 
 @op("unstack", spec=_unstack_spec, gradient=_unstack_gradient, takes_bytes=True)
+@verb
 def unstack(
     x: Any, axis: int = 0, count: int | None = None, *, name: str | None = None
 ) -> tuple[Tensor, ...]:
@@ -103,7 +107,7 @@ def unstack(
             message = f"unstack needs a known size, got axis {axis} of {x.spec}"
             where = Where(op="unstack", defined_at=source_line())
             raise SpecError(message, where=where, hint="say it with count=")
-    return build("unstack", [x], {"axis": axis.__index__(), "count": count}, name=name) if count else ()
+    return build("unstack", [x], {"axis": axis, "count": count}, name=name) if count else ()
 
 
 # ------------------------------------------------------------------------------------- split
@@ -111,6 +115,7 @@ def unstack(
 
 def _split_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     (x,), parts = inputs, attrs["parts"]
+    check_outputs("split", parts if isinstance(parts, int) else len(parts))
     sizes: tuple[Dim, ...] = (None,) * parts if isinstance(parts, int) else parts
     wrong = parts < 1 if isinstance(parts, int) else not parts or any(p < 0 for p in parts)
     if wrong:
@@ -134,6 +139,7 @@ def _split_gradient(use: Use, *grads: Tensor | None) -> Sequence[Tensor | None]:
 
 
 @op("split", spec=_split_spec, gradient=_split_gradient, takes_bytes=True)
+@verb
 def split(
     x: Any, parts: int | Sequence[int], axis: int = 0, *, name: str | None = None
 ) -> tuple[Tensor, ...]:
@@ -151,7 +157,7 @@ def split(
     ['(None, 4) float32', '(None, 4) float32', '(None, 4) float32']
     """
     sizes = tuple(p.__index__() for p in parts) if isinstance(parts, Sequence) else parts.__index__()
-    return build("split", [x], {"parts": sizes, "axis": axis.__index__()}, name=name)
+    return build("split", [x], {"parts": sizes, "axis": axis}, name=name)
 
 
 # --------------------------------------------------------------------------------- broadcast
@@ -169,6 +175,7 @@ def _broadcast_arrays_gradient(use: Use, *grads: Tensor | None) -> Sequence[Tens
 
 
 @op("broadcast_arrays", spec=_broadcast_arrays_spec, gradient=_broadcast_arrays_gradient, takes_bytes=True)
+@verb
 def broadcast_arrays(*xs: Any, name: str | None = None) -> tuple[Tensor, ...]:
     """The tensors, each repeated to the shape that they broadcast to together; views.
 
@@ -180,6 +187,7 @@ def broadcast_arrays(*xs: Any, name: str | None = None) -> tuple[Tensor, ...]:
     return build("broadcast_arrays", [as_tensor(x) for x in xs], name=name) if xs else ()
 
 
+@verb
 def meshgrid(*xs: Any, indexing: str = "xy", name: str | None = None) -> tuple[Tensor, ...]:
     """The coordinates of a grid whose axes are the vectors `xs`: the i-th varies along one axis only.
 

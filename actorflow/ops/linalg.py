@@ -10,6 +10,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one, promoted
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Promoting, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import sum, sum_to, unbroadcast
 from actorflow.ops.elementwise import multiply
 from actorflow.ops.matrices import check_matrix
@@ -59,6 +60,7 @@ def _matmul_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("matmul", spec=Promoting(_matmul_spec), gradient=_matmul_gradient)
+@verb
 def matmul(
     a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, *, name: str | None = None
 ) -> Tensor:
@@ -73,7 +75,7 @@ def matmul(
     ...     af.placeholder("float32", (None, 784), name="x") @ af.placeholder("float32", (784, 10), name="w")
     <Tensor matmul:0 (None, 10) float32>
     """
-    attrs = {"transpose_a": bool(transpose_a), "transpose_b": bool(transpose_b)}
+    attrs = {"transpose_a": transpose_a, "transpose_b": transpose_b}
     return build_one("matmul", [a, b], attrs, name=name)
 
 
@@ -88,6 +90,7 @@ def _matrix_transpose_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None
 
 
 @op("matrix_transpose", spec=_matrix_transpose_spec, gradient=_matrix_transpose_gradient)
+@verb
 def matrix_transpose(x: Any, *, name: str | None = None) -> Tensor:
     """`x` with its last two axes swapped; a view, nothing is moved.
 
@@ -151,6 +154,7 @@ def _vecdot_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("vecdot", spec=Promoting(_vecdot_spec), gradient=_vecdot_gradient)
+@verb
 def vecdot(a: Any, b: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
     """The sum of conj(a)·b along `axis`, which has the same size in both; the other axes broadcast.
 
@@ -166,6 +170,7 @@ def vecdot(a: Any, b: Any, axis: int = -1, *, name: str | None = None) -> Tensor
     return build_one("vecdot", [a, b], {"axis": _from_the_back("vecdot", axis)}, name=name)
 
 
+@verb
 def outer(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The products of every element of `a` with every one of `b`.
 
@@ -199,6 +204,7 @@ def _cross_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("cross", spec=Promoting(_cross_spec), gradient=_cross_gradient)
+@verb
 def cross(a: Any, b: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
     """The vector product a×b of vectors of three elements that lie along `axis`; other axes broadcast.
 
@@ -224,6 +230,7 @@ def _band_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("matrix_band_part", spec=_band_spec, gradient=_band_gradient)
+@verb
 def matrix_band_part(x: Any, lower: int | None, upper: int | None, *, name: str | None = None) -> Tensor:
     """`x` with zeros but in a band of diagonals: from `lower` of them below the main one to `upper` above.
 
@@ -244,6 +251,7 @@ def matrix_band_part(x: Any, lower: int | None, upper: int | None, *, name: str 
     return build_one("matrix_band_part", [x], attrs, name=name)
 
 
+@verb
 def matrix_trace(x: Any, offset: int = 0, *, name: str | None = None) -> Tensor:
     """The sum of a diagonal of matrices: of the main one, or of that `offset` places above it.
 

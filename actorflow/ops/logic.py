@@ -9,6 +9,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Promoting, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.rules import Takes, binary, check_dtypes, unary
 from actorflow.ops.source import zeros_like
@@ -16,54 +17,63 @@ from actorflow.spec import Spec, broadcast
 
 
 @op("equal", spec=binary("equal", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def equal(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """Whether a = b, elementwise, as bool; inputs broadcast and mix; no gradient."""
     return build_one("equal", [a, b], name=name)
 
 
 @op("not_equal", spec=binary("not_equal", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def not_equal(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """Whether a ≠ b, elementwise, as bool; inputs broadcast and mix; no gradient."""
     return build_one("not_equal", [a, b], name=name)
 
 
 @op("less", spec=binary("less", Takes.REAL, "bool"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def less(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """Whether a < b, elementwise, as bool; real inputs broadcast and mix; no gradient."""
     return build_one("less", [a, b], name=name)
 
 
 @op("less_equal", spec=binary("less_equal", Takes.REAL, "bool"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def less_equal(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """Whether a ≤ b, elementwise, as bool; real inputs broadcast and mix; no gradient."""
     return build_one("less_equal", [a, b], name=name)
 
 
 @op("greater", spec=binary("greater", Takes.REAL, "bool"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def greater(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """Whether a > b, elementwise, as bool; real inputs broadcast and mix; no gradient."""
     return build_one("greater", [a, b], name=name)
 
 
 @op("greater_equal", spec=binary("greater_equal", Takes.REAL, "bool"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def greater_equal(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """Whether a ≥ b, elementwise, as bool; real inputs broadcast and mix; no gradient."""
     return build_one("greater_equal", [a, b], name=name)
 
 
 @op("logical_and", spec=binary("logical_and", Takes.BOOL), gradient=NOT_DIFFERENTIABLE)
+@verb
 def logical_and(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """Whether both are true, elementwise; bool inputs broadcast; no gradient."""
     return build_one("logical_and", [a, b], name=name)
 
 
 @op("logical_or", spec=binary("logical_or", Takes.BOOL), gradient=NOT_DIFFERENTIABLE)
+@verb
 def logical_or(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """Whether one or both are true, elementwise; bool inputs broadcast; no gradient."""
     return build_one("logical_or", [a, b], name=name)
 
 
 @op("logical_not", spec=unary("logical_not", Takes.BOOL), gradient=NOT_DIFFERENTIABLE)
+@verb
 def logical_not(x: Any, *, name: str | None = None) -> Tensor:
     """Whether it is false, elementwise; bool; no gradient."""
     return build_one("logical_not", [x], name=name)
@@ -84,6 +94,7 @@ def _where_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("where", spec=Promoting(_where_spec, 1), gradient=_where_gradient, takes_bytes=True)
+@verb
 def where(condition: Any, a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """`a` where the condition holds, else `b`, elementwise; both are computed.
 

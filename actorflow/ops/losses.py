@@ -21,6 +21,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one, promoted
 from actorflow.graph.opdef import op
 from actorflow.ops.activation import softplus
+from actorflow.ops.arguments import verb
 from actorflow.ops.arithmetic import divide_no_nan
 from actorflow.ops.broadcast import broadcast_like, sum, unbroadcast
 from actorflow.ops.elementwise import (
@@ -59,6 +60,7 @@ def _floats(op_name: str, *values: Any) -> list[Tensor]:
     return tensors
 
 
+@verb
 def weighted_mean(values: Any, weights: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
     """`sum(values * weights) / sum(weights)` over `axis`, over all axes when it is None; 0 of no weight.
 
@@ -97,6 +99,7 @@ def _sigmoid_cross_entropy_gradient(use: Use, grad: Tensor) -> Grads:
     spec=binary("sigmoid_cross_entropy", Takes.FLOATING),
     gradient=_sigmoid_cross_entropy_gradient,
 )
+@verb
 def sigmoid_cross_entropy(
     logits: Any, labels: Any, positive_weight: Any = None, *, name: str | None = None
 ) -> Tensor:
@@ -126,6 +129,7 @@ def sigmoid_cross_entropy(
     return add(missed, multiply(subtract(1, z), softplus(x)), name=name or "sigmoid_cross_entropy")
 
 
+@verb
 def binary_cross_entropy(probabilities: Any, labels: Any, *, name: str | None = None) -> Tensor:
     """-z·log p - (1 - z)·log(1 - p) of probabilities p and labels z in [0, 1]; 0·log 0 is 0.
 
@@ -148,6 +152,7 @@ def _x_log_y(x: Tensor, y: Tensor) -> Tensor:
     return multiply(x, log(where(logical_and(equal(x, 0), equal(y, 0)), ones_like(y), y)))
 
 
+@verb
 def kl_divergence(log_predictions: Any, labels: Any, axis: Axis = -1, *, name: str | None = None) -> Tensor:
     """Σ p·(log p - log q) over `axis`, of log-probabilities log q and labels p: what `log_softmax` gives.
 
@@ -162,6 +167,7 @@ def kl_divergence(log_predictions: Any, labels: Any, axis: Axis = -1, *, name: s
     return cast(found, given[0].dtype)
 
 
+@verb
 def poisson_nll(log_rates: Any, counts: Any, full: bool = False, *, name: str | None = None) -> Tensor:
     """e^x - z·x: minus the log-likelihood of counts z under Poisson rates e^x.
 
@@ -177,6 +183,7 @@ def poisson_nll(log_rates: Any, counts: Any, full: bool = False, *, name: str | 
     return add(loss, lgamma(add(z, 1))) if full else loss
 
 
+@verb
 def gaussian_nll(
     means: Any,
     labels: Any,
@@ -208,11 +215,13 @@ def gaussian_nll(
 # ---------------------------------------------------------------------------------- distances
 
 
+@verb
 def absolute_difference(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The distance |a - b|, elementwise; inputs broadcast; gradients ±g·sign(a - b), 0 at no distance."""
     return abs(subtract(a, b), name=name or "absolute_difference")
 
 
+@verb
 def huber_loss(predictions: Any, labels: Any, delta: float = 1.0, *, name: str | None = None) -> Tensor:
     """d²/2 where the difference |d| is at most `delta`, and delta·(|d| - delta/2) beyond: straight there.
 
@@ -233,11 +242,13 @@ def huber_loss(predictions: Any, labels: Any, delta: float = 1.0, *, name: str |
     return where(less_equal(abs(d), delta), multiply(square(d), 0.5), straight, name=name or "huber_loss")
 
 
+@verb
 def smooth_l1_loss(predictions: Any, labels: Any, beta: float = 1.0, *, name: str | None = None) -> Tensor:
     """`huber_loss` of delta `beta`, over beta: its gradient far away is ±g for any beta. Else like that."""
     return divide(huber_loss(predictions, labels, beta), beta, name=name or "smooth_l1_loss")
 
 
+@verb
 def cosine_similarity(
     a: Any, b: Any, axis: int = -1, epsilon: float = 1e-8, *, name: str | None = None
 ) -> Tensor:
@@ -269,6 +280,7 @@ def _of_one_length(a: Tensor, b: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 # ---------------------------------------------------------------------------------- margins
 
 
+@verb
 def hinge_loss(predictions: Any, labels: Any, *, name: str | None = None) -> Tensor:
     """max(0, 1 - z·x) of predictions x and labels z, which are -1 or 1; its square is `af.square` of it.
 
@@ -281,6 +293,7 @@ def hinge_loss(predictions: Any, labels: Any, *, name: str | None = None) -> Ten
     return relu(subtract(1, multiply(z, x)), name=name or "hinge_loss")
 
 
+@verb
 def margin_ranking_loss(
     a: Any, b: Any, labels: Any, margin: float = 0.0, *, name: str | None = None
 ) -> Tensor:
@@ -295,6 +308,7 @@ def margin_ranking_loss(
     return relu(subtract(margin, multiply(z, subtract(a, b))), name=name or "margin_ranking_loss")
 
 
+@verb
 def triplet_loss(
     anchors: Any,
     positives: Any,
@@ -317,6 +331,7 @@ def triplet_loss(
     return relu(add(subtract(near, far), margin), name=name or "triplet_loss")
 
 
+@verb
 def cosine_embedding_loss(
     a: Any, b: Any, labels: Any, margin: float = 0.0, axis: int = -1, *, name: str | None = None
 ) -> Tensor:

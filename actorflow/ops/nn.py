@@ -13,6 +13,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.arithmetic import lerp, multiply_no_nan
 from actorflow.ops.array import slice
 from actorflow.ops.broadcast import sum
@@ -21,7 +22,7 @@ from actorflow.ops.logic import equal, greater, where
 from actorflow.ops.placing import placed
 from actorflow.ops.random import node_seed
 from actorflow.ops.reduce import mean
-from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, plain_axis
+from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes
 from actorflow.ops.shape import expand_dims
 from actorflow.ops.source import ones_like, zeros_like
 from actorflow.ops.statistics import logsumexp
@@ -49,6 +50,7 @@ def _through_softmax(y: Tensor, dy: Tensor, axis: int) -> Tensor:
 
 
 @op("softmax", spec=_softmax_spec, gradient=_softmax_gradient)
+@verb
 def softmax(x: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
     """`exp(x) / sum(exp(x))` along `axis`; does not overflow.
 
@@ -70,6 +72,7 @@ def _log_softmax_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("log_softmax", spec=_softmax_spec, gradient=_log_softmax_gradient)
+@verb
 def log_softmax(x: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
     """`log(softmax(x))` along `axis`, exact where softmax itself would round to 0.
 
@@ -129,6 +132,7 @@ def _cross_entropy_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("softmax_cross_entropy", spec=_cross_entropy_spec, gradient=_cross_entropy_gradient)
+@verb
 def softmax_cross_entropy(
     logits: Any, labels: Any, smoothing: float = 0.0, ignore: int | None = None, *, name: str | None = None
 ) -> Tensor:
@@ -215,6 +219,7 @@ def _dropout_gradient(use: Use, dy: Tensor | None, to_factors: Tensor | None) ->
 
 
 @op("dropout", spec=_dropout_spec, gradient=_dropout_gradient, effect=Effect.RANDOM)
+@verb
 def dropout(
     x: Any,
     rate: float,
@@ -250,7 +255,7 @@ def dropout(
         if values.shape is None:
             message = f"dropout needs a known rank to drop whole axes, got {values.spec}"
             raise SpecError(message, hint="say it with af.ensure_shape")
-        axes = axes_of(plain_axis(whole), len(values.shape))
+        axes = axes_of(whole, len(values.shape))
     cut = tuple(builtins.slice(None, 1 if i in axes else None) for i in range(len(values.shape)))
     return multiply(values, build("dropout", [ones_like(slice(values, cut))], attrs)[0], name=name)
 
@@ -263,6 +268,7 @@ def check_rate(rate: float) -> None:
         raise SpecError(message, where=Where(defined_at=source_line()), hint=hint)
 
 
+@verb
 def alpha_dropout(
     x: Any, rate: float, *, training: bool = True, seed: int | None = None, name: str | None = None
 ) -> Tensor:

@@ -15,6 +15,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import verb
 from actorflow.ops.arithmetic import rsqrt
 from actorflow.ops.broadcast import broadcast_like, sum, unbroadcast
 from actorflow.ops.elementwise import add, divide, maximum, multiply, negative, square, subtract
@@ -108,6 +109,7 @@ def build_normalise(
 
 
 @op("normalise", spec=_normalise_spec, gradient=_normalise_gradient)
+@verb
 def normalise(
     x: Any,
     scale: Any = None,

@@ -6,13 +6,14 @@ from typing import Any
 
 from actorflow.errors import SpecError
 from actorflow.graph.builder import Tensor, as_tensor
+from actorflow.ops.arguments import verb
 from actorflow.ops.arithmetic import rsqrt
 from actorflow.ops.channels import reshape_channels
 from actorflow.ops.elementwise import add, divide, maximum, multiply, subtract
 from actorflow.ops.normalise import EPSILON, build_normalise, check_broadcasts
 from actorflow.ops.passing import cast, widened
 from actorflow.ops.placing import placed
-from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, plain_axis
+from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes
 from actorflow.ops.shape import reshape, reshape_like, squeeze
 from actorflow.ops.statistics import vector_norm
 from actorflow.spec import Dim, Spec, merge
@@ -43,6 +44,7 @@ def _check_channels(what: str, x: Spec, scale: Any, offset: Any) -> None:
             raise SpecError(message, hint="channels are the last axis of x") from None
 
 
+@verb
 def batch_norm(
     x: Any,
     scale: Any = None,
@@ -72,13 +74,14 @@ def batch_norm(
     x = as_tensor(x)
     with placed("batch_norm"):
         rank = len(_axes("batch_norm", x, 2))
-        axes = tuple(range(rank - 1)) if axis is None else axes_of(plain_axis(axis), rank)
+        axes = tuple(range(rank - 1)) if axis is None else axes_of(axis, rank)
         if axis is None:
             _check_channels("batch_norm", x.spec, scale, offset)
     y, middle, variance = build_normalise(x, scale, offset, axes, epsilon, name=name or "batch_norm")
     return y, squeeze(middle, axes), squeeze(variance, axes)
 
 
+@verb
 def batch_norm_with(
     x: Any,
     mean: Any,
@@ -97,7 +100,9 @@ def batch_norm_with(
     x = as_tensor(x)
     names = ("mean", "variance", "scale", "offset")
     given = (mean, variance, scale, offset)
-    found = {name: as_tensor(v) for name, v in zip(names, given, strict=True) if v is not None}
+    found = {
+        name: as_tensor(v) for name, v in zip(names, given, strict=True) if v is not None or name in names[:2]
+    }
     with placed("batch_norm_with"):
         for what, tensor in found.items():
             check_broadcasts(what, tensor.spec, x.spec)
@@ -113,6 +118,7 @@ def batch_norm_with(
     return cast(y, x.dtype)
 
 
+@verb
 def layer_norm(
     x: Any,
     scale: Any = None,
@@ -138,6 +144,7 @@ def layer_norm(
     return build_normalise(x, scale, offset, axis, epsilon, name=name or "layer_norm")[0]
 
 
+@verb
 def rms_norm(
     x: Any, scale: Any = None, axis: Axis = -1, epsilon: float = EPSILON, *, name: str | None = None
 ) -> Tensor:
@@ -153,6 +160,7 @@ def rms_norm(
     return build_normalise(x, scale, None, axis, epsilon, False, name=name or "rms_norm")[0]
 
 
+@verb
 def instance_norm(
     x: Any,
     scale: Any = None,
@@ -175,6 +183,7 @@ def instance_norm(
     return build_normalise(x, scale, offset, axes, epsilon, name=name or "instance_norm")[0]
 
 
+@verb
 def group_norm(
     x: Any,
     groups: int,
@@ -215,6 +224,7 @@ def group_norm(
     return reshape_like(y, x, name=name or "group_norm")
 
 
+@verb
 def l2_normalise(x: Any, axis: Axis = -1, epsilon: float = 1e-12, *, name: str | None = None) -> Tensor:
     """`x / max(length, epsilon)`: vectors along `axis` of length 1; the vector 0 stays 0.
 

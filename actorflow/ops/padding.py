@@ -11,6 +11,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import verb
 from actorflow.ops.array import slice
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.spec import Dim, Spec, merge, show
@@ -72,6 +73,7 @@ def _pad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("pad", spec=_pad_spec, gradient=_pad_gradient)
+@verb
 def pad(
     x: Any,
     paddings: Paddings,

@@ -13,6 +13,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.graph.slices import Gradient, mapped
+from actorflow.ops.arguments import verb
 from actorflow.ops.rules import Takes, unary
 from actorflow.spec import Spec, spec
 
@@ -22,18 +23,21 @@ def _pass_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
 
 
 @op("identity", spec=unary("identity"), gradient=_pass_gradient, takes_bytes=True, sparse=True)
+@verb
 def identity(x: Any, *, name: str | None = None) -> Tensor:
     """The same value under another name; its gradient passes unchanged."""
     return build_one("identity", [x], name=name)
 
 
 @op("stop_gradient", spec=unary("stop_gradient"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def stop_gradient(x: Any, *, name: str | None = None) -> Tensor:
     """The same value, through which no gradient flows: to `gradients` it is a constant."""
     return build_one("stop_gradient", [x], name=name)
 
 
 @op("check_numerics", spec=unary("check_numerics", Takes.INEXACT), gradient=_pass_gradient, sparse=True)
+@verb
 def check_numerics(x: Any, message: str = "", *, name: str | None = None) -> Tensor:
     """The same value, checked in every step.
 
@@ -61,6 +65,7 @@ def _cast_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
 
 
 @op("cast", spec=_cast_spec, gradient=_cast_gradient, sparse=True)
+@verb
 def cast(x: Any, dtype: Any, *, safe: bool = False, name: str | None = None) -> Tensor:
     """The same numbers in another dtype; `x` itself when it has that dtype.
 

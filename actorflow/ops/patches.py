@@ -14,6 +14,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.images import counts, image_axes
+from actorflow.ops.arguments import verb
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, rank_of, windowed
 from actorflow.spec import Shape, Spec, merge
@@ -33,12 +34,8 @@ def _extract_patches_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]
     return (extract_patches_grad(grad, use.inputs[0], **use.attrs),)
 
 
-@op(
-    "extract_patches",
-    spec=_extract_patches_spec,
-    gradient=_extract_patches_gradient,
-    asked_with=(ASKED_WITH,),
-)
+@op("extract_patches", spec=_extract_patches_spec, gradient=_extract_patches_gradient, asked_with=ASKED_WITH)
+@verb
 def extract_patches(
     x: Any,
     size: Sizes,
@@ -82,7 +79,7 @@ def _extract_patches_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | 
     "extract_patches_grad",
     spec=_extract_patches_grad_spec,
     gradient=_extract_patches_grad_gradient,
-    asked_with=(ASKED_WITH,),
+    asked_with=ASKED_WITH,
 )
 def extract_patches_grad(
     grad: Any,

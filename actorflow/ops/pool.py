@@ -15,6 +15,7 @@ from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.images import spatial
+from actorflow.ops.arguments import verb
 from actorflow.ops.arrange import flatten
 from actorflow.ops.broadcast import sum
 from actorflow.ops.facts import shape
@@ -38,7 +39,8 @@ def _max_pool_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     return (max_pool_grad(use.inputs[0], dy, **use.attrs),)
 
 
-@op("max_pool", spec=_max_pool_spec, gradient=_max_pool_gradient, asked_with=(ASKED_WITH,))
+@op("max_pool", spec=_max_pool_spec, gradient=_max_pool_gradient, asked_with=ASKED_WITH)
+@verb
 def max_pool(
     x: Any,
     size: Sizes = 2,
@@ -81,7 +83,7 @@ def _max_pool_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     return None, max_pool_gather(use.inputs[0], grad, **use.attrs)
 
 
-@op("max_pool_grad", spec=_max_pool_grad_spec, gradient=_max_pool_grad_gradient, asked_with=(ASKED_WITH,))
+@op("max_pool_grad", spec=_max_pool_grad_spec, gradient=_max_pool_grad_gradient, asked_with=ASKED_WITH)
 def max_pool_grad(
     x: Any,
     dy: Any,
@@ -115,12 +117,7 @@ def _max_pool_gather_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]
     return None, max_pool_grad(use.inputs[0], grad, **use.attrs)
 
 
-@op(
-    "max_pool_gather",
-    spec=_max_pool_gather_spec,
-    gradient=_max_pool_gather_gradient,
-    asked_with=(ASKED_WITH,),
-)
+@op("max_pool_gather", spec=_max_pool_gather_spec, gradient=_max_pool_gather_gradient, asked_with=ASKED_WITH)
 def max_pool_gather(
     x: Any,
     values: Any,
@@ -153,7 +150,8 @@ def _places_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[
     return (Spec(pooled(x.shape, attrs), as_dtype("int64")),)
 
 
-@op("max_pool_places", spec=_places_spec, gradient=NOT_DIFFERENTIABLE, asked_with=(ASKED_WITH,))
+@op("max_pool_places", spec=_places_spec, gradient=NOT_DIFFERENTIABLE, asked_with=ASKED_WITH)
+@verb
 def max_pool_places(
     x: Any,
     size: Sizes = 2,
@@ -179,6 +177,7 @@ def max_pool_places(
     return build_one("max_pool_places", [x], attrs, name=name)
 
 
+@verb
 def max_unpool(x: Any, places: Any, size: Sequence[int], *, name: str | None = None) -> Tensor:
     """Images of zeros with the elements of `x` at their `places`: the way back of `max_pool`.
 

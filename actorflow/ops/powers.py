@@ -8,6 +8,7 @@ from typing import Any
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import verb
 from actorflow.ops.array import concat, concat_grad
 from actorflow.ops.linalg import matmul, matrix_band_part, matrix_transpose
 from actorflow.ops.matrices import check_square, square
@@ -16,6 +17,7 @@ from actorflow.ops.source import ones_like, zeros_like
 from actorflow.ops.systems import inv
 
 
+@verb
 def matrix_power(x: Any, n: int, *, name: str | None = None) -> Tensor:
     """The n-th power of square matrices: a product of as many as n has binary digits, times at most two.
 
@@ -25,7 +27,7 @@ def matrix_power(x: Any, n: int, *, name: str | None = None) -> Tensor:
     Raises:   SpecError for other shapes and dtypes; in the step KernelError for negative n and a
               singular matrix.
     """
-    x, left = as_tensor(x), n.__index__()
+    x, left = as_tensor(x), n
     check_square("matrix_power", x.spec, Takes.NUMBER)
     if left < 0:
         x, left = inv(x), -left
@@ -49,6 +51,7 @@ def _matrix_exp_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("matrix_exp", spec=square("matrix_exp"), gradient=_matrix_exp_gradient)
+@verb
 def matrix_exp(x: Any, *, name: str | None = None) -> Tensor:
     """The exponential of square matrices: 1 + x + x²/2! + x³/3! + …; not that of the elements.
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import as_dtype, is_floating
+from actorflow.arrays import as_dtype, is_floating, limits
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, SpecRule, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import broadcast_to
 from actorflow.ops.elementwise import divide
+from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.spec import Spec, show, spec
 
 _WORD = (1 << 64) - 1
@@ -51,19 +53,49 @@ def _drawn_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[S
     return (drawn,)
 
 
+def check_held(op_name: str, drawn: Spec, **numbers: float) -> None:
+    """Raises SpecError for a number that is not finite, or beyond the largest of the dtype."""
+    most = float(limits(drawn.dtype).max)
+    for what, number in numbers.items():
+        if not abs(number) <= most:
+            message = f"{op_name} of {drawn.dtype.name} takes numbers up to {most:.5g}, got {what} {number}"
+            raise SpecError(message, hint="take a wider dtype")
+
+
 def _attrs(shape: Iterable[int], dtype: Any, seed: int | None) -> dict[str, Attr]:
     wanted = spec(dtype, shape)
     return {"shape": wanted.shape, "dtype": wanted.dtype.name, "seed": node_seed(seed)}
 
 
-def _normal_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    if not attrs["stddev"] >= 0:
-        message = f"a standard deviation cannot be negative, got {attrs['stddev']}"
-        raise SpecError(message)
-    return _drawn_spec(inputs, attrs)
+def _normal_spec(op_name: str, reach: float) -> SpecRule:
+    """The rule of normal numbers up to `reach` deviations from the mean, half as far again in float64."""
+
+    def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+        mean, stddev = attrs["mean"], attrs["stddev"]
+        if not stddev >= 0:
+            message = f"a standard deviation cannot be negative, got {stddev}"
+            raise SpecError(message)
+        (drawn,) = _drawn_spec(inputs, attrs)
+        check_held(op_name, drawn, mean=mean, stddev=stddev)
+        far = reach * (1.5 if drawn.dtype.itemsize == 8 else 1.0)
+        if not abs(mean) + far * stddev <= float(limits(drawn.dtype).max):
+            message = (
+                f"{op_name} draws numbers up to {far} deviations from the mean, "
+                f"which {drawn.dtype.name} does not hold, got mean {mean} and stddev {stddev}"
+            )
+            raise SpecError(message, hint="take a wider dtype")
+        return (drawn,)
+
+    return rule
 
 
-@op("random_normal", spec=_normal_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+@op(
+    "random_normal",
+    spec=_normal_spec("random_normal", 5.8),
+    gradient=NOT_DIFFERENTIABLE,
+    effect=Effect.RANDOM,
+)
+@verb
 def random_normal(
     shape: Iterable[int],
     mean: float = 0.0,
@@ -78,7 +110,8 @@ def random_normal(
     Shapes:   `shape`, all sizes known
     Dtypes:   floating
     Gradient: none; for one with respect to mean or deviation, scale the result yourself.
-    Raises:   SpecError for another dtype, an unknown size or a negative deviation.
+    Raises:   SpecError for another dtype, an unknown size, a negative deviation, and numbers that the
+              dtype cannot hold.
 
     >>> with af.Graph(seed=1):
     ...     af.random_normal((2, 3))
@@ -88,7 +121,13 @@ def random_normal(
     return build_one("random_normal", [], attrs, name=name)
 
 
-@op("random_truncated_normal", spec=_normal_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+@op(
+    "random_truncated_normal",
+    spec=_normal_spec("random_truncated_normal", 2.0),
+    gradient=NOT_DIFFERENTIABLE,
+    effect=Effect.RANDOM,
+)
+@verb
 def random_truncated_normal(
     shape: Iterable[int],
     mean: float = 0.0,
@@ -105,7 +144,8 @@ def random_truncated_normal(
     Shapes:   `shape`, all sizes known
     Dtypes:   floating
     Gradient: none; for one with respect to mean or deviation, scale the result yourself.
-    Raises:   SpecError for another dtype, an unknown size or a negative deviation.
+    Raises:   SpecError for another dtype, an unknown size, a negative deviation, and numbers that the
+              dtype cannot hold.
 
     >>> with af.Graph(seed=1):
     ...     af.random_truncated_normal((2, 3), stddev=0.1)
@@ -116,6 +156,7 @@ def random_truncated_normal(
 
 
 @op("random_exponential", spec=_drawn_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+@verb
 def random_exponential(
     shape: Iterable[int],
     rate: Any = 1.0,
@@ -141,9 +182,13 @@ def random_exponential(
         message = f"a rate is positive, got {rate!r}"
         raise SpecError(message, where=Where(defined_at=source_line()))
     attrs = _attrs(shape, dtype, seed)
+    if number and is_floating(as_dtype(dtype)):
+        drawn = spec(dtype, attrs["shape"])
+        check_held("random_exponential", drawn, rate=rate, **{"the largest number for rate": 40 / rate})
     if number and rate == 1:
         return build_one("random_exponential", [], attrs, name=name)
     rates = as_tensor(float(rate) if number else rate, dtype=as_dtype(attrs["dtype"]))
+    check_dtypes("random_exponential", Takes.FLOATING, spec(dtype), rates.spec)
     return divide(build_one("random_exponential", [], attrs), broadcast_to(rates, attrs["shape"]), name=name)
 
 
@@ -151,10 +196,13 @@ def _uniform_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
     if not attrs["low"] <= attrs["high"]:
         message = f"a range begins at its low end, got low {attrs['low']} and high {attrs['high']}"
         raise SpecError(message)
-    return _drawn_spec(inputs, attrs)
+    (drawn,) = _drawn_spec(inputs, attrs)
+    check_held("random_uniform", drawn, low=attrs["low"], high=attrs["high"])
+    return (drawn,)
 
 
 @op("random_uniform", spec=_uniform_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.RANDOM)
+@verb
 def random_uniform(
     shape: Iterable[int],
     low: float = 0.0,
@@ -169,7 +217,8 @@ def random_uniform(
     Shapes:   `shape`, all sizes known
     Dtypes:   floating; in float16 and bfloat16 rounding may give `high` itself
     Gradient: none
-    Raises:   SpecError for another dtype, an unknown size, or `low` above `high`.
+    Raises:   SpecError for another dtype, an unknown size, `low` above `high`, and ends that the dtype
+              cannot hold.
 
     >>> with af.Graph(seed=1):
     ...     af.random_uniform((2, 3), -1.0, 1.0)

@@ -11,6 +11,7 @@ from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, build, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.text import attribute
 from actorflow.spec import Spec, check_shape, show, spec
@@ -39,6 +40,7 @@ def _parse_csv_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequen
 
 
 @op("parse_csv", spec=_parse_csv_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def parse_csv(
     x: Any,
     dtypes: Sequence[Any],
@@ -70,7 +72,7 @@ def parse_csv(
     ...     age, who
     (<Tensor parse_csv:0 (2,) int32>, <Tensor parse_csv:1 (2,) bytes>)
     """
-    between = attribute("parse_csv", "delimiter", delimiter)
+    between = attribute(delimiter)
     if len(between) != 1 or between in '"\r\n':
         raise _refused(
             "parse_csv", f"a delimiter is one byte, no quote and no end of line, got {delimiter!r}"
@@ -128,6 +130,7 @@ def _parse_example_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Se
 
 
 @op("parse_example", spec=_parse_example_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def parse_example(
     x: Any, features: Mapping[str, tuple[Any, ...]], *, name: str | None = None
 ) -> dict[str, Tensor]:
@@ -154,7 +157,10 @@ def parse_example(
     <Tensor parse_example:1 (None,) int64>
     """
     names, dtypes, shapes, defaults = [], [], [], []
-    given: Mapping[str, Any] = features
+    given: Any = features
+    if not isinstance(given, Mapping):
+        message = f"parse_example takes a mapping of names to (dtype, shape) as features, got {given!r:.60}"
+        raise _refused("parse_example", message)
     for key, described in given.items():
         if not isinstance(described, tuple) or len(described) not in (2, 3):
             message = f"feature {key!r} is told as (dtype, shape), got {described!r:.60}"

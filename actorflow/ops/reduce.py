@@ -11,6 +11,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, SpecRule, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import broadcast_like, sum, unreduce
 from actorflow.ops.elementwise import divide, multiply
 from actorflow.ops.logic import equal
@@ -69,6 +70,7 @@ def _mean_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("mean", spec=mean_like("mean", Takes.NUMBER), gradient=_mean_gradient)
+@verb
 def mean(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """The mean over `axis`, over all axes when it is None.
 
@@ -93,6 +95,7 @@ def _count_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[S
 
 
 @op("count", spec=_count_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def count(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
     """The number of elements that folding `axis` of `x` folds into one, in the dtype of their sum.
 
@@ -100,7 +103,7 @@ def count(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
     Dtypes:   numbers, kept; float32 for halves: a bfloat16 would count to 256
     Gradient: none, it depends on the shape alone.
     """
-    return build_one("count", [x], {"axis": plain_axis(axis)}, name=name)
+    return build_one("count", [x], {"axis": axis}, name=name)
 
 
 def _extreme_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
@@ -112,6 +115,7 @@ def _extreme_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("max", spec=reduction("max", Takes.REAL, of_some=True), gradient=_extreme_gradient)
+@verb
 def max(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """The largest element over `axis`, over all axes when it is None; NaN if there is one.
 
@@ -124,6 +128,7 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None =
 
 
 @op("min", spec=reduction("min", Takes.REAL, of_some=True), gradient=_extreme_gradient)
+@verb
 def min(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """The smallest element over `axis`, whose gradient goes there; else like `max`."""
     return build_one("min", [x], _attrs(axis, keepdims), name=name)
@@ -140,6 +145,7 @@ def _where_spec(op_name: str) -> SpecRule:
 
 
 @op("argmax", spec=_where_spec("argmax"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def argmax(x: Any, axis: int | None = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """Where the largest element lies along `axis`, the first of them on ties, of NaN if there is one.
 
@@ -153,6 +159,7 @@ def argmax(x: Any, axis: int | None = None, keepdims: bool = False, *, name: str
 
 
 @op("argmin", spec=_where_spec("argmin"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def argmin(x: Any, axis: int | None = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """Where the smallest element lies along `axis`; no gradient. Else like `argmax`."""
     return build_one("argmin", [x], _attrs(axis, keepdims), name=name)
@@ -172,6 +179,7 @@ def _prod_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("prod", spec=reduction("prod", Takes.NUMBER), gradient=_prod_gradient)
+@verb
 def prod(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """The product over `axis`, over all axes when it is None; that of none is 1.
 
@@ -184,6 +192,7 @@ def prod(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None 
 
 
 @op("any", spec=reduction("any", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def any(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """Whether an element over `axis` is true, over all axes when it is None; False of none.
 
@@ -196,12 +205,14 @@ def any(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None =
 
 
 @op("all", spec=reduction("all", Takes.ANY, "bool"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def all(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """Whether every element over `axis` is true; True of none; no gradient. Else like `any`."""
     return build_one("all", [x], _attrs(axis, keepdims), name=name)
 
 
 @op("count_nonzero", spec=reduction("count_nonzero", Takes.ANY, "int64"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def count_nonzero(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """How many elements over `axis` are true or not 0, as int64; no gradient. Else like `any`."""
     return build_one("count_nonzero", [x], _attrs(axis, keepdims), name=name)

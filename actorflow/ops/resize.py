@@ -12,6 +12,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.images import spatial
+from actorflow.ops.arguments import verb
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.sliding import Sizes, rank_of, refused, sizes
 from actorflow.spec import Dim, Shape, Spec, merge
@@ -107,6 +108,7 @@ def _resize_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     gradient=_resize_gradient,
     asked_with=tuple({"size": (1, 1), "scale": None, "method": m} for m in ("nearest", "linear")),
 )
+@verb
 def resize(
     x: Any,
     size: Sizes | None = None,
@@ -134,7 +136,8 @@ def resize(
     takes the size for align_corners. With both, the size says how many elements there are.
 
     Torch's interpolate: "nearest" is nearest, asymmetric, floor; "nearest-exact" nearest; "bilinear"
-    linear; "bicubic" cubic, with antialias of cubic=-0.5; align_corners as here. TensorFlow's
+    linear; "bicubic" cubic, with antialias of cubic=-0.5; align_corners as here, but for bicubic with
+    antialias: there torch keeps cubic=-0.5 and weighs in other places. TensorFlow's
     resize: as here, cubic of -0.5.
 
     Shapes:   x (n, h, w, c), size (rows, columns) -> (n, rows, columns, c)

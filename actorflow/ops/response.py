@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from actorflow.graph.builder import Tensor, as_tensor
+from actorflow.ops.arguments import verb
 from actorflow.ops.arrange import flatten
 from actorflow.ops.average import avg_pool
 from actorflow.ops.elementwise import multiply, pow, square
@@ -14,6 +15,7 @@ from actorflow.ops.shape import expand_dims, reshape_like
 from actorflow.ops.sliding import at_users_line, refused
 
 
+@verb
 def local_response_normalisation(
     x: Any,
     depth_radius: int | tuple[int, int] = 5,

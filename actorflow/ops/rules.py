@@ -128,6 +128,16 @@ def alike(op: str, takes: Takes) -> SpecRule:
     return rule
 
 
+MOST_OUTPUTS = 2**16
+
+
+def check_outputs(op: str, count: int) -> None:
+    """Raises SpecError for more outputs than a node can have."""
+    if count > MOST_OUTPUTS:
+        message = f"{op} makes {MOST_OUTPUTS} tensors at most, got {count}"
+        raise SpecError(message)
+
+
 def plain_axis(axis: Axis | Sequence[int]) -> Axis:
     """`axis` as an attribute may hold it: None, an int or a tuple of ints."""
     if axis is None:

@@ -15,6 +15,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import SpecRule, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.array import concat, slice
 from actorflow.ops.broadcast import sum
 from actorflow.ops.elementwise import add, multiply, subtract
@@ -108,6 +109,7 @@ def _cumulative_sum_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("cumulative_sum", spec=_running("cumulative_sum", Takes.NUMBER), gradient=_cumulative_sum_gradient)
+@verb
 def cumulative_sum(
     x: Any, axis: int | None = None, *, include_initial: bool = False, name: str | None = None
 ) -> Tensor:
@@ -124,7 +126,7 @@ def cumulative_sum(
     <Tensor cumulative_sum:0 (None, 3) float32>
     """
     x = as_tensor(x)
-    attrs = {"axis": one_axis("cumulative_sum", x, axis), "include_initial": bool(include_initial)}
+    attrs = {"axis": one_axis("cumulative_sum", x, axis), "include_initial": include_initial}
     return build_one("cumulative_sum", [x], attrs, name=name)
 
 
@@ -140,6 +142,7 @@ def _cumulative_prod_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("cumulative_prod", spec=_running("cumulative_prod", Takes.NUMBER), gradient=_cumulative_prod_gradient)
+@verb
 def cumulative_prod(
     x: Any, axis: int | None = None, *, include_initial: bool = False, name: str | None = None
 ) -> Tensor:
@@ -152,7 +155,7 @@ def cumulative_prod(
     Raises:   as `cumulative_sum` does.
     """
     x = as_tensor(x)
-    attrs = {"axis": one_axis("cumulative_prod", x, axis), "include_initial": bool(include_initial)}
+    attrs = {"axis": one_axis("cumulative_prod", x, axis), "include_initial": include_initial}
     return build_one("cumulative_prod", [x], attrs, name=name)
 
 
@@ -168,6 +171,7 @@ def _cumulative_extreme_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("cumulative_max", spec=_running("cumulative_max", Takes.REAL), gradient=_cumulative_extreme_gradient)
+@verb
 def cumulative_max(x: Any, axis: int | None = None, *, name: str | None = None) -> Tensor:
     """The largest of the elements so far along `axis`; NaN from the first NaN on.
 
@@ -181,6 +185,7 @@ def cumulative_max(x: Any, axis: int | None = None, *, name: str | None = None) 
 
 
 @op("cumulative_min", spec=_running("cumulative_min", Takes.REAL), gradient=_cumulative_extreme_gradient)
+@verb
 def cumulative_min(x: Any, axis: int | None = None, *, name: str | None = None) -> Tensor:
     """The smallest of the elements so far, where its gradient goes; else like `cumulative_max`."""
     x = as_tensor(x)
@@ -212,6 +217,7 @@ def _recurrence_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("linear_recurrence", spec=_recurrence_spec, gradient=_recurrence_gradient)
+@verb
 def linear_recurrence(
     a: Any, b: Any, axis: int = -1, *, reverse: bool = False, name: str | None = None
 ) -> Tensor:
@@ -229,13 +235,17 @@ def linear_recurrence(
     ...     af.linear_recurrence(0.9 * af.ones_like(rewards), rewards, reverse=True)
     <Tensor linear_recurrence:0 (None, 5) float32>
     """
-    attrs = {"axis": axis.__index__(), "reverse": bool(reverse)}
+    attrs = {"axis": axis, "reverse": reverse}
     return build_one("linear_recurrence", [a, b], attrs, name=name)
 
 
 # --------------------------------------------------------------------------------- differences
 
 
+_MOST_DIFFERENCES = 1000
+
+
+@verb
 def diff(
     x: Any,
     axis: int = -1,
@@ -253,10 +263,10 @@ def diff(
     Raises:   SpecError for an axis that does not exist and for negative n.
     """
     given = as_tensor(x)
-    if n < 0:
-        message = f"diff takes n of at least 0, got {n}"
-        raise SpecError(message, where=Where(defined_at=source_line()))
     check_axis("diff", given, axis)
+    if not 0 <= n <= _MOST_DIFFERENCES:
+        message = f"diff takes n from 0 to {_MOST_DIFFERENCES}, each a node of the graph, got {n}"
+        raise SpecError(message, where=Where(defined_at=source_line()))
     if n == 0:
         return given
     joined = [as_tensor(v, dtype=given.dtype) for v in (prepend, given, append) if v is not None]
@@ -267,6 +277,7 @@ def diff(
     return y
 
 
+@verb
 def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     """The integral of `y` along `axis` by the trapezoid rule, at the points `x` or `dx` apart.
 

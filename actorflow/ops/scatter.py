@@ -16,6 +16,7 @@ from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build_one, so
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import GradientRule, SpecRule, op
 from actorflow.ops import array
+from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import broadcast_like, broadcast_to
 from actorflow.ops.elementwise import divide, multiply
 from actorflow.ops.fill import zeros
@@ -143,6 +144,7 @@ def _written(
 
 
 @op("scatter_update", spec=_rule("scatter_update", "update"), gradient=_gradient("update"))
+@verb
 def scatter_update(x: Any, indices: Any, updates: Any, axis: int = 0, *, name: str | None = None) -> Tensor:
     """A copy of `x` with the slices of `updates` in place of those that `indices` name along `axis`.
 
@@ -160,39 +162,43 @@ def scatter_update(x: Any, indices: Any, updates: Any, axis: int = 0, *, name: s
     ...     af.scatter_update(table, [4, 7], af.ones((2, 3)))
     <Tensor scatter_update:0 (10, 3) float32>
     """
-    return _written("scatter_update", x, indices, updates, {"axis": axis.__index__()}, name)
+    return _written("scatter_update", x, indices, updates, {"axis": axis}, name)
 
 
 @op("scatter_add", spec=_rule("scatter_add", "add"), gradient=_gradient("add"))
+@verb
 def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0, *, name: str | None = None) -> Tensor:
     """A copy of `x` with the slices of `updates` added to those that `indices` name along `axis`.
 
     Every one is added where an index comes several times. Numbers only; the gradient is g to x, and
     g gathered at `indices` to updates; else like `scatter_update`.
     """
-    return _written("scatter_add", x, indices, updates, {"axis": axis.__index__()}, name)
+    return _written("scatter_add", x, indices, updates, {"axis": axis}, name)
 
 
 @op("scatter_max", spec=_rule("scatter_max", "max"), gradient=_gradient("max"))
+@verb
 def scatter_max(x: Any, indices: Any, updates: Any, axis: int = 0, *, name: str | None = None) -> Tensor:
     """A copy of `x` where each slice named by `indices` is the elementwise maximum of it and its updates.
 
     Real numbers only; NaN where there is one. The gradient goes to the largest element, shared evenly
     on ties; else like `scatter_update`.
     """
-    return _written("scatter_max", x, indices, updates, {"axis": axis.__index__()}, name)
+    return _written("scatter_max", x, indices, updates, {"axis": axis}, name)
 
 
 @op("scatter_min", spec=_rule("scatter_min", "min"), gradient=_gradient("min"))
+@verb
 def scatter_min(x: Any, indices: Any, updates: Any, axis: int = 0, *, name: str | None = None) -> Tensor:
     """A copy of `x` with elementwise minima, to which the gradient goes; else like `scatter_max`."""
-    return _written("scatter_min", x, indices, updates, {"axis": axis.__index__()}, name)
+    return _written("scatter_min", x, indices, updates, {"axis": axis}, name)
 
 
 # ------------------------------------------------------------------- places named by a vector
 
 
 @op("scatter_nd_update", spec=_rule("scatter_nd_update", "update"), gradient=_gradient("update"))
+@verb
 def scatter_nd_update(
     x: Any, indices: Any, updates: Any, batch_dims: int = 0, *, name: str | None = None
 ) -> Tensor:
@@ -211,6 +217,7 @@ def scatter_nd_update(
 
 
 @op("scatter_nd_add", spec=_rule("scatter_nd_add", "add"), gradient=_gradient("add"))
+@verb
 def scatter_nd_add(
     x: Any, indices: Any, updates: Any, batch_dims: int = 0, *, name: str | None = None
 ) -> Tensor:
@@ -222,6 +229,7 @@ def scatter_nd_add(
 
 
 @op("scatter_nd_max", spec=_rule("scatter_nd_max", "max"), gradient=_gradient("max"))
+@verb
 def scatter_nd_max(
     x: Any, indices: Any, updates: Any, batch_dims: int = 0, *, name: str | None = None
 ) -> Tensor:
@@ -233,6 +241,7 @@ def scatter_nd_max(
 
 
 @op("scatter_nd_min", spec=_rule("scatter_nd_min", "min"), gradient=_gradient("min"))
+@verb
 def scatter_nd_min(
     x: Any, indices: Any, updates: Any, batch_dims: int = 0, *, name: str | None = None
 ) -> Tensor:
@@ -240,6 +249,7 @@ def scatter_nd_min(
     return _written("scatter_nd_min", x, indices, updates, {"batch_dims": batch_dims}, name)
 
 
+@verb
 def scatter_nd(indices: Any, updates: Any, shape: Sequence[int], *, name: str | None = None) -> Tensor:
     """Zeros of `shape` with `updates` added at the places that the last axis of `indices` names.
 
@@ -256,6 +266,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Sequence[int], *, name: str | 
 
 
 @op("put_along_axis", spec=_rule("put_along_axis", None), gradient=_gradient(None))
+@verb
 def put_along_axis(
     x: Any, indices: Any, updates: Any, axis: int = -1, how: str = "update", *, name: str | None = None
 ) -> Tensor:
@@ -273,7 +284,7 @@ def put_along_axis(
     if how not in HOW:
         message = f"put_along_axis combines by {', '.join(HOW)}, got {how!r}"
         raise SpecError(message, where=Where(op="put_along_axis", defined_at=source_line()))
-    return _written("put_along_axis", x, indices, updates, {"axis": axis.__index__(), "how": how}, name)
+    return _written("put_along_axis", x, indices, updates, {"axis": axis, "how": how}, name)
 
 
 def _last_writes_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -326,6 +337,7 @@ def _slice_update_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("slice_update", spec=_slice_update_spec, gradient=_slice_update_gradient)
+@verb
 def slice_update(x: Any, index: Any, part: Any, *, name: str | None = None) -> Tensor:
     """A copy of `x` in which `x[index]` is `part`; the index is a basic one, as `slice` takes it.
 

@@ -16,6 +16,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import SpecRule, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.array import concat, gather
 from actorflow.ops.broadcast import broadcast_like
 from actorflow.ops.elementwise import divide, maximum, multiply
@@ -145,6 +146,7 @@ def _build(op_name: str, x: Any, ids: Any, number: int | None, name: str | None)
 
 
 @op("segment_sum", spec=_segments("segment_sum", Takes.NUMBER), gradient=_sum_gradient)
+@verb
 def segment_sum(x: Any, ids: Any, num_segments: int | None = None, *, name: str | None = None) -> Tensor:
     """The sum of the rows of each segment; 0 for one without rows.
 
@@ -162,6 +164,7 @@ def segment_sum(x: Any, ids: Any, num_segments: int | None = None, *, name: str 
 
 
 @op("segment_mean", spec=_segments("segment_mean", Takes.INEXACT), gradient=_mean_gradient)
+@verb
 def segment_mean(x: Any, ids: Any, num_segments: int | None = None, *, name: str | None = None) -> Tensor:
     """The mean of the rows of each segment, of floats; 0 for one without rows; gradient g/rows.
 
@@ -171,6 +174,7 @@ def segment_mean(x: Any, ids: Any, num_segments: int | None = None, *, name: str
 
 
 @op("segment_prod", spec=_segments("segment_prod", Takes.NUMBER), gradient=_prod_gradient)
+@verb
 def segment_prod(x: Any, ids: Any, num_segments: int | None = None, *, name: str | None = None) -> Tensor:
     """The product of the rows of each segment; 1 for one without rows.
 
@@ -181,6 +185,7 @@ def segment_prod(x: Any, ids: Any, num_segments: int | None = None, *, name: str
 
 
 @op("segment_max", spec=_segments("segment_max", Takes.REAL), gradient=_extreme_gradient)
+@verb
 def segment_max(x: Any, ids: Any, num_segments: int | None = None, *, name: str | None = None) -> Tensor:
     """The largest of the rows of each segment, elementwise, of real numbers; NaN if there is one.
 
@@ -191,6 +196,7 @@ def segment_max(x: Any, ids: Any, num_segments: int | None = None, *, name: str 
 
 
 @op("segment_min", spec=_segments("segment_min", Takes.REAL), gradient=_extreme_gradient)
+@verb
 def segment_min(x: Any, ids: Any, num_segments: int | None = None, *, name: str | None = None) -> Tensor:
     """The smallest of the rows of each segment; inf or the largest integer of none. Else like `segment_max`.
 
@@ -203,6 +209,7 @@ def segment_min(x: Any, ids: Any, num_segments: int | None = None, *, name: str 
 
 
 @op("unsorted_segment_sum", spec=_segments("unsorted_segment_sum", Takes.NUMBER), gradient=_sum_gradient)
+@verb
 def unsorted_segment_sum(x: Any, ids: Any, num_segments: int, *, name: str | None = None) -> Tensor:
     """The sum of the rows of each segment, whose ids come in any order; rows of negative ids are dropped.
 
@@ -216,6 +223,7 @@ def unsorted_segment_sum(x: Any, ids: Any, num_segments: int, *, name: str | Non
 
 
 @op("unsorted_segment_mean", spec=_segments("unsorted_segment_mean", Takes.INEXACT), gradient=_mean_gradient)
+@verb
 def unsorted_segment_mean(x: Any, ids: Any, num_segments: int, *, name: str | None = None) -> Tensor:
     """The mean of the rows of each segment.
 
@@ -225,6 +233,7 @@ def unsorted_segment_mean(x: Any, ids: Any, num_segments: int, *, name: str | No
 
 
 @op("unsorted_segment_prod", spec=_segments("unsorted_segment_prod", Takes.NUMBER), gradient=_prod_gradient)
+@verb
 def unsorted_segment_prod(x: Any, ids: Any, num_segments: int, *, name: str | None = None) -> Tensor:
     """The product of the rows of each segment.
 
@@ -234,6 +243,7 @@ def unsorted_segment_prod(x: Any, ids: Any, num_segments: int, *, name: str | No
 
 
 @op("unsorted_segment_max", spec=_segments("unsorted_segment_max", Takes.REAL), gradient=_extreme_gradient)
+@verb
 def unsorted_segment_max(x: Any, ids: Any, num_segments: int, *, name: str | None = None) -> Tensor:
     """The largest of the rows of each segment.
 
@@ -243,6 +253,7 @@ def unsorted_segment_max(x: Any, ids: Any, num_segments: int, *, name: str | Non
 
 
 @op("unsorted_segment_min", spec=_segments("unsorted_segment_min", Takes.REAL), gradient=_extreme_gradient)
+@verb
 def unsorted_segment_min(x: Any, ids: Any, num_segments: int, *, name: str | None = None) -> Tensor:
     """The smallest of the rows of each segment.
 

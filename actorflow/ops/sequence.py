@@ -10,6 +10,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import verb
 from actorflow.ops.fill import arange
 from actorflow.ops.logic import less
 from actorflow.ops.passing import cast
@@ -20,6 +21,7 @@ from actorflow.ops.shape import expand_dims
 from actorflow.spec import Spec, merge
 
 
+@verb
 def sequence_mask(
     lengths: Any, longest: int | None = None, dtype: Any = "bool", *, name: str | None = None
 ) -> Tensor:
@@ -64,6 +66,7 @@ def _reverse_sequence_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None
 
 
 @op("reverse_sequence", spec=_reverse_sequence_spec, gradient=_reverse_sequence_gradient)
+@verb
 def reverse_sequence(
     x: Any, lengths: Any, axis: int = 1, batch_axis: int = 0, *, name: str | None = None
 ) -> Tensor:
@@ -74,5 +77,5 @@ def reverse_sequence(
     Gradient: reversed back; none to lengths.
     Raises:   SpecError when the two axes are one or do not exist, and for too many lengths.
     """
-    attrs = {"axis": axis.__index__(), "batch_axis": batch_axis.__index__()}
+    attrs = {"axis": axis, "batch_axis": batch_axis}
     return build_one("reverse_sequence", [as_tensor(x), as_tensor(lengths)], attrs, name=name)

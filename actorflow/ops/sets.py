@@ -14,6 +14,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, SpecRule, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.array import gather
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.sort import one_dimensional
@@ -36,6 +37,7 @@ def _unique(op_name: str, *more: str) -> SpecRule:
 
 
 @op("unique_values", spec=_unique("unique_values"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def unique_values(x: Any, *, name: str | None = None) -> Tensor:
     """The values that occur in `x`, each once, in ascending order; every NaN counts as a value of its own.
 
@@ -48,6 +50,7 @@ def unique_values(x: Any, *, name: str | None = None) -> Tensor:
 
 
 @op("unique_counts", spec=_unique("unique_counts", "counts"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def unique_counts(x: Any, *, name: str | None = None) -> tuple[Tensor, Tensor]:
     """The values that occur in `x`, and how often, as int64; no gradient. Else like `unique_values`."""
     values, counts = build("unique_counts", [x], name=name)
@@ -55,6 +58,7 @@ def unique_counts(x: Any, *, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 @op("unique_inverse", spec=_unique("unique_inverse", "inverse"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def unique_inverse(x: Any, *, name: str | None = None) -> tuple[Tensor, Tensor]:
     """The values that occur in `x`, and for each element the number of its value.
 
@@ -66,6 +70,7 @@ def unique_inverse(x: Any, *, name: str | None = None) -> tuple[Tensor, Tensor]:
 
 
 @op("unique_all", spec=_unique("unique_all", "indices", "inverse", "counts"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def unique_all(x: Any, *, name: str | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(values, indices, inverse, counts); the indices name the first of equals in the flattened `x`.
 
@@ -87,6 +92,7 @@ def _nonzero_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
 
 
 @op("nonzero", spec=_nonzero_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def nonzero(x: Any, *, name: str | None = None) -> tuple[Tensor, ...]:
     """Where elements are true or not 0: the indices along each axis, in row-major order.
 
@@ -123,6 +129,7 @@ def _bincount_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("bincount", spec=_bincount_spec, gradient=_bincount_gradient)
+@verb
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, name: str | None = None) -> Tensor:
     """How often each of 0, 1, 2, … occurs in `x`; with weights, the sum of those of its places.
 
@@ -131,8 +138,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, name: str | Non
     Gradient: to the weights g at their numbers; none to x.
     Raises:   SpecError for other shapes and dtypes; in the step KernelError for a negative number.
     """
-    inputs = [as_tensor(v) for v in (x, weights) if v is not None]
-    return build_one("bincount", inputs, {"minlength": minlength.__index__()}, name=name)
+    inputs = [as_tensor(x)] if weights is None else [as_tensor(x), as_tensor(weights)]
+    return build_one("bincount", inputs, {"minlength": minlength}, name=name)
 
 
 def _histogram_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -149,6 +156,7 @@ def _histogram_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequen
 
 
 @op("histogram", spec=_histogram_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def histogram(
     x: Any, bins: int = 10, range: tuple[float, float] | None = None, *, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -165,5 +173,5 @@ def histogram(
               KernelError when it comes from elements that are not finite.
     """
     span = None if range is None else tuple(float(end) for end in range)
-    counts, edges = build("histogram", [x], {"bins": bins.__index__(), "range": span}, name=name)
+    counts, edges = build("histogram", [x], {"bins": bins, "range": span}, name=name)
     return counts, edges

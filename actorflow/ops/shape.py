@@ -12,13 +12,13 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.graph.slices import Gradient, IndexedSlices
+from actorflow.ops.arguments import verb
 from actorflow.ops.rules import (
     Axis,
     Takes,
     axes_of,
     check_dtypes,
     first_with_shape_of_last,
-    plain_axis,
     size_of,
 )
 from actorflow.spec import Shape, Spec, axis_of, show
@@ -71,6 +71,7 @@ def _of_rows(x: Tensor, grad: IndexedSlices) -> IndexedSlices | None:
 
 
 @op("reshape", spec=_reshape_spec, gradient=_reshape_gradient, takes_bytes=True, sparse=True)
+@verb
 def reshape(x: Any, shape: Iterable[int] | Tensor, *, name: str | None = None) -> Tensor:
     """The elements of `x` in row-major order under `shape`.
 
@@ -86,7 +87,7 @@ def reshape(x: Any, shape: Iterable[int] | Tensor, *, name: str | None = None) -
     """
     if isinstance(shape, Tensor):
         return build_one("reshape", [x, shape], {"shape": None}, name=name)
-    sizes = tuple(d.__index__() for d in shape)
+    sizes = tuple(shape)
     return build_one("reshape", [x], {"shape": sizes}, name=name)
 
 
@@ -103,6 +104,7 @@ def _reshape_like_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seq
 
 
 @op("reshape_like", spec=_reshape_like_spec, gradient=_back_to_first, takes_bytes=True)
+@verb
 def reshape_like(x: Any, like: Any, *, name: str | None = None) -> Tensor:
     """The elements of `x` under the shape that `like` has in the step.
 
@@ -139,6 +141,7 @@ def _transpose_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("transpose", spec=_transpose_spec, gradient=_transpose_gradient, takes_bytes=True)
+@verb
 def transpose(x: Any, perm: Iterable[int] | None = None, *, name: str | None = None) -> Tensor:
     """The axes of `x` in the order `perm`, reversed when it is None; a view, nothing is moved.
 
@@ -147,7 +150,7 @@ def transpose(x: Any, perm: Iterable[int] | None = None, *, name: str | None = N
     Gradient: transposed by the inverse permutation.
     Raises:   SpecError unless `perm` names every axis once.
     """
-    order = None if perm is None else tuple(a.__index__() for a in perm)
+    order = None if perm is None else tuple(perm)
     return build_one("transpose", [x], {"perm": order}, name=name)
 
 
@@ -162,6 +165,7 @@ def _expand_dims_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
 
 
 @op("expand_dims", spec=_expand_dims_spec, gradient=_reshape_gradient, takes_bytes=True, sparse=True)
+@verb
 def expand_dims(x: Any, axis: int | tuple[int, ...], *, name: str | None = None) -> Tensor:
     """`x` with new axes of size 1; `axis` says where they are in the result.
 
@@ -170,7 +174,7 @@ def expand_dims(x: Any, axis: int | tuple[int, ...], *, name: str | None = None)
     Gradient: reshaped back.
     Raises:   SpecError when there is no such axis.
     """
-    return build_one("expand_dims", [x], {"axis": plain_axis(axis)}, name=name)
+    return build_one("expand_dims", [x], {"axis": axis}, name=name)
 
 
 def _squeeze_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -188,6 +192,7 @@ def _squeeze_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
 
 
 @op("squeeze", spec=_squeeze_spec, gradient=_reshape_gradient, takes_bytes=True, sparse=True)
+@verb
 def squeeze(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
     """`x` without the axes `axis`, which have size 1; without all such axes when it is None.
 
@@ -196,4 +201,4 @@ def squeeze(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
     Gradient: reshaped back.
     Raises:   SpecError when an axis has another size; in the step when that was unknown.
     """
-    return build_one("squeeze", [x], {"axis": plain_axis(axis)}, name=name)
+    return build_one("squeeze", [x], {"axis": axis}, name=name)

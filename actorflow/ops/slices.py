@@ -15,6 +15,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import verb
 from actorflow.ops.array import gather, slice
 from actorflow.ops.logic import less, where
 from actorflow.ops.passing import cast
@@ -69,6 +70,7 @@ def _slices_to_dense_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]
 
 
 @op("slices_to_dense", spec=_slices_to_dense_spec, gradient=_slices_to_dense_gradient)
+@verb
 def slices_to_dense(values: Any, indices: Any, rows: int | Tensor, *, name: str | None = None) -> Tensor:
     """Zeros, with `values[i]` added to row `indices[i]`, one after the other; halves are summed in float32.
 
@@ -97,6 +99,7 @@ def _sum_duplicates_gradient(use: Use, _: Tensor | None, grad: Tensor | None) ->
 
 
 @op("sum_duplicates", spec=_sum_duplicates_spec, gradient=_sum_duplicates_gradient)
+@verb
 def sum_duplicates(
     values: Any, indices: Any, rows: int | Tensor, *, name: str | None = None
 ) -> tuple[Tensor, Tensor]:

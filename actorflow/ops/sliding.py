@@ -10,6 +10,7 @@ from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, source_line
 from actorflow.graph.node import Attr
 from actorflow.images import counts, image_axes
+from actorflow.ops.arguments import plain_integers, plain_pairs
 from actorflow.spec import Shape
 
 Sizes = int | Sequence[int]
@@ -33,6 +34,12 @@ def at_users_line() -> Iterator[None]:
         raise error.at(Where(defined_at=source_line())) from None
 
 
+ASKED_WITH = (
+    {"size": (1, 1), "strides": (1, 1), "padding": "VALID", "dilations": (1, 1), "ceil_mode": False},
+)
+"""The attributes with which rules of windows are asked for their dtypes."""
+
+
 def rank_of(x: Tensor, size: Any) -> int:
     """Returns how many spatial axes there are: as many as `size` has numbers, or else as x has."""
     own = None if x.shape is None else len(x.shape) - 2
@@ -49,17 +56,13 @@ def rank_of(x: Tensor, size: Any) -> int:
 
 def sizes(value: Any, rank: int, what: str, least: int = 1) -> tuple[int, ...]:
     """Returns a number for each of `rank` axes; raises SpecError unless each is at least `least`."""
-    each = tuple(value) if isinstance(value, Sequence) else (value,) * rank
-    if len(each) != rank or not all(is_integer(v) and v >= least for v in each):
+    found = plain_integers(value)
+    each = (found,) * rank if isinstance(found, int) else found
+    if each is None or len(each) != rank or not all(v >= least for v in each):
         kind = "a positive integer" if least else "an integer that is not negative"
         message = f"{what} must be {kind} or one for each of the {rank} spatial axes, got {value!r:.60}"
         raise refused(message)
     return each
-
-
-def is_integer(value: Any) -> bool:
-    """Tells whether `value` is an int, and no bool."""
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def plain_padding(padding: Any, rank: int, negative: bool = True) -> Attr:
@@ -70,12 +73,9 @@ def plain_padding(padding: Any, rank: int, negative: bool = True) -> Attr:
     """
     if isinstance(padding, str) and padding in ("SAME", "VALID"):
         return padding
-    pairs = ((padding, padding),) * rank if is_integer(padding) else padding
-    if isinstance(pairs, Sequence) and not isinstance(pairs, str) and len(pairs) == rank:
-        found = tuple(tuple(p) if isinstance(p, Sequence) else () for p in pairs)
-        whole = all(len(p) == 2 and all(map(is_integer, p)) for p in found)
-        if whole and (negative or all(v >= 0 for p in found for v in p)):
-            return found
+    found = plain_pairs(padding, rank)
+    if found is not None and (negative or all(v >= 0 for p in found for v in p)):
+        return found
     message = (
         'padding must be "SAME", "VALID", a margin, or (before, after) for each of the '
         f"{rank} spatial axes, got {padding!r:.60}"
@@ -109,15 +109,3 @@ def pooled(x: Shape, attrs: Mapping[str, Attr]) -> Shape:
     n, *lengths, channels = image_axes(x, len(attrs["size"]))
     slide = {name: attrs[name] for name in ("strides", "dilations", "padding", "ceil_mode")}
     return (n, *counts(lengths, attrs["size"], **slide, occupied=True), channels)
-
-
-ASKED_WITH: dict[str, Attr] = {
-    "size": (1, 1),
-    "strides": (1, 1),
-    "padding": "VALID",
-    "dilations": (1, 1),
-    "ceil_mode": False,
-    "count_include_pad": False,
-    "divisor": None,
-}
-"""Attributes with which the spec rules of ops of windows may be asked what they take."""

@@ -12,6 +12,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Promoting, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.array import gather
 from actorflow.ops.indexing import take_along_axis
 from actorflow.ops.rules import Takes, check_dtypes
@@ -43,6 +44,7 @@ def _sort_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("sort", spec=_sort_spec, gradient=_sort_gradient)
+@verb
 def sort(x: Any, axis: int = -1, *, descending: bool = False, name: str | None = None) -> Tensor:
     """The elements in order along `axis`, the smallest first, or the largest when `descending`.
 
@@ -57,7 +59,7 @@ def sort(x: Any, axis: int = -1, *, descending: bool = False, name: str | None =
     ...     af.sort(af.placeholder("float32", (None, 3), name="x"), descending=True)
     <Tensor sort:0 (None, 3) float32>
     """
-    attrs = {"axis": axis.__index__(), "descending": bool(descending)}
+    attrs = {"axis": axis, "descending": descending}
     return build_one("sort", [x], attrs, name=name)
 
 
@@ -68,12 +70,13 @@ def _argsort_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence
 
 
 @op("argsort", spec=_argsort_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def argsort(x: Any, axis: int = -1, *, descending: bool = False, name: str | None = None) -> Tensor:
     """The indices that would sort `x` along `axis`, as int64; equals stay in their order either way.
 
     Its gradient is none. Else like `sort`.
     """
-    attrs = {"axis": axis.__index__(), "descending": bool(descending)}
+    attrs = {"axis": axis, "descending": descending}
     return build_one("argsort", [x], attrs, name=name)
 
 
@@ -102,6 +105,7 @@ def _topk_gradient(use: Use, grad: Tensor | None, _: Tensor | None) -> Grads:
 
 
 @op("topk", spec=_topk_spec, gradient=_topk_gradient)
+@verb
 def topk(
     x: Any, k: int, axis: int = -1, *, largest: bool = True, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -120,7 +124,7 @@ def topk(
     ...     af.topk(af.placeholder("float32", (None, 10), name="x"), 3)[0]
     <Tensor topk:0 (None, 3) float32>
     """
-    attrs = {"k": k.__index__(), "axis": axis.__index__(), "largest": bool(largest)}
+    attrs = {"k": k, "axis": axis, "largest": largest}
     values, indices = build("topk", [x], attrs, name=name)
     return values, indices
 
@@ -146,6 +150,7 @@ def _in_top_k_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
 
 
 @op("in_top_k", spec=_in_top_k_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def in_top_k(predictions: Any, targets: Any, k: int, *, name: str | None = None) -> Tensor:
     """Whether fewer than `k` predictions of a row are larger than that of its target.
 
@@ -158,7 +163,7 @@ def in_top_k(predictions: Any, targets: Any, k: int, *, name: str | None = None)
     Raises:   SpecError when the shapes do not fit.
     """
     inputs = [as_tensor(predictions), as_tensor(targets)]
-    return build_one("in_top_k", inputs, {"k": k.__index__()}, name=name)
+    return build_one("in_top_k", inputs, {"k": k}, name=name)
 
 
 def _searchsorted_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -174,6 +179,7 @@ def _searchsorted_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seq
 
 
 @op("searchsorted", spec=Promoting(_searchsorted_spec), gradient=NOT_DIFFERENTIABLE)
+@verb
 def searchsorted(
     x1: Any, x2: Any, *, side: str = "left", sorter: Any = None, name: str | None = None
 ) -> Tensor:

@@ -10,6 +10,7 @@ from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.rules import unary
 from actorflow.spec import Dim, Spec, spec
 
@@ -19,6 +20,7 @@ def _spec_from_attrs(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seque
 
 
 @op("placeholder", spec=_spec_from_attrs, gradient=NOT_DIFFERENTIABLE, effect=Effect.FEED, takes_bytes=True)
+@verb
 def placeholder(dtype: Any, shape: Iterable[Dim] | None = (), name: str | None = None) -> Tensor:
     """A value that is fed with each step.
 
@@ -42,6 +44,7 @@ def placeholder(dtype: Any, shape: Iterable[Dim] | None = (), name: str | None =
 
 
 @op("constant", spec=_spec_from_attrs, gradient=NOT_DIFFERENTIABLE, effect=Effect.CONSTANT, takes_bytes=True)
+@verb
 def constant(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
     """A value that is part of the graph; copied, so later changes of `value` do not show.
 
@@ -66,12 +69,14 @@ def constant(value: Any, dtype: Any = None, name: str | None = None) -> Tensor:
 
 
 @op("zeros_like", spec=unary("zeros_like"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def zeros_like(x: Any, *, name: str | None = None) -> Tensor:
     """Zeros with the shape and dtype of `x`; no gradient flows to it."""
     return build_one("zeros_like", [x], name=name)
 
 
 @op("ones_like", spec=unary("ones_like"), gradient=NOT_DIFFERENTIABLE)
+@verb
 def ones_like(x: Any, *, name: str | None = None) -> Tensor:
     """Ones with the shape and dtype of `x`; no gradient flows to it."""
     return build_one("ones_like", [x], name=name)

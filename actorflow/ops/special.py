@@ -11,6 +11,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import verb
 from actorflow.ops.elementwise import exp, multiply, negative, square
 from actorflow.ops.rules import Takes, check_dtypes, unary
 from actorflow.spec import Spec
@@ -28,6 +29,7 @@ def _erf_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("erf", spec=unary("erf", Takes.FLOATING), gradient=_erf_gradient)
+@verb
 def erf(x: Any, *, name: str | None = None) -> Tensor:
     """The error function 2/√π·∫₀ˣ e^-t² dt of floats; gradient g·2/√π·e^-x²."""
     return build_one("erf", [x], name=name)
@@ -38,6 +40,7 @@ def _erfc_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("erfc", spec=unary("erfc", Takes.FLOATING), gradient=_erfc_gradient)
+@verb
 def erfc(x: Any, *, name: str | None = None) -> Tensor:
     """What `erf` lacks of 1, with all digits where it is tiny; gradient -g·2/√π·e^-x²."""
     return build_one("erfc", [x], name=name)
@@ -48,6 +51,7 @@ def _erfinv_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("erfinv", spec=unary("erfinv", Takes.FLOATING), gradient=_erfinv_gradient)
+@verb
 def erfinv(x: Any, *, name: str | None = None) -> Tensor:
     """The number y whose erf is x: ±inf at ±1, NaN where |x| > 1; gradient g·√π/2·e^y²."""
     return build_one("erfinv", [x], name=name)
@@ -58,6 +62,7 @@ def _lgamma_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("lgamma", spec=unary("lgamma", Takes.FLOATING), gradient=_lgamma_gradient)
+@verb
 def lgamma(x: Any, *, name: str | None = None) -> Tensor:
     """The logarithm log|Γ(x)| of floats, inf at 0, -1, -2, …; gradient g·digamma x."""
     return build_one("lgamma", [x], name=name)
@@ -68,6 +73,7 @@ def _digamma_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("digamma", spec=unary("digamma", Takes.FLOATING), gradient=_digamma_gradient)
+@verb
 def digamma(x: Any, *, name: str | None = None) -> Tensor:
     """The slope of `lgamma`, Γ'(x)/Γ(x): ∓inf at ±0, NaN at -1, -2, …; gradient g·polygamma(1, x)."""
     return build_one("digamma", [x], name=name)
@@ -87,6 +93,7 @@ def _polygamma_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("polygamma", spec=_polygamma_spec, gradient=_polygamma_gradient)
+@verb
 def polygamma(n: int, x: Any, *, name: str | None = None) -> Tensor:
     """The derivative of order `n` of `digamma`; `digamma` itself for 0.
 
@@ -95,5 +102,5 @@ def polygamma(n: int, x: Any, *, name: str | None = None) -> Tensor:
     Gradient: g·polygamma(n + 1, x).
     Raises:   SpecError for other dtypes and for an order below 0 or above 100.
     """
-    order = n.__index__()
+    order = n
     return digamma(x, name=name) if order == 0 else build_one("polygamma", [x], {"n": order}, name=name)

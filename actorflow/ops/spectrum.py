@@ -12,6 +12,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one, promoted
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.ops.arguments import plain_number, verb
 from actorflow.ops.broadcast import sum
 from actorflow.ops.elementwise import abs, add, subtract
 from actorflow.ops.factor import svdvals
@@ -47,6 +48,7 @@ def _pinv_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("pinv", spec=_pinv_spec, gradient=_pinv_gradient)
+@verb
 def pinv(x: Any, rtol: float | None = None, *, name: str | None = None) -> Tensor:
     """The inverses of Moore and Penrose, by SVD: for what has no inverse, the nearest thing to one.
 
@@ -66,6 +68,7 @@ def pinv(x: Any, rtol: float | None = None, *, name: str | None = None) -> Tenso
     return build_one("pinv", [x], _cutoff(rtol, x.dtype), name=name)
 
 
+@verb
 def lstsq(a: Any, b: Any, rtol: float | None = None, *, name: str | None = None) -> Tensor:
     """The x that makes a·x - b shortest, column by column, and of several such x the shortest one.
 
@@ -87,6 +90,7 @@ def _matrix_rank_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
 
 
 @op("matrix_rank", spec=_matrix_rank_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
 def matrix_rank(x: Any, rtol: float | None = None, *, name: str | None = None) -> Tensor:
     """How many singular values of the matrices do not count as zero; see `pinv` for `rtol`.
 
@@ -103,6 +107,7 @@ Order = Literal["fro", "nuc"] | float
 """Which norm: fro, nuc, or one of ±1, ±2 and ±infinity."""
 
 
+@verb
 def matrix_norm(x: Any, ord: Order = "fro", keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """A norm of every matrix: by default that of Frobenius, the root of the sum of squares.
 
@@ -121,6 +126,8 @@ def matrix_norm(x: Any, ord: Order = "fro", keepdims: bool = False, *, name: str
     """
     x = as_tensor(x)
     check_matrix("matrix_norm", x.spec, Takes.FLOATING)
+    if not isinstance(ord, str):
+        ord = plain_number("matrix_norm", "ord", ord)
     if ord == "fro":
         return vector_norm(x, (-2, -1), keepdims, name=name)
     if ord in (1, -1, inf, -inf):

@@ -20,6 +20,7 @@ from actorflow.graph.node import Attr, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.graph.operators import Operators
 from actorflow.graph.slices import Gradient, IndexedSlices
+from actorflow.ops.arguments import verb
 from actorflow.ops.resource import can_be_called, check_fits, resource_name, typed
 from actorflow.spec import Dim, Shape, Spec, check_shape, merge, spec
 
@@ -360,6 +361,7 @@ def assign_sub(variable: Variable, delta: Any) -> Tensor:
 
 
 @op("apply_gradients", spec=_scalar("int64"), gradient=NOT_DIFFERENTIABLE, effect=Effect.COMMIT)
+@verb
 def apply_gradients(
     grads: Sequence[Any], variables: Sequence[Variable], optimizer: str, *, name: str | None = None
 ) -> Tensor:
@@ -384,7 +386,7 @@ def apply_gradients(
         message = f"an update takes a list of gradients, got {type(grads).__name__} {grads!r:.60}"
         raise GraphError(message, where=where, hint="put it in a list: one gradient for each variable")
     if not names or len(set(names)) < len(names) or len(grads) != len(names):
-        message = f"an update takes distinct variables and a gradient each, got {len(grads)} for {names}"
+        message = f"apply_gradients takes distinct variables and as many grads, got {len(grads)} for {names}"
         raise GraphError(message, where=where)
     key: Any = optimizer
     if not isinstance(key, str) or key not in graph.objects:

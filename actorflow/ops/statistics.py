@@ -12,6 +12,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.array import concat, gather
 from actorflow.ops.broadcast import sum, unreduce
 from actorflow.ops.elementwise import abs, add, divide, exp, maximum, multiply, pow, sign, subtract
@@ -62,6 +63,7 @@ def _from_mean(use: Use, slope: Tensor) -> Tensor:
 
 
 @op("var", spec=mean_like("var"), gradient=_var_gradient)
+@verb
 def var(
     x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, *, name: str | None = None
 ) -> Tensor:
@@ -81,6 +83,7 @@ def var(
 
 
 @op("std", spec=mean_like("std"), gradient=_std_gradient)
+@verb
 def std(
     x: Any, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, *, name: str | None = None
 ) -> Tensor:
@@ -105,6 +108,7 @@ def _logsumexp_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("logsumexp", spec=reduction("logsumexp", Takes.FLOATING), gradient=_logsumexp_gradient)
+@verb
 def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None = None) -> Tensor:
     """`log(sum(exp(x)))` over `axis`, over all axes when it is None; does not overflow; -inf of none.
 
@@ -153,6 +157,7 @@ def _norm_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("vector_norm", spec=_norm_spec, gradient=_norm_gradient)
+@verb
 def vector_norm(
     x: Any, axis: Axis = None, keepdims: bool = False, ord: float = 2, *, name: str | None = None
 ) -> Tensor:
@@ -204,6 +209,7 @@ def quantile_positions(
     return low, high, far
 
 
+@verb
 def quantile(x: Any, q: float | Sequence[float], axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The number below which the part `q` of the elements along `axis` lies, between two of them by a line.
 
@@ -246,6 +252,7 @@ def _kept(x: Tensor, axis: int | None) -> int | tuple[int, ...]:
     return tuple(range(x.spec.rank))
 
 
+@verb
 def median(x: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """The middle element along `axis`, or half-way between the two in the middle; `quantile` at 0.5.
 

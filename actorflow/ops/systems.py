@@ -10,6 +10,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build, build_one, promoted
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Promoting, SpecRule, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.elementwise import multiply, negative
 from actorflow.ops.linalg import matmul, matrix_band_part, matrix_transpose
@@ -64,6 +65,7 @@ def _solve_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("solve", spec=_system("solve"), gradient=_solve_gradient)
+@verb
 def solve(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The x of a·x = b, by LU with pivots; more accurate than `inv` and a product, and faster.
 
@@ -95,6 +97,7 @@ def triangle(x: Tensor, *, lower: bool) -> Tensor:
 
 
 @op("triangular_solve", spec=_system("triangular_solve"), gradient=_triangular_gradient)
+@verb
 def triangular_solve(
     a: Any, b: Any, *, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
@@ -113,10 +116,11 @@ def triangular_solve(
               a·y = g, and -x·yᵀ.
     Raises:   SpecError when shapes do not fit; in the step KernelError for a zero on a diagonal.
     """
-    attrs = {"lower": bool(lower), "adjoint": bool(adjoint)}
+    attrs = {"lower": lower, "adjoint": adjoint}
     return build_one("triangular_solve", [a, b], attrs, name=name)
 
 
+@verb
 def cholesky_solve(factor: Any, b: Any, *, upper: bool = False, name: str | None = None) -> Tensor:
     """The x of a·x = b for the matrix whose `cholesky` factor is given: two triangular systems.
 
@@ -139,6 +143,7 @@ def _inv_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("inv", spec=square("inv"), gradient=_inv_gradient)
+@verb
 def inv(x: Any, *, name: str | None = None) -> Tensor:
     """The inverses of square matrices; to multiply by one, `solve` is faster and more accurate.
 
@@ -163,6 +168,7 @@ def _det_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
 
 
 @op("det", spec=_det_spec, gradient=_det_gradient)
+@verb
 def det(x: Any, *, name: str | None = None) -> Tensor:
     """The determinants of square matrices, by LU; 1 for those of no rows. See `slogdet` for large ones.
 
@@ -188,6 +194,7 @@ def _slogdet_gradient(use: Use, of_sign: Tensor | None, of_log: Tensor | None) -
 
 
 @op("slogdet", spec=_slogdet_spec, gradient=_slogdet_gradient)
+@verb
 def slogdet(x: Any, *, name: str | None = None) -> tuple[Tensor, Tensor]:
     """The determinants of square matrices as sign and logarithm of the size, which stay in range.
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import BYTES, as_dtype
-from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
+from actorflow.errors import SpecError
+from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, SpecRule, op
+from actorflow.ops.arguments import Whole, verb
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.spec import Dim, Spec, broadcast
 
@@ -27,21 +28,13 @@ def of_bytes(op_name: str, result: str = "bytes", tail: Sequence[Dim] = ()) -> S
     return rule
 
 
-def attribute(op_name: str, what: str, value: bytes) -> str:
-    """Returns bytes as an attribute may hold them: as a text of as many characters (latin-1).
-
-    Raises:
-        SpecError: for what is no bytes.
-    """
-    given: Any = value
-    if not isinstance(given, bytes):
-        message = f"the {what} of {op_name} is bytes, got {type(given).__name__} {given!r:.40}"
-        hint = f"write b{given!r:.40}" if isinstance(given, str) else None
-        raise SpecError(message, where=Where(op=op_name, defined_at=source_line()), hint=hint)
+def attribute(value: bytes) -> str:
+    """Returns bytes as an attribute may hold them: as a text of as many characters (latin-1)."""
     return value.decode("latin-1")
 
 
 @op("bytes_length", spec=of_bytes("bytes_length", "int32"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def bytes_length(x: Any, *, name: str | None = None) -> Tensor:
     """The number of bytes of each element, as int32; no gradient.
 
@@ -61,6 +54,7 @@ def _join_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 
 
 @op("bytes_join", spec=_join_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def bytes_join(values: Sequence[Any], separator: bytes = b"", *, name: str | None = None) -> Tensor:
     """The elements at one place of all `values`, joined with `separator` between them.
 
@@ -69,7 +63,7 @@ def bytes_join(values: Sequence[Any], separator: bytes = b"", *, name: str | Non
     Gradient: none.
     Raises:   SpecError for other dtypes and for no values.
     """
-    attrs: dict[str, Attr] = {"separator": attribute("bytes_join", "separator", separator)}
+    attrs: dict[str, Attr] = {"separator": attribute(separator)}
     return build_one("bytes_join", [as_tensor(v) for v in values], attrs, name=name)
 
 
@@ -81,6 +75,7 @@ def _split_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[S
 
 
 @op("bytes_split", spec=_split_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def bytes_split(
     x: Any, count: int, separator: bytes = b"", pad: bytes = b"", *, name: str | None = None
 ) -> Tensor:
@@ -98,14 +93,15 @@ def bytes_split(
     <Tensor bytes_split:0 (None, 3) bytes>
     """
     attrs: dict[str, Attr] = {
-        "separator": attribute("bytes_split", "separator", separator),
-        "count": count.__index__(),
-        "pad": attribute("bytes_split", "pad", pad),
+        "separator": attribute(separator),
+        "count": count,
+        "pad": attribute(pad),
     }
     return build_one("bytes_split", [x], attrs, name=name)
 
 
 @op("bytes_slice", spec=of_bytes("bytes_slice"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def bytes_slice(
     x: Any, start: int | None = None, stop: int | None = None, *, name: str | None = None
 ) -> Tensor:
@@ -119,19 +115,22 @@ def bytes_slice(
 
 
 @op("bytes_strip", spec=of_bytes("bytes_strip"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def bytes_strip(x: Any, characters: bytes | None = None, *, name: str | None = None) -> Tensor:
     """Each element without the bytes in `characters` at its ends, by default white space; no gradient."""
-    held = None if characters is None else attribute("bytes_strip", "characters", characters)
+    held = None if characters is None else attribute(characters)
     return build_one("bytes_strip", [x], {"characters": held}, name=name)
 
 
 @op("bytes_lower", spec=of_bytes("bytes_lower"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def bytes_lower(x: Any, *, name: str | None = None) -> Tensor:
     """Each element with the ASCII letters A to Z as a to z; no gradient."""
     return build_one("bytes_lower", [x], name=name)
 
 
 @op("bytes_upper", spec=of_bytes("bytes_upper"), gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def bytes_upper(x: Any, *, name: str | None = None) -> Tensor:
     """Each element with the ASCII letters a to z as A to Z; no gradient."""
     return build_one("bytes_upper", [x], name=name)
@@ -157,6 +156,7 @@ def _match_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[S
 
 
 @op("regex_replace", spec=_replace_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def regex_replace(
     x: Any, pattern: bytes, replacement: bytes, count: int = 0, *, name: str | None = None
 ) -> Tensor:
@@ -168,14 +168,15 @@ def regex_replace(
     Raises:   SpecError for other dtypes, and for what is no regular expression.
     """
     attrs: dict[str, Attr] = {
-        "pattern": attribute("regex_replace", "pattern", pattern),
-        "replacement": attribute("regex_replace", "replacement", replacement),
-        "count": count.__index__(),
+        "pattern": attribute(pattern),
+        "replacement": attribute(replacement),
+        "count": count,
     }
     return build_one("regex_replace", [x], attrs, name=name)
 
 
 @op("regex_match", spec=_match_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
+@verb
 def regex_match(x: Any, pattern: bytes, whole: bool = True, *, name: str | None = None) -> Tensor:
     """Whether `pattern` matches each element as a whole, or without `whole` somewhere in it.
 
@@ -184,7 +185,7 @@ def regex_match(x: Any, pattern: bytes, whole: bool = True, *, name: str | None 
     Gradient: none.
     Raises:   SpecError for other dtypes, and for what is no regular expression.
     """
-    attrs: dict[str, Attr] = {"pattern": attribute("regex_match", "pattern", pattern), "whole": bool(whole)}
+    attrs: dict[str, Attr] = {"pattern": attribute(pattern), "whole": whole}
     return build_one("regex_match", [x], attrs, name=name)
 
 
@@ -199,7 +200,8 @@ def _hash_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Sp
 
 
 @op("hash_bucket", spec=_hash_spec, gradient=NOT_DIFFERENTIABLE, takes_bytes=True)
-def hash_bucket(x: Any, buckets: int, seed: int = 0, *, name: str | None = None) -> Tensor:
+@verb
+def hash_bucket(x: Any, buckets: Whole, seed: Whole = 0, *, name: str | None = None) -> Tensor:
     """A number in [0, buckets) for each element, the same in every process, platform and release.
 
     It is BLAKE2b (RFC 7693) of 8 bytes, whose salt is the seed as 8 bytes, read as a number with the
@@ -210,5 +212,5 @@ def hash_bucket(x: Any, buckets: int, seed: int = 0, *, name: str | None = None)
     Gradient: none.
     Raises:   SpecError for other dtypes, for no bucket, and for a seed that is no uint64.
     """
-    attrs: dict[str, Attr] = {"buckets": buckets.__index__(), "seed": seed.__index__()}
+    attrs: dict[str, Attr] = {"buckets": buckets, "seed": seed}
     return build_one("hash_bucket", [x], attrs, name=name)

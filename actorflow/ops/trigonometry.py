@@ -9,6 +9,7 @@ from typing import Any
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.opdef import op
+from actorflow.ops.arguments import verb
 from actorflow.ops.arithmetic import hypot
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.elementwise import abs, add, divide, multiply, negative, sqrt, square, subtract
@@ -24,6 +25,7 @@ def _sin_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("sin", spec=unary("sin", Takes.INEXACT), gradient=_sin_gradient)
+@verb
 def sin(x: Any, *, name: str | None = None) -> Tensor:
     """The sine of floats, NaN of infinities; gradient g·cos x."""
     return build_one("sin", [x], name=name)
@@ -34,6 +36,7 @@ def _cos_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("cos", spec=unary("cos", Takes.INEXACT), gradient=_cos_gradient)
+@verb
 def cos(x: Any, *, name: str | None = None) -> Tensor:
     """The cosine of floats, NaN of infinities; gradient -g·sin x."""
     return build_one("cos", [x], name=name)
@@ -44,6 +47,7 @@ def _tan_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("tan", spec=unary("tan", Takes.INEXACT), gradient=_tan_gradient)
+@verb
 def tan(x: Any, *, name: str | None = None) -> Tensor:
     """The tangent of floats, NaN of infinities; gradient g·(1 + tan² x)."""
     return build_one("tan", [x], name=name)
@@ -59,6 +63,7 @@ def _asin_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("asin", spec=unary("asin", Takes.INEXACT), gradient=_asin_gradient)
+@verb
 def asin(x: Any, *, name: str | None = None) -> Tensor:
     """The angle in [-π/2, π/2] whose sine is x, NaN where |x| > 1; gradient g/√(1 - x²)."""
     return build_one("asin", [x], name=name)
@@ -69,6 +74,7 @@ def _acos_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("acos", spec=unary("acos", Takes.INEXACT), gradient=_acos_gradient)
+@verb
 def acos(x: Any, *, name: str | None = None) -> Tensor:
     """The angle in [0, π] whose cosine is x, NaN where |x| > 1; gradient -g/√(1 - x²)."""
     return build_one("acos", [x], name=name)
@@ -79,6 +85,7 @@ def _atan_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("atan", spec=unary("atan", Takes.INEXACT), gradient=_atan_gradient)
+@verb
 def atan(x: Any, *, name: str | None = None) -> Tensor:
     """The angle in [-π/2, π/2] whose tangent is x; gradient g/(1 + x²)."""
     return build_one("atan", [x], name=name)
@@ -92,6 +99,7 @@ def _atan2_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("atan2", spec=binary("atan2", Takes.FLOATING), gradient=_atan2_gradient)
+@verb
 def atan2(y: Any, x: Any, *, name: str | None = None) -> Tensor:
     """The angle in [-π, π] of the point (x, y), the signs of zeros told apart as in numpy.
 
@@ -111,6 +119,7 @@ def _sinh_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("sinh", spec=unary("sinh", Takes.INEXACT), gradient=_sinh_gradient)
+@verb
 def sinh(x: Any, *, name: str | None = None) -> Tensor:
     """The hyperbolic sine (e^x - e^-x)/2 of floats; gradient g·cosh x."""
     return build_one("sinh", [x], name=name)
@@ -121,6 +130,7 @@ def _cosh_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("cosh", spec=unary("cosh", Takes.INEXACT), gradient=_cosh_gradient)
+@verb
 def cosh(x: Any, *, name: str | None = None) -> Tensor:
     """The hyperbolic cosine (e^x + e^-x)/2 of floats; gradient g·sinh x."""
     return build_one("cosh", [x], name=name)
@@ -132,6 +142,7 @@ def _asinh_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("asinh", spec=unary("asinh", Takes.INEXACT), gradient=_asinh_gradient)
+@verb
 def asinh(x: Any, *, name: str | None = None) -> Tensor:
     """The number whose hyperbolic sine is x; gradient g/√(x² + 1)."""
     return build_one("asinh", [x], name=name)
@@ -143,6 +154,7 @@ def _acosh_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("acosh", spec=unary("acosh", Takes.INEXACT), gradient=_acosh_gradient)
+@verb
 def acosh(x: Any, *, name: str | None = None) -> Tensor:
     """The number ≥ 0 whose hyperbolic cosine is x, NaN below 1; gradient g/√(x² - 1)."""
     return build_one("acosh", [x], name=name)
@@ -154,6 +166,7 @@ def _atanh_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("atanh", spec=unary("atanh", Takes.INEXACT), gradient=_atanh_gradient)
+@verb
 def atanh(x: Any, *, name: str | None = None) -> Tensor:
     """The number whose hyperbolic tangent is x, ±inf at ±1 and NaN beyond; gradient g/(1 - x²)."""
     return build_one("atanh", [x], name=name)
@@ -176,16 +189,19 @@ def _sinc_gradient(use: Use, grad: Tensor) -> Grads:
 
 
 @op("sinc", spec=unary("sinc", Takes.FLOATING), gradient=_sinc_gradient)
+@verb
 def sinc(x: Any, *, name: str | None = None) -> Tensor:
     """The cardinal sine sin(πx)/(πx) of floats, 1 at 0; gradient g·(cos(πx) - sinc x)/x, 0 at 0."""
     return build_one("sinc", [x], name=name)
 
 
+@verb
 def deg2rad(x: Any, *, name: str | None = None) -> Tensor:
     """The angle x of degrees in radians, x·π/180, of floats; gradient g·π/180."""
     return multiply(as_tensor(x), pi / 180, name=name or "deg2rad")
 
 
+@verb
 def rad2deg(x: Any, *, name: str | None = None) -> Tensor:
     """The angle x of radians in degrees, x·180/π, of floats; gradient g·180/π."""
     return multiply(as_tensor(x), 180 / pi, name=name or "rad2deg")

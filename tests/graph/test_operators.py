@@ -12,7 +12,6 @@ import actorflow as af
 OTHERS = {
     "number": lambda: 0,
     "bool": lambda: True,
-    "none": lambda: None,
     "text": lambda: "x:0",
     "array": lambda: np.zeros(3, "float32"),
     "scalar": lambda: np.float32(0),

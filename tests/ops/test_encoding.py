@@ -153,3 +153,23 @@ def test_what_cannot_be_is_refused_while_the_graph_is_built(build: Callable[[Any
         build(af.placeholder("bytes", (2,)))
 
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("element", [b"YWJj====", b"YQ=", b"YR==", b"Y"])
+def test_base64_is_read_as_it_is_written(element: bytes) -> None:
+    with pytest.raises(DataError, match="it is no base64"):
+        value(af.decode_base64, [element])
+
+
+def test_base64_of_urls_has_its_own_alphabet() -> None:
+    assert value(lambda x: af.decode_base64(x, url=True), [b"-_8="]) == [b"\xfb\xff"]
+    with pytest.raises(DataError, match="it is no base64"):
+        value(lambda x: af.decode_base64(x, url=True), [b"+/8="])
+
+
+@pytest.mark.parametrize("digits", [b"1e400", b"-1e400", b"9" * 5000])
+def test_digits_beyond_the_dtype_are_no_infinity(digits: bytes) -> None:
+    with pytest.raises(DataError, match="float64 holds numbers up to"):
+        value(lambda x: af.to_number(x, "float64"), [digits])
+    with pytest.raises(DataError, match="float64 holds numbers up to"):
+        value(lambda x: af.parse_csv(x, ["float64"])[0], [digits])

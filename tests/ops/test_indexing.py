@@ -188,9 +188,15 @@ def value(build: Callable[[], Any]) -> Any:
 X = np.arange(1.0, 7.0).reshape(3, 2)
 
 OUTSIDE: list[tuple[Callable[[Any], Any], str]] = [
-    (lambda at: af.gather(X, [at]), "index {} is out of bounds for axis 0 with size 3"),
+    (
+        lambda at: af.gather(X, [at]),
+        "index {} is out of bounds for an axis of size 3, at (0,) of the indices",
+    ),
     (lambda at: af.gather_nd(X, [[at, 0]]), "index {} is out of bounds for an axis of size 3"),
-    (lambda at: af.take_along_axis(X, [[at, 0]], 0), "index {} is out of bounds for axis 0 with size 3"),
+    (
+        lambda at: af.take_along_axis(X, [[at, 0]], 0),
+        "index {} is out of bounds for an axis of size 3, at (0, 0) of the indices",
+    ),
     (lambda at: af.scatter_add(X, [at], X[:1]), "index {} is out of bounds for an axis of size 3"),
     (lambda at: af.scatter_nd_max(X, [[at]], X[:1]), "index {} is out of bounds for an axis of size 3"),
     (lambda at: af.put_along_axis(X, [[at, 0]], X[:1], 0), "index {} is out of bounds for an axis of size 3"),

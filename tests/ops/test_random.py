@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import actorflow.kernels  # noqa: F401  fills the table
 import actorflow.ops as af
 from actorflow.errors import SpecError
 from actorflow.graph.graph import Graph
-from tests.reference import call
+from tests.reference import call, evaluate
 
 
 def drawn(seed: int, own: int | None = None, before: int = 0) -> bytes:
@@ -72,3 +73,38 @@ def test_seeds_are_plain_int64_data() -> None:
 def test_what_cannot_be_drawn_is_refused(build: Any, message: str) -> None:
     with Graph(), pytest.raises(SpecError, match=message):
         build()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: af.random_uniform((2,), 0, 1e39), "takes numbers up to 3.4028e\\+38, got high 1e\\+39"),
+        (lambda: af.random_uniform((2,), 0, 1e5, "float16"), "takes numbers up to 65504, got high 100000"),
+        (lambda: af.random_uniform((2,), 0, float("inf")), "got high inf"),
+        (lambda: af.random_normal((2,), 1e5, 1, "float16"), "got mean 100000"),
+        (lambda: af.random_normal((2,), float("nan")), "got mean nan"),
+        (lambda: af.random_normal((2,), 0, float("inf")), "got stddev inf"),
+        (
+            lambda: af.random_normal((2,), 0, 6e4, "float16"),
+            "5.8 deviations from the mean, which float16 does",
+        ),
+        (lambda: af.random_truncated_normal((2,), 6e4, 6e4, "float16"), "2.0 deviations from the mean"),
+        (lambda: af.random_exponential((2,), 1e-300), "the largest number for rate"),
+        (lambda: af.linspace(0, 1e5, 3, dtype="float16"), "linspace of float16 takes numbers up to 65504"),
+    ],
+)
+def test_parameters_that_the_dtype_cannot_hold_are_refused(build: Any, message: str) -> None:
+    with Graph(), pytest.raises(SpecError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(("high", "dtype"), [(3e38, "float32"), (1.7e308, "float64")])
+def test_a_range_wider_than_the_dtype_holds_is_drawn_within(high: float, dtype: str) -> None:
+    with Graph(seed=1) as graph:
+        drawn = evaluate(graph, af.random_uniform((1000,), -high, high, dtype))
+
+    assert drawn.dtype == dtype
+    assert drawn.min() >= np.array(-high, dtype)
+    assert drawn.max() < np.array(high, dtype)
+    assert abs(float(np.mean(drawn / high))) < 0.06
+    assert 0.5 < float(np.std(drawn / high)) < 0.65

@@ -90,6 +90,8 @@ WRONG_ROWS = [
     (b"200,b", "column 0 is no int8: int8 holds numbers from -128 to 127"),
     (b'1,"b', "it is no record of comma-separated values: unexpected end of data"),
     (b'1,"b"c', "it is no record of comma-separated values: ',' expected after '\"'"),
+    (b"1,b\n\n", "more than one end of line stands behind it"),
+    (b"1,b\r\n\r\n", "more than one end of line stands behind it"),
     (b"1,b\n2,c", "it is no record of comma-separated values: new-line character seen"),
 ]
 
@@ -133,6 +135,15 @@ def test_features_become_tensors_with_defaults_for_missing_ones(packed: bool) ->
         "weight": [[0.5, 0.5], [1.0, 2.0]],
         "names": [[b"x", b"y\0"], [b"p", b"q"]],
     }
+
+
+def test_a_list_that_is_there_and_empty_is_a_feature_of_no_values() -> None:
+    no_floats = chunk(2, b"")
+    empty, absent = chunk(1, chunk(1, chunk(1, b"a") + chunk(2, no_floats))), example({"b": [1]})
+
+    assert parsed(lambda x: af.parse_example(x, {"a": ("float32", (0,))}), [empty]) == {"a": [[]]}
+    with pytest.raises(DataError, match="feature 'a' is missing"):
+        parsed(lambda x: af.parse_example(x, {"a": ("float32", (0,))}), [absent])
 
 
 def test_a_message_of_known_bytes_is_read() -> None:

@@ -72,11 +72,11 @@ REFUSED: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: af.bytes_join([]), "bytes_join needs at least one tensor", ""),
     (lambda x: af.bytes_join([x, [1, 2]]), "bytes_join takes bytes, got (2,) int32", "make bytes of numbers"),
     (lambda x: af.bytes_join([x, [b"a"] * 3]), "shapes must broadcast", ""),
-    (lambda x: af.bytes_join([x], ","), "the separator of bytes_join is bytes, got str ','", "write b','"),  # type: ignore[arg-type]
+    (lambda x: af.bytes_join([x], ","), "bytes_join takes bytes as separator, got ','", "write b','"),  # type: ignore[arg-type]
     (lambda x: af.bytes_split(x, 0), "bytes_split makes at least one part, got count 0", ""),
     (lambda x: af.regex_match(x, b"(a"), "regex_match takes a regular expression, got '(a': missing )", ""),
     (lambda x: af.regex_replace(x, b"a", rb"\1"), "regex_replace takes a regular expression", ""),
-    (lambda x: af.regex_match(x, "a"), "the pattern of regex_match is bytes, got str 'a'", "write b'a'"),  # type: ignore[arg-type]
+    (lambda x: af.regex_match(x, "a"), "regex_match takes bytes as pattern, got 'a'", "write b'a'"),  # type: ignore[arg-type]
     (lambda x: af.hash_bucket(x, 0), "hash_bucket takes at least one bucket", ""),
     (lambda x: af.hash_bucket(x, 2, -1), "the seed of hash_bucket is in [0, 2**64), got -1", ""),
 ]  # fmt: skip
