@@ -141,7 +141,7 @@ def test_every_argument_of_a_wrong_kind_gives_an_error_of_ours_with_its_place(ca
         ("apply_gradients, grads", "foreign tensor", "an update takes a list of gradients, got Tensor", "put it in a list"),
         ("apply_gradients, one of grads", "None", "an update takes a gradient for each variable, got None for 'v'", "leave out variables"),
         ("apply_gradients, one of variables", "foreign variable", "an update takes variables of the current graph", "build both"),
-        ("apply_gradients, optimizer", "list of text", "no optimizer under the key ['w']", "graph.add_object"),
+        ("apply_gradients, optimizer", "list of text", "or the key of one in the graph, got ['w']", "af.optim.adam"),
         ("check_gradients, xs", "None", "xs must be tensors or variables, got NoneType None", "leave it out"),
         ("check_gradients, feeds", "text", "feeds are a mapping from tensors to values, got str 'w'", "{x: array}"),
         ("check_gradients, session", "text", "the session is one on the graph of ys, got str 'w'", "leave it out"),

@@ -204,3 +204,16 @@ def test_a_rule_with_limits_around_it_descends_and_names_outside_stay(rule: af.o
 
     moves = rule.name == "scale" or "clip" in str(rule.config)
     assert af.run(main()) == pytest.approx([0.8, 1.6 if moves else 2.0])
+
+
+def test_an_update_takes_the_optimizer_itself() -> None:
+    with af.Graph() as graph:
+        a = af.Variable([1.0, 2.0], name="a")
+        done = af.apply_gradients([[1.0, 1.0]], [a], af.optim.sgd(0.5))
+
+    async def main() -> Any:
+        async with af.Session(graph) as session:
+            await session.run(done)
+            return await session.run(a)
+
+    np.testing.assert_array_equal(af.run(main()), [0.5, 1.5])

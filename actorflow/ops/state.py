@@ -363,7 +363,7 @@ def assign_sub(variable: Variable, delta: Any) -> Tensor:
 @op("apply_gradients", spec=_scalar("int64"), gradient=NOT_DIFFERENTIABLE, effect=Effect.COMMIT)
 @verb
 def apply_gradients(
-    grads: Sequence[Any], variables: Sequence[Variable], optimizer: str, *, name: str | None = None
+    grads: Sequence[Any], variables: Sequence[Variable], optimizer: Any, *, name: str | None = None
 ) -> Tensor:
     """Updates all variables at once: every delta is applied, or none.
 
@@ -371,7 +371,8 @@ def apply_gradients(
         grads: One gradient for each variable, of its spec. Of an `IndexedSlices` only the rows that
             it names are updated, if the optimizer takes that; see `af.optim.Transform`.
         variables: The variables to update, each once, floating, of the current graph.
-        optimizer: Key of an `optim.Transform` in the graph's `objects`.
+        optimizer: What `minimize` takes: a rule of `af.optim`, or what makes an optimizer actor; or the
+            key in the graph's `objects` of one that other updates share, with its state.
         name: Name of the node.
 
     Shapes:   gradients those of the variables -> (): the number of updates applied so far
@@ -388,10 +389,10 @@ def apply_gradients(
     if not names or len(set(names)) < len(names) or len(grads) != len(names):
         message = f"apply_gradients takes distinct variables and as many grads, got {len(grads)} for {names}"
         raise GraphError(message, where=where)
-    key: Any = optimizer
-    if not isinstance(key, str) or key not in graph.objects:
-        message = f"the graph has no optimizer under the key {key!r:.60}"
-        raise GraphError(message, where=where, hint="use the key that graph.add_object gives for it")
+    is_rule = callable(optimizer) or callable(getattr(optimizer, "update", None))
+    if not is_rule and (not isinstance(optimizer, str) or optimizer not in graph.objects):
+        message = f"an update takes an optimizer, or the key of one in the graph, got {optimizer!r:.60}"
+        raise GraphError(message, where=where, hint="for example af.optim.adam(1e-3)")
     for grad, variable in zip(grads, variables, strict=True):
         if not is_floating(variable.dtype):
             message = f"an update takes floating variables, got {variable!r}"
@@ -412,7 +413,8 @@ def apply_gradients(
         except SpecError as error:
             raise error.at(where) from None
     sparse = tuple(isinstance(g, IndexedSlices) for g in given)
-    attrs = {"resources": names, "optimizer": optimizer, "sparse": sparse}
+    key = optimizer if isinstance(optimizer, str) else graph.add_object(name or "update", optimizer)
+    attrs = {"resources": names, "optimizer": key, "sparse": sparse}
     tensors: list[Tensor] = []
     for g in given:
         tensors.extend(g.summed() if isinstance(g, IndexedSlices) else (g,))

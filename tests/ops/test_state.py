@@ -345,7 +345,7 @@ def test_update_that_makes_no_sense_is_refused() -> None:
             ([], [], key, GraphError, "distinct variables"),
             ([[1.0], [1.0]], [a, a], key, GraphError, "distinct variables"),
             ([[1.0], [1.0]], [a], key, GraphError, "got 2 for"),
-            ([[1.0]], [a], "missing", GraphError, "no optimizer under the key 'missing'"),
+            ([[1.0]], [a], "missing", GraphError, "or the key of one in the graph, got 'missing'"),
             ([1], [n], key, GraphError, "floating variables"),
             ([1.0], [foreign], key, GraphError, "of the current graph"),
             ([[1.0, 2.0]], [a], key, SpecError, "the gradient of variable 'a' must fit"),
