@@ -138,7 +138,6 @@ def test_every_argument_of_a_wrong_kind_gives_an_error_of_ours_with_its_place(ca
         ("minimize, variables", "foreign variable", "minimize trains a list of variables, got Variable <Variable foreign", "put it in a list"),
         ("minimize, variables", "list of a foreign variable", "minimize trains variables of the current graph, <Variable foreign () float32> belongs", "build both"),
         ("minimize, variables", "list of text", "minimize trains variables, got str 'w'", "and not its name"),
-        ("apply_gradients, grads", "foreign tensor", "an update takes a list of gradients, got Tensor", "put it in a list"),
         ("apply_gradients, one of grads", "None", "an update takes a gradient for each variable, got None for 'v'", "leave out variables"),
         ("apply_gradients, one of variables", "foreign variable", "an update takes variables of the current graph", "build both"),
         ("apply_gradients, optimizer", "list of text", "or the key of one in the graph, got ['w']", "af.optim.adam"),

@@ -389,7 +389,7 @@ def apply_gradients(
     if not names or len(set(names)) < len(names) or len(grads) != len(names):
         message = f"apply_gradients takes distinct variables and as many grads, got {len(grads)} for {names}"
         raise GraphError(message, where=where)
-    is_rule = callable(optimizer) or callable(getattr(optimizer, "update", None))
+    is_rule = callable(optimizer) or (hasattr(optimizer, "init") and hasattr(optimizer, "update"))
     if not is_rule and (not isinstance(optimizer, str) or optimizer not in graph.objects):
         message = f"an update takes an optimizer, or the key of one in the graph, got {optimizer!r:.60}"
         raise GraphError(message, where=where, hint="for example af.optim.adam(1e-3)")

@@ -201,7 +201,6 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "sequence_mask": {"lengths": [1, 2]},
     "slice": {"x": F(2), "index": 0},
     "slice_update": {"x": F(2), "index": 0, "part": 1.0},
-    **_all("slices_to_dense sum_duplicates", values=F(2, 3), indices=I(2), rows=4),
     "split": {"x": F(4), "parts": 2},
     "stack": {"values": [F(2), F(2)]},
     "swapaxes": {"x": F(2, 3), "axis1": 0, "axis2": 1},
