@@ -46,8 +46,9 @@ def refusal(wanted: Spec, value: Any) -> FeedError:
         (
             FLOATS,
             np.array([1, 2], object),
-            "(None,) float32, got (2,) object",
-            "convert it with .astype('float32'), or declare the placeholder as \"bytes\"",
+            "(None,) float32, got ndarray: elements are Python objects, or integers of more than 64 bits; "
+            "give an array of numbers",
+            None,
         ),
         (
             BYTES,

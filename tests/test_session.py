@@ -731,7 +731,7 @@ def test_views_of_a_fed_array_cannot_be_written(part: Any) -> None:
             "a masked array would lose its mask",
         ),
         (memoryview(b"ab"), "must fit (2,) float32, got (2,) uint8"),
-        (np.array([1, None]), "values are numbers, got NoneType None at index (1,)"),
+        (np.array([1, None]), "elements must be numbers, got NoneType None at index (1,)"),
     ],
 )
 def test_a_feed_that_would_lose_what_it_means_is_refused(value: Any, said: str) -> None:

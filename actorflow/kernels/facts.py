@@ -10,7 +10,7 @@ from actorflow.arrays import Array, Library
 from actorflow.errors import SpecError
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.shape import view_cost
-from actorflow.spec import Shape, Spec, show
+from actorflow.spec import Shape, merge, show
 
 
 @kernel("shape", cost=view_cost)
@@ -34,7 +34,9 @@ def rank(x: Array, *, xp: Library = np) -> Array:
 @kernel("ensure_shape", cost=view_cost)
 def ensure_shape(x: Array, *, shape: Shape) -> Array:
     """`x` itself; SpecError when its shape does not fit."""
-    if not Spec(shape, x.dtype).fits(x.shape, x.dtype):
+    try:
+        merge(shape, x.shape)
+    except SpecError:
         message = f"ensure_shape needs a shape that fits {show(shape)}, got {show(x.shape)}"
-        raise SpecError(message)
+        raise SpecError(message) from None
     return x
