@@ -46,8 +46,10 @@ def refusal(wanted: Spec, value: Any) -> FeedError:
         (
             FLOATS,
             np.array([1, 2], object),
-            "(None,) float32, got ndarray: elements are Python objects, or integers of more than 64 bits; "
-            "give an array of numbers",
+            (
+                "(None,) float32, got ndarray: elements are Python objects, or integers of more than 64 bits; "
+                "give an array of numbers"
+            ),
             None,
         ),
         (
