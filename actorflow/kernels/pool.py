@@ -19,10 +19,16 @@ from actorflow.kernels.sliding import Windows, check_gradient, pool_cost, slides
 
 
 def _maxima(x: Array, at: Windows) -> Array:
-    out = np.full(at.pooled, least(x.dtype, np), x.dtype)
+    out: Array | None = None
     for _, those, pixels in at.pieces():
+        if out is None:
+            whole = x[pixels]
+            if whole.shape == at.pooled:  # the first pixel of every window lies on the image
+                out = whole.copy()
+                continue
+            out = np.full(at.pooled, least(x.dtype, np), x.dtype)
         np.maximum(out[those], x[pixels], out=out[those])
-    return out
+    return np.full(at.pooled, least(x.dtype, np), x.dtype) if out is None else out
 
 
 def _first_maxima(x: Array, at: Windows) -> Array:

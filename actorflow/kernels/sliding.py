@@ -80,12 +80,23 @@ class Windows:
     def pieces(self) -> Iterator[tuple[Sizes, Part, Part]]:
         """Yields each place of the window, in their order, which windows have it on the image, and where.
 
-        In the order of the windows the two belong together one to one.
+        In the order of the windows the two belong together one to one. Those of a small window are
+        kept: finding them again took 0.25 ms of a step of 4 ms of the digits.
         """
+        return iter(self._few) if prod(self.size) <= _FEW else self._found()
+
+    @cached_property
+    def _few(self) -> tuple[tuple[Sizes, Part, Part], ...]:
+        return tuple(self._found())
+
+    def _found(self) -> Iterator[tuple[Sizes, Part, Part]]:
         for place in product(*(a.reaching() for a in self.axes)):
             each = [a.overlap(k) for a, k in zip(self.axes, place, strict=True)]
             if all(those.start != those.stop for those, _ in each):
                 yield place, (_ALL, *(t for t, _ in each), _ALL), (_ALL, *(p for _, p in each), _ALL)
+
+
+_FEW = 64  # places of a window
 
 
 @lru_cache(1024)
