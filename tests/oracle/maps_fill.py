@@ -63,11 +63,8 @@ def _new_full(x: Tensor, size: Sequence[int], value: Any, *, dtype: Any = None, 
 @maps("fill", "full_like")
 def _fill(x: Tensor, value: Any) -> Tensor:
     need(not isinstance(value, Tensor), "the value of fill as a tensor: full_like takes a number")
-    need(
-        not isinstance(value, bool) or x.dtype.kind == "b",
-        "a bool to fill numbers with: ours keeps them apart",
-    )
-    return af.full_like(x, value)
+    flag = isinstance(value, bool) and x.dtype.kind != "b"
+    return af.full_like(x, int(value) if flag else value)  # ours keeps bool and numbers apart
 
 
 @maps("scalar_tensor", "constant")
