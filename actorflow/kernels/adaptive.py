@@ -1,4 +1,7 @@
-"""Adaptive pooling: as many windows as are asked for, as even as they can be, for every library."""
+"""Adaptive pooling: as many windows as are asked for, as even as they can be, for every library.
+
+It has not run on a card yet, only on numpy, `array_api_strict` and a stand-in for CuPy.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 C leaves open what becomes of a float that no integer holds; x86 gives the least integer, ARM and CUDA
 the nearest. Here it is the nearest everywhere, and 0 for NaN. All else is settled by IEEE 754 and by
 two's complement.
+
+It has not run on a card yet, only on numpy, `array_api_strict` and a stand-in for CuPy.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A window that hangs over an edge is taken only where it lies on the image, so no
 passes come in one order, so equal inputs give equal bits, on a card too: no atomic additions.
 Correct before fast: a 3x3 convolution is nine matrix products and nine passes over its result; the
 groups go through each product together, and those of one channel are multiplied element by element.
+
+It has not run on a card yet, only on numpy, `array_api_strict` and a stand-in for CuPy.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Random choices as a pure function of (seed, counter): integers, classes, orders, and yes or no.
 
 Which numbers they come from is in `kernels.random`, rules 8 to 11.
+
+It has not run on a card yet, only on numpy, `array_api_strict` and a stand-in for CuPy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Kernels of `ops.losses`."""
+"""Kernels of `ops.losses`.
+
+It has not run on a card yet, only on numpy, `array_api_strict` and a stand-in for CuPy.
+"""
 
 from __future__ import annotations
 

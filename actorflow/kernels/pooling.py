@@ -2,6 +2,8 @@
 
 A window that hangs over an edge is taken only where it lies on the image, so nothing is padded. The
 passes come in one order, so equal inputs give equal bits, on a card too: no atomic additions.
+
+It has not run on a card yet, only on numpy, `array_api_strict` and a stand-in for CuPy.
 """
 
 from __future__ import annotations

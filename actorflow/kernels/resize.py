@@ -16,6 +16,8 @@ as its coefficient. `antialias` widens the weights by 1/s where s < 1, so that n
 
 Source: R. Keys, Cubic convolution interpolation for digital image processing, IEEE Transactions on
 Acoustics, Speech and Signal Processing 29 (1981); the names are those of ONNX's Resize.
+
+It has not run on a card yet, only on numpy, `array_api_strict` and a stand-in for CuPy.
 """
 
 from __future__ import annotations

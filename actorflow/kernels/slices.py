@@ -1,4 +1,7 @@
-"""Kernels of `ops.slices`: slices added up where their indices say, in their order."""
+"""Kernels of `ops.slices`: slices added up where their indices say, in their order.
+
+It has not run on a card yet, only on numpy, `array_api_strict` and a stand-in for CuPy.
+"""
 
 from __future__ import annotations
 
