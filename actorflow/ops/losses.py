@@ -60,6 +60,14 @@ def _floats(op_name: str, *values: Any) -> list[Tensor]:
     return tensors
 
 
+def _check_ranks(op_name: str, a: Tensor, b: Tensor) -> None:
+    """Raises SpecError for two of different ranks, scalars aside: (n, 1) and (n,) would give (n, n)."""
+    if a.spec.rank and b.spec.rank and a.spec.rank != b.spec.rank:
+        message = f"{op_name} needs predictions and labels of as many axes, got {a.spec} and {b.spec}"
+        with placed(op_name):
+            raise SpecError(message, hint="take the axis of size 1 away: af.squeeze(x, -1)")
+
+
 @verb
 def weighted_mean(values: Any, weights: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
     """`sum(values * weights) / sum(weights)` over `axis`, over all axes when it is None; 0 of no weight.
@@ -112,7 +120,7 @@ def sigmoid_cross_entropy(
             where positive labels are rare.
         name: Name of the node.
 
-    Shapes:   all broadcast
+    Shapes:   all broadcast; logits and labels have as many axes, or one of them none
     Dtypes:   floating, the same
     Gradient: g·(sigmoid(x) - z) to logits, -g·x to labels.
     Raises:   SpecError when shapes do not broadcast or dtypes differ.
@@ -122,9 +130,11 @@ def sigmoid_cross_entropy(
     ...     af.sigmoid_cross_entropy(logits, af.placeholder("float32", (None, 5), name="labels"))
     <Tensor sigmoid_cross_entropy:0 (None, 5) float32>
     """
+    x, z = _floats("sigmoid_cross_entropy", logits, labels)
+    _check_ranks("sigmoid_cross_entropy", x, z)
     if positive_weight is None:
-        return build_one("sigmoid_cross_entropy", [logits, labels], name=name)
-    x, z, weight = _floats("sigmoid_cross_entropy", logits, labels, positive_weight)
+        return build_one("sigmoid_cross_entropy", [x, z], name=name)
+    x, z, weight = _floats("sigmoid_cross_entropy", x, z, positive_weight)
     missed = multiply(multiply(weight, z), softplus(negative(x)))
     return add(missed, multiply(subtract(1, z), softplus(x)), name=name or "sigmoid_cross_entropy")
 
@@ -136,12 +146,13 @@ def binary_cross_entropy(probabilities: Any, labels: Any, *, name: str | None = 
     A p of 0 or 1 on the wrong side has an infinite loss: `sigmoid_cross_entropy` of what p was
     computed from is exact there.
 
-    Shapes:   both broadcast
+    Shapes:   both broadcast, of as many axes
     Dtypes:   floating, the same
     Gradient: g·(p - z)/(p·(1 - p)) to probabilities, g·log((1 - p)/p) to labels.
     Raises:   SpecError when shapes do not broadcast or dtypes differ.
     """
     p, z = _floats("binary_cross_entropy", probabilities, labels)
+    _check_ranks("binary_cross_entropy", p, z)
     certain = logical_and(equal(p, 1), equal(z, 1))
     of_others = multiply(subtract(1, z), log1p(negative(where(certain, zeros_like(p), p))))
     return negative(add(_x_log_y(z, p), of_others), name=name or "binary_cross_entropy")
@@ -173,12 +184,13 @@ def poisson_nll(log_rates: Any, counts: Any, full: bool = False, *, name: str | 
 
     That is without log z!, which no prediction changes; `full` adds it, as lgamma(z + 1).
 
-    Shapes:   both broadcast
+    Shapes:   both broadcast, of as many axes
     Dtypes:   floating, the same
     Gradient: g·(e^x - z) to log-rates; -g·x to counts, with `full` + g·digamma(z + 1).
     Raises:   SpecError when shapes do not broadcast or dtypes differ.
     """
     x, z = _floats("poisson_nll", log_rates, counts)
+    _check_ranks("poisson_nll", x, z)
     loss = subtract(exp(x), multiply(z, x), name=name or "poisson_nll")
     return add(loss, lgamma(add(z, 1))) if full else loss
 
@@ -225,7 +237,7 @@ def absolute_difference(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 def huber_loss(predictions: Any, labels: Any, delta: float = 1.0, *, name: str | None = None) -> Tensor:
     """d²/2 where the difference |d| is at most `delta`, and delta·(|d| - delta/2) beyond: straight there.
 
-    Shapes:   both broadcast
+    Shapes:   both broadcast, of as many axes
     Dtypes:   floating, the same
     Gradient: g·d, or g·delta·sign d.
     Raises:   SpecError when shapes do not broadcast, dtypes differ or delta is not positive.
@@ -233,6 +245,7 @@ def huber_loss(predictions: Any, labels: Any, delta: float = 1.0, *, name: str |
     Source: Huber, "Robust estimation of a location parameter", 1964.
     """
     predictions, labels = _floats("huber_loss", predictions, labels)
+    _check_ranks("huber_loss", predictions, labels)
     with placed("huber_loss"):
         if not delta > 0:
             message = f"the delta of huber_loss must be positive, got {delta!r}"
@@ -284,12 +297,13 @@ def _of_one_length(a: Tensor, b: Tensor, axis: int) -> tuple[Tensor, Tensor]:
 def hinge_loss(predictions: Any, labels: Any, *, name: str | None = None) -> Tensor:
     """max(0, 1 - z·x) of predictions x and labels z, which are -1 or 1; its square is `af.square` of it.
 
-    Shapes:   both broadcast
+    Shapes:   both broadcast, of as many axes
     Dtypes:   floating, the same
     Gradient: -g·z to predictions where the loss is above 0, else 0.
     Raises:   SpecError when shapes do not broadcast or dtypes differ.
     """
     x, z = _floats("hinge_loss", predictions, labels)
+    _check_ranks("hinge_loss", x, z)
     return relu(subtract(1, multiply(z, x)), name=name or "hinge_loss")
 
 

@@ -222,6 +222,21 @@ def test_the_mean_of_no_weight_is_zero() -> None:
     assert value(af.weighted_mean, f64(1, 2), np.array([False, True])) == 2
 
 
+RANKED = [af.sigmoid_cross_entropy, af.binary_cross_entropy, af.poisson_nll, af.huber_loss, af.hinge_loss]
+
+
+@pytest.mark.parametrize("loss", RANKED)
+def test_a_column_of_predictions_is_not_spread_over_a_row_of_labels(loss: Any) -> None:
+    with Graph():
+        column, row = af.placeholder("float32", (None, 1)), af.placeholder("float32", (None,))
+        with pytest.raises(SpecError, match="predictions and labels of as many axes") as caught:
+            loss(column, row)
+
+        assert "af.squeeze" in str(caught.value.hint)
+        assert "test_losses.py:" in str(caught.value.where)
+        assert loss(column, 1.0).shape == (None, 1)
+
+
 @pytest.mark.parametrize("loss", [af.sigmoid_cross_entropy, af.hinge_loss, af.huber_loss, af.kl_divergence])
 def test_losses_mix_dtypes_as_arithmetic_does(loss: Any) -> None:
     with Graph():
