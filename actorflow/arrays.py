@@ -110,16 +110,6 @@ def limits(dtype: DType) -> Any:
     return find(dtype)
 
 
-def holds_all(dtype: DType, of: DType) -> bool:
-    """Tells whether `dtype` has every value of the dtype `of`, so that a cast there and back changes none.
-
-    numpy calls the casts from 64-bit integers to float64 safe; they round.
-    """
-    if of.kind in "iu" and of.itemsize == 8 and dtype.kind in "fc":
-        return False
-    return np.can_cast(of, dtype, "safe")
-
-
 def library(name: str) -> Library:
     """Returns the array library of that name, importing it.
 
@@ -328,11 +318,6 @@ def row(value: Array, i: int) -> Array:
 def empty(shape: tuple[int, ...], dtype: DType) -> Array:
     """Returns an array of `shape` with no meaning yet."""
     return np.empty(shape, dtype)
-
-
-def filled(shape: tuple[int, ...], dtype: DType, value: Any) -> Array:
-    """Returns a new array of `shape` with `value` everywhere."""
-    return np.full(shape, value, dtype)
 
 
 def is_filled(value: Array, number: float) -> bool:

@@ -111,7 +111,7 @@ def _converting(given: arrays.DType, spec: Spec) -> str:
     if given.kind == "U":
         encode = 'encode its text: np.char.encode(array, "utf-8").astype(object)'
         return encode if wanted == "bytes" else f'{encode}, and declare the placeholder as "bytes"'
-    if given.kind == "S" or (given.kind == "O" and wanted != "bytes"):
+    if given.kind == "S":
         return f'convert it with .astype({spec.dtype.name!r}), or declare the placeholder as "bytes"'
     if wanted == "bytes":
         return f"feed bytes, {declare}; af.as_bytes makes bytes of a tensor of numbers"

@@ -109,15 +109,6 @@ def flag(value: Any) -> bool:
     return bool(value)
 
 
-def _of_type(kind: type) -> Callable[[Any], Any]:
-    def plain(value: Any) -> Any:
-        if not isinstance(value, kind):
-            raise _Unfit
-        return value
-
-    return plain
-
-
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise _Unfit

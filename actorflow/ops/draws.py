@@ -16,9 +16,10 @@ from actorflow.ops.arguments import Whole, verb
 from actorflow.ops.broadcast import broadcast_to
 from actorflow.ops.facts import shape as shape_of
 from actorflow.ops.indexing import gather
+from actorflow.ops.placing import placed
 from actorflow.ops.random import node_seed
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.ops.sliding import at_users_line, refused
+from actorflow.ops.sliding import refused
 from actorflow.spec import Spec, axis_of, show, spec
 
 
@@ -197,7 +198,7 @@ def random_shuffle(x: Any, axis: int = 0, seed: int | None = None, *, name: str 
     x = as_tensor(x)
     size = None
     if x.shape is not None:
-        with at_users_line():
+        with placed("random_shuffle"):
             size = x.shape[axis_of(axis, len(x.shape))]
     order = random_permutation(shape_of(x)[axis] if size is None else size, seed)
     return gather(x, order, axis, name=name)

@@ -21,10 +21,11 @@ from actorflow.ops.broadcast import sum
 from actorflow.ops.facts import shape
 from actorflow.ops.join import stack
 from actorflow.ops.padding import pad
+from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.scatter import put_along_axis
 from actorflow.ops.shape import reshape
-from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, at_users_line, pooled, refused, sizes, sliding
+from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, pooled, refused, sizes, sliding
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Spec, merge
 
@@ -195,7 +196,7 @@ def max_unpool(x: Any, places: Any, size: Sequence[int], *, name: str | None = N
     x, places = as_tensors(x, places)
     rank = len(size)
     plane = sizes(size, rank, "size")
-    with at_users_line():
+    with placed("max_unpool"):
         spatial(merge(x.shape, places.shape), rank)
     if x.shape is None:
         message = f"max_unpool needs the rank of x, got {x.spec}"

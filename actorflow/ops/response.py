@@ -10,9 +10,10 @@ from actorflow.ops.arrange import flatten
 from actorflow.ops.average import avg_pool
 from actorflow.ops.elementwise import multiply, pow, square
 from actorflow.ops.passing import cast, widened
+from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims, reshape_like
-from actorflow.ops.sliding import at_users_line, refused
+from actorflow.ops.sliding import refused
 
 
 @verb
@@ -52,7 +53,7 @@ def local_response_normalisation(
     if not x.shape:
         message = f"local_response_normalisation needs a known rank with channels last, got {x.spec}"
         raise refused(message, "name it with af.ensure_shape" if x.shape is None else None)
-    with at_users_line():
+    with placed("local_response_normalisation"):
         check_dtypes("local_response_normalisation", Takes.FLOATING, x.spec)
     wide = widened(x)
     squares = square(wide)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorflow.errors import SpecError, Where
@@ -23,15 +22,6 @@ Padding = str | int | Sequence[Sequence[int]]
 def refused(message: str, hint: str | None = None) -> SpecError:
     """Returns the error at the user's line."""
     return SpecError(message, where=Where(defined_at=source_line()), hint=hint)
-
-
-@contextmanager
-def at_users_line() -> Iterator[None]:
-    """Gives the errors of checks that are made before any node the user's line."""
-    try:
-        yield
-    except SpecError as error:
-        raise error.at(Where(defined_at=source_line())) from None
 
 
 ASKED_WITH = (

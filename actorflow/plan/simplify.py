@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from actorflow import arrays
+from actorflow.dtypes import can_cast
 from actorflow.plan.program import Constant, Edge, PlanNode, Program
 from actorflow.plan.rewrite import Rewriting, Source, is_free
 from actorflow.spec import Spec
@@ -84,7 +85,7 @@ def _back_and_forth(rewriting: Rewriting, node: PlanNode) -> Source | None:
     if inner is None:
         return None
     first, between = rewriting.spec(inner.inputs[0]).dtype, inner.outputs[0].dtype
-    kept = first == node.outputs[0].dtype and arrays.holds_all(between, first)
+    kept = first == node.outputs[0].dtype and can_cast(first, between)
     return inner.inputs[0] if kept else None
 
 
