@@ -7,9 +7,10 @@ from typing import Any
 from actorflow import arrays
 from actorflow.errors import FeedError, FetchError
 from actorflow.graph.builder import Tensor
-from actorflow.graph.graph import Graph, VariableDef
+from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
 from actorflow.graph.operators import Operators
+from actorflow.graph.resource import VariableDef
 from actorflow.ops.state import Variable
 from actorflow.spec import Spec, show
 

@@ -35,8 +35,14 @@ class Reply(Protocol):
         """Why nobody waits for the answer any more; None while somebody does."""
         ...
 
-    def done(self, value: Any) -> None:
-        """Answers with a value."""
+    def done(self, value: Any, undo: Any = None) -> None:
+        """Answers with a value.
+
+        Args:
+            value: The answer.
+            undo: For an answer that takes something away for good: what to tell the actor, on the
+                control lane, if nobody gets to use it after all.
+        """
         ...
 
     def failed(self, error: BaseException) -> None:

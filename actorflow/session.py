@@ -29,8 +29,9 @@ from actorflow.errors import (
     Where,
 )
 from actorflow.graph.builder import Tensor
-from actorflow.graph.graph import Graph, VariableDef
+from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
+from actorflow.graph.resource import VariableDef
 from actorflow.kernels.devices import Devices, checked
 from actorflow.lookup import feed_port, fetch_port, fitting
 from actorflow.plan.lower import lower
@@ -412,7 +413,7 @@ class Session:
                 await self._initialise_variables(plan)
             self._check_open()
             (value,) = await self._run_step(plan, (), StepId(0), self.deadline_s, self._system.now())
-            await self._resources.find(Holder(Holding.VARIABLE, name)).ask(Initialise(arrays.as_array(value)))
+            await self._resources.find(Holder(Holding.RESOURCE, name)).ask(Initialise(arrays.as_array(value)))
         self._initialised.add(name)
 
     def _check_open(self) -> None:

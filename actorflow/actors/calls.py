@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from actorflow.actors import queue, variable
+from actorflow.actors import optimizer, queue, variable
 from actorflow.actors.live import Live
 from actorflow.actors.node import NodeActor
-from actorflow.actors.optimizer import ApplyGradients
-from actorflow.actors.register import Source, Write
+from actorflow.actors.register import Source
 from actorflow.errors import InternalError
 from actorflow.plan.program import PlanNode
 
@@ -43,11 +42,14 @@ class Completion:
         """Why the step has ended, None while it runs."""
         return self.live.error
 
-    def done(self, value: Any) -> None:
-        """Sends the answer along the node's edges."""
-        calls = self.live.step.calls
-        if calls is not None:
-            calls.pop(self, None)
+    def done(self, value: Any, undo: Any = None) -> None:
+        """Sends the answer along the node's edges; the step keeps `undo` until that has been used."""
+        step, node = self.live.step, self.node
+        ref = None if step.calls is None else step.calls.pop(self, None)
+        if undo is not None and ref is not None:
+            step.took(node, ref, undo)
+        if node.uses and step.taken:
+            step.used(node.uses)
         try:
             self.node.complete(self.live, value)
         except Exception as error:  # noqa: BLE001  a broken graph fails its own step, not the resource
@@ -59,7 +61,7 @@ class Completion:
 
 
 def body_of(plan: PlanNode, source: Source, sequence: Iterator[int]) -> Body:
-    """Returns how the inputs of a REQUEST node become a message.
+    """Returns how the inputs of a node that asks become a message.
 
     Args:
         plan: The node.
@@ -69,36 +71,22 @@ def body_of(plan: PlanNode, source: Source, sequence: Iterator[int]) -> Body:
     fixed = _FIXED.get(plan.op)
     if fixed is not None:
         return lambda args: fixed
-    if plan.op in _WRITES:
-        kind = _WRITES[plan.op]
-        return lambda args: variable.WriteValue(kind, args[0], source, next(sequence))
-    make = _MADE.get(plan.op)
-    if make is None:
+    attrs = plan.attrs
+    made = _MADE.get(plan.op)
+    if made is not None:
+        return lambda args: made(args, attrs)
+    written = _WRITTEN.get(plan.op)
+    if written is None:
         message = f"no actor answers op {plan.op!r}"
         raise InternalError(message, where=plan.where)
-    attrs = plan.attrs
-    return lambda args: make(args, attrs)
+    return lambda args: written(args, attrs, source, next(sequence))
 
 
-def _gradients(args: Sequence[Any], sparse: Sequence[bool]) -> tuple[Any, ...]:
-    """One gradient for each variable: an input, or two for one of some rows."""
-    rest = iter(args)
-    return tuple((next(rest), next(rest)) if two else next(rest) for two in sparse)
+_FIXED: dict[str, Any] = {**variable.FIXED, **queue.FIXED}
+"""Op -> the message that it always is."""
 
+_MADE: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {**optimizer.MADE, **queue.MADE}
+"""Op -> its message, from inputs and attributes."""
 
-_FIXED: dict[str, Any] = {
-    "read_variable": variable.ReadValue(),
-    "variable_version": variable.ReadVersion(),
-    "is_initialised": variable.IsInitialised(),
-    "queue_dequeue": queue.Dequeue(),
-    "queue_size": queue.Size(),
-}
-_WRITES = {write.value: write for write in Write}
-_MADE: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
-    "apply_gradients": lambda args, attrs: ApplyGradients(_gradients(args, attrs["sparse"])),
-    "queue_enqueue": lambda args, attrs: queue.Enqueue(tuple(args)),
-    "queue_enqueue_many": lambda args, attrs: queue.EnqueueMany(tuple(args)),
-    "queue_dequeue_many": lambda args, attrs: queue.DequeueMany(attrs["n"]),
-    "queue_dequeue_up_to": lambda args, attrs: queue.DequeueMany(attrs["n"], up_to=True),
-    "queue_close": lambda args, attrs: queue.Close(attrs["cancel_pending_enqueues"]),
-}
+_WRITTEN: dict[str, Callable[[Sequence[Any], Mapping[str, Any], Source, int], Any]] = {**variable.WRITTEN}
+"""Op -> its message, from inputs, attributes, and what makes it apply once."""

@@ -49,11 +49,12 @@ class NodeActor:
         targets: For each output, where its edges end.
         control_targets: The nodes that wait for this one without data.
         run: What a live firing does with its inputs; ends in `emit`, now or later.
+        uses: The nodes that took what this one writes; see `plan.uses`.
     """
 
     __slots__ = (
         "controls", "control_targets", "emit", "fire", "i", "layout", "merge", "n_in", "owner", "plan", "run",
-        "slot", "targets", "to_layout",
+        "slot", "targets", "to_layout", "uses",
     )  # fmt: skip
 
     def __init__(self, plan: PlanNode, layout: Layout, owner: Owner) -> None:
@@ -68,6 +69,7 @@ class NodeActor:
         self.targets: list[list[Target]] = [[] for _ in plan.outputs]
         self.control_targets: list[NodeActor] = []
         self.to_layout: Layout | None = None
+        self.uses: Sequence[NodeActor] = ()
         self.run: Callable[[Live, Sequence[Any]], None] = _unset
         self.fire: Fire = self.fire_any
         self.emit: Emit = self.emit_any

@@ -352,3 +352,14 @@ def _check_shape(name: str, grad: Any, shape: tuple[int, ...]) -> None:
 
 def _dense(grads: Gradients) -> dict[str, Array]:
     return {name: dense(grad) for name, grad in grads.items()}
+
+
+def _gradients(args: Sequence[Any], sparse: Sequence[bool]) -> tuple[Any, ...]:
+    """One gradient for each variable: an input, or two for one of some rows."""
+    rest = iter(args)
+    return tuple((next(rest), next(rest)) if two else next(rest) for two in sparse)
+
+
+MADE: Mapping[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
+    "apply_gradients": lambda args, attrs: ApplyGradients(_gradients(args, attrs["sparse"])),
+}

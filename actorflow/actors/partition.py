@@ -27,7 +27,8 @@ from actorflow.kernels.devices import AnyDevice
 from actorflow.kernels.gpu import Gpu
 from actorflow.kernels.workers import Done
 from actorflow.messages import DEAD, Call
-from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
+from actorflow.plan.program import Constant, Edge, Holder, Kind, PlanNode, Program
+from actorflow.plan.uses import uses
 
 Run = Callable[[Live, Sequence[Any]], None]
 
@@ -130,6 +131,8 @@ class Partition:
                 self.nodes[i].control_targets.append(node)
             if plan.kind is Kind.ENTER:
                 node.to_layout = self._layout((*plan.frame, plan.attrs["frame"]))
+        for i, taken in uses(self.program).items():
+            self.nodes[i].uses = [self.nodes[k] for k in sorted(taken)]
 
     def _number(self) -> None:
         """Gives every node its place in the flat state of its frame."""
@@ -174,7 +177,7 @@ class Partition:
                 return self._kernel(node)
             case Kind.COPY:
                 node.run = self._copy(node)
-            case Kind.REQUEST:
+            case Kind.REQUEST | Kind.WAIT:
                 node.run = self._request(node)
             case Kind.SWITCH:
                 node.run = lambda live, args: node.emit(live, (DEAD, args[0]) if args[1] else (args[0], DEAD))
@@ -251,7 +254,7 @@ class Partition:
         ref = self._around.find(plan.resource)
         sender = self._around.sender
         body: Body = body_of(plan, self._around.source, self._around.sequence)
-        may_wait = plan.resource.kind is not Holding.VARIABLE
+        may_wait = plan.kind is Kind.WAIT
 
         def run(live: Live, args: Sequence[Any]) -> None:
             reply = Completion(node, live)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,3 +162,13 @@ class QueueActor(Actor):
 
 def _rows(components: Sequence[Array]) -> list[Element]:
     return [tuple(arrays.row(c, i) for c in components) for i in range(components[0].shape[0])]
+
+
+FIXED: Mapping[str, Any] = {"queue_dequeue": Dequeue(), "queue_size": Size()}
+MADE: Mapping[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
+    "queue_enqueue": lambda args, attrs: Enqueue(tuple(args)),
+    "queue_enqueue_many": lambda args, attrs: EnqueueMany(tuple(args)),
+    "queue_dequeue_many": lambda args, attrs: DequeueMany(attrs["n"]),
+    "queue_dequeue_up_to": lambda args, attrs: DequeueMany(attrs["n"], up_to=True),
+    "queue_close": lambda args, attrs: Close(attrs["cancel_pending_enqueues"]),
+}

@@ -1,4 +1,4 @@
-"""The actors of one session's variables, queues and optimizers: started when first needed."""
+"""The actors of one session's resources and optimizers: started when first needed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from actorflow.actors.actor import Actor
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.queue import QueueActor
 from actorflow.actors.ref import Ref
@@ -13,7 +14,8 @@ from actorflow.actors.register import Source
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import VariableActor
 from actorflow.errors import ActorflowError, GraphError, said
-from actorflow.graph.graph import Graph, VariableDef
+from actorflow.graph.graph import Graph
+from actorflow.graph.resource import QueueDef, ResourceDef, VariableDef
 from actorflow.optim import Transform
 from actorflow.plan.program import Holder, Holding
 
@@ -55,18 +57,16 @@ class Resources:
             await self._system.stop(ref)
 
     def _spawn(self, holder: Holder) -> Ref:
-        kind, name = holder
-        if kind is Holding.OPTIMIZER:
+        if holder.kind is Holding.OPTIMIZER:
             return self._spawn_optimizer(holder)
-        resource = self._graph.resources[name]
-        if isinstance(resource, VariableDef):
-            return self._start(holder, partial(VariableActor, name, resource.spec))
-        return self._start(holder, partial(QueueActor, name, resource.components, resource.capacity))
+        definition = self._graph.resources[holder.name]
+        make = partial(_ACTORS[type(definition)], definition)
+        return self._start(definition.kind, holder.name, make)
 
     def _spawn_optimizer(self, holder: Holder) -> Ref:
         key = holder.name
         node = next(n for n in self._graph.nodes if n.attrs.get("optimizer") == key)
-        variables = {v: self.find(Holder(Holding.VARIABLE, v)) for v in node.attrs["resources"]}
+        variables = {v: self.find(Holder(Holding.RESOURCE, v)) for v in node.attrs["resources"]}
         source = Source(f"{self._source}/optimizer/{key}")
 
         def make() -> OptimizerActor:
@@ -75,10 +75,10 @@ class Resources:
             except ActorflowError as error:
                 raise error.at(node.where) from error.__cause__
 
-        return self._start(holder, make)
+        return self._start(holder.kind.value, key, make)
 
-    def _start(self, holder: Holder, make: Callable[[], Any]) -> Ref:
-        name = f"{self._source}/{holder.kind.value}/{holder.name}"
+    def _start(self, kind: str, name: str, make: Callable[[], Any]) -> Ref:
+        name = f"{self._source}/{kind}/{name}"
         return self._system.spawn(make, name=name, max_messages=self._max_messages)
 
 
@@ -98,3 +98,15 @@ def _optimizer(optimizer: Any) -> OptimizerActor:
         message = f"the optimizer passed to minimize must make an OptimizerActor, it made {actor!r}"
         raise GraphError(message, hint=hint)
     return actor
+
+
+def _variable(definition: VariableDef) -> VariableActor:
+    return VariableActor(definition.name, definition.spec)
+
+
+def _queue(definition: QueueDef) -> QueueActor:
+    return QueueActor(definition.name, definition.components, definition.capacity)
+
+
+_ACTORS: dict[type[ResourceDef], Callable[[Any], Actor]] = {VariableDef: _variable, QueueDef: _queue}
+"""How the actor of each kind of resource is made."""

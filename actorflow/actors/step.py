@@ -9,7 +9,7 @@ Promise: ends exactly once, with all values, with the first error, at the deadli
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from actorflow.actors.live import Live, lives
@@ -37,6 +37,7 @@ class Step:
         since: When it started.
         running: Nodes whose kernels are on a device's threads.
         waits: Says what the step waits for, for reports.
+        taken: What its nodes took and nobody has used: by node, whom to tell what if the step is aborted.
     """
 
     __slots__ = (
@@ -49,6 +50,7 @@ class Step:
         "live",
         "running",
         "since",
+        "taken",
         "values",
         "waits",
     )
@@ -67,6 +69,7 @@ class Step:
         self.calls: dict[Reply, Ref] | None = None
         self.waits: Callable[[Step], list[str]] | None = None
         self.running: list[str] = []
+        self.taken: dict[Any, list[tuple[Ref, Any]]] | None = None
 
     def __repr__(self) -> str:
         state = "ended" if self.future.done() else f"{self.left} of {len(self.values)} fetches to come"
@@ -92,6 +95,24 @@ class Step:
             self.calls = {}
         self.calls[reply] = ref
 
+    def took(self, node: Any, ref: Ref, undo: Any) -> None:
+        """Notes that `node` took something from the actor at `ref`, and how it is given back."""
+        if self.taken is None:
+            self.taken = {}
+        self.taken.setdefault(node, []).append((ref, undo))
+
+    def used(self, nodes: Iterable[Any]) -> None:
+        """Notes that what these nodes took has been used: an abort will not give it back."""
+        assert self.taken is not None
+        for node in nodes:
+            self.taken.pop(node, None)
+
+    def _give_back(self) -> None:
+        taken, self.taken = self.taken, None
+        for entries in (taken or {}).values():
+            for ref, undo in entries:
+                ref.signal(undo)
+
     def abort(self, error: BaseException) -> None:
         """Ends the step with `error`: every tag of it becomes a tombstone, every call is taken back."""
         if self.live is not None:  # else it still waits for admission
@@ -105,14 +126,16 @@ class Step:
                 reply.interrupt()
             else:
                 ref.signal(CancelCall(reply))
+        self._give_back()
         if not self.future.done():
             self.future.set_exception(error)
 
     def cancel(self) -> None:
-        """Ends the step because whoever ran it was cancelled."""
+        """Ends the step because whoever ran it was cancelled, be it in the moment in which it ended well."""
         if not self.future.done():
             self.future.cancel()
         self.abort(StepAborted(f"step {self.id} was cancelled by its caller"))
+        self._give_back()
 
     def expire(self) -> None:
         """Ends the step because its deadline passed, saying what it still waited for."""

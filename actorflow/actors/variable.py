@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from actorflow import arrays
@@ -180,3 +182,14 @@ class VariableActor(Actor):
                 return arrays.truth(register.value is not None)
         message = f"a variable takes no {type(body).__name__}"
         raise InternalError(message)
+
+
+FIXED: Mapping[str, Any] = {
+    "read_variable": ReadValue(),
+    "variable_version": ReadVersion(),
+    "is_initialised": IsInitialised(),
+}
+WRITTEN: Mapping[str, Callable[..., Any]] = {
+    write.value: partial(lambda kind, args, attrs, *once: WriteValue(kind, args[0], *once), write)
+    for write in Write
+}

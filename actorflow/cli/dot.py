@@ -13,9 +13,10 @@ from html import escape
 
 import actorflow.ops  # noqa: F401  fills the table of ops
 from actorflow.graph import opdef
-from actorflow.graph.graph import Graph, Resource, VariableDef
+from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId
 from actorflow.graph.opdef import Effect
+from actorflow.graph.resource import QueueDef, ResourceDef, VariableDef
 
 _FEWEST = 3  # things that make a cluster; fewer are drawn in the scope around theirs
 _CYLINDER = 'shape=cylinder margin="0.08,0.09"'  # its lid takes room from the words
@@ -92,10 +93,12 @@ def _draw(scope: _Scope, path: tuple[str, ...]) -> Iterator[str]:
 # -- what is drawn ---------------------------------------------------------------------------------
 
 
-def _resource(resource: Resource) -> tuple[list[str], str]:
+def _resource(resource: ResourceDef) -> tuple[list[str], str]:
     if isinstance(resource, VariableDef):
         return [str(resource.spec)], f" {_CYLINDER}"
-    return ["queue", *map(str, resource.components)], ' shape=cds margin="0.15,0.12"'
+    if isinstance(resource, QueueDef):
+        return [resource.kind, *map(str, resource.components)], ' shape=cds margin="0.15,0.12"'
+    return [resource.told], " shape=component"
 
 
 def _node(graph: Graph, node: Node, *, small: bool) -> tuple[list[str], str]:
@@ -178,7 +181,7 @@ def _edges(graph: Graph, node: Node, backward: set[NodeId]) -> Iterator[str]:
         yield f"{here} -> {state} [style=dotted];" if changes else f"{state} -> {here} [style=dotted];"
 
 
-def _first_value(resource: Resource) -> Iterator[str]:
+def _first_value(resource: ResourceDef) -> Iterator[str]:
     if isinstance(resource, VariableDef) and resource.initial is not None:
         yield f"n{resource.initial.node} -> {_state(resource.name)} [style=dotted];"
 

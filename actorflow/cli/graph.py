@@ -6,6 +6,7 @@ import argparse
 import shlex
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
@@ -16,8 +17,9 @@ from actorflow.cli.arguments import natural
 from actorflow.cli.program import ProgramFile
 from actorflow.cli.table import Cut, columns, fitted
 from actorflow.errors import ProgramError
-from actorflow.graph.graph import Graph, Resource, VariableDef
+from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node
+from actorflow.graph.resource import ResourceDef, VariableDef
 from actorflow.spec import Spec
 
 if TYPE_CHECKING:
@@ -75,9 +77,11 @@ def describe(graph: Graph, width: int | None = None) -> Iterator[str]:
     order. With a width, long names lose their beginning, and what else is too long its end.
     """
     variables = [r for r in graph.resources.values() if isinstance(r, VariableDef)]
-    queues = len(graph.resources) - len(variables)
+    others = Counter(queue=0)
+    others.update(r.kind for r in graph.resources.values() if not isinstance(r, VariableDef))
     parameters = sum(_size(v.spec) for v in variables if v.trainable)
-    counts = (_count(len(graph), "node"), _count(len(variables), "variable"), _count(queues, "queue"))
+    counts = [_count(len(graph), "node"), _count(len(variables), "variable")]
+    counts.extend(_count(n, kind) for kind, n in others.items())
     yield f"{', '.join(counts)}, {_count(parameters, 'trainable parameter')}, seed {graph.seed}"
     if graph.resources:
         yield ""
@@ -99,13 +103,8 @@ def _size(spec: Spec) -> int:
     return 0 if spec.shape is None else prod(d or 0 for d in spec.shape)
 
 
-def _resource(resource: Resource) -> tuple[str, ...]:
-    if isinstance(resource, VariableDef):
-        spec = str(resource.spec) + ("" if resource.trainable else ", not trainable")
-    else:
-        limit = "" if resource.capacity is None else f", at most {resource.capacity}"
-        spec = f"queue of [{', '.join(map(str, resource.components))}]{limit}"
-    return resource.name, spec, resource.device, resource.defined_at
+def _resource(resource: ResourceDef) -> tuple[str, ...]:
+    return resource.name, resource.told, resource.device, resource.defined_at
 
 
 def _node(node: Node) -> tuple[str, ...]:

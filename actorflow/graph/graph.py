@@ -17,33 +17,8 @@ from typing import Any, Self
 from actorflow.arrays import Array
 from actorflow.errors import GraphError
 from actorflow.graph.node import Attr, Node, NodeId, Port
+from actorflow.graph.resource import ResourceDef
 from actorflow.spec import Spec
-
-
-@dataclass(frozen=True, slots=True)
-class VariableDef:
-    """A variable: mutable state of one spec; `initial` computes its first value."""
-
-    name: str
-    spec: Spec
-    initial: Port | None
-    trainable: bool
-    device: str
-    defined_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class QueueDef:
-    """A bounded queue of tuples; `capacity` counts elements, None is no limit."""
-
-    name: str
-    components: tuple[Spec, ...]
-    capacity: int | None
-    device: str
-    defined_at: str
-
-
-Resource = VariableDef | QueueDef
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +26,7 @@ class Scope:
     """What the `with` blocks around a constructor say about the nodes that it makes.
 
     Attributes:
+        container: The container of shared names.
         defined_at: The source line that the nodes claim; None for the caller's.
     """
 
@@ -58,6 +34,7 @@ class Scope:
     device: str = ""
     colocate: str | None = None
     controls: tuple[NodeId, ...] = ()
+    container: str = ""
     defined_at: str | None = None
 
 
@@ -75,7 +52,7 @@ class Graph:
         self.seed = seed
         self.nodes: list[Node] = []
         self.constants: list[Array] = []
-        self.resources: dict[str, Resource] = {}
+        self.resources: dict[str, ResourceDef] = {}
         self.objects: dict[str, Any] = {}
         self.scope = Scope()
         self._by_name: dict[str, NodeId] = {}
@@ -176,15 +153,15 @@ class Graph:
         return len(self.constants) - 1
 
     def check_resource(self, name: str) -> None:
-        """Raises GraphError when a variable or queue has that name."""
+        """Raises GraphError when other state has that name."""
         taken = self.resources.get(name)
         if taken is not None:
             line = taken.defined_at
             message = f"resource names are unique, {name!r} is taken by the one defined at {line}"
             raise GraphError(message, hint="choose another name, or open a name scope")
 
-    def add_resource(self, resource: Resource) -> None:
-        """Adds a variable or queue; raises GraphError when the name is taken."""
+    def add_resource(self, resource: ResourceDef) -> None:
+        """Adds state; raises GraphError when the name is taken."""
         self.check_resource(resource.name)
         self.resources[resource.name] = resource
 

@@ -51,7 +51,7 @@ class Effect(Enum):
     READ = "read"  # asks the actor of attrs["resource"]; ordered after writes before it
     WRITE = "write"  # tells it; ordered after reads and writes before it
     COMMIT = "commit"  # a training update of all attrs["resources"], in one commit group
-    QUEUE = "queue"  # may wait in a queue actor; not ordered with other queue ops
+    WAIT = "wait"  # asks it, and may wait there for long; not ordered with others
 
 
 class _NotDifferentiable:

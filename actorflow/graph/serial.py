@@ -8,15 +8,17 @@ every node is checked against the table of ops before the graph is returned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from actorflow.arrays import Array, frozen_copy, held, name_of
 from actorflow.errors import ActorflowError, GraphError, SpecError
 from actorflow.graph import opdef
-from actorflow.graph.graph import Graph, QueueDef, Resource, VariableDef
+from actorflow.graph.graph import Graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect
+from actorflow.graph.resource import KINDS, ResourceDef
 from actorflow.spec import Spec, spec
 
 FORMAT = 1
@@ -65,14 +67,18 @@ def _spec_data(of: Spec) -> list[Any]:
     return [None if of.shape is None else list(of.shape), name_of(of.dtype)]
 
 
-def _resource_data(resource: Resource) -> Data:
-    shared = {"name": resource.name, "device": resource.device, "defined_at": resource.defined_at}
-    if isinstance(resource, VariableDef):
-        initial = None if resource.initial is None else list(resource.initial)
-        own = {"spec": _spec_data(resource.spec), "initial": initial, "trainable": resource.trainable}
-        return {"kind": "variable", **shared, **own}
-    components = [_spec_data(s) for s in resource.components]
-    return {"kind": "queue", **shared, "components": components, "capacity": resource.capacity}
+def _resource_data(resource: ResourceDef) -> Data:
+    data: Data = {"kind": resource.kind}
+    for field in fields(resource):
+        data[field.name] = _written(getattr(resource, field.name))
+    return data
+
+
+def _written(value: Any) -> Any:
+    """A field of a resource, whose types are those of `_FIELDS`."""
+    if isinstance(value, Spec):
+        return _spec_data(value)
+    return [_written(v) for v in value] if isinstance(value, tuple) else value
 
 
 # ------------------------------------------------------------------------------------ reading
@@ -253,21 +259,33 @@ def _read_spec(value: Any, record: _Record, key: str) -> Spec:
         raise record.wrong(key, f"is no spec: {error.what}") from None
 
 
-def _read_resource(graph: Graph, record: _Record) -> Resource:
-    kind, name = record.field("kind", str), record.field("name", str)
-    device, defined_at = record.field("device", str), record.field("defined_at", str)
-    if kind == "variable":
-        initial = record.data.get("initial")
-        return VariableDef(
-            name=name,
-            spec=_read_spec(record.data.get("spec"), record, "spec"),
-            initial=None if initial is None else _read_port(graph, initial, record, "initial"),
-            trainable=record.field("trainable", bool),
-            device=device,
-            defined_at=defined_at,
-        )
-    if kind == "queue":
-        components = tuple(_read_spec(s, record, "components") for s in record.listed("components"))
-        capacity = record.field("capacity", int, _NONE)
-        return QueueDef(name, components, capacity, device, defined_at)
-    raise record.wrong("kind", f"must be variable or queue, got {kind!r:.60}")
+def _read_resource(graph: Graph, record: _Record) -> ResourceDef:
+    definition = KINDS.get(record.field("kind", str))
+    if definition is None:
+        raise record.wrong("kind", f"must be one of {', '.join(KINDS)}, got {record.data['kind']!r:.60}")
+    return definition(**{f.name: _FIELDS[str(f.type)](graph, record, f.name) for f in fields(definition)})
+
+
+def _read_initial(graph: Graph, record: _Record, key: str) -> Port | None:
+    value = record.data.get(key)
+    return None if value is None else _read_port(graph, value, record, key)
+
+
+def _plain(*kinds: type) -> Callable[[Graph, _Record, str], Any]:
+    return lambda graph, record, key: record.field(key, *kinds)
+
+
+_FIELDS: Mapping[str, Callable[[Graph, _Record, str], Any]] = {
+    "Spec": lambda graph, record, key: _read_spec(record.data.get(key), record, key),
+    "tuple[Spec, ...]": lambda graph, record, key: tuple(
+        _read_spec(s, record, key) for s in record.listed(key)
+    ),
+    "Port | None": _read_initial,
+    "bool": _plain(bool),
+    "int": _plain(int),
+    "int | None": _plain(int, _NONE),
+    "float | None": _plain(float, _NONE),
+    "str": _plain(str),
+    "str | None": _plain(str, _NONE),
+}
+"""How a field of a resource is read, by its annotation."""

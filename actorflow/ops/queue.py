@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import name_of
-from actorflow.errors import GraphError, SpecError, Where
-from actorflow.graph.builder import Tensor, build, build_one, source_line
-from actorflow.graph.graph import QueueDef, current
+from actorflow.errors import SpecError, Where
+from actorflow.graph.builder import Tensor, source_line
+from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
-from actorflow.ops.resource import check_fits, resource_name, typed
+from actorflow.graph.resource import QueueDef
+from actorflow.ops.resource import Handle, check_fits, resource_name, typed
 from actorflow.spec import Dim, Shape, Spec, merge, show, spec
 
 Components = Tensor | Sequence[Any] | Mapping[str, Any] | Any
@@ -25,7 +26,7 @@ Element = Any
 """What a dequeue gives: a tensor for a queue of one component, a tuple, or a dict by names."""
 
 
-class FIFOQueue:
+class FIFOQueue(Handle[QueueDef]):
     """A queue that gives its elements in the order in which they were put in.
 
     An element is a tuple of tensors, its components. Ops that have to wait are served in the
@@ -67,15 +68,16 @@ class FIFOQueue:
         except SpecError as error:
             raise error.at(where) from None
         wanted = resource_name(graph, name, "queue", where)
-        self.definition = QueueDef(wanted, components, capacity, graph.scope.device, line)
+        super().__init__(
+            QueueDef(
+                name=wanted,
+                components=components,
+                capacity=capacity,
+                device=graph.scope.device,
+                defined_at=line,
+            )
+        )
         self.names = None if names is None else tuple(names)
-        self.graph = graph
-        graph.add_resource(self.definition)
-
-    @property
-    def name(self) -> str:
-        """The name of the resource, name scopes included."""
-        return self.definition.name
 
     @property
     def components(self) -> tuple[Spec, ...]:
@@ -134,7 +136,7 @@ class FIFOQueue:
 
     def size(self) -> Tensor:
         """How many elements are in the queue, an int64 scalar."""
-        return self._build_one("queue_size", [])
+        return self._ask_one("queue_size", [])
 
     def close(self, cancel_pending_enqueues: bool = False) -> Tensor:
         """Lets nothing more in; gives True.
@@ -147,17 +149,16 @@ class FIFOQueue:
         if not isinstance(given, bool):
             message = f"cancel_pending_enqueues is True or False, got {given!r:.60}"
             raise SpecError(message, where=Where(defined_at=source_line()))
-        cancel = {"cancel_pending_enqueues": given}
-        return self._build_one("queue_close", [], cancel)
+        return self._ask_one("queue_close", [], cancel_pending_enqueues=given)
 
     def _put(self, op_name: str, components: Components) -> Tensor:
         values = self._in_order(components)
         tensors = [typed(v, c.dtype) for v, c in zip(values, self.components, strict=True)]
-        return self._build_one(op_name, tensors)
+        return self._ask_one(op_name, tensors)
 
     def _take(self, op_name: str, n: int | None = None) -> Element:
-        extra = {} if n is None else {"n": n}
-        tensors = build(op_name, [], self._attrs(extra), name=self._local(op_name))
+        extra: dict[str, Attr] = {} if n is None else {"n": n}
+        tensors = self._ask(op_name, [], **extra)
         if self.names is not None:
             return dict(zip(self.names, tensors, strict=True))
         return tensors if len(tensors) > 1 else tensors[0]
@@ -179,25 +180,11 @@ class FIFOQueue:
             raise SpecError(message, where=Where(defined_at=source_line()))
         return components
 
-    def _build_one(
-        self, op_name: str, inputs: Sequence[Tensor], extra: Mapping[str, Attr] | None = None
-    ) -> Tensor:
-        return build_one(op_name, inputs, self._attrs(extra or {}), name=self._local(op_name))
-
-    def _attrs(self, extra: Mapping[str, Attr]) -> dict[str, Attr]:
-        if self.graph is not current():
-            message = f"{self!r} belongs to another graph"
-            hint = "build both inside one `with Graph()`"
-            raise GraphError(message, where=Where(defined_at=self.definition.defined_at), hint=hint)
+    def _told(self) -> Mapping[str, Attr]:
         return {
-            "resource": self.name,
             "dtypes": tuple(name_of(c.dtype) for c in self.components),
             "shapes": tuple(c.shape for c in self.components),
-            **extra,
         }
-
-    def _local(self, op_name: str) -> str:
-        return f"{self.name.removeprefix(self.graph.scope.name)}/{op_name.removeprefix('queue_')}"
 
 
 def _components(dtypes: Any, shapes: Sequence[Shape] | Shape) -> tuple[Spec, ...]:
@@ -297,7 +284,7 @@ def _scalar_spec(dtype: str) -> Callable[..., Sequence[Spec]]:
 
 def _queue_op(name: str, rule: Callable[..., Sequence[Spec]], constructor: Callable[..., Any]) -> None:
     """Registers an op of the queue; its constructor is the method, with the queue in front."""
-    op(name, spec=rule, gradient=NOT_DIFFERENTIABLE, effect=Effect.QUEUE, takes_bytes=True)(constructor)
+    op(name, spec=rule, gradient=NOT_DIFFERENTIABLE, effect=Effect.WAIT, takes_bytes=True)(constructor)
 
 
 _queue_op("queue_enqueue", _enqueue_spec, FIFOQueue.enqueue)

@@ -1,15 +1,64 @@
-"""What variables and queues share: names in the graph, and values that have to fit."""
+"""What variables, queues and other state share: names in the graph, and values that have to fit."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from actorflow.arrays import DType, converted, name_of
 from actorflow.errors import GraphError, SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensor, source_line
-from actorflow.graph.graph import Graph
+from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
+from actorflow.graph.graph import Graph, current
+from actorflow.graph.node import Attr
+from actorflow.graph.resource import ResourceDef
 from actorflow.spec import Spec, merge
+
+Definition = TypeVar("Definition", bound=ResourceDef)
+
+
+class Handle(Generic[Definition]):
+    """What a program holds of state that an actor owns: builds the nodes that ask it.
+
+    Subclasses make the definition and give the verbs.
+    """
+
+    def __init__(self, definition: Definition) -> None:
+        """Declares the state in the current graph."""
+        self.definition = definition
+        self.graph = current()
+        self.graph.add_resource(definition)
+
+    @property
+    def name(self) -> str:
+        """The name of the resource, name scopes included."""
+        return self.definition.name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {self.definition.told}>"
+
+    def _ask(self, op_name: str, inputs: Sequence[Tensor], **attrs: Attr) -> tuple[Tensor, ...]:
+        """Builds a node that asks the actor, and returns its outputs."""
+        return build(op_name, inputs, self._attrs(attrs), name=self._local(op_name))
+
+    def _ask_one(self, op_name: str, inputs: Sequence[Tensor], **attrs: Attr) -> Tensor:
+        """Builds a node that asks the actor, and returns its only output."""
+        return build_one(op_name, inputs, self._attrs(attrs), name=self._local(op_name))
+
+    def _told(self) -> Mapping[str, Attr]:
+        """The attributes that tell spec rules what the state holds."""
+        return {}
+
+    def _attrs(self, extra: Mapping[str, Attr]) -> dict[str, Attr]:
+        if self.graph is not current():
+            message = f"{self!r} belongs to another graph"
+            hint = "build both inside one `with Graph()`"
+            raise GraphError(message, where=Where(defined_at=self.definition.defined_at), hint=hint)
+        return {"resource": self.name, **self._told(), **extra}
+
+    def _local(self, op_name: str) -> str:
+        verb = op_name.removeprefix(f"{self.definition.kind}_")
+        return f"{self.name.removeprefix(self.graph.scope.name)}/{verb}"
 
 
 def resource_name(graph: Graph, name: str | None, default: str, where: Where) -> str:

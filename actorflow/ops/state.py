@@ -15,10 +15,11 @@ from actorflow.arrays import DType, as_dtype, is_floating
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import Use, advice
 from actorflow.graph.builder import Tensor, as_tensor, build_one, name_scope, source_line
-from actorflow.graph.graph import Graph, VariableDef, current
+from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.graph.operators import Operators
+from actorflow.graph.resource import VariableDef
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.arguments import verb
 from actorflow.ops.resource import can_be_called, check_fits, resource_name, typed
@@ -73,7 +74,15 @@ class Variable(Operators):
             message = f"a variable is trainable=True or trainable=False, got {trainable!r:.60}"
             raise SpecError(message, where=where)
         found = _spec_and_initial(graph, wanted.removeprefix(graph.scope.name), initial, dtype, shape, where)
-        self.definition = VariableDef(wanted, *found, trainable, graph.scope.device, line)
+        value, first = found
+        self.definition = VariableDef(
+            name=wanted,
+            spec=value,
+            initial=first,
+            trainable=trainable,
+            device=graph.scope.device,
+            defined_at=line,
+        )
         self.graph = graph
         self._seen = NodeId(0)
         self._reads: dict[frozenset[NodeId], Tensor] = {}  # since the last write, by control inputs

@@ -77,6 +77,6 @@ def with_copies(program: Program, host: str) -> Program:
 
 def _home(node: PlanNode, host: str) -> str:
     """Returns the device whose arrays a node takes and makes."""
-    if node.kind in (Kind.FEED, Kind.FETCH, Kind.REQUEST, Kind.LOOP_COND):
+    if node.kind in (Kind.FEED, Kind.FETCH, Kind.REQUEST, Kind.WAIT, Kind.LOOP_COND):
         return host
     return node.device or host

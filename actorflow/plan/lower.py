@@ -22,8 +22,8 @@ _KINDS = {
     Effect.RANDOM: Kind.RANDOM,
     Effect.READ: Kind.REQUEST,
     Effect.WRITE: Kind.REQUEST,
-    Effect.COMMIT: Kind.REQUEST,
-    Effect.QUEUE: Kind.REQUEST,
+    Effect.COMMIT: Kind.WAIT,
+    Effect.WAIT: Kind.WAIT,
 }
 
 
@@ -121,8 +121,6 @@ def _holder(node: Node, effect: Effect) -> Holder | None:
     """Returns whom the node asks, None for a node that computes."""
     if effect is Effect.COMMIT:
         return Holder(Holding.OPTIMIZER, node.attrs["optimizer"])
-    if effect is Effect.QUEUE:
-        return Holder(Holding.QUEUE, node.attrs["resource"])
-    if effect in (Effect.READ, Effect.WRITE):
-        return Holder(Holding.VARIABLE, node.attrs["resource"])
+    if effect in (Effect.READ, Effect.WRITE, Effect.WAIT):
+        return Holder(Holding.RESOURCE, node.attrs["resource"])
     return None

@@ -27,6 +27,7 @@ class Kind(Enum):
     RANDOM = "random"  # calls a kernel with a counter
     COPY = "copy"  # brings its input from the device attrs["source"] to its own
     REQUEST = "request"  # asks the actor of a resource, and goes on when the answer comes
+    WAIT = "wait"  # asks likewise, and may wait for long: the end of the step takes the call back
     SWITCH = "switch"  # (data, predicate) -> (data if false, data if true); the other is dead
     MERGE = "merge"  # -> (the one live input, its index)
     ENTER = "enter"  # into iteration 0 of the child frame attrs["frame"]
@@ -45,13 +46,12 @@ class Edge(NamedTuple):
 class Holding(Enum):
     """What an actor holds that nodes ask."""
 
-    VARIABLE = "variable"
-    QUEUE = "queue"
+    RESOURCE = "resource"
     OPTIMIZER = "optimizer"
 
 
 class Holder(NamedTuple):
-    """Which actor a node asks: the one that holds the variable, queue or optimizer of that name."""
+    """Which actor a node asks: the one that holds the resource or optimizer of that name."""
 
     kind: Holding
     name: str
@@ -72,7 +72,7 @@ class PlanNode:
         controls: Indices of nodes that must have fired before, for the same tag.
         frame: Name path of the frame in which the inputs meet, `()` at the root; an Enter belongs
             to the frame that it leaves.
-        resource: Whom a REQUEST asks.
+        resource: Whom a REQUEST or WAIT asks.
     """
 
     name: str

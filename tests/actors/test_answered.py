@@ -101,7 +101,7 @@ class Deaf:
     error = None
     interrupt: Callable[[], None] | None = None
 
-    def done(self, value: Any) -> None:
+    def done(self, value: Any, undo: Any = None) -> None:
         raise LookupError("done")
 
     def failed(self, error: BaseException) -> None:

@@ -40,7 +40,7 @@ class Answer:
         self.error: BaseException | None = None
         self.interrupt: Callable[[], None] | None = None
 
-    def done(self, value: Any) -> None:
+    def done(self, value: Any, undo: Any = None) -> None:
         self.value = value
 
     def failed(self, error: BaseException) -> None:

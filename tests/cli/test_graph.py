@@ -13,8 +13,9 @@ import pytest
 import actorflow as af
 from actorflow.cli import dot, main
 from actorflow.cli.graph import describe
-from actorflow.graph.graph import Graph, QueueDef, VariableDef
+from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
+from actorflow.graph.resource import QueueDef, VariableDef
 from actorflow.spec import spec
 
 
@@ -38,9 +39,28 @@ def small() -> Graph:
     x = add(graph, "placeholder", "x")
     h = add(graph, "matmul", "conv1/matmul", x, x, device="/gpu:0")
     add(graph, "relu", "conv1/out", h, controls=(x.id,))
-    graph.add_resource(VariableDef("conv1/w", spec("float32", (3, 4)), None, True, "", "model.py:3"))
-    graph.add_resource(VariableDef("mean", spec("float32", ()), None, False, "/cpu:0", "model.py:4"))
-    graph.add_resource(QueueDef("examples", (spec("int32", (2,)),), 10, "", "model.py:5"))
+    graph.add_resource(
+        VariableDef(
+            name="conv1/w",
+            spec=spec("float32", (3, 4)),
+            initial=None,
+            trainable=True,
+            defined_at="model.py:3",
+        )
+    )
+    graph.add_resource(
+        VariableDef(
+            name="mean",
+            spec=spec("float32", ()),
+            initial=None,
+            trainable=False,
+            device="/cpu:0",
+            defined_at="model.py:4",
+        )
+    )
+    graph.add_resource(
+        QueueDef(name="examples", components=(spec("int32", (2,)),), capacity=10, defined_at="model.py:5")
+    )
     return graph
 
 

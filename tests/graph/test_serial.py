@@ -10,8 +10,9 @@ from hypothesis import given, settings
 
 import actorflow.ops as af
 from actorflow.errors import GraphError
-from actorflow.graph.graph import Graph, QueueDef, VariableDef
+from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
+from actorflow.graph.resource import QueueDef, VariableDef
 from actorflow.graph.serial import from_data, to_data
 from actorflow.spec import spec
 from tests.graph.programs import Program, programs
@@ -52,11 +53,31 @@ def rich() -> Graph:
         af.custom_gradient(lambda a: (af.sigmoid(a), lambda grad: grad))(x @ w)
         af.placeholder("float32", None, "any_rank")
         graph.add_resource(
-            VariableDef("v", spec("float32", (3,)), Port(w.port.node), True, "/cpu:0", "here.py:1")
+            VariableDef(
+                name="v",
+                spec=spec("float32", (3,)),
+                initial=Port(w.port.node),
+                trainable=True,
+                device="/cpu:0",
+                defined_at="here.py:1",
+            )
         )
-        graph.add_resource(VariableDef("step", spec("int64"), None, False, "", "here.py:2"))
-        graph.add_resource(QueueDef("q", (spec("float32", (None,)), spec("bool")), 8, "", "here.py:3"))
-        graph.add_resource(QueueDef("unbounded", (), None, "", "here.py:4"))
+        graph.add_resource(
+            VariableDef(
+                name="step", spec=spec("int64"), initial=None, trainable=False, defined_at="here.py:2"
+            )
+        )
+        graph.add_resource(
+            QueueDef(
+                name="q",
+                components=(spec("float32", (None,)), spec("bool")),
+                capacity=8,
+                container="c",
+                shared_name="s",
+                defined_at="here.py:3",
+            )
+        )
+        graph.add_resource(QueueDef(name="unbounded", components=(), capacity=None, defined_at="here.py:4"))
     return graph
 
 
@@ -154,7 +175,7 @@ WRONG = [
         edit("w", "attrs", {"constant": "0", "dtype": "bfloat16", "shape": [3, 2]}),
         "1 constants, got the index '0'",
     ),
-    (resource("kind", "mutex"), "must be variable or queue, got 'mutex'"),
+    (resource("kind", "mutex"), "got 'mutex'"),
     (resource("trainable", 1), "must be bool, got 1"),
     (resource("initial", [70, 0]), "come before it"),
     (resource("spec", None), "must hold pairs (shape, dtype)"),

@@ -6,7 +6,7 @@ import actorflow.ops  # noqa: F401  fills the table
 from actorflow.graph import opdef
 from actorflow.graph.opdef import Effect
 
-OF_METHODS = {Effect.READ, Effect.WRITE, Effect.QUEUE}  # the methods of Variable and of queues tell
+OF_METHODS = {Effect.READ, Effect.WRITE, Effect.WAIT}  # the methods of Variable and of queues tell
 
 
 def test_every_op_has_a_docstring_that_tells_of_its_gradient() -> None:

@@ -9,8 +9,9 @@ import actorflow.ops as af
 from actorflow.errors import GraphError, SpecError
 from actorflow.graph import opdef
 from actorflow.graph.builder import name_scope
-from actorflow.graph.graph import Graph, QueueDef
+from actorflow.graph.graph import Graph
 from actorflow.graph.opdef import Effect
+from actorflow.graph.resource import QueueDef
 from actorflow.spec import spec
 
 
@@ -61,7 +62,7 @@ def test_every_op_names_the_queue_and_what_it_holds() -> None:
     assert len(graph) > start
     for op, tensor in built.items():
         assert tensor.node.op == op
-        assert opdef.lookup(op).effect is Effect.QUEUE
+        assert opdef.lookup(op).effect is Effect.WAIT
         assert tensor.node.attrs["resource"] == "q"
         assert tensor.node.attrs["dtypes"] == ("float32", "int32")
         assert tensor.node.attrs["shapes"] == ((2, 3), ())

@@ -11,8 +11,9 @@ import actorflow.ops as af
 from actorflow.errors import GradientError, GraphError, SpecError
 from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor, control_dependencies, device, name_scope
-from actorflow.graph.graph import Graph, VariableDef, current
+from actorflow.graph.graph import Graph, current
 from actorflow.graph.opdef import Effect
+from actorflow.graph.resource import VariableDef
 from actorflow.nn import init
 from actorflow.ops.state import trainable_variables
 from actorflow.spec import spec

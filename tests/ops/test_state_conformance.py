@@ -20,7 +20,7 @@ from actorflow.ops.state import apply_gradients
 ANSWERED = {
     name
     for name, entry in opdef.table().items()
-    if entry.effect in (Effect.READ, Effect.WRITE, Effect.QUEUE, Effect.COMMIT)
+    if entry.effect in (Effect.READ, Effect.WRITE, Effect.WAIT, Effect.COMMIT)
 }
 
 Built = tuple[list[Tensor], list[Tensor]]

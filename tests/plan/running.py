@@ -34,7 +34,7 @@ def _outputs(node: PlanNode, inputs: list[Any], fed: Any, answers: Mapping[str, 
         return (fed,)
     if node.kind is Kind.FETCH:
         return ()
-    if node.kind is Kind.REQUEST:
+    if node.kind in (Kind.REQUEST, Kind.WAIT):
         return (answers[node.name],)
     made = call(node.op, inputs, node.attrs)
     for value, spec in zip(made, node.outputs, strict=True):

@@ -30,7 +30,7 @@ def copies(of: Program) -> list[tuple[str, str, str]]:
 
 
 def home(node: PlanNode) -> str:
-    return "/cpu:0" if node.kind in (Kind.FEED, Kind.FETCH, Kind.REQUEST) else node.device
+    return "/cpu:0" if node.kind in (Kind.FEED, Kind.FETCH, Kind.REQUEST, Kind.WAIT) else node.device
 
 
 def check(of: Program) -> None:

@@ -1,0 +1,87 @@
+"""State that a graph declares and its steps share: what an actor holds for it, as data.
+
+A definition says what a session needs to start the actor, and nothing of what that holds. Nodes
+name it in `attrs["resource"]`. `@kind` enters a class in the table from which graphs are read back;
+its fields have the types that `graph.serial` lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
+
+from actorflow.graph.node import Port
+from actorflow.spec import Spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceDef:
+    """State under a name that is unique in the graph.
+
+    Attributes:
+        kind: What sort of state it is; begins the name of its actor.
+        device: The device scope in which it was declared.
+        container: The container in which its shared name means something.
+        shared_name: Under which other graphs and sessions find the same state; None keeps it private.
+    """
+
+    kind: ClassVar[str]
+
+    name: str
+    device: str = ""
+    defined_at: str = ""
+    container: str = ""
+    shared_name: str | None = None
+
+    @property
+    def told(self) -> str:
+        """What it holds, in a few words, for tables and pictures."""
+        return self.kind
+
+
+KINDS: dict[str, type[ResourceDef]] = {}
+"""The classes of definitions, by kind."""
+
+Defined = TypeVar("Defined", bound=type[ResourceDef])
+
+
+def kind(name: str) -> Callable[[Defined], Defined]:
+    """Enters the decorated class of definitions as the kind `name`."""
+
+    def enter(definition: Defined) -> Defined:
+        definition.kind = name
+        KINDS[name] = definition
+        return definition
+
+    return enter
+
+
+@kind("variable")
+@dataclass(frozen=True, kw_only=True)
+class VariableDef(ResourceDef):
+    """A variable: a value of one spec; `initial` computes the first one."""
+
+    spec: Spec
+    initial: Port | None
+    trainable: bool
+
+    @property
+    def told(self) -> str:
+        """The spec."""
+        return str(self.spec) + ("" if self.trainable else ", not trainable")
+
+
+@kind("queue")
+@dataclass(frozen=True, kw_only=True)
+class QueueDef(ResourceDef):
+    """A bounded queue of tuples; `capacity` counts elements, None is no limit."""
+
+    components: tuple[Spec, ...]
+    capacity: int | None
+
+    @property
+    def told(self) -> str:
+        """The specs of the components, and the limit."""
+        limit = "" if self.capacity is None else f", at most {self.capacity}"
+        return f"queue of [{', '.join(map(str, self.components))}]{limit}"

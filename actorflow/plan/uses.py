@@ -1,0 +1,39 @@
+"""Which nodes use up what others took out of a queue: something made of it was written elsewhere.
+
+A step that is aborted gives back what it took and has not used. So an element that moves from one
+queue to another, or is trained on, is in one place whenever the step ends: it has arrived, or it is
+back where it was. An element counts as used once any node that was handed something computed from it
+has written: put it into another resource, assigned it, or updated with it.
+
+Pure: a function of the program.
+"""
+
+from __future__ import annotations
+
+from actorflow.plan.program import Edge, Kind, Program
+
+_ASKS = frozenset({Kind.REQUEST, Kind.WAIT})
+_NONE: frozenset[int] = frozenset()
+
+
+def uses(program: Program) -> dict[int, frozenset[int]]:
+    """Returns, for each node that writes, the nodes that took what it writes; both by their indices.
+
+    A node that takes is one that may wait and has no data inputs; only data edges hand things on.
+    """
+    nodes = program.nodes
+    takes = [node.kind is Kind.WAIT and not node.inputs for node in nodes]
+    made_of = [frozenset({i}) if take else _NONE for i, take in enumerate(takes)]
+    if not any(takes):
+        return {}
+    changed = True
+    while changed:  # once for a program in order, once more a loop
+        changed = False
+        for i, node in enumerate(nodes):
+            if node.inputs:
+                found = made_of[i].union(*(made_of[e.node] for e in node.inputs if isinstance(e, Edge)))
+                if found != made_of[i]:
+                    made_of[i], changed = found, True
+    return {
+        i: made_of[i] for i, node in enumerate(nodes) if node.kind in _ASKS and node.inputs and made_of[i]
+    }
