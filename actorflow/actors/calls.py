@@ -12,6 +12,7 @@ from actorflow.actors.optimizer import ApplyGradients
 from actorflow.actors.register import Source, Write
 from actorflow.errors import InternalError
 from actorflow.plan.program import PlanNode
+from actorflow.rows import How
 
 Body = Callable[[Sequence[Any]], Any]
 """The node's inputs -> the message to the resource."""
@@ -72,6 +73,12 @@ def body_of(plan: PlanNode, source: Source, sequence: Iterator[int]) -> Body:
     if plan.op in _WRITES:
         kind = _WRITES[plan.op]
         return lambda args: variable.WriteValue(kind, args[0], source, next(sequence))
+    if plan.op in _SCATTERS:
+        how = _SCATTERS[plan.op]
+        return lambda args: variable.WriteRows(how, args[0], args[1], source, next(sequence))
+    if plan.op == "count_up_to":
+        limit = plan.attrs["limit"]
+        return lambda args: variable.CountUpTo(limit, source, next(sequence))
     make = _MADE.get(plan.op)
     if make is None:
         message = f"no actor answers op {plan.op!r}"
@@ -94,6 +101,7 @@ _FIXED: dict[str, Any] = {
     "queue_size": queue.Size(),
 }
 _WRITES = {write.value: write for write in Write}
+_SCATTERS = {f"scatter_{how.value}_variable": how for how in How}
 _MADE: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
     "apply_gradients": lambda args, attrs: ApplyGradients(_gradients(args, attrs["sparse"])),
     "queue_enqueue": lambda args, attrs: queue.Enqueue(tuple(args)),

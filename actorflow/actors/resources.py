@@ -9,7 +9,7 @@ from typing import Any
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.queue import QueueActor
 from actorflow.actors.ref import Ref
-from actorflow.actors.register import Source
+from actorflow.actors.register import Source, Tally
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import VariableActor
 from actorflow.errors import ActorflowError, GraphError, said
@@ -25,6 +25,10 @@ class Resources:
         submit: How an optimizer runs large updates on a device's threads; None runs them inline.
         source: Names the session: a prefix of every actor's name, and the source of its writes.
         max_messages: What the mailbox of each may hold.
+
+    Attributes:
+        refs: The actors that have been started.
+        tally: How the writes of all variables found their memory.
     """
 
     def __init__(
@@ -36,6 +40,7 @@ class Resources:
         max_messages: int,
     ) -> None:
         self.refs: dict[Holder, Ref] = {}
+        self.tally = Tally()
         self._graph = graph
         self._system = system
         self._source = source
@@ -60,7 +65,7 @@ class Resources:
             return self._spawn_optimizer(holder)
         resource = self._graph.resources[name]
         if isinstance(resource, VariableDef):
-            return self._start(holder, partial(VariableActor, name, resource.spec))
+            return self._start(holder, partial(VariableActor, name, resource.spec, self.tally))
         return self._start(holder, partial(QueueActor, name, resource.components, resource.capacity))
 
     def _spawn_optimizer(self, holder: Holder) -> Ref:
