@@ -181,7 +181,13 @@ def scatter_min_variable(variable: Writes, indices: Any, updates: Any) -> Tensor
     return variable.scatter_min(indices, updates)
 
 
-@op("count_up_to", spec=_count_rule, gradient=NOT_DIFFERENTIABLE, effect=Effect.WRITE)
+@op(
+    "count_up_to",
+    spec=_count_rule,
+    gradient=NOT_DIFFERENTIABLE,
+    effect=Effect.WRITE,
+    asked_with=({"resource": "n", "shape": (), "dtype": "int32", "limit": 1},),
+)
 def count_up_to(variable: Writes, limit: int) -> Tensor:
     """`Variable.count_up_to`: adds one and gives the value before, up to a limit.
 
