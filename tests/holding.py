@@ -11,7 +11,7 @@ import pytest
 from actorflow import leases
 from actorflow import rows as rows_module
 
-HOLD: dict[str, Callable[[np.ndarray], Any]] = {
+HOLD: dict[str, Callable[[Any], Any]] = {
     "the array": lambda a: a,
     "a slice": lambda a: a[1:],
     "a slice of a slice": lambda a: a[:, ::-1][1:],
@@ -38,11 +38,12 @@ HOLD: dict[str, Callable[[np.ndarray], Any]] = {
 
 def seen(held: Any) -> bytes:
     """The bytes that a reader sees through what it holds."""
+    address: Any = type(np.empty(1).ctypes)
     if isinstance(held, tuple):
         held = held[0]
     elif isinstance(held, np.flatiter):
         held = held.base
-    elif isinstance(held, type(np.empty(1).ctypes)):
+    elif isinstance(held, address):
         held = held._arr
     elif callable(held):
         held = held()

@@ -84,7 +84,7 @@ def test_the_owner_shows_no_memory_that_can_be_written() -> None:
     (array,) = lent()
     owner: Any = array.base
 
-    assert type(owner) is Owner
+    assert isinstance(array.base, Owner)
     assert not hasattr(owner, "_memory")
     assert not hasattr(owner, "__dict__")
     owner.__array_interface__["data"] = (0, False)

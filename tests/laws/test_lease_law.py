@@ -348,7 +348,7 @@ class Clients:
                     mine.append(Held(value[n % 4 :], address(value)))
                     del value
                 else:
-                    feeds = {} if verb in ("train", "uses") else {self.x: float(n)}
+                    feeds: dict[Any, Any] = {} if verb in ("train", "uses") else {self.x: float(n)}
                     if verb.startswith("scatter"):
                         feeds[self.at] = np.int64(n % 4)
                     await session.run(self.writes[verb], feeds)
