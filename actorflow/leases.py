@@ -92,7 +92,7 @@ def memory_of(cell: list[Array]) -> Array | None:
         cell: One array. The caller has no other reference to it, and holds the memory no longer than
             it takes to write.
     """
-    if not _COUNTS or not _is_lent(cell[0]) or _references(cell) not in _ALONE:
+    if _references(cell) not in _ALONE:
         return None
     memory = _memory_below(cell[0])
     # whoever holds a view may set its shape or dtype, though not its elements
@@ -104,7 +104,7 @@ def unshared(cell: list[Array]) -> bool:
 
     What it does not tell is whether that array itself is a view of somebody's memory.
     """
-    return _COUNTS and _to_array(cell) == _ITSELF
+    return bool(_ALONE) and _to_array(cell) == _ITSELF
 
 
 def _owner_of(view: Array) -> Any:
@@ -113,19 +113,17 @@ def _owner_of(view: Array) -> Any:
     return base.base if type(base) is NDArray else base
 
 
-def _is_lent(value: Any) -> bool:
-    return type(value) is NDArray and type(_owner_of(value)) is Owner
-
-
 def _memory_below(view: Array) -> Array:
     return _held_by(_owner_of(view))
 
 
 def _references(cell: list[Array]) -> tuple[int, ...]:
-    """How often the lent array in `cell`, and each thing below it, is referenced."""
-    base = cell[0].base
-    if type(base) is not NDArray:
+    """How often the lent array in `cell`, and each thing below it, is referenced; () if it is not lent."""
+    base: Any = None if type(cell[0]) is not NDArray else cell[0].base
+    if type(base) is Owner:
         return _to_array(cell), sys.getrefcount(base), sys.getrefcount(_held_by(base))
+    if type(base) is not NDArray or type(base.base) is not Owner:
+        return ()
     bare = sys.getrefcount(base) + _MANY * weakref.getweakrefcount(base)
     base = base.base
     return _to_array(cell), bare, sys.getrefcount(base), sys.getrefcount(_held_by(base))
@@ -179,5 +177,4 @@ def _probed() -> frozenset[tuple[int, ...]]:
 
 
 _ALONE = _probed()
-_COUNTS = bool(_ALONE)
 _ITSELF = _to_array([np.empty(1)])

@@ -71,7 +71,7 @@ def nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plants the fault: every write goes in place, whoever holds the array."""
 
     def below(cell: list[Any]) -> Any:
-        return leases._memory_below(cell[0]) if leases._is_lent(cell[0]) else None
+        return leases._memory_below(cell[0]) if leases._references(cell) else None
 
     monkeypatch.setattr(leases, "memory_of", below)
     monkeypatch.setattr(rows_module, "memory_of", below)

@@ -257,7 +257,7 @@ def test_without_a_global_lock_nothing_comes_back(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_interpreter_that_was_found_out_gives_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "_COUNTS", False)
+    monkeypatch.setattr(leases, "_ALONE", frozenset())
 
     assert memory_of(lent()) is None
     assert not unshared([np.zeros(2)])

@@ -167,7 +167,7 @@ def test_memory_of_another_library_is_copied() -> None:
 
 
 def test_an_interpreter_that_does_not_count_references_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actorflow.leases._COUNTS", False)
+    monkeypatch.setattr("actorflow.leases._ALONE", frozenset())
     cell = [np.zeros((4, 2))]
     before = address(cell[0])
 

@@ -298,7 +298,7 @@ def test_the_law_finds_owners_that_can_be_written(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_law_finds_a_register_that_always_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "_COUNTS", False)
+    monkeypatch.setattr(leases, "_ALONE", frozenset())
 
     fails()
 
