@@ -70,7 +70,15 @@ def lend(memory: Array) -> Array:
     What is not `owned` is copied: only then does one array stand for all of the memory. Bytes, which
     are Python objects, become an array that `memory_of` never gives back.
     """
-    memory = owned(memory)
+    return _lent(owned(memory))
+
+
+def lent_copy(value: Any) -> Array:
+    """Returns a lent array with the values of `value`, in memory of its own."""
+    return _lent(np.array(value, order="C", subok=False))
+
+
+def _lent(memory: Array) -> Array:
     if memory.dtype.hasobject:
         return frozen(memory)
     owner = Owner()
@@ -78,11 +86,6 @@ def lend(memory: Array) -> Array:
     bare = np.asarray(owner)
     # The interface knows no bfloat16: what it calls two bytes is seen as what they are.
     return bare if bare.dtype == memory.dtype else bare.view(memory.dtype)
-
-
-def lent_copy(value: Any) -> Array:
-    """Returns a lent array with the values of `value`, in memory of its own."""
-    return lend(np.array(value, order="C", subok=False))
 
 
 def memory_of(cell: list[Array]) -> Array | None:
@@ -107,10 +110,14 @@ def unshared(cell: list[Array]) -> bool:
     return bool(_ALONE) and _to_array(cell) == _ITSELF
 
 
+_base: Callable[[Any], Any] = NDArray.__dict__["base"].__get__
+"""`x.base`, which may be anything, though numpy's annotations know arrays alone."""
+
+
 def _owner_of(view: Array) -> Any:
     """What a view stands on, past what gave it its dtype."""
-    base: Any = view.base
-    return base.base if type(base) is NDArray else base
+    base = _base(view)
+    return _base(base) if type(base) is NDArray else base
 
 
 def _memory_below(view: Array) -> Array:
@@ -119,13 +126,15 @@ def _memory_below(view: Array) -> Array:
 
 def _references(cell: list[Array]) -> tuple[int, ...]:
     """How often the lent array in `cell`, and each thing below it, is referenced; () if it is not lent."""
-    base: Any = None if type(cell[0]) is not NDArray else cell[0].base
+    if type(cell[0]) is not NDArray:
+        return ()
+    base = _base(cell[0])
     if type(base) is Owner:
         return _to_array(cell), sys.getrefcount(base), sys.getrefcount(_held_by(base))
-    if type(base) is not NDArray or type(base.base) is not Owner:
+    if type(base) is not NDArray or type(_base(base)) is not Owner:
         return ()
     bare = sys.getrefcount(base) + _MANY * weakref.getweakrefcount(base)
-    base = base.base
+    base = _base(base)
     return _to_array(cell), bare, sys.getrefcount(base), sys.getrefcount(_held_by(base))
 
 

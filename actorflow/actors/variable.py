@@ -187,12 +187,30 @@ class VariableActor(Actor):
         match body:
             case ReadValue():
                 return register.read()[0]
+            case WriteValue(kind, value, source, sequence):
+                register.write(kind, value, source, sequence)
+                return register.read()[0]  # for a retry as well
+            case WriteRows(how, indices, updates, source, sequence):
+                register.write_rows(how, indices, updates, source, sequence)
+                return register.read()[0]
+            case CountUpTo(limit, source, sequence):
+                return register.count_up_to(limit, source, sequence)
             case Read():
                 return register.read()
             case Borrow():
                 return list(register.read())
-            case WriteValue() | WriteRows() | CountUpTo():
-                return self._write(body)
+            case Initialise(value):
+                return register.initialise(value)
+            case ReadVersion():
+                return arrays.integer(register.version)
+            case IsInitialised():
+                return arrays.truth(register.value is not None)
+        return self._train(body)
+
+    def _train(self, body: Any) -> Any:
+        """Answers an optimizer."""
+        register = self.register
+        match body:
             case Stage(group, delta, proposed, base):
                 return register.stage(group, delta, proposed, base)
             case Fill(group, copy, version):
@@ -201,22 +219,5 @@ class VariableActor(Actor):
                 return register.commit(group)
             case Discard(group):
                 return register.discard(group)
-            case Initialise(value):
-                return register.initialise(value)
-            case ReadVersion():
-                return arrays.integer(register.version)
-            case IsInitialised():
-                return arrays.truth(register.value is not None)
         message = f"a variable takes no {type(body).__name__}"
         raise InternalError(message)
-
-    def _write(self, body: WriteValue | WriteRows | CountUpTo) -> Array:
-        register = self.register
-        match body:
-            case WriteValue(kind, value, source, sequence):
-                register.write(kind, value, source, sequence)
-            case WriteRows(how, indices, updates, source, sequence):
-                register.write_rows(how, indices, updates, source, sequence)
-            case CountUpTo(limit, source, sequence):
-                return register.count_up_to(limit, source, sequence)
-        return register.read()[0]  # for a retry as well
