@@ -232,6 +232,8 @@ def _checked(indices: Array, n: int) -> Array:
     """The indices as a vector of int64 in [0, n)."""
     at = indices.astype(np.int64, copy=False).reshape(-1)
     wrong = (at < -n) | (at >= n)
+    if indices.dtype == np.uint64:  # what int64 cannot hold has become negative
+        wrong |= at < 0
     if wrong.any():
         first = int(wrong.argmax())
         place = tuple(int(i) for i in np.unravel_index(first, indices.shape)) if indices.ndim else ()

@@ -133,6 +133,7 @@ def test_writes_of_one_step_follow_program_order() -> None:
         ([[0, 1], [5, 2]], "index 5 names no row of 5, at (1, 0) of the indices"),
         ([-6], "index -6 names no row of 5, at (0,) of the indices"),
         (7, "index 7 names no row of 5"),
+        (np.array([1, 2**64 - 1], "uint64"), f"index {2**64 - 1} names no row of 5, at (1,) of the indices"),
     ],
 )
 def test_an_index_outside_is_named_with_its_place_and_nothing_is_written(
