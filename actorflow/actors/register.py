@@ -204,8 +204,9 @@ class Register:
             arrays.copy_into(value, memory)
             self.tally.in_place += 1
         else:
+            new = leases.lent_copy(value)
             self.tally.copied += self.value is not None
-            self.value = leases.lent_copy(value)
+            self.value = new
 
     def _add(self, kind: Write, delta: Array) -> None:
         self.check(delta)
@@ -322,8 +323,9 @@ class Register:
             self.value = None  # ORDER: the cell alone holds it when `put` looks who does
             filled, was = staged.filled == self.version, id(cell[0])
             self.value = rows.put(cell, staged.proposed, staged.spare, filled=filled)
-            self.tally.in_place += id(self.value) == was
-            self.tally.copied += id(self.value) != was
+            in_place = id(self.value) == was
+            self.tally.in_place += in_place
+            self.tally.copied += not in_place
         else:
             if staged.base != self.version:
                 arrays.plus_into(self.value, staged.delta, staged.proposed)
