@@ -10,7 +10,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.queue import QueueActor
 from actorflow.actors.ref import Ref
-from actorflow.actors.register import Source
+from actorflow.actors.register import Source, Tally
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import VariableActor
 from actorflow.errors import ActorflowError, GraphError, said
@@ -27,6 +27,10 @@ class Resources:
         submit: How an optimizer runs large updates on a device's threads; None runs them inline.
         source: Names the session: a prefix of every actor's name, and the source of its writes.
         max_messages: What the mailbox of each may hold.
+
+    Attributes:
+        refs: The actors that have been started.
+        tally: How the writes of all variables found their memory.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class Resources:
         max_messages: int,
     ) -> None:
         self.refs: dict[Holder, Ref] = {}
+        self.tally = Tally()
         self._graph = graph
         self._system = system
         self._source = source
@@ -60,7 +65,7 @@ class Resources:
         if holder.kind is Holding.OPTIMIZER:
             return self._spawn_optimizer(holder)
         definition = self._graph.resources[holder.name]
-        make = partial(_ACTORS[type(definition)], definition)
+        make = partial(_ACTORS[type(definition)], definition, self)
         return self._start(definition.kind, holder.name, make)
 
     def _spawn_optimizer(self, holder: Holder) -> Ref:
@@ -100,13 +105,16 @@ def _optimizer(optimizer: Any) -> OptimizerActor:
     return actor
 
 
-def _variable(definition: VariableDef) -> VariableActor:
-    return VariableActor(definition.name, definition.spec)
+def _variable(definition: VariableDef, among: Resources) -> VariableActor:
+    return VariableActor(definition.name, definition.spec, among.tally)
 
 
-def _queue(definition: QueueDef) -> QueueActor:
+def _queue(definition: QueueDef, among: Resources) -> QueueActor:
     return QueueActor(definition.name, definition.components, definition.capacity)
 
 
-_ACTORS: dict[type[ResourceDef], Callable[[Any], Actor]] = {VariableDef: _variable, QueueDef: _queue}
+_ACTORS: dict[type[ResourceDef], Callable[[Any, Resources], Actor]] = {
+    VariableDef: _variable,
+    QueueDef: _queue,
+}
 """How the actor of each kind of resource is made."""
