@@ -232,7 +232,8 @@ class Stream:
         chunk = wish.result()
         if chunk is None:
             self._over = True
-            self._inlet_out.onward(False)
+            if not self._left:
+                self._inlet_out.onward(False)
         else:
             self._ready.extend(chunk.values)
             self._ledger.hold(self, nbytes(chunk.values))

@@ -114,6 +114,7 @@ class SourceInlet:
         self._pass = _Pass(source, epoch, start)
         self._workers = workers() if source.blocking else None
         self._ahead: Future[Chunk | None] | None = None
+        self._dropped: list[_Pass] = []
         self._eager = source.blocking
         self.bytes = 0
         if over:
@@ -139,20 +140,25 @@ class SourceInlet:
         self._pass = _Pass(self._source, self._pass.epoch + 1, 0)
 
     async def close(self) -> None:
-        """Closes the reader, once nothing reads any more."""
+        """Closes the readers, once nothing reads any more."""
         self._eager = False
+        self._drop()
         if self._workers is not None:
-            await self._workers.close()
-            self._pass.close()
+            await self._workers.close()  # a read that had not begun is dropped
         else:
-            self._drop()
+            reading = [old.reading for old in self._dropped if old.reading is not None]
+            await asyncio.gather(*reading, return_exceptions=True)
+        for old in self._dropped:
+            old.close()
 
     def _drop(self) -> None:
-        """Closes the reader, after what is being read."""
+        """Ends the pass; its reader is closed after what is being read."""
         old, self._ahead = self._pass, None
+        self._dropped = [each for each in self._dropped if each.reading is not None]
         if old.reading is None:
             old.close()
         else:
+            self._dropped.append(old)
             if self._workers is None:
                 old.reading.cancel()
             old.reading.add_done_callback(lambda _: old.close())

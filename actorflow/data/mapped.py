@@ -76,6 +76,7 @@ class MappedInlet:
     def onward(self, again: bool) -> None:
         """Says whether another epoch is wanted."""
         self._drop()
+        self._ended = False
         self._inlet.onward(again)
 
     async def close(self) -> None:
