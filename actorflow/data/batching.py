@@ -38,7 +38,6 @@ class _Gathers(Operator):
         if self.lazy:
             batch: Any = Deferred(make, values)
         else:
-            self.bytes -= nbytes(values)
             batch = make(values)
         self._made += 1
         return Chunk([batch], [number(self.epoch, self._made - 1)])
@@ -68,7 +67,7 @@ class Batch(_Gathers):
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
         """Gives the batches that are complete."""
         if not self.lazy:
-            self.bytes += nbytes(chunk.values)
+            self.bytes += chunk.bytes
         values, size = self._values, self._size
         if not values:
             self._first = chunk.numbers[0]
@@ -80,6 +79,8 @@ class Batch(_Gathers):
             first, at = self._first, at + size
             if values:
                 self._first = chunk.numbers[at]
+            if not self.lazy:
+                self.bytes = nbytes(values)
             yield self._joined(part, first)
 
     def end(self) -> Iterator[Chunk]:
@@ -87,6 +88,7 @@ class Batch(_Gathers):
         if self._values and not self._drop:
             part = self._values[:]
             self._values.clear()
+            self.bytes = 0
             yield self._joined(part, self._first)
 
     def held(self) -> list[list[Any]]:
@@ -148,4 +150,6 @@ class Bucket(_Gathers):
     def _out(self, which: int) -> Chunk:
         part = self._buckets[which][:]
         self._buckets[which].clear()
+        if not self.lazy:
+            self.bytes -= nbytes(part)
         return self._joined(part, self._firsts[which])

@@ -12,7 +12,7 @@ no `END`: puts of that epoch are answered False until the producer has `Ended` i
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -54,10 +54,16 @@ class Ended:
 
 @dataclass(slots=True, eq=False)
 class Take:
-    """Consumer → buffer: up to `most` pairs, at least one; or [END]; or the error at which it failed."""
+    """Consumer → buffer: up to `most` pairs, at least one; or [END]; or the error at which it failed.
+
+    Attributes:
+        most: How many.
+        came: (pairs, error) -> None, called once, in the turn of the buffer: a future would take two turns
+            of the loop more. False hands the pairs back: whoever waited is gone.
+    """
 
     most: int
-    reply: Future[list[tuple[Any, int]] | None]
+    came: Callable[[list[tuple[Any, int]], BaseException | None], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +165,6 @@ class BufferActor(Actor):
     def _skip(self, take: Take | None) -> None:
         fifo = self.fifo
         if take is not None:
-            take.reply.cancel()
             self._answer(fifo.cancel(take))
         waiting = [attempt.who for attempt in fifo.enqueues]
         for who in waiting:
@@ -183,15 +188,10 @@ class BufferActor(Actor):
                 self._take(who, list(answer.elements), error)
 
     def _take(self, take: Take, pairs: list[Any], error: BaseException | None) -> None:
-        if take.reply.done():  # whoever waited was cancelled: nothing is lost
+        if take.came(pairs, error):
+            self._bytes -= nbytes([value for value, _ in pairs if value is not END])
+        else:
             self.fifo.elements.extendleft(reversed(pairs))
-            return
-        if error is not None:
-            take.reply.set_exception(error)
-            take.reply.exception()  # whoever waited may be gone
-            return
-        self._bytes -= nbytes([value for value, _ in pairs if value is not END])
-        take.reply.set_result(pairs)
 
     def _show(self) -> None:
         self._meter.fill = len(self.fifo.elements)

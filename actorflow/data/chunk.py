@@ -7,27 +7,37 @@ int, so that a chunk is two lists and a shuffle moves two things. A stage that m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
-
-import numpy as np
 
 CHUNK = 64
 """Elements that a stage takes at once: with 16 a cheap stage takes 1.3 times as long, with 256 as long."""
 
+_NBYTES = attrgetter("nbytes")
 _BITS = 40
 _ORDINAL = (1 << _BITS) - 1
 
 
-@dataclass(frozen=True, slots=True)
 class Chunk:
     """Elements and their numbers, equally many; nobody changes the lists once they are in a chunk."""
 
-    values: list[Any]
-    numbers: list[int]
+    __slots__ = ("_bytes", "numbers", "values")
+
+    def __init__(self, values: list[Any], numbers: list[int]) -> None:
+        self.values = values
+        self.numbers = numbers
+        self._bytes = -1
 
     def __len__(self) -> int:
         return len(self.values)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the elements, counted once."""
+        if self._bytes < 0:
+            self._bytes = nbytes(self.values)
+        return self._bytes
 
 
 def number(epoch: int, ordinal: int) -> int:
@@ -51,32 +61,25 @@ def numbers(epoch: int, start: int, count: int) -> list[int]:
     return list(range(first, first + count))
 
 
-def nbytes(values: list[Any]) -> int:
+def nbytes(values: Iterable[Any]) -> int:
     """Returns the bytes of elements: their arrays, text and numbers, not what Python adds to them.
 
-    Cost: 30 ns for an array, 100 ns for a dict of two.
+    Cost: 25 ns for an array, 150 ns for a dict of two.
     """
-    total = 0
-    array = np.ndarray
-    for value in values:
-        kind = type(value)
-        if kind is array:
-            total += value.nbytes
-        elif kind is dict:
-            for part in value.values():
-                total += part.nbytes if type(part) is array else _size(part)
-        else:
-            total += _size(value)
-    return total
+    try:
+        return sum(map(_NBYTES, values))
+    except AttributeError:  # not all are arrays or numbers of numpy
+        return sum(map(_size, values))
 
 
 def _size(value: Any) -> int:
+    size = getattr(value, "nbytes", None)
+    if size is not None:
+        return int(size)
+    if isinstance(value, dict):
+        return sum(map(_size, value.values()))
+    if isinstance(value, tuple | list):
+        return sum(map(_size, value))
     if isinstance(value, bytes | str | bytearray):
         return len(value)
-    if isinstance(value, int | float):
-        return 8
-    if isinstance(value, dict):
-        return nbytes(list(value.values()))
-    if isinstance(value, tuple | list):
-        return nbytes(list(value))
-    return int(getattr(value, "nbytes", 0))
+    return 8 if isinstance(value, int | float) else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from asyncio import Future
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -12,9 +11,9 @@ from typing import Any, Self
 from actorflow import setting
 from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
-from actorflow.data.buffer import BufferActor, StreamLeft
+from actorflow.data.buffer import END, BufferActor, Onward, StreamLeft, Take
 from actorflow.data.chain import Chain
-from actorflow.data.chunk import CHUNK, Chunk, nbytes
+from actorflow.data.chunk import CHUNK, nbytes
 from actorflow.data.inlet import BufferInlet, Inlet, SourceInlet
 from actorflow.data.mapped import MappedInlet
 from actorflow.data.mapping import Mapper, ThreadMapper
@@ -45,7 +44,8 @@ class Stream:
         self._position = Position.of(source, stages, position)
         self._system: ActorSystem | None = None
         self._ready: deque[Any] = deque()
-        self._wish: Future[Chunk | None] | None = None
+        self._wish = False
+        self._waiters: list[Future[None]] = []
         self._left = self._over = False
         self._error: BaseException | None = None
         self._given = 0
@@ -81,10 +81,7 @@ class Stream:
         self._closed_s = system.now()
         await system.__aexit__(None, None, None)
         self._ready.clear()
-        if self._wish is not None and not self._wish.done():
-            message = "the stream was left while this waited for an element"
-            self._wish.set_exception(StreamLeft(message, hint="end the tasks that use it before leaving it"))
-            self._wish.exception()  # perhaps nobody waits
+        self._wake()
         self._ledger.hold(self, 0)
 
     async def _start(self, system: ActorSystem) -> None:
@@ -136,7 +133,7 @@ class Stream:
             )
             await segment.tell(Run())
         assert buffer is not None
-        self._inlet_out = BufferInlet(buffer, system.loop)
+        self._buffer = buffer
         self._most = CHUNK if cut[-1].room >= CHUNK else 1
 
     def _inlet(
@@ -216,27 +213,36 @@ class Stream:
                 if self._left:
                     message = "the stream was left"
                     raise StreamLeft(message)
-                if self._wish is None:
-                    self._wish = self._inlet_out.want(self._most)
-                    self._wish.add_done_callback(self._came)
-                await asyncio.wait([self._wish])
+                if not self._wish:
+                    self._wish = True
+                    self._buffer.try_tell(Take(self._most, self._came))
+                waiter: Future[None] = system.loop.create_future()
+                self._waiters.append(waiter)
+                await waiter
         finally:
             self._waited_s += system.now() - start
 
-    def _came(self, wish: Future[Chunk | None]) -> None:
+    def _came(self, pairs: list[Any], error: BaseException | None) -> bool:
         """The next elements are there; whoever waits for them, or asks next, gets them."""
-        self._wish = None
-        if wish.exception() is not None:
-            self._error = wish.exception()
-            return
-        chunk = wish.result()
-        if chunk is None:
-            self._over = True
-            if not self._left:
-                self._inlet_out.onward(False)
+        self._wish = False
+        if error is not None:
+            self._error = error
         else:
-            self._ready.extend(chunk.values)
-            self._ledger.hold(self, nbytes(chunk.values))
+            if pairs[-1][0] is END:
+                pairs.pop()
+                self._over = True
+                self._buffer.try_tell(Onward(False))
+            values = [value for value, _ in pairs]
+            self._ready.extend(values)
+            self._ledger.hold(self, nbytes(values))
+        self._wake()
+        return True
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     # -- what it says of itself --------------------------------------------------------------------
 

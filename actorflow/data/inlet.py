@@ -217,9 +217,10 @@ class SourceInlet:
             reply.set_result(None)
         else:
             self._meter.passed(len(values), nbytes(values[:1]))
+            chunk = Chunk(values, numbers(current.epoch, current.next, len(values)))
             if self._eager:
-                self.bytes = nbytes(values)
-            reply.set_result(Chunk(values, numbers(current.epoch, current.next, len(values))))
+                self.bytes = chunk.bytes
+            reply.set_result(chunk)
             current.next += len(values)
 
     def _failed(self, current: _Pass, error: BaseException) -> BaseException:
@@ -252,9 +253,7 @@ class BufferInlet:
             self._ended = False
             found.set_result(None)
             return found
-        reply: Future[Any] = self._loop.create_future()
-        reply.add_done_callback(lambda reply: self._taken(found, reply))
-        self._open = Take(most, reply)
+        self._open = Take(most, lambda pairs, error: self._came(found, pairs, error))
         _tell(self._buffer, self._open)
         return found
 
@@ -270,24 +269,22 @@ class BufferInlet:
     async def close(self) -> None:
         """Has nothing to let go of."""
 
-    def _taken(self, found: Future[Chunk | None], reply: Future[Any]) -> None:
+    def _came(self, found: Future[Chunk | None], pairs: list[Any], error: BaseException | None) -> bool:
         self._open = None
-        if found.done() or reply.cancelled():
-            return
-        error = reply.exception()
+        if found.done():
+            return False
         if error is not None:
             found.set_exception(error)
             found.exception()  # whoever wanted it may have been cancelled
-            return
-        pairs = reply.result()
+            return True
         if pairs[-1][0] is END:
             pairs.pop()
             if not pairs:
                 found.set_result(None)
-                return
+                return True
             self._ended = True
-        values, whose = zip(*pairs, strict=True)
-        found.set_result(Chunk(list(values), list(whose)))
+        found.set_result(Chunk(*map(list, zip(*pairs, strict=True))))
+        return True
 
 
 def _tell(buffer: Ref, message: Any) -> None:

@@ -138,7 +138,7 @@ class MappedInlet:
             if chunk is None:
                 self._ended = True
                 return
-            size = nbytes(chunk.values)
+            size = chunk.bytes
             self.bytes += size
             self._under_way.append(self._loop.create_task(self._map(chunk, size)))
 

@@ -11,9 +11,12 @@ from actorflow.actors.address import tick
 from actorflow.actors.ref import Ref
 from actorflow.data.buffer import Ended, Fail, Put
 from actorflow.data.chain import Chain
-from actorflow.data.chunk import Chunk, nbytes
+from actorflow.data.chunk import Chunk
 from actorflow.data.inlet import Inlet
 from actorflow.data.stats import Ledger, Meter
+
+_TURN_S = 0.001
+"""How long a segment works before it gives others a turn, as the pump of actors does."""
 
 
 class Run:
@@ -45,6 +48,7 @@ class SegmentActor(Actor):
         self._buffer = buffer
         self._input, self._output = meters
         self._ledger = ledger
+        self._turn_s = 0.0
 
     async def receive(self, message: Any) -> None:
         """Runs."""
@@ -93,16 +97,15 @@ class SegmentActor(Actor):
             self._input.input_s += now() - start
             if chunk is None:
                 return True
-            held = nbytes(chunk.values) + inlet.bytes
+            held = chunk.bytes + inlet.bytes
             self._ledger.hold(self, chain.bytes + held)
-            silent = True
             for piece in chain.push(chunk):
-                silent = False
                 wanted = await self._put(piece, held)
                 if not wanted:
                     break
-            if silent:  # nothing was put, so nobody else had a turn
+            if now() > self._turn_s + _TURN_S:  # stages that give nothing must not keep the loop
                 await tick()
+                self._turn_s = now()
         inlet.skip()
         return wanted
 
@@ -114,7 +117,8 @@ class SegmentActor(Actor):
         start = now()
         await self._buffer.tell(Put(list(zip(piece.values, piece.numbers, strict=True)), reply))
         wanted: bool = await reply
-        self._output.room_s += now() - start
+        self._turn_s = end = now()
+        self._output.room_s += end - start
         return wanted
 
     async def _ended(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from actorflow.data.chance import Draws
-from actorflow.data.chunk import CHUNK, Chunk, nbytes
+from actorflow.data.chunk import CHUNK, Chunk
 from actorflow.data.stage import Operator, Place
 
 
@@ -37,10 +37,11 @@ class Shuffle(Operator):
         for i, j in enumerate(self._draws.take(count)):
             out_values[i], values[j] = values[j], out_values[i]
             out_numbers[i], numbers[j] = numbers[j], out_numbers[i]
+        out = Chunk(out_values, out_numbers)
         if not self.lazy:
-            self.bytes += nbytes(chunk.values) - nbytes(out_values)
+            self.bytes += chunk.bytes - out.bytes
         if count:
-            yield Chunk(out_values, out_numbers)
+            yield out
 
     def end(self) -> Iterator[Chunk]:
         """Gives what is left, a chunk at a time."""
@@ -51,7 +52,7 @@ class Shuffle(Operator):
             out = Chunk(self._values[-CHUNK:], self._numbers[-CHUNK:])
             del self._values[-CHUNK:], self._numbers[-CHUNK:]
             if not self.lazy:
-                self.bytes -= nbytes(out.values)
+                self.bytes -= out.bytes
             yield out
 
     def restart(self) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
+
+_SHAPE = attrgetter("shape")
 
 
 class Uneven(Exception):
@@ -70,13 +73,16 @@ def _stacked(values: list[Any], path: str) -> Any:
 
 def _arrays(values: list[Any], path: str) -> Any:
     shape, dtype = values[0].shape, values[0].dtype
+    try:
+        if shape and set(map(_SHAPE, values)) == {shape}:
+            # Joined along the first axis and cut again, numpy makes no view of each.
+            return np.concatenate(values, dtype=dtype, casting="no").reshape(len(values), *shape)
+    except (AttributeError, TypeError):  # no array, or one of another dtype: which, is said below
+        pass
     for value in values:
         if type(value) is not np.ndarray or value.shape != shape or value.dtype != dtype:
             raise Uneven(_differ(path, values, value))
-    if not shape:
-        return np.array([value[()] for value in values], dtype)
-    # Joined along the first axis and cut again, numpy makes no view of each.
-    return np.concatenate(values).reshape(len(values), *shape)
+    return np.array([value[()] for value in values], dtype)
 
 
 def _scalars(values: list[Any], path: str) -> Any:
