@@ -79,10 +79,12 @@ class Stream:
             return
         self._left = True
         self._closed_s = system.now()
-        await system.__aexit__(None, None, None)
-        self._ready.clear()
-        self._wake()
-        self._ledger.hold(self, 0)
+        try:
+            await system.__aexit__(None, None, None)
+        finally:
+            self._ready.clear()
+            self._wake()
+            self._ledger.hold(self, 0)
 
     async def _start(self, system: ActorSystem) -> None:
         stages, seed = self._stages, self._position.seed
