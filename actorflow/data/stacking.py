@@ -72,15 +72,16 @@ def _stacked(values: list[Any], path: str) -> Any:
 
 
 def _arrays(values: list[Any], path: str) -> Any:
-    shape, dtype = values[0].shape, values[0].dtype
+    shape, given = values[0].shape, values[0].dtype
+    dtype = given if given.isnative else given.newbyteorder("=")
     try:
         if shape and set(map(_SHAPE, values)) == {shape}:
             # Joined along the first axis and cut again, numpy makes no view of each.
-            return np.concatenate(values, dtype=dtype, casting="no").reshape(len(values), *shape)
+            return np.concatenate(values, dtype=dtype, casting="equiv").reshape(len(values), *shape)
     except (AttributeError, TypeError):  # no array, or one of another dtype: which, is said below
         pass
     for value in values:
-        if type(value) is not np.ndarray or value.shape != shape or value.dtype != dtype:
+        if type(value) is not np.ndarray or value.shape != shape or value.dtype != given:
             raise Uneven(_differ(path, values, value))
     return np.array([value[()] for value in values], dtype)
 

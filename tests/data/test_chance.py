@@ -22,7 +22,9 @@ def test_a_generator_is_philox_of_its_key_and_counter(seed: int, epoch: int, ord
 
 
 def test_a_generator_depends_on_seed_epoch_and_ordinal() -> None:
-    drawn = {generator(*place).uniform() for place in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (-1, 0, 0)]}
+    drawn = {
+        generator(*place).uniform() for place in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (-1, 0, 0)]
+    }
 
     assert len(drawn) == 5
     assert generator(2**64 + 1, 0, 0).uniform() == generator(1, 0, 0).uniform()
