@@ -59,7 +59,7 @@ class Batch(_Gathers):
 
     def __init__(self, place: Place, size: int, *, drop_remainder: bool, join: Join = stacked) -> None:
         super().__init__(place, join)
-        self._size = size
+        self.size = size
         self._drop = drop_remainder
         self._values: list[Any] = []
         self._first = 0
@@ -68,7 +68,7 @@ class Batch(_Gathers):
         """Gives the batches that are complete."""
         if not self.lazy:
             self.bytes += chunk.bytes
-        values, size = self._values, self._size
+        values, size = self._values, self.size
         if not values:
             self._first = chunk.numbers[0]
         at = -len(values)
@@ -90,6 +90,11 @@ class Batch(_Gathers):
             self._values.clear()
             self.bytes = 0
             yield self._joined(part, self._first)
+
+    def fill(self, count: int, made: int) -> None:
+        """Stands where it has made so many batches, and holds so many elements that nobody will look at."""
+        self._values[:] = [None] * count
+        self._made = made
 
     def held(self) -> list[list[Any]]:
         """Returns the elements of the batch that is not complete."""

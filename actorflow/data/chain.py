@@ -6,8 +6,7 @@ Pure: no clock but the one for the meters, no loop. The same object takes a pipe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from actorflow.data.chunk import Chunk, nbytes
 from actorflow.data.stage import Operator, Place
@@ -38,6 +37,11 @@ class Repeat(Operator):
         empty, self._empty = self._empty, True
         return not empty if self._count is None else self._done < self._count
 
+    def leave_out(self, epochs: int) -> int:
+        """Counts epochs that nobody runs, and returns how many: the last one is always run."""
+        self._done = epochs if self._count is None else min(epochs, self._count - 1)
+        return self._done
+
     def restart(self) -> None:
         """Begins to count again."""
         super().restart()
@@ -50,7 +54,7 @@ class Chain:
 
     Args:
         operators: In the order in which elements meet them.
-        meters: One for each: what it has done, and how long it took.
+        meters: One for each: what it has done, and how long it took; none: nobody wants to know.
         now: Measures that.
 
     Attributes:
@@ -112,13 +116,15 @@ class Chain:
         for out in self._timed(k, self.operators[k].push(chunk)):
             yield from self._through(k + 1, out)
 
-    def _timed(self, k: int, outs: Iterable[Chunk]) -> Iterator[Chunk]:
-        meter, now = self.meters[k], self._now
-        each: Any = iter(outs)
+    def _timed(self, k: int, outs: Iterator[Chunk]) -> Iterator[Chunk]:
+        return self._measured(self.meters[k], outs) if self.meters else outs
+
+    def _measured(self, meter: Meter, outs: Iterator[Chunk]) -> Iterator[Chunk]:
+        now = self._now
         while True:
             start = now()
             try:
-                out = next(each, None)
+                out = next(outs, None)
             finally:
                 meter.busy_s += now() - start
             if out is None:

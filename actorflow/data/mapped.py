@@ -178,7 +178,9 @@ class MappedInlet:
         spent = self._now() - start
         self._meter.busy_s += spent
         self._learn(spent, len(chunk))
-        return Chunk(values, chunk.numbers[: len(values)]), size, error
+        made = Chunk(values, chunk.numbers[: len(values)])
+        self.bytes += made.bytes - size
+        return made, made.bytes, error
 
     def _learn(self, spent: float, count: int) -> None:
         """Chooses how many elements go into a chunk; half of the time a chunk waits for its turn."""

@@ -58,6 +58,7 @@ class Pipeline:
         ordered: bool = True,
         random: bool = False,
         seed: int | None = None,
+        element_bytes: int | None = None,
     ) -> Pipeline:
         """Puts what `function` makes of each element in its place.
 
@@ -71,8 +72,10 @@ class Pipeline:
             random: Calls `function(element, generator)`, with a generator of numpy that depends on the
                 seed, the epoch and the element's number alone.
             seed: Of the generators; drawn when the pipeline is opened if there is none.
+            element_bytes: How large what it gives is at most: for `capacity`, which else does not know.
         """
         f = settings.function("map", function)
+        size = settings.optional("map", "element_bytes", element_bytes, 0)
         random, seed = settings.flag("map", "random", random), settings.seed("map", seed)
         ordered = settings.flag("map", "ordered", ordered)
         settings.check("map", "seed", seed, random or seed is None, "only with random=True")
@@ -91,6 +94,7 @@ class Pipeline:
             _same,
             workers=workers,
             scales=False,
+            element_bytes=size,
             unseeded=random and seed is None,
         )
 
@@ -235,12 +239,20 @@ class Pipeline:
         """Puts the elements of the iterable that `function` gives for each in its place."""
         f = settings.function("flat_map", function)
         label = f"flat_map {settings.named(f)!r}"
-        return self._with(label, "", lambda place, _: FlatMap(place, f), _unknown, scales=False, looks=True)
+        return self._with(
+            label, "", lambda place, _: FlatMap(place, f), _unknown, scales=False, looks=True, expands=True
+        )
 
     def unbatch(self) -> Pipeline:
         """Takes batches apart: one element for each row of their arrays."""
         return self._with(
-            "unbatch", "", lambda place, _: FlatMap(place, rows), _unknown, scales=False, looks=True
+            "unbatch",
+            "",
+            lambda place, _: FlatMap(place, rows),
+            _unknown,
+            scales=False,
+            looks=True,
+            expands=True,
         )
 
     def prefetch(self, size: int) -> Pipeline:

@@ -47,7 +47,9 @@ class Stage:
         holds: Elements that it holds from one chunk to the next.
         gathers: How many elements it makes one of; None: one of one.
         scales: Whether an element that leaves is about as large as what it is made of.
+        element_bytes: Else, the size of one, if the user has said it.
         looks: Whether which elements leave depends on their values.
+        expands: Whether it may make several elements of one.
         workers: Where a map runs, if not inline.
         room: Elements that a prefetch holds.
         unseeded: Whether it draws, and was given no seed.
@@ -60,7 +62,9 @@ class Stage:
     holds: int = 0
     gathers: int | None = None
     scales: bool = True
+    element_bytes: int | None = None
     looks: bool = False
+    expands: bool = False
     workers: Workers | None = None
     room: int | None = None
     unseeded: bool = False
@@ -185,14 +189,16 @@ def capacity(label: str, element_bytes: int | None, stages: Sequence[Stage]) -> 
         if part.mapped is not None:
             _, stage = part.mapped
             assert stage.workers is not None
-            add(stage.place.label, (2 * stage.workers.count + 1) * CHUNK)
-            size = None
+            under_way = 2 * stage.workers.count * CHUNK
+            add(f"{stage.place.label}, to do", under_way)
+            size = stage.element_bytes
+            add(f"{stage.place.label}, done", under_way + CHUNK)
         for _, stage in part.stages:
             add(stage.place.label, stage.holds)
             if stage.gathers:
                 chunk = 1
             if not stage.scales:
-                size = None
+                size = stage.element_bytes
             elif size is not None and stage.gathers:
                 size *= stage.gathers
             add(f"{stage.place.label}, on the way", chunk)

@@ -53,6 +53,12 @@ class Operator(ABC):
         self.bytes = 0
         self.epoch = 0
 
+    def jump(self, epochs: int) -> None:
+        """The first epochs are left out: the next is the one after them."""
+        if epochs:
+            self.epoch = epochs - 1
+            self.restart()
+
     @abstractmethod
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
         """Takes a chunk, and gives what comes of it; the caller takes all of it before the next chunk."""

@@ -169,6 +169,7 @@ def test_a_capacity_is_the_sum_of_what_stages_hold() -> None:
     assert capacity.bytes == sum(stage.bytes or 0 for stage in capacity.stages)
     assert "shuffle(1000): 1000 elements, 8000 bytes" in str(capacity)
     assert numbers().map(decode).capacity.bytes is None
+    assert numbers().map(decode, element_bytes=8).capacity.bytes == numbers().skip(1).capacity.bytes
 
 
 def test_fingerprints_tell_pipelines_apart_but_not_how_they_run() -> None:
