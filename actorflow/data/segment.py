@@ -9,7 +9,7 @@ from typing import Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.address import tick
 from actorflow.actors.ref import Ref
-from actorflow.data.buffer import Ended, Fail, Put
+from actorflow.data.buffer import Ended, Fail, Put, StreamLeft
 from actorflow.data.chain import Chain
 from actorflow.data.chunk import Chunk
 from actorflow.data.inlet import Inlet
@@ -55,7 +55,9 @@ class SegmentActor(Actor):
         try:
             self._inlet = self._make(self.system)
             await self._run(self._inlet)
-        except CancelledError:
+        except CancelledError:  # by its system, or by whoever cancels all tasks of the loop
+            self._buffer.try_tell(Fail(StreamLeft("a task of the stream was cancelled")))
+            self.ref.stop()
             raise
         except Exception as error:  # noqa: BLE001  it goes to whoever takes
             await self._buffer.tell(Fail(error))
