@@ -12,6 +12,7 @@ from actorflow.data import settings
 from actorflow.data.batching import Batch, Bucket
 from actorflow.data.chain import Repeat
 from actorflow.data.flow import Stream
+from actorflow.data.iteration import Iteration
 from actorflow.data.operators import Enumerate, Filter, FlatMap, Map, Skip, Take
 from actorflow.data.padding import padded
 from actorflow.data.plan import Capacity, Length, Stage, Workers, capacity, fingerprint
@@ -323,11 +324,9 @@ class Pipeline:
         """
         return Stream(self._source, self._place, self._stages, position)
 
-    async def __aiter__(self) -> AsyncIterator[Any]:
+    def __aiter__(self) -> AsyncIterator[Any]:
         """Opens itself, gives every element, and leaves nothing behind."""
-        async with self.open() as stream:
-            async for element in stream:
-                yield element
+        return Iteration(self.open())
 
 
 def _batches(size: int, drop: bool, length: float) -> Length:

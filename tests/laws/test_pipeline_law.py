@@ -256,6 +256,30 @@ def test_leaving_at_any_point_leaves_nothing_behind(
     assert opened == []
 
 
+@settings(max_examples=examples(60))
+@given(case=drawn(), taken=st.integers(0, 20), schedule=sim.schedules())
+def test_a_plain_loop_closes_what_it_opened_however_it_ends(
+    case: Drawn, taken: int, schedule: Schedule
+) -> None:
+    opened: list[int] = []
+    pipeline = Drawn(case.size, lambda n: Watched(n, opened), case.parts, case.repeats).pipeline()
+
+    async def main() -> list[Any]:
+        seen: list[Any] = []
+        async for element in pipeline:
+            if len(seen) == taken:
+                break
+            seen.append(element)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        while others:
+            await asyncio.wait(others)
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+        return seen
+
+    assert simulated(main, schedule) == case.elements()[:taken]
+    assert opened == []
+
+
 def impatient(pipeline: Pipeline, waits: list[int]) -> Callable[[], Any]:
     """Takes all elements; the first waits are cancelled when the loop has come round so often."""
 
