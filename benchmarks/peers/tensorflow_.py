@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+from benchmarks.images import BATCH, BUFFER, SHIFT, SIZE, images
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -116,3 +118,21 @@ async def open_queue(capacity: int) -> AsyncIterator[Callable[[], Awaitable[Any]
             return session.run(take)
 
         yield run
+
+
+@contextmanager
+def open_input(workers: int) -> Iterator[Iterator[Any]]:
+    """Gives the batches of tf.data, the map written in ops of TensorFlow, as it wants them."""
+
+    def augment(image: Any, label: Any) -> Any:
+        x = tf.cast(image, tf.float32) / 255.0
+        x = tf.cond(tf.random.uniform([]) < 0.5, lambda: x[:, ::-1], lambda: x)
+        x = tf.pad(x, [[SHIFT, SHIFT], [SHIFT, SHIFT]])
+        at = tf.random.uniform([2], 0, 2 * SHIFT + 1, tf.int32)
+        return x[at[0] : at[0] + SIZE, at[1] : at[1] + SIZE], label
+
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = max(workers, 1)
+    batches = tf.data.Dataset.from_tensor_slices(images()).map(augment, num_parallel_calls=workers or None)
+    batches = batches.shuffle(BUFFER).repeat().batch(BATCH).prefetch(2).with_options(options)
+    yield batches.as_numpy_iterator()
