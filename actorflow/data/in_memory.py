@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.errors import ConfigError
+from actorflow.errors import ConfigError, InputError
 
 _Part = Callable[[int, int], list[Any]]
 
@@ -80,7 +80,7 @@ def arrays(structure: Any) -> SliceSource:
     if len(set(sizes.values())) > 1:
         told = ", ".join(f"{path or 'it'} {size}" for path, size in sizes.items())
         message = f"arrays needs arrays with equal first sizes, got {told}"
-        raise ConfigError(message, hint="row i of each makes element i; cut or complete the others")
+        raise InputError(message, hint="row i of each makes element i; cut or complete the others")
     known = [width for width in widths if width is not None]
     total = sum(known) if len(known) == len(widths) else None
     return SliceSource("arrays", next(iter(sizes.values())), part, total)

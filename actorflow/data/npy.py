@@ -1,4 +1,4 @@
-"""Arrays that numpy saved: npy files, and npz archives of them.
+"""Arrays that numpy saved, one a file.
 
 What stands in a header is checked against the length of the file before anything is made of it, and
 nothing is ever unpickled. Source: numpy.lib.format, versions 1.0 to 3.0.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ast
 import warnings
-import zipfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,13 +18,13 @@ from actorflow.data.blocks import Blocks, BlockSource
 from actorflow.data.fixed import Layout, check_length, file_blocks, row_bytes, rows_of
 from actorflow.data.paths import Paths, files_of, named
 from actorflow.data.stream import READ_BYTES, ByteStream, broken, fault, open_stream
-from actorflow.errors import ConfigError, InputError
+from actorflow.errors import InputError
 
 HEADER_BYTES = 10_000
 """The longest header that is read, as in numpy: parsing it costs more than its length."""
 
 _MAGIC = b"\x93NUMPY"
-_RESAVE = "save it again with np.save"
+RESAVE = "save it again with np.save"
 _KEYS = {"descr", "fortran_order", "shape"}
 
 
@@ -65,7 +63,7 @@ def npy(paths: Paths) -> BlockSource:
             saved = header_of(stream)
             check_length(stream, saved.layout)
             if saved.fortran and stream.size is None:
-                raise _fortran(stream)
+                raise fortran(stream)
         finally:
             stream.close()
         if headers and (saved.dtype, saved.shape[1:]) != (headers[0].dtype, headers[0].shape[1:]):
@@ -80,40 +78,6 @@ def npy(paths: Paths) -> BlockSource:
     )
 
 
-def npz(paths: Paths, names: Iterable[str] | None = None) -> BlockSource:
-    """Rows of the arrays of archives, as dicts by their names, from one archive after the other.
-
-    The arrays of an archive must have equal first sizes, and every archive the same names, dtypes and row
-    shapes. Rows before the one to start at are read and dropped.
-
-    Args:
-        paths: A path, a pattern, or several, of what `np.savez` or `np.savez_compressed` wrote.
-        names: The arrays to read; None: all.
-    """
-    wanted = None if names is None else tuple([names] if isinstance(names, str) else names)
-    if wanted is not None and (not wanted or len(set(wanted)) < len(wanted)):
-        message = f"npz takes different names, at least one, got {wanted!r}"
-        raise ConfigError(message)
-    files = files_of("npz", paths)
-    archives = [_members(path, wanted) for path in files]
-    first = {name: (saved.dtype, saved.shape[1:]) for name, saved in archives[0].items()}
-    for path, found in zip(files, archives, strict=True):
-        told = {name: (saved.dtype, saved.shape[1:]) for name, saved in found.items()}
-        if told != first:
-            raise fault(repr(path), f"arrays as in {files[0]!r}, {_told(first)}", _told(told))
-    sizes = [next(iter(found.values())).shape[0] for found in archives]
-    return BlockSource(
-        named("npz", files),
-        partial(_archives, tuple(zip(files, archives, sizes, strict=True))),
-        sum(sizes),
-        sum(saved.layout.row_bytes for saved in archives[0].values()),
-    )
-
-
-def _told(arrays: dict[str, Any]) -> str:
-    return ", ".join(f"{name!r} {dtype} {shape}" for name, (dtype, shape) in arrays.items())
-
-
 # ------------------------------------------------------------------------------------- header
 
 
@@ -121,7 +85,7 @@ def header_of(stream: ByteStream) -> Saved:
     """Reads the header of an npy file; the stream stands at its start, and behind it at the first row."""
     begin = stream.read(8)
     if begin[:6] != _MAGIC:
-        raise broken(stream, f"the magic {_MAGIC!r} of npy", repr(begin[:6]), byte=0, hint=_RESAVE)
+        raise broken(stream, f"the magic {_MAGIC!r} of npy", repr(begin[:6]), byte=0, hint=RESAVE)
     version = tuple(begin[6:])
     if version not in {(1, 0), (2, 0), (3, 0)}:
         raise broken(
@@ -132,11 +96,11 @@ def header_of(stream: ByteStream) -> Saved:
     length = int.from_bytes(raw, "little")
     if len(raw) < size or length > HEADER_BYTES:
         found = f"{length}" if len(raw) == size else "the end of the file"
-        raise broken(stream, f"the length of a header, at most {HEADER_BYTES}", found, byte=8, hint=_RESAVE)
+        raise broken(stream, f"the length of a header, at most {HEADER_BYTES}", found, byte=8, hint=RESAVE)
     text = stream.read(length)
     if len(text) < length:
         raise broken(
-            stream, f"a header of {length} bytes", f"{len(text)} and the end of the file", hint=_RESAVE
+            stream, f"a header of {length} bytes", f"{len(text)} and the end of the file", hint=RESAVE
         )
     dtype, shape, fortran = _parsed(stream, text, "utf-8" if version == (3, 0) else "latin-1")
     return _checked(stream, dtype, shape, fortran)
@@ -147,7 +111,7 @@ def _parsed(stream: ByteStream, text: bytes, encoding: str) -> tuple[np.dtype[An
     try:
         with warnings.catch_warnings():  # of Python, about what it finds odd in the literal
             warnings.simplefilter("ignore")
-            said = ast.literal_eval(text.decode(encoding).strip())
+            said = ast.literal_eval(text.decode(encoding))
             if not isinstance(said, dict) or set(said) != _KEYS:
                 message = f"{said!r:.200}"
                 raise ValueError(message)  # noqa: TRY301  told with the others below
@@ -155,13 +119,13 @@ def _parsed(stream: ByteStream, text: bytes, encoding: str) -> tuple[np.dtype[An
     except Exception as cause:
         rule = f"a header with {', '.join(sorted(_KEYS))}"
         raise broken(
-            stream, rule, f"{text[:200]!r} ({type(cause).__name__})", byte=at, hint=_RESAVE
+            stream, rule, f"{text[:200]!r} ({type(cause).__name__})", byte=at, hint=RESAVE
         ) from cause
     shape, fortran = said["shape"], said["fortran_order"]
     sizes = shape if isinstance(shape, tuple) else (None,)
     if not isinstance(fortran, bool) or not all(type(n) is int and n >= 0 for n in sizes):
         raise broken(
-            stream, "a shape of sizes, and an order", f"{shape!r} and {fortran!r}", byte=at, hint=_RESAVE
+            stream, "a shape of sizes, and an order", f"{shape!r} and {fortran!r}", byte=at, hint=RESAVE
         )
     return dtype, shape, fortran
 
@@ -181,7 +145,8 @@ def _checked(stream: ByteStream, dtype: np.dtype[Any], shape: tuple[int, ...], f
     return Saved(dtype, shape, fortran and len(shape) > 1, Layout(size, shape[0], stream.offset))
 
 
-def _fortran(stream: ByteStream) -> InputError:
+def fortran(stream: ByteStream) -> InputError:
+    """Returns the error of an array whose rows are not one after the other."""
     hint = "save np.ascontiguousarray(x), or an npy file that is not packed"
     return broken(stream, "rows one after the other", "an array in Fortran order", hint=hint)
 
@@ -213,93 +178,3 @@ def _mapped(path: str, saved: Saved, first: int) -> Blocks:
     each = max(1, READ_BYTES // saved.layout.row_bytes)
     for at in range(first, saved.shape[0], each):
         yield rows_of(saved.dtype, saved.shape[1:], np.ascontiguousarray(mapped[at : at + each]).tobytes())
-
-
-def _members(path: str, wanted: tuple[str, ...] | None) -> dict[str, Saved]:
-    """What the arrays of an archive are, by name; each is as long as its header says."""
-    with _archive(path) as archive:
-        known = {name.removesuffix(".npy"): name for name in archive.namelist()}
-        for name in wanted or known:
-            if name not in known or not known[name].endswith(".npy"):
-                found = ", ".join(map(repr, known)) or "nothing"
-                raise fault(repr(path), f"an array {name!r}", found, hint="say which by names=")
-        found_names = wanted or tuple(known)
-        if not found_names:
-            raise fault(repr(path), "at least one array", "an empty archive")
-        saved = {}
-        for name in found_names:
-            stream = _member(archive, path, name)
-            saved[name] = header_of(stream)
-            check_length(stream, saved[name].layout)
-            if saved[name].fortran:
-                raise _fortran(stream)
-            stream.close()
-    sizes = {name: one.shape[0] for name, one in saved.items()}
-    if len(set(sizes.values())) > 1:
-        raise fault(
-            repr(path),
-            "arrays with equal first sizes",
-            f"{sizes}",
-            hint="say which belong together by names=",
-        )
-    return saved
-
-
-def _archive(path: str) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(path)
-    except Exception as cause:  # zipfile has no list of what it raises for a broken directory
-        raise fault(
-            repr(path), "an archive of np.savez", f"{cause}", hint="the file is cut or no npz"
-        ) from cause
-
-
-def _member(archive: zipfile.ZipFile, path: str, name: str) -> ByteStream:
-    label = f"{path!r}, array {name!r}"
-    try:
-        info = archive.getinfo(f"{name}.npy")
-        file = archive.open(info)
-    except Exception as cause:  # as above, for the header of a member
-        raise fault(label, "an array that can be read", f"{cause}") from cause
-    if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:  # others unpack without a limit
-        file.close()
-        found = f"packing {info.compress_type}"
-        raise fault(label, "an array stored or deflated", found, hint="use np.savez or np.savez_compressed")
-    return ByteStream(file, label, info.file_size, seeks=False)
-
-
-def _archives(files: tuple[tuple[str, dict[str, Saved], int], ...], start: int) -> Blocks:
-    ordinal = 0
-    for path, saved, size in files:
-        first = max(0, start - ordinal)
-        if first < size:
-            with _archive(path) as archive:
-                yield from _dicts(archive, path, saved, first, ordinal)
-        ordinal += size
-
-
-def _dicts(archive: zipfile.ZipFile, path: str, saved: dict[str, Saved], first: int, ordinal: int) -> Blocks:
-    streams = {name: _member(archive, path, name) for name in saved}
-    try:
-        for name, stream in streams.items():
-            layout = saved[name].layout
-            stream.skip(layout.offset + first * layout.row_bytes)
-        size = next(iter(saved.values())).shape[0]
-        each = max(1, READ_BYTES // sum(one.layout.row_bytes for one in saved.values()))
-        for at in range(first, size, each):
-            n = min(each, size - at)
-            columns = [_column(streams[name], one, n, ordinal + at) for name, one in saved.items()]
-            yield [dict(zip(saved, row, strict=True)) for row in zip(*columns, strict=True)]
-    finally:
-        for stream in streams.values():
-            stream.close()
-
-
-def _column(stream: ByteStream, saved: Saved, n: int, ordinal: int) -> list[Any]:
-    """The next `n` rows of a member, which checks its sum with the last one."""
-    wanted = n * saved.layout.row_bytes
-    data = stream.read(wanted)
-    if len(data) < wanted:
-        at = f"element {ordinal + len(data) // saved.layout.row_bytes}"
-        raise broken(stream, f"{wanted} bytes", f"{len(data)} and the end of the array", at=at, hint=_RESAVE)
-    return rows_of(saved.dtype, saved.shape[1:], data)
