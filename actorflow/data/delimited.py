@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import name_of
-from actorflow.data.blocks import Blocks, BlockSource
+from actorflow.data.blocks import Blocks, BlockSource, dicts_of
 from actorflow.data.columns import UNFIT, Column, columns_of, first_unfit, one_of, values_of
 from actorflow.data.paths import Paths, files_of, named
 from actorflow.data.stream import READ_BYTES, ByteStream, broken, open_stream
@@ -256,5 +256,4 @@ def _made(
     if form.as_array:
         yield [row.copy() for row in np.stack(columns, axis=1)]
         return
-    names = [column.name for column in form.columns]
-    yield [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    yield dicts_of([column.name for column in form.columns], columns)

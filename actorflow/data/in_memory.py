@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from actorflow.data.blocks import dicts_of
 from actorflow.errors import ConfigError, InputError
 
 _Part = Callable[[int, int], list[Any]]
@@ -115,7 +116,7 @@ def _parted(tree: Any, path: str, sizes: dict[str, int], widths: list[int | None
     if isinstance(tree, dict):
         keys = list(tree)
         parts = [_parted(tree[key], f"{path}[{key!r}]", sizes, widths) for key in keys]
-        return lambda a, b: [dict(zip(keys, row, strict=True)) for row in _rows(parts, a, b)]
+        return lambda a, b: dicts_of(keys, (part(a, b) for part in parts))
     if isinstance(tree, tuple):
         parts = [_parted(item, f"{path}[{i}]", sizes, widths) for i, item in enumerate(tree)]
         if hasattr(tree, "_fields"):

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from actorflow.data.blocks import Blocks, BlockSource
+from actorflow.data.blocks import Blocks, BlockSource, dicts_of
 from actorflow.data.fixed import check_length, rows_of
 from actorflow.data.npy import RESAVE, Saved, fortran, header_of
 from actorflow.data.paths import Paths, files_of, named
@@ -59,6 +59,8 @@ def _told(arrays: dict[str, Any]) -> str:
 def _members(path: str, wanted: tuple[str, ...] | None) -> dict[str, Saved]:
     """What the arrays of an archive are, by name; each is as long as its header says."""
     with _archive(path) as archive:
+        if len(archive.namelist()) > len(set(archive.namelist())):
+            raise fault(repr(path), "arrays with different names", f"{archive.namelist()}", hint=_CUT)
         known = {name.removesuffix(".npy"): name for name in archive.namelist()}
         for name in wanted or known:
             if name not in known or not known[name].endswith(".npy"):
@@ -146,7 +148,7 @@ def _dicts(archive: zipfile.ZipFile, path: str, saved: dict[str, Saved], first: 
         for at in range(first, size, each):
             n = min(each, size - at)
             columns = [_column(streams[name], one, n, ordinal + at) for name, one in saved.items()]
-            yield [dict(zip(saved, row, strict=True)) for row in zip(*columns, strict=True)]
+            yield dicts_of(tuple(saved), columns)
     finally:
         for stream in streams.values():
             stream.close()

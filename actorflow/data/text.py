@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 from actorflow.data.blocks import Blocks, BlockSource
@@ -103,11 +104,10 @@ def _blocks(files: tuple[str, ...], encoding: str | None, max_line_bytes: int, s
                 lines = data.splitlines()
                 first = max(0, start - ordinal)
                 if first < len(lines):
-                    wanted = lines[first:] if first else lines
                     if encoding is None:
-                        yield wanted
+                        yield lines[first:] if first else lines
                     else:
-                        yield from _decoded(stream, wanted, encoding, offset, data, line)
+                        yield from _decoded(stream, encoding, offset, data, lines, line, first)
                 ordinal += len(lines)
                 line += len(lines)
         finally:
@@ -115,19 +115,22 @@ def _blocks(files: tuple[str, ...], encoding: str | None, max_line_bytes: int, s
 
 
 def _decoded(
-    stream: ByteStream, lines: list[bytes], encoding: str, offset: int, data: bytes, number: int
+    stream: ByteStream, encoding: str, offset: int, data: bytes, lines: list[bytes], number: int, first: int
 ) -> Iterator[list[str]]:
-    """The last lines of a piece as text; those before the first that cannot be, then its error."""
+    """The lines of a piece as text, from its `first` on; those before one that is no text, then its error."""
+    with suppress(UnicodeError):  # found below, where its line is known
+        split = data.decode(encoding).splitlines()
+        if len(split) == len(lines):  # Unicode has more line ends than a file: here are none of them
+            yield split[first:] if first else split
+            return
     made: list[str] = []
-    for line in lines:
+    for at, line in enumerate(lines[first:], first):
         try:
             made.append(line.decode(encoding))
         except UnicodeError as cause:
             if made:
                 yield made
-            whole = data.splitlines(keepends=True)
-            at = len(whole) - len(lines) + len(made)
-            byte = offset + sum(map(len, whole[:at]))
+            byte = offset + sum(map(len, data.splitlines(keepends=True)[:at]))
             raise undecodable(stream, number + at, byte, line, encoding, cause) from cause
     yield made
 

@@ -14,12 +14,11 @@ from struct import Struct
 import numpy as np
 
 from actorflow.data.blocks import Blocks, BlockSource
-from actorflow.data.crc32c import Bytes, Places, Sums, crc32c, crc32c_each
+from actorflow.data.crc32c import Sums, crc32c, crc32c_each, crc32c_rows
 from actorflow.data.paths import Paths, files_of, named
 from actorflow.data.stream import READ_BYTES, ByteStream, broken, open_stream
 from actorflow.errors import InputError
 
-_HEAD = Struct("<QI")
 _LENGTH = Struct("<Q")
 _HINT = "the file is damaged or cut, or no TFRecord file; packed ones must end in .gz"
 
@@ -90,7 +89,7 @@ def _spans(stream: ByteStream, ordinal: int) -> Iterator[tuple[int, bytes, list[
         piece = stream.read(wanted)
         held += piece
         starts, ends = _walk(held)
-        good, says, is_ = _agreeing(held, [at - 12 for at in starts], [at - 4 for at in starts])
+        good, says, is_ = _agreeing_heads(held, [at - 12 for at in starts])
         if good:
             yield begin, held, starts[:good], ends[:good]
         ordinal += good
@@ -130,32 +129,34 @@ def _missing(stream: ByteStream, held: bytes, ordinal: int, begin: int) -> int:
     """How many bytes the record lacks that has been begun; 0 if none has been."""
     if len(held) < 12:
         return 12 - len(held) if held else 0
-    length, says = _HEAD.unpack_from(held)
-    found = mask(crc32c(held[:8]))
-    if found != says:
+    good, says, found = _agreeing_heads(held, [0])
+    if not good:
         raise _mismatch(stream, "length", ordinal, begin, says, found)
-    return int(length) + 16 - len(held)
+    return int(_LENGTH.unpack_from(held)[0]) + 16 - len(held)
+
+
+def _agreeing_heads(data: bytes, starts: list[int]) -> tuple[int, int, int]:
+    """How many heads, of 12 bytes each, have the right checksum, up to one that has not; as `_agreeing`."""
+    if not starts:
+        return 0, 0, 0
+    heads = np.frombuffer(data, np.uint8)[np.array(starts)[:, None] + np.arange(12)]
+    return _compared(crc32c_rows(heads[:, :8]), np.ascontiguousarray(heads[:, 8:]).view("<u4")[:, 0])
 
 
 def _agreeing(data: bytes, starts: list[int], ends: list[int]) -> tuple[int, int, int]:
     """How many messages have the checksum behind them, up to one that has not: what that says, and is."""
-    if not starts:
-        return 0, 0, 0
-    view = np.frombuffer(data, np.uint8)
-    begin, end = np.array(starts), np.array(ends)
-    sums = crc32c_each(view, begin, end)
+    view, end = np.frombuffer(data, np.uint8), np.array(ends)
+    stored = np.ascontiguousarray(view[end[:, None] + np.arange(4)]).view("<u4")[:, 0]
+    return _compared(crc32c_each(view, np.array(starts), end), stored)
+
+
+def _compared(sums: Sums, says: Sums) -> tuple[int, int, int]:
     found = (sums >> np.uint32(15) | sums << np.uint32(17)) + np.uint32(0xA282EAD8)
-    says = _stored(view, end)
     wrong = np.flatnonzero(found != says)
     if not len(wrong):
-        return len(starts), 0, 0
+        return len(sums), 0, 0
     first = int(wrong[0])
     return first, int(says[first]), int(found[first])
-
-
-def _stored(data: Bytes, at: Places) -> Sums:
-    """The little-endian uint32 at each place."""
-    return np.ascontiguousarray(data[at[:, None] + np.arange(4)]).view("<u4").reshape(-1)
 
 
 def _mismatch(stream: ByteStream, of: str, ordinal: int, byte: int, says: int, found: int) -> InputError:

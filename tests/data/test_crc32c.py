@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.data.crc32c import crc32c, crc32c_each
+from actorflow.data.crc32c import crc32c, crc32c_each, crc32c_rows
 from tests.strategies import examples
 
 
@@ -55,6 +55,14 @@ def test_many_messages_at_once_are_each_by_itself(messages, long):
     )
 
     assert found.tolist() == [by_bits(message) for _, message in messages]
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(width=st.integers(4, 32), data=st.binary(max_size=200))
+def test_rows_are_messages_of_one_length(width, data):
+    rows = np.frombuffer(data[: len(data) // width * width], np.uint8).reshape(-1, width)
+
+    assert crc32c_rows(rows).tolist() == [by_bits(row.tobytes()) for row in rows]
 
 
 def test_no_messages_have_no_sums():

@@ -109,6 +109,16 @@ def test_a_member_that_the_directory_hides_is_missed(tmp_path):
         npz(tmp_path / "a.npz")
 
 
+def test_two_members_of_one_name_are_told(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.zeros(3), y=np.zeros(3))
+    data = (tmp_path / "a.npz").read_bytes()
+    at = data.rindex(b"x.npy")  # in the directory: one changed bit makes it y
+    (tmp_path / "a.npz").write_bytes(data[:at] + b"y" + data[at + 1 :])
+
+    with pytest.raises(InputError, match="expected arrays with different names, got .'y.npy', 'y.npy'"):
+        npz(tmp_path / "a.npz")
+
+
 def test_objects_are_refused_and_never_unpickled(tmp_path):
     class Trap:
         def __reduce__(self):
