@@ -6,6 +6,7 @@ big-endian. Source: Y. LeCun, "The MNIST database of handwritten digits", file f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -15,20 +16,28 @@ from actorflow.data.blocks import Blocks, BlockSource
 from actorflow.data.fixed import Layout, check_length, file_blocks, row_bytes, rows_of
 from actorflow.data.paths import Paths, files_of, named
 from actorflow.data.stream import ByteStream, broken, fault, open_stream
+from actorflow.data.together import TogetherSource, together
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _File = tuple[str, np.dtype[Any], tuple[int, ...], Layout]
 _HINT = "is it packed? then its name must end in .gz; or it is no idx file"
 
 
-def idx(paths: Paths) -> BlockSource:
+def idx(paths: Paths | Mapping[str, Paths]) -> BlockSource | TogetherSource:
     """Rows of arrays in idx files, from one file after the other; their types and row shapes must be equal.
 
     Plain files are opened at any row; of packed ones the rows before it are read and dropped.
 
     Args:
-        paths: A path, a pattern, or several; gzip where the name ends in `.gz`.
+        paths: A path, a pattern, or several; gzip where the name ends in `.gz`. Or a dict of such: then
+            elements are dicts of the rows that have the same number.
     """
+    if isinstance(paths, Mapping):
+        return together("idx", paths, _one)
+    return _one(paths)
+
+
+def _one(paths: Paths) -> BlockSource:
     files = files_of("idx", paths)
     found: list[_File] = []
     for path in files:

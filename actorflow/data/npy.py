@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from actorflow.data.blocks import Blocks, BlockSource
 from actorflow.data.fixed import Layout, check_length, file_blocks, row_bytes, rows_of
 from actorflow.data.paths import Paths, files_of, named
 from actorflow.data.stream import READ_BYTES, ByteStream, broken, fault, open_stream
+from actorflow.data.together import TogetherSource, together
 from actorflow.errors import InputError
 
 HEADER_BYTES = 10_000
@@ -45,7 +47,7 @@ class Saved:
     layout: Layout
 
 
-def npy(paths: Paths) -> BlockSource:
+def npy(paths: Paths | Mapping[str, Paths]) -> BlockSource | TogetherSource:
     """Rows of saved arrays, from one file after the other; their dtypes and row shapes must be equal.
 
     A row of an array with more than one axis is an array of its own; one of an array with one axis is a
@@ -53,8 +55,15 @@ def npy(paths: Paths) -> BlockSource:
     dropped. An array in Fortran order is mapped into memory: it must not be cut while it is read.
 
     Args:
-        paths: A path, a pattern, or several; gzip where the name ends in `.gz`.
+        paths: A path, a pattern, or several; gzip where the name ends in `.gz`. Or a dict of such: then
+            elements are dicts of the rows that have the same number.
     """
+    if isinstance(paths, Mapping):
+        return together("npy", paths, _one)
+    return _one(paths)
+
+
+def _one(paths: Paths) -> BlockSource:
     files = files_of("npy", paths)
     headers: list[Saved] = []
     for path in files:

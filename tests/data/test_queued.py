@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import actorflow as af
 from actorflow.data.queued import queue
 from actorflow.errors import ConfigError, InputError, OutOfRange
 from tests.data.reading import SIZES, read_async, run
@@ -124,6 +125,22 @@ def test_a_queue_that_is_shut_down_ends():
         assert await read_async(queue(line)) == [1]
 
     run(reads())
+
+
+def test_a_queue_of_a_session_ends_when_it_is_closed():
+    with af.Graph() as graph:
+        line = af.FIFOQueue(8, [("int32", ())])
+        value = af.placeholder("int32", ())
+        put, take, close = line.enqueue(value), line.dequeue(), line.close()
+
+    async def reads() -> list[Any]:
+        async with af.Session(graph) as session:
+            for i in range(5):
+                await session.run(put, {value: i})
+            await session.run(close)
+            return await read_async(queue(lambda: session.run(take)))
+
+    assert run(reads()) == [0, 1, 2, 3, 4]
 
 
 def test_another_error_is_told_with_its_element_and_stays():
