@@ -6,8 +6,8 @@ lies in the first cache, and folded by xor. The CRCs of the 32-byte pieces of a 
 whose distances are 32 times as large: they are folded in the same way, by the next table, until one is
 left. The start value changes the first four bytes.
 
-On one core of 2.5 GHz 250 MB/s for messages of 10 KB and more, 200 for 1 KB, 110 for 100 bytes; a loop of
-Python over the bytes does 6 to 9. Source: RFC 3720, appendix B.4; the polynomial is 0x82F63B78, reflected.
+Some 30 times as fast as a loop of Python over the bytes (28 to 58, in one run each): 250 MB/s on a quiet
+core for messages of 10 KB and more, 200 for 1 KB, 110 for 100 bytes. Source: RFC 3720, appendix B.4; the polynomial is 0x82F63B78, reflected.
 """
 
 from __future__ import annotations
