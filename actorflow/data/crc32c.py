@@ -6,8 +6,10 @@ lies in the first cache, and folded by xor. The CRCs of the 32-byte pieces of a 
 whose distances are 32 times as large: they are folded in the same way, by the next table, until one is
 left. The start value changes the first four bytes.
 
-Some 30 times as fast as a loop of Python over the bytes (28 to 58, in one run each): 250 MB/s on a quiet
-core for messages of 10 KB and more, 200 for 1 KB, 110 for 100 bytes. Source: RFC 3720, appendix B.4; the polynomial is 0x82F63B78, reflected.
+28 to 58 times as fast as a loop of Python over the bytes, in the same runs: where that does 9 MB/s, 250 MB/s
+for messages of 10 KB and more, 200 for 1 KB, 110 for 100 bytes.
+
+Source: RFC 3720, appendix B.4; the polynomial is 0x82F63B78, reflected.
 """
 
 from __future__ import annotations

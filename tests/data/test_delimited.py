@@ -163,6 +163,16 @@ def test_a_row_that_is_none_is_told_after_those_before_it(tmp_path, bad, told):
         raise error or AssertionError
 
 
+def test_the_place_of_a_fault_does_not_depend_on_where_reading_began(tmp_path):
+    path = written(tmp_path, GOOD + "9,x\n")
+
+    for start in range(5):
+        found, error = read_till_error(lambda: csv(path), start)
+        assert len(found) == 4 - start
+        assert "line 6, byte 20: " in str(error)
+        assert "(element 4)" in str(error)
+
+
 @pytest.mark.parametrize(
     ("field", "dtype"),
     [("128", "int8"), ("-1", "uint8"), ("1.5", "int32"), ("2", "bool"), ("1e999j9", "complex64")],

@@ -99,9 +99,10 @@ def test_a_value_ends_an_epoch_and_the_next_goes_on_behind_it():
 def test_a_value_that_only_equals_the_end_is_an_element():
     async def reads() -> None:
         line = asyncio.Queue()
-        for value in (1.0, 1, END):
+        end = [1]
+        for value in ([1], end):
             line.put_nowait(value)
-        assert await read_async(queue(line, end=END)) == [1.0, 1]
+        assert await read_async(queue(line, end=end)) == [[1]]
 
     run(reads())
 

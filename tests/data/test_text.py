@@ -91,6 +91,12 @@ def test_a_line_may_be_as_long_as_the_limit_with_its_end_beside(tmp_path):
     assert read(text_lines(path, max_line_bytes=10)) == [b"0123456789"] * 3
 
 
+def test_a_line_that_ended_with_a_piece_does_not_count_to_the_next(tmp_path):
+    path = written(tmp_path, b"abcd\r" + b"x" * 8)
+
+    assert read(text_lines(path, max_line_bytes=8)) == [b"abcd", b"x" * 8]
+
+
 def test_a_file_without_lines_does_not_fill_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "READ_BYTES", 2**16)
     monkeypatch.setattr(text, "READ_BYTES", 2**16)
