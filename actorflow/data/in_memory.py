@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.errors import ConfigError
+from actorflow.data.blocks import dicts_of
+from actorflow.errors import ConfigError, InputError
 
 _Part = Callable[[int, int], list[Any]]
 
@@ -80,7 +81,7 @@ def arrays(structure: Any) -> SliceSource:
     if len(set(sizes.values())) > 1:
         told = ", ".join(f"{path or 'it'} {size}" for path, size in sizes.items())
         message = f"arrays needs arrays with equal first sizes, got {told}"
-        raise ConfigError(message, hint="row i of each makes element i; cut or complete the others")
+        raise InputError(message, hint="row i of each makes element i; cut or complete the others")
     known = [width for width in widths if width is not None]
     total = sum(known) if len(known) == len(widths) else None
     return SliceSource("arrays", next(iter(sizes.values())), part, total)
@@ -115,7 +116,7 @@ def _parted(tree: Any, path: str, sizes: dict[str, int], widths: list[int | None
     if isinstance(tree, dict):
         keys = list(tree)
         parts = [_parted(tree[key], f"{path}[{key!r}]", sizes, widths) for key in keys]
-        return lambda a, b: [dict(zip(keys, row, strict=True)) for row in _rows(parts, a, b)]
+        return lambda a, b: dicts_of(keys, (part(a, b) for part in parts))
     if isinstance(tree, tuple):
         parts = [_parted(item, f"{path}[{i}]", sizes, widths) for i, item in enumerate(tree)]
         if hasattr(tree, "_fields"):
