@@ -157,6 +157,10 @@ class DataError(KernelError):
     """An element of the data is not what an op was told to read; names its place and its text."""
 
 
+class InputError(ActorflowError):
+    """An element that could not be read or made; names source and element."""
+
+
 class StateError(ActorflowError):
     """A stateful resource cannot do what was asked."""
 
@@ -183,6 +187,18 @@ class ProgramError(ActorflowError):
 
 class OnnxError(ActorflowError):
     """An ONNX model that cannot be read, or that asks for what is not there; the text lists all of it."""
+
+
+class TransportError(ActorflowError):
+    """What should pass between processes cannot."""
+
+
+class CannotTravel(TransportError):
+    """A value that no message may hold, such as an object of a class of the user."""
+
+
+class WireError(TransportError):
+    """Bytes that are no message: whoever sent them is at fault."""
 
 
 class SessionClosed(ActorflowError):
