@@ -1,0 +1,42 @@
+"""Who applies the function of a map to chunks of elements: the protocol, and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any, Protocol
+
+
+class Failed(Exception):
+    """The function failed for an element.
+
+    Attributes:
+        ordinal: Of the element.
+        error: What the function raised.
+    """
+
+    def __init__(self, ordinal: int, error: BaseException) -> None:
+        super().__init__(ordinal, error)
+        self.ordinal = ordinal
+        self.error = error
+
+
+class Mapper(Protocol):
+    """Applies a function to chunks of elements somewhere; several chunks may be under way.
+
+    Attributes:
+        width: Chunks that may be under way at once.
+    """
+
+    width: int
+
+    async def start(self) -> None:
+        """Gets ready for the first chunk."""
+        ...
+
+    def map(self, values: list[Any], ordinals: list[int], epoch: int) -> Awaitable[list[Any]]:
+        """The results in order; raises Failed for the first element that failed."""
+        ...
+
+    async def close(self) -> None:
+        """Ends everything, whatever is under way; may be called again."""
+        ...
