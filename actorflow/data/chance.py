@@ -47,7 +47,7 @@ class Draws:
         start = self._next
         self._next = stop = start + count
         while len(self._block) < stop:
-            more = self._generator.integers(0, self._n, max(_BLOCK, count)).tolist()
+            more = self._generator.integers(0, self._n, _BLOCK).tolist()
             self._block = [*self._block[start:], *more]
             self._next = stop = count
             start = 0

@@ -2,8 +2,9 @@
 
 1. It reads a hello (`Hello`): where modules are, and the name of the function.
 2. It finds the function, and answers {} or why it cannot.
-3. For each request, a chunk of elements, it answers the results, or the first failure. It reads all
-   of a request before it answers, so that the two sides never wait for each other to read.
+3. For each request, a chunk of elements, it answers the results up to the first failure, and a report
+   of that or None. It reads all of a request before it answers, so that the two sides never wait for
+   each other to read.
 4. It ends when the stream does: when the parent hangs up, or is no more.
 
 It ignores Ctrl-C, which is the parent's. Nothing but values is sent, and no code.
@@ -24,17 +25,14 @@ from inspect import unwrap
 from typing import Any, NoReturn
 
 from actorflow.data.chance import generator
+from actorflow.data.frames import Inbox, Outbox
 from actorflow.data.names import Name, find
-from actorflow.data.stream import Inbox, Outbox
 from actorflow.errors import CannotTravel, ConfigError, said
 from actorflow.transport.codec import decode, encode
 from actorflow.transport.kinds import Buffer
 
 LINGER_S = 0.5
 """How long a function may go on when the parent is no more."""
-
-DONE = -1
-"""Stands where the index of the element that failed would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +43,7 @@ class Hello:
         path: Its sys.path.
         python_path: Its environment variable PYTHONPATH, None where it has none.
         module, qualname, file, digest: The name of the function.
-        random: Whether the function takes a generator as its second argument.
-        seed: Of these generators.
+        seed: Of the generators that the function takes as its second argument; None when it takes none.
     """
 
     path: list[str]
@@ -55,8 +52,7 @@ class Hello:
     qualname: str
     file: str | None
     digest: bytes | None
-    random: bool
-    seed: int
+    seed: int | None
 
     def data(self) -> dict[str, Any]:
         """Returns it as a value that travels."""
@@ -144,13 +140,13 @@ def _refusal(error: BaseException) -> dict[str, Any]:
 def _answer(function: Callable[..., Any], hello: Hello, request: Any) -> list[Buffer]:
     epoch, ordinals, values = request
     results: list[Any] = []
+    report = None
     try:
-        if hello.random:
-            for value, ordinal in zip(values, ordinals, strict=True):
-                results.append(function(value, generator(hello.seed, epoch, ordinal)))
+        if hello.seed is None:
+            results.extend(map(function, values))  # what was made before a failure stays
         else:
-            for value in values:
-                results.append(function(value))  # noqa: PERF401  their number says which failed
+            drawn = (generator(hello.seed, epoch, ordinal) for ordinal in ordinals)
+            results.extend(map(function, values, drawn))
     except BaseException as error:  # noqa: BLE001  it travels to whoever waits for the element
         report = {
             "what": f"raised {said(error)}",
@@ -158,15 +154,14 @@ def _answer(function: Callable[..., Any], hello: Hello, request: Any) -> list[Bu
             "traceback": _traceback(error),
             "place": _place(function, error),
         }
-        return encode((len(results), report))
     try:
-        return encode((DONE, results))
+        return encode((results, report))
     except CannotTravel:
         return _unsendable(function, results)
 
 
 def _unsendable(function: Callable[..., Any], results: list[Any]) -> list[Buffer]:
-    """The failure of the first result that no message holds."""
+    """The answer up to the first result that no message holds."""
     at, found = 0, CannotTravel("its results for one chunk are too large for one message")
     for i, result in enumerate(results):
         try:
@@ -180,7 +175,7 @@ def _unsendable(function: Callable[..., Any], results: list[Any]) -> list[Buffer
         "traceback": None,
         "place": _place(function, None),
     }
-    return encode((at, report))
+    return encode((results[:at], report))
 
 
 def _traceback(error: BaseException) -> str:

@@ -12,12 +12,14 @@ class Failed(Exception):
     Attributes:
         ordinal: Of the element.
         error: What the function raised.
+        done: The results of the elements before it in its chunk; None where they are not at hand.
     """
 
-    def __init__(self, ordinal: int, error: BaseException) -> None:
+    def __init__(self, ordinal: int, error: BaseException, done: list[Any] | None = None) -> None:
         super().__init__(ordinal, error)
         self.ordinal = ordinal
         self.error = error
+        self.done = done
 
 
 class Mapper(Protocol):

@@ -16,7 +16,7 @@ from collections import deque
 from functools import partial
 from typing import Any
 
-from actorflow.data.child import DONE, Hello
+from actorflow.data.child import Hello
 from actorflow.data.mapping import Failed
 from actorflow.data.names import Name, is_finding, named
 from actorflow.data.process import Process
@@ -37,8 +37,8 @@ class ProcessMapper:
     Args:
         function: Defined at the top of a module, or its name `"module:function"`.
         processes: How many, at least 1.
-        random: Whether it is called `function(element, generator)`, see `data.chance`.
-        seed: Of these generators.
+        seed: None for a function without chance; else it is called `function(element, generator)`, with
+            the generators of this seed, see `data.chance`.
         start_s: How long the processes may take to import the function.
 
     **Promise.** Results come in the order of the elements, or `Failed` for the first that failed, or
@@ -51,7 +51,7 @@ class ProcessMapper:
     """
 
     def __init__(
-        self, function: Any, processes: int, *, random: bool = False, seed: int = 0, start_s: float = 60.0
+        self, function: Any, processes: int, *, seed: int | None = None, start_s: float = 60.0
     ) -> None:
         if type(processes) is not int or processes < 1:
             message = f"processes must be an integer of at least 1, got {processes!r}"
@@ -59,7 +59,6 @@ class ProcessMapper:
         self.width = PER_CHILD * processes
         self._name = named(function)
         self._processes = processes
-        self._random = random
         self._seed = seed
         self._start_s = start_s
         self._children: list[_Child] = []
@@ -83,7 +82,7 @@ class ProcessMapper:
         self._started = True
         loop = asyncio.get_running_loop()
         self._ready, self._empty = loop.create_future(), loop.create_future()
-        hello = encode(_hello(self._name, self._random, self._seed).data())
+        hello = encode(_hello(self._name, self._seed).data())
         try:
             for _ in range(self._processes):
                 child = _Child()
@@ -162,7 +161,7 @@ class ProcessMapper:
             if chunk.future.done():  # nobody waits for it any more
                 continue
             try:
-                parts = encode((chunk.epoch, chunk.ordinals if self._random else None, chunk.values))
+                parts = encode((chunk.epoch, None if self._seed is None else chunk.ordinals, chunk.values))
             except CannotTravel:
                 chunk.fail_unsendable()
                 continue
@@ -179,11 +178,12 @@ class ProcessMapper:
         self._feed()
         if chunk.future.done():
             return
-        at, answer = message
-        if at == DONE:
-            chunk.future.set_result(answer)
+        results, report = message
+        if report is None:
+            chunk.future.set_result(results)
         else:
-            chunk.future.set_exception(Failed(chunk.ordinals[at], self._error(child, answer)))
+            error = self._error(child, report)
+            chunk.future.set_exception(Failed(chunk.ordinals[len(results)], error, results))
 
     def _heard_first(self, child: _Child, message: Any) -> None:
         if self._ready.done():
@@ -197,11 +197,11 @@ class ProcessMapper:
         if len(self._children) == self._processes and all(child.ready for child in self._children):
             self._ready.set_result(None)
 
-    def _error(self, child: _Child, answer: dict[str, Any]) -> InputError:
-        place = answer["place"]
+    def _error(self, child: _Child, report: dict[str, Any]) -> InputError:
+        place = report["place"]
         where = None if place is None else Where(defined_at=line_at(*place))
-        error = InputError(f"{self._name} {answer['what']}", where=where, hint=answer["hint"])
-        _note(error, child, answer["traceback"])
+        error = InputError(f"{self._name} {report['what']}", where=where, hint=report["hint"])
+        _note(error, child, report["traceback"])
         return error
 
     def _ended(self, child: _Child) -> None:
@@ -273,10 +273,10 @@ def _load(child: _Child) -> int:
     return len(child.chunks)
 
 
-def _hello(name: Name, random: bool, seed: int) -> Hello:
+def _hello(name: Name, seed: int | None) -> Hello:
     path = [os.path.abspath(entry) if not entry or os.path.exists(entry) else entry for entry in sys.path]
     python_path = os.environ.get("PYTHONPATH")
-    return Hello(path, python_path, name.module, name.qualname, name.file, name.digest, random, seed)
+    return Hello(path, python_path, name.module, name.qualname, name.file, name.digest, seed)
 
 
 def _note(error: Exception, child: _Child, traceback: str | None) -> None:

@@ -153,7 +153,7 @@ def script(monkeypatch: pytest.MonkeyPatch, **attributes: Any) -> Any:
         return x
 
     f.__module__, f.__qualname__ = "__main__", "f"
-    monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(f=f, **attributes))  # type: ignore[misc]
+    monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(f=f, **attributes))
     return f
 
 

@@ -94,7 +94,7 @@ tokens = st.lists(
 
 def framed(header: list[Any], body: bytes = b"") -> bytes:
     """A frame with any header."""
-    packed = msgpack.packb(header, unicode_errors="surrogatepass")
+    packed: bytes = msgpack.packb(header, unicode_errors="surrogatepass")
     pad = bytes(-len(packed) % ALIGN)
     return struct.pack("<4sIQ", b"AFm1", len(packed), len(body)) + packed + pad + body
 
@@ -259,6 +259,7 @@ def test_arrays_are_aligned_views_of_the_frame_and_writeable_as_it_is() -> None:
     frame = np.frombuffer(join(encode((b"odd", np.ones(3, "u1"), value))), np.uint8)
     memory = frame.copy()
 
+    read: Any = None
     for given_memory, writeable in ((frame, False), (memory, True)):
         read = decode(given_memory)[2]
         for row in read:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorflow.data.stream import Inbox, Outbox
+from actorflow.data.frames import Inbox, Outbox
 from actorflow.errors import WireError
 from actorflow.transport.codec import decode, encode, join
 from actorflow.transport.kinds import Limits
