@@ -108,7 +108,7 @@ class ProcessMapper:
         """
         chunk = _Chunk(values, ordinals, epoch, asyncio.get_running_loop().create_future())
         if self._closed or not self._started:
-            chunk.future.set_exception(StateError("the pool of processes is not open"))
+            chunk.end(StateError("the pool of processes is not open"))
         elif not values:
             chunk.future.set_result([])
         elif not self._children:
@@ -127,9 +127,7 @@ class ProcessMapper:
         if self._started and not self._closed:
             self._closed = True
             for chunk in [*self._waiting, *(chunk for child in self._children for chunk in child.chunks)]:
-                if not chunk.future.done():
-                    chunk.future.set_exception(StateError("the pool of processes was closed"))
-                    chunk.future.exception()  # its waiter may have left already
+                chunk.end(StateError("the pool of processes was closed"))
             self._waiting.clear()
             for child in self._children:
                 child.process.hang_up(
@@ -183,7 +181,7 @@ class ProcessMapper:
             chunk.future.set_result(results)
         else:
             error = self._error(child, report)
-            chunk.future.set_exception(Failed(chunk.ordinals[len(results)], error, results))
+            chunk.end(Failed(chunk.ordinals[len(results)], error, results))
 
     def _heard_first(self, child: _Child, message: Any) -> None:
         if self._ready.done():
@@ -252,10 +250,15 @@ class _Chunk:
         self.epoch = epoch
         self.future = future
 
+    def end(self, error: Exception) -> None:
+        """Ends the wait with an error."""
+        if not self.future.done():
+            self.future.set_exception(error)
+            self.future.exception()  # whoever waited may be gone, which is no fault of theirs
+
     def fail(self, error: InputError) -> None:
         """Fails at the first element."""
-        if not self.future.done():
-            self.future.set_exception(Failed(self.ordinals[0], error))
+        self.end(Failed(self.ordinals[0], error))
 
     def fail_unsendable(self) -> None:
         """Fails at the first element that no message holds."""
@@ -263,8 +266,8 @@ class _Chunk:
             try:
                 encode(value)
             except CannotTravel as error:
-                found = InputError(f"an element cannot be sent to a process: {error.what}", hint=error.hint)
-                self.future.set_exception(Failed(ordinal, found))
+                what = f"an element cannot be sent to a process: {error.what}"
+                self.end(Failed(ordinal, InputError(what, hint=error.hint)))
                 return
         self.fail(InputError("the elements of one chunk are too large for one message"))
 

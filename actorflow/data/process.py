@@ -27,7 +27,7 @@ GRACE_S = 1.0
 
 _LOOK_S = 0.002  # between two looks whether a child has ended, where the system does not tell
 _ROOM = 1 << 20  # of the socket, as far as the system allows
-_FRAMES = 4  # read at a time, so that one child does not keep the loop
+_TURN = 1 << 22  # bytes read or written at a time: a child that keeps up would keep the loop
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 # A child takes and frees the memory of a chunk over and over. glibc would give it back each time, and
@@ -114,23 +114,26 @@ class Process:
     # ------------------------------------------------------------------------ the stream
 
     def _write(self) -> None:
+        written = 0
         try:
-            while self._outbox:
-                self._outbox.sent(self._sock.sendmsg(self._outbox.batch()))
+            while self._outbox and written < _TURN:
+                n = self._sock.sendmsg(self._outbox.batch())
+                self._outbox.sent(n)
+                written += n
         except BlockingIOError:
-            if not self._writing:
-                self._writing = True
-                self._loop.add_writer(self._sock, self._write)
-            return
+            pass
         except OSError:  # it has gone, which reading finds out
             self._outbox.clear()
-        if self._writing:
-            self._writing = False
+        waits = bool(self._outbox)
+        if waits and not self._writing:
+            self._loop.add_writer(self._sock, self._write)
+        elif self._writing and not waits:
             self._loop.remove_writer(self._sock)
+        self._writing = waits
 
     def _read(self) -> None:
-        frames = 0
-        while self._open and frames < _FRAMES:
+        end = self._inbox.received + _TURN
+        while self._open and self._inbox.received < end:
             try:
                 n = self._sock.recv_into(self._inbox.room())
             except BlockingIOError:
@@ -142,15 +145,11 @@ class Process:
                 return
             try:
                 frame = self._inbox.filled(n)
-                if frame is None:
-                    continue
-                message = decode(frame)
+                if frame is not None:
+                    self._heard(decode(frame))
             except WireError as error:
                 self._fault = error
                 self.hang_up(0)
-                return
-            frames += 1
-            self._heard(message)
 
     # --------------------------------------------------------------------------- the end
 

@@ -111,6 +111,25 @@ def test_a_pool_maps_as_the_function_does(open_pool: Callable[..., Open]) -> Non
     law()
 
 
+class Swapped(ProcessMapper):
+    """Planted: answers are given to the wrong chunks."""
+
+    def _heard(self, child: Any, message: Any) -> None:
+        child.chunks.reverse()
+        super()._heard(child, message)
+
+
+def test_the_law_sees_answers_that_are_swapped() -> None:
+    async def main() -> list[Any]:
+        pool = Swapped(functions.slow_then, 1)
+        await pool.start()
+        found = await asyncio.gather(*(pool.map([k], [k], 0) for k in range(4)))
+        await pool.close()
+        return found
+
+    assert run(main()) != [[0], [1], [2], [3]]
+
+
 def test_each_chunk_has_its_own_results_however_long_others_take(open_pool: Callable[..., Open]) -> None:
     chunks = [[k, k + 1] for k in range(0, 60, 2)]  # far more than may be under way
 
@@ -384,7 +403,10 @@ async def not_started(_pool: ProcessMapper) -> None: ...
 
 @moment
 async def idle(pool: ProcessMapper) -> None:
+    before, others = descriptors(), children()
     await pool.start()
+    assert len(children() - others) == 2  # what is counted is seen
+    assert descriptors() > before
 
 
 @moment
