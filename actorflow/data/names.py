@@ -52,13 +52,15 @@ class Name:
 
 
 def named(function: Any) -> Name:
-    """Returns the name of a function, or the one that is written `"module:qualname"`.
+    """Returns the name of a function, or the one that is written `"module:qualname"`; a `Name` as it is.
 
     Raises:
         ConfigError: when no other process could find it: a lambda, a function inside another one, a
             bound method, a partial, an object that can be called, a coroutine function, a function
             typed in at a prompt, or a name that now means something else.
     """
+    if isinstance(function, Name):
+        return function
     if isinstance(function, str):
         if not _NAME.fullmatch(function):
             message = f"a function is named 'module:function', got {function!r}"

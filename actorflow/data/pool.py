@@ -35,7 +35,7 @@ class ProcessMapper:
     """Applies a function to chunks of elements in processes; see `data.mapping.Mapper`.
 
     Args:
-        function: Defined at the top of a module, or its name `"module:function"`.
+        function: Defined at the top of a module, or its name `"module:function"`, or a `Name`.
         processes: How many, at least 1.
         seed: None for a function without chance; else it is called `function(element, generator)`, with
             the generators of this seed, see `data.chance`.

@@ -105,6 +105,7 @@ class Process:
                 self._loop.remove_writer(self._sock)
             self._sock.close()
             self._outbox.clear()
+            self._inbox = Inbox()  # a part of a message may hold much memory
             if self._watched is None:
                 self._look_again()
         if self._process.returncode is None:

@@ -36,6 +36,7 @@ def test_a_name_finds_the_function_that_it_was_made_of(function: Any) -> None:
     name = named(function)
 
     assert find(name) == function
+    assert named(name) is name
     assert name.file == str(Path(functions.__file__).resolve())
     assert str(name) == f"tests.data.functions:{function.__qualname__}"
 
