@@ -6,10 +6,26 @@ draws what it would have drawn.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence  # noqa: TID251  seeded
 
 _MASK = 2**64 - 1
 _BLOCK = 1024
+
+
+class _Key(ISeedSequence):
+    """Hands Philox its key as it is: 4 µs, where `Philox(key=...)` takes 20 to look at it."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, seed: int, epoch: int) -> None:
+        self._key = np.array([seed & _MASK, epoch & _MASK], np.uint64)
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+        """Returns the key."""
+        return self._key
 
 
 def generator(seed: int, epoch: int, ordinal: int) -> np.random.Generator:  # noqa: TID251  seeded
@@ -20,11 +36,15 @@ def generator(seed: int, epoch: int, ordinal: int) -> np.random.Generator:  # no
         epoch: The epoch of the element.
         ordinal: The number of the element in its epoch.
 
-    Elements draw from disjoint blocks of 2**128 numbers. Cost: about 10 µs.
+    Elements draw from disjoint blocks of 2**128 numbers. Cost: about 5 µs.
     """
-    key = np.array([seed & _MASK, epoch & _MASK], np.uint64)
     counter = np.array([0, 0, ordinal & _MASK, 1], np.uint64)
-    return np.random.Generator(np.random.Philox(key=key, counter=counter))  # noqa: TID251  seeded
+    return _generator(seed, epoch, counter)
+
+
+def _generator(seed: int, epoch: int, counter: Any = None) -> np.random.Generator:  # noqa: TID251  seeded
+    key: Any = _Key(seed, epoch)  # numpy's stubs know its own class only
+    return np.random.Generator(np.random.Philox(key, counter=counter))  # noqa: TID251  seeded
 
 
 class Draws:
@@ -36,8 +56,7 @@ class Draws:
     __slots__ = ("_block", "_generator", "_n", "_next")
 
     def __init__(self, seed: int, epoch: int, n: int) -> None:
-        key = np.array([seed & _MASK, epoch & _MASK], np.uint64)
-        self._generator = np.random.Generator(np.random.Philox(key=key, counter=0))  # noqa: TID251  seeded
+        self._generator = _generator(seed, epoch)
         self._n = n
         self._next = 0
         self._block: list[int] = []

@@ -24,7 +24,6 @@ from dataclasses import dataclass, fields
 from inspect import unwrap
 from typing import Any, NoReturn
 
-from actorflow.data.chance import generator
 from actorflow.data.frames import Inbox, Outbox
 from actorflow.data.names import Name, find
 from actorflow.errors import CannotTravel, ConfigError, said
@@ -145,6 +144,8 @@ def _answer(function: Callable[..., Any], hello: Hello, request: Any) -> list[Bu
         if hello.seed is None:
             results.extend(map(function, values))  # what was made before a failure stays
         else:
+            from actorflow.data.chance import generator  # with numpy.random, which others need not wait for
+
             drawn = (generator(hello.seed, epoch, ordinal) for ordinal in ordinals)
             results.extend(map(function, values, drawn))
     except BaseException as error:  # noqa: BLE001  it travels to whoever waits for the element
