@@ -34,6 +34,10 @@ ONLY_IN = {
         "interop",
         "testing",
         "store",
+        "transport.codec",  # here and below: memory of arrays, and views of it
+        "transport.kinds",
+        "transport.reading",
+        "transport.writing",
         "sim.samples",  # here and below: programs as users write them, which meet all of these
         "sim.samples_actors",
     },

@@ -57,7 +57,16 @@ CALLABLE = {n: f for name, value in ALL.items() for n, f in functions(name, valu
 def test_the_names_are_those_of_the_ops_and_of_public() -> None:
     assert list(af.__all__) == sorted(af.__all__)
     assert set(af.__all__) == {*ops.__all__, *public.__all__}
-    assert set(MODULES) == {"data", "errors", "init", "nn", "optim", "optim.schedules", "supervision", "testing"}
+    assert set(MODULES) == {
+        "data",
+        "errors",
+        "init",
+        "nn",
+        "optim",
+        "optim.schedules",
+        "supervision",
+        "testing",
+    }
 
 
 def test_nothing_else_is_shown() -> None:

@@ -18,6 +18,7 @@ from actorflow.data.inlet import BufferInlet, Inlet, SourceInlet
 from actorflow.data.mapped import MappedInlet
 from actorflow.data.mapping import Mapper, ThreadMapper
 from actorflow.data.plan import Part, Stage, parts, seed_of
+from actorflow.data.pool import ProcessMapper
 from actorflow.data.position import Position
 from actorflow.data.replay import Start, replayed
 from actorflow.data.segment import Run, SegmentActor
@@ -280,4 +281,6 @@ def _mapper(system: ActorSystem, stage: Stage, drawn: int) -> Mapper:
     spec = stage.workers
     assert spec is not None
     seed = (drawn if spec.seed is None else spec.seed) if spec.random else None
+    if spec.name is not None and SETTING.get() is None:
+        return ProcessMapper(spec.name, spec.count, seed=seed)
     return ThreadMapper(spec.function, _workers(system, "map", spec.count), system.loop, seed)

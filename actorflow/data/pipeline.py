@@ -13,6 +13,7 @@ from actorflow.data.batching import Batch, Bucket
 from actorflow.data.chain import Repeat
 from actorflow.data.flow import Stream
 from actorflow.data.iteration import Iteration
+from actorflow.data.names import Name, find, named
 from actorflow.data.operators import Enumerate, Filter, FlatMap, Map, Skip, Take
 from actorflow.data.padding import padded
 from actorflow.data.plan import Capacity, Length, Stage, Workers, capacity, fingerprint
@@ -20,7 +21,7 @@ from actorflow.data.shuffle import Shuffle
 from actorflow.data.source import Source
 from actorflow.data.stacking import rows, stacked
 from actorflow.data.stage import Place
-from actorflow.errors import InputError, Where
+from actorflow.errors import ConfigError, InputError, Where
 from actorflow.graph.builder import source_line
 
 
@@ -52,7 +53,7 @@ class Pipeline:
 
     def map(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., Any] | str,
         *,
         threads: int | None = None,
         processes: int | None = None,
@@ -64,8 +65,8 @@ class Pipeline:
         """Puts what `function` makes of each element in its place.
 
         Args:
-            function: Of one element; it must depend on nothing else, or a pipeline that goes on at a
-                position would give other elements.
+            function: Of one element, or its name `"module:function"`; it must depend on nothing else, or a
+                pipeline that goes on at a position would give other elements.
             threads: Runs it on so many threads; for what releases the interpreter's lock, as numpy does.
             processes: Runs it in so many processes; then it is found there by its name. In a simulated
                 run it runs inline.
@@ -75,7 +76,7 @@ class Pipeline:
             seed: Of the generators; drawn when the pipeline is opened if there is none.
             element_bytes: How large what it gives is at most: for `capacity`, which else does not know.
         """
-        f = settings.function("map", function)
+        f = settings.function("map", find(named(function)) if isinstance(function, str) else function)
         size = settings.optional("map", "element_bytes", element_bytes, 0)
         random, seed = settings.flag("map", "random", random), settings.seed("map", seed)
         ordered = settings.flag("map", "ordered", ordered)
@@ -86,7 +87,8 @@ class Pipeline:
             "map", "ordered", ordered, ordered or bool(n or m), "False only with threads or processes"
         )
         count = n or m
-        workers = None if count is None else Workers(f, count, m is not None, ordered, random, seed)
+        name = None if m is None else _name(f)
+        workers = None if count is None else Workers(f, count, name, ordered, random, seed)
         own = seed
         return self._with(
             f"map {settings.named(f)!r}",
@@ -333,3 +335,11 @@ def _batches(size: int, drop: bool, length: float) -> Length:
     if length == math.inf:
         return math.inf
     return length // size if drop else math.ceil(length / size)
+
+
+def _name(function: Callable[..., Any]) -> Name:
+    """Returns the name by which processes find a function; raises ConfigError at the user's line."""
+    try:
+        return named(function)
+    except ConfigError as error:
+        raise error.at(Where(defined_at=source_line())) from None

@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from actorflow.data.chunk import CHUNK
+from actorflow.data.names import Name
 from actorflow.data.stage import Operator, Place
 
 Length = float | None
@@ -21,7 +22,7 @@ class Workers:
     Attributes:
         function: Of an element, and of a generator where `random`.
         count: How many threads or processes.
-        processes: Whether they are processes.
+        name: Of the function, where it runs in processes; None for threads.
         ordered: Whether results keep the order of the elements.
         random: Whether the function takes a generator.
         seed: Of the generators; None for a drawn one.
@@ -29,7 +30,7 @@ class Workers:
 
     function: Callable[..., Any]
     count: int
-    processes: bool
+    name: Name | None
     ordered: bool
     random: bool
     seed: int | None

@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.data import fixed, npy, stream
+from actorflow.data import fixed, npy_files, stream
 from actorflow.data.blocks import Blocks, BlockSource
-from actorflow.data.idx import idx
+from actorflow.data.idx_files import idx
 from actorflow.data.together import together
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, read, read_till_error, same
-from tests.data.test_idx import packed, written
+from tests.data.test_idx_files import packed, written
 from tests.strategies import examples
 
 
 @pytest.fixture(autouse=True)
 def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    for each in (stream, fixed, npy):
+    for each in (stream, fixed, npy_files):
         monkeypatch.setattr(each, "READ_BYTES", 40)
 
 
@@ -42,7 +42,7 @@ def test_images_and_labels_come_together_from_anywhere(tmp_path_factory, n, star
     if numpy:
         np.save(folder / "x.npy", x)
         np.save(folder / "y.npy", y)
-        source = npy.npy({"image": folder / "x.npy", "label": folder / "y.npy"})
+        source = npy_files.npy({"image": folder / "x.npy", "label": folder / "y.npy"})
     else:
         end = ".gz" if gz else ""
         source = idx(

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.data import fixed, stream
-from actorflow.data.idx import idx
+from actorflow.data.idx_files import idx
 from actorflow.errors import InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error, same
 from tests.strategies import examples

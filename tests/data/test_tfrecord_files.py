@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.data import stream
-from actorflow.data import tfrecord as module
+from actorflow.data import tfrecord_files as module
 from actorflow.data.crc32c import crc32c
-from actorflow.data.tfrecord import framed, mask, tfrecord
+from actorflow.data.tfrecord_files import framed, mask, tfrecord
 from actorflow.errors import InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error
 from tests.strategies import examples

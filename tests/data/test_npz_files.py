@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow.data import npz as module
+from actorflow.data import npz_files as module
 from actorflow.data import stream
-from actorflow.data.npz import npz
+from actorflow.data.npz_files import npz
 from actorflow.errors import ConfigError, InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error, same
 from tests.data.saving import array_of, native, saved

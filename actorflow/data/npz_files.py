@@ -13,7 +13,7 @@ from typing import Any
 
 from actorflow.data.blocks import Blocks, BlockSource, dicts_of
 from actorflow.data.fixed import check_length, rows_of
-from actorflow.data.npy import RESAVE, Saved, fortran, header_of
+from actorflow.data.npy_files import RESAVE, Saved, fortran, header_of
 from actorflow.data.paths import Paths, files_of, named
 from actorflow.data.stream import READ_BYTES, ByteStream, broken, fault, open_stream
 from actorflow.errors import ConfigError

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow.data import fixed, stream
-from actorflow.data import npy as module
-from actorflow.data.npy import npy
+from actorflow.data import npy_files as module
+from actorflow.data.npy_files import npy
 from actorflow.errors import InputError
 from tests.data.reading import SIZES, flipped, read, read_till_error, same
 from tests.data.saving import array_of, native, saved
