@@ -1,22 +1,29 @@
-"""Input pipelines: sources, stages behind them, and streams of what comes out."""
+"""Input pipelines: sources, stages behind them, and streams of what comes out.
 
-from __future__ import annotations
+The names come from `actorflow.data.public` when the first of them is asked for, so that a process that
+only maps elements imports nothing else.
+"""
 
-from typing import Any
+# ruff: noqa: F405  the names of __all__ come through a star
 
-from actorflow.data import in_memory
-from actorflow.data.flow import Stream
-from actorflow.data.pipeline import Pipeline
-from actorflow.data.plan import Capacity
-from actorflow.data.stats import StageStats, Stats
+import sys
 
-__all__ = ["Capacity", "Pipeline", "StageStats", "Stats", "Stream", "arrays"]
+TYPE_CHECKING = False
 
+__all__ = ["Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "numbers"]
 
-def arrays(structure: Any) -> Pipeline:
-    """Gives the rows of arrays: element i is the structure with row i of each in its place.
+if TYPE_CHECKING:
+    from actorflow.data.public import *  # noqa: F403
+else:
 
-    Args:
-        structure: An array, or a tuple or dict of arrays, nested as you like; equal first sizes.
-    """
-    return Pipeline(in_memory.arrays(structure))
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            message = f"module 'actorflow.data' has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=sys.modules[__name__])
+        from actorflow.data import public
+
+        globals().update({each: getattr(public, each) for each in __all__})
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        return [name for name in globals() if name.startswith("__")] + __all__

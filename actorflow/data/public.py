@@ -1,0 +1,37 @@
+"""The names that users see as `af.data.NAME`; sources become the pipelines that they begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import ParamSpec
+
+from actorflow.data import in_memory
+from actorflow.data.buffer import StreamLeft
+from actorflow.data.flow import Stream
+from actorflow.data.pipeline import Pipeline
+from actorflow.data.plan import Capacity
+from actorflow.data.source import Source
+from actorflow.data.stats import StageStats, Stats
+
+__all__ = ["Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "numbers"]
+
+P = ParamSpec("P")
+
+
+def _pipeline(make: Callable[P, Source]) -> Callable[P, Pipeline]:
+    """Returns what begins a pipeline with the source that `make` gives."""
+
+    @wraps(make)
+    def begun(*args: P.args, **kwargs: P.kwargs) -> Pipeline:
+        return Pipeline(make(*args, **kwargs))
+
+    begun.__annotations__ = {**make.__annotations__, "return": "Pipeline"}
+    begun.__dict__["__signature__"] = signature(make).replace(return_annotation="Pipeline")
+    begun.__module__ = __name__
+    return begun
+
+
+arrays = _pipeline(in_memory.arrays)
+numbers = _pipeline(in_memory.numbers)
