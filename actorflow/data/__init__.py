@@ -11,8 +11,8 @@ import sys
 TYPE_CHECKING = False  # type checkers know the name
 
 __all__ = [
-    "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "arrays", "csv", "generator", "idx", "npy",
-    "npz", "numbers", "queue", "records", "text_lines", "tfrecord",
+    "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "csv", "generator",
+    "idx", "npy", "npz", "numbers", "queue", "records", "text_lines", "tfrecord",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
-"""The names that users see as `af.data.NAME`: sources as pipelines, and what pipelines are made of."""
+"""The names that users see as `af.data.NAME`; sources become the pipelines that they begin."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import signature
 from typing import ParamSpec
 
 from actorflow.data import (
@@ -17,7 +18,8 @@ from actorflow.data import (
     queued,
     text,
     tfrecord_files,
-)
+)  # fmt: skip
+from actorflow.data.buffer import StreamLeft
 from actorflow.data.flow import Stream
 from actorflow.data.pipeline import Pipeline
 from actorflow.data.plan import Capacity
@@ -25,31 +27,34 @@ from actorflow.data.source import Source
 from actorflow.data.stats import StageStats, Stats
 
 __all__ = [
-    "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "arrays", "csv", "generator", "idx", "npy",
-    "npz", "numbers", "queue", "records", "text_lines", "tfrecord",
+    "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "csv", "generator",
+    "idx", "npy", "npz", "numbers", "queue", "records", "text_lines", "tfrecord",
 ]  # fmt: skip
 
-Settings = ParamSpec("Settings")
+P = ParamSpec("P")
 
 
-def _begun(source: Callable[Settings, Source]) -> Callable[Settings, Pipeline]:
-    """Returns the constructor of a source as one of a pipeline that begins there."""
+def _pipeline(make: Callable[P, Source]) -> Callable[P, Pipeline]:
+    """Returns what begins a pipeline with the source that `make` gives."""
 
-    @wraps(source)
-    def begin(*args: Settings.args, **settings: Settings.kwargs) -> Pipeline:
-        return Pipeline(source(*args, **settings))
+    @wraps(make)
+    def begun(*args: P.args, **kwargs: P.kwargs) -> Pipeline:
+        return Pipeline(make(*args, **kwargs))
 
-    return begin
+    begun.__annotations__ = {**make.__annotations__, "return": "Pipeline"}
+    begun.__dict__["__signature__"] = signature(make).replace(return_annotation="Pipeline")
+    begun.__module__ = __name__
+    return begun
 
 
-arrays = _begun(in_memory.arrays)
-csv = _begun(delimited.csv)
-generator = _begun(generated.generator)
-idx = _begun(idx_files.idx)
-npy = _begun(npy_files.npy)
-npz = _begun(npz_files.npz)
-numbers = _begun(in_memory.numbers)
-queue = _begun(queued.queue)
-records = _begun(fixed.records)
-text_lines = _begun(text.text_lines)
-tfrecord = _begun(tfrecord_files.tfrecord)
+arrays = _pipeline(in_memory.arrays)
+csv = _pipeline(delimited.csv)
+generator = _pipeline(generated.generator)
+idx = _pipeline(idx_files.idx)
+npy = _pipeline(npy_files.npy)
+npz = _pipeline(npz_files.npz)
+numbers = _pipeline(in_memory.numbers)
+queue = _pipeline(queued.queue)
+records = _pipeline(fixed.records)
+text_lines = _pipeline(text.text_lines)
+tfrecord = _pipeline(tfrecord_files.tfrecord)
