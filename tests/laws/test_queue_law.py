@@ -165,7 +165,8 @@ def test_the_law_finds_a_queue_that_takes_from_the_wrong_end_while_producers_wai
 
     def wrong_end(self: Fifo, who: Any, wanted: int = 1, *, up_to: bool = False) -> Any:
         if self.enqueues:
-            self.elements.rotate(1)
+            last = self.store.take()
+            self.store.put(last)
         return dequeue(self, who, wanted, up_to=up_to)
 
     monkeypatch.setattr(Fifo, "dequeue", wrong_end)
@@ -180,7 +181,7 @@ def test_the_law_finds_a_queue_that_loses_the_element_of_a_cancelled_step(
     market = Market([1, 2], 1, 1, cancelled=frozenset({(1, 2)}))
 
     def losing(self: Fifo, who: Any) -> Any:
-        self.elements.clear()
+        self.store.clear()
         return cancel(self, who)
 
     cancel: Callable[..., Any] = Fifo.cancel
