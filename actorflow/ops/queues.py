@@ -219,9 +219,9 @@ def _declared(
     line = source_line()
     where = Where(defined_at=line)
     try:
-        components = checked(_components(dtypes, shapes))
         _check_limit("elements", "capacity", capacity)
         _check_limit("bytes", "max_bytes", max_bytes)
+        components = checked(_components(dtypes, shapes))
         _check_names(components, names)
         _check_one_fits(components, max_bytes)
     except SpecError as error:
