@@ -230,7 +230,8 @@ def test_the_bytes_inside_never_exceed_the_limit() -> None:
             await session.run(q.take)
         await producing
         ref: Any = session._resources.find(Holder(Holding.RESOURCE, "q"))
-        return ref.actor.lines.peak_bytes, ref.actor.lines.bytes
+        lines = ref.receive.__self__.lines
+        return lines.peak_bytes, lines.bytes
 
     peak, left = run(q.graph, body)
 
