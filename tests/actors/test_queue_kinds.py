@@ -62,7 +62,8 @@ def shuffled(seed: int | None = None, graph_seed: int = 0) -> list[int]:
         await q.give_many(session, np.arange(40))
         return [int(await session.run(q.take)) for _ in range(40)]
 
-    return run(q.graph, body)
+    order: list[int] = run(q.graph, body)
+    return order
 
 
 def test_a_shuffle_queue_gives_every_element_once_in_an_order_of_its_seed() -> None:

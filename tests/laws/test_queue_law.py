@@ -27,7 +27,7 @@ KINDS = ("fifo", "bytes", "shuffle", "priority", "padding")
 
 @dataclass(frozen=True)
 class Bounded:
-    """The model: `put v` where there is room, `take` what is next, `size` and `left`, and `close`.
+    """The model: `put v` where there is room, `take` what is next, `close`, and how many are `left` at last.
 
     A linearizable history keeps every element that was put until it is taken, once, in the order of the
     kind; so the elements of one producer keep their order, whoever takes them. A take that was cancelled
@@ -46,7 +46,7 @@ class Bounded:
         return (), False
 
     def observes(self, call: Call) -> bool:
-        return call.op in ("size", "left")
+        return call.op == "left"
 
     def step(self, state: Any, call: Call) -> Any:
         inside, closed = state
@@ -59,11 +59,10 @@ class Bounded:
                 return self.taken(inside, closed, call.result) if call.known else state
             case "close":
                 return (inside, True)
-        least = len(inside) - (self.held if call.op == "size" else 0)
-        right = not call.known or least <= call.result <= len(inside)
-        return state if right else Refusal("size gave {}, it held {}", call.result, inside)
+        right = not call.known or call.result == len(inside)
+        return state if right else Refusal("{} were left, it held {}", call.result, inside)
 
-    def taken(self, inside: tuple[int, ...], closed: bool, value: int) -> Any:
+    def taken(self, inside: tuple[int, ...], closed: bool, value: Any) -> Any:
         if value not in inside:
             return Refusal("take gave {}, it held {}", value, inside)
         at = inside.index(value)
