@@ -133,9 +133,9 @@ class Lines:
         )
 
     @property
-    def elements(self) -> list[Element]:
+    def elements(self) -> tuple[Element, ...]:
         """What is inside, in the order of the store."""
-        return [element for _, _, element in self.store]
+        return tuple(element for _, _, element in self.store)
 
     # -- events ------------------------------------------------------------------------------------
 

@@ -200,7 +200,7 @@ class QueueActor(Actor):
     def _give_batch(self, who: Reply, answer: Answer, unused: list[Entry]) -> None:
         try:
             value = self._value(self._stacked(answer.elements))
-        except MemoryError as error:  # elements may be small, and their batch, filled up, too large
+        except Exception as error:  # noqa: BLE001  no memory, for instance: fails the step, not the queue
             unused.extend(answer.entries)
             who.failed(error)
             return

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
+from actorflow.errors import GraphError
 from actorflow.graph.node import Port
-from actorflow.spec import Spec
+from actorflow.spec import Spec, spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +109,13 @@ class ShuffleQueueDef(QueueDef):
     min_after_dequeue: int
     seed: int
 
+    def __post_init__(self) -> None:
+        """Refuses what would never give anything: raises GraphError."""
+        kept, most = self.min_after_dequeue, self.capacity
+        if kept < 0 or (most is not None and kept >= most):
+            message = f"shuffle queue {self.name!r} keeps {kept} elements of at most {most}"
+            raise GraphError(message)
+
     @property
     def told(self) -> str:
         """As for any queue, and how many stay."""
@@ -118,6 +126,12 @@ class ShuffleQueueDef(QueueDef):
 @dataclass(frozen=True, kw_only=True)
 class PriorityQueueDef(QueueDef):
     """A queue that gives the element with the smallest component 0, a scalar of int64."""
+
+    def __post_init__(self) -> None:
+        """Refuses what has no priority: raises GraphError."""
+        if self.components[:1] != (spec("int64"),):
+            message = f"component 0 of priority queue {self.name!r} must be {spec('int64')}"
+            raise GraphError(message)
 
 
 @kind("padding_queue")

@@ -122,6 +122,54 @@ def test_dequeue_up_to_waits_while_the_queue_is_open() -> None:
     assert queue.dequeue("c", 2, up_to=True) == []
 
 
+def test_dequeue_up_to_lets_pending_enqueues_finish_before_the_queue_closes() -> None:
+    queue = Fifo("q", 1)
+    queue.enqueue("p", rows(1, 2, 3))
+    queue.close("closer")
+
+    assert values(queue.dequeue("c", 5, up_to=True)) == [("p", []), ("closer", []), ("c", [1, 2, 3])]
+
+
+def test_a_close_that_cancels_goes_before_one_that_waits() -> None:
+    queue = Fifo("q", 1)
+    queue.enqueue("p", rows(1, 2))
+    queue.close("patient")
+
+    answers = queue.close("hasty", cancel_pending=True)
+
+    assert errors(answers) == [("p", QueueClosed)]
+    assert values(answers) == [("patient", []), ("hasty", [])]
+
+
+def test_an_enqueue_behind_a_pending_close_is_refused_when_that_takes_effect() -> None:
+    queue = Fifo("q", 1)
+    queue.enqueue("p", rows(1, 2))
+    queue.close("closer")
+    assert queue.enqueue("late", rows(3)) == []
+
+    answers = queue.dequeue("c")
+
+    assert values(answers) == [("c", [1]), ("p", []), ("closer", [])]
+    assert errors(answers) == [("late", QueueClosed)]
+
+
+def test_waiters_are_served_in_the_order_in_which_they_came() -> None:
+    queue = Fifo("q", 1)
+    for who in "abc":
+        queue.dequeue(who)
+
+    answers = [queue.enqueue(f"p{k}", rows(k))[1] for k in range(3)]
+
+    assert values(answers) == [("a", [0]), ("b", [1]), ("c", [2])]
+
+
+def test_nothing_is_wanted_of_a_closed_queue_and_that_is_done() -> None:
+    queue = Fifo("q", 1)
+    queue.close("closer")
+
+    assert values([*queue.dequeue("c", 0), *queue.enqueue("p", [])]) == [("c", []), ("p", [])]
+
+
 def test_close_with_cancel_fails_pending_enqueues_at_once() -> None:
     queue = Fifo("q", 1)
     queue.enqueue("a", rows(1))
@@ -162,7 +210,7 @@ def test_a_cancelled_enqueue_leaves_the_rows_that_are_in_and_lets_the_next_go_on
     assert queue.enqueues[0].begun
     assert queue.cancel("many") == []
     assert values(queue.dequeue("c")) == [("c", [1]), ("next", [])]
-    assert queue.elements == rows(2, 4)
+    assert list(queue.elements) == rows(2, 4)
 
 
 def test_a_cancelled_dequeue_many_puts_back_what_it_took() -> None:
@@ -172,7 +220,7 @@ def test_a_cancelled_dequeue_many_puts_back_what_it_took() -> None:
 
     queue.cancel("many")
 
-    assert queue.elements == rows(1, 2)
+    assert list(queue.elements) == rows(1, 2)
 
 
 def test_what_nobody_waits_for_any_more_makes_no_progress() -> None:
@@ -217,7 +265,7 @@ def test_what_is_put_back_goes_where_it_was_in_any_order(first: int) -> None:
     queue.put_back(taken[first])
     queue.put_back(taken[1 - first])
 
-    assert queue.elements == rows(1, 2, 3)
+    assert list(queue.elements) == rows(1, 2, 3)
 
 
 def test_what_is_put_back_comes_before_what_a_waiting_dequeue_has_taken_since() -> None:
@@ -240,7 +288,7 @@ def test_what_is_put_back_may_exceed_the_limits_and_holds_up_enqueues() -> None:
 
     queue.put_back(taken)
 
-    assert queue.elements == rows(1, 2)
+    assert list(queue.elements) == rows(1, 2)
     assert queue.enqueue("late", rows(3)) == []
     assert values(queue.dequeue("c")) == [("c", [1])]
     assert values(queue.dequeue("c")) == [("c", [2]), ("late", [])]
@@ -278,11 +326,11 @@ def test_rows_go_in_one_by_one_as_their_bytes_fit() -> None:
     queue = Fifo("q", None, 4)
 
     assert queue.enqueue("p", [b"1", b"22", b"333", b"4"]) == []
-    assert queue.elements == [b"1", b"22"]
+    assert list(queue.elements) == [b"1", b"22"]
     assert values(queue.dequeue("c", 1)) == [("c", [49])]
-    assert queue.elements == [b"22"]
+    assert list(queue.elements) == [b"22"]
     assert queue.dequeue("d", 1)[0].elements == [b"22"]
-    assert queue.elements == [b"333", b"4"]
+    assert list(queue.elements) == [b"333", b"4"]
 
 
 def test_an_element_larger_than_the_limit_is_refused_at_once() -> None:
@@ -324,7 +372,7 @@ def test_a_queue_that_is_full_by_bytes_gives_what_it_should_keep() -> None:
     queue = Lines("q", Shuffled(2, lambda n: 0), 8, 10, size=len)
     queue.enqueue("p", [b"123456"])
     queue.dequeue("c")
-    assert queue.elements == [b"123456"]
+    assert list(queue.elements) == [b"123456"]
 
     answers = queue.enqueue("late", [b"12345"])
 
@@ -337,7 +385,7 @@ def test_clearing_makes_room() -> None:
     queue.enqueue("late", [b"12345"])
 
     assert values(queue.clear()) == [("late", [])]
-    assert (queue.elements, queue.bytes) == ([b"12345"], 5)
+    assert (queue.elements, queue.bytes) == ((b"12345",), 5)
 
 
 # -- ends by an error ------------------------------------------------------------------------------

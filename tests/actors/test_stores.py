@@ -111,7 +111,7 @@ def test_the_smallest_priority_comes_first_and_ties_in_order_of_arrival() -> Non
     queue = ranked()
     queue.enqueue("p", [(5, "a"), (-1, "b"), (5, "c"), (0, "d"), (5, "e")])
 
-    assert queue.elements == drained(queue) == [(-1, "b"), (0, "d"), (5, "a"), (5, "c"), (5, "e")]
+    assert list(queue.elements) == drained(queue) == [(-1, "b"), (0, "d"), (5, "a"), (5, "c"), (5, "e")]
 
 
 def test_what_is_put_back_keeps_its_place_among_ties() -> None:
@@ -147,4 +147,4 @@ def test_first_in_first_out_survives_any_order_of_coming_back(back: list[int]) -
     for k in back:
         queue.put_back(taken[k])
 
-    assert queue.elements == [*sorted(back), 5, 6, 7]
+    assert list(queue.elements) == [*sorted(back), 5, 6, 7]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import actorflow.ops as af
-from actorflow.errors import SpecError
+from actorflow.errors import GraphError, SpecError
 from actorflow.graph.graph import Graph
 from actorflow.graph.resource import PaddingQueueDef, PriorityQueueDef, QueueDef, ShuffleQueueDef
 from actorflow.graph.serial import from_data, to_data
@@ -150,3 +150,29 @@ def test_a_limit_that_the_smallest_element_meets_is_taken() -> None:
     with Graph():
         assert af.FIFOQueue(8, "float32", (2,), max_bytes=8).max_bytes == 8
         assert af.FIFOQueue(8, "bytes", (2,), max_bytes=1).components == (spec("bytes", (2,)),)
+
+
+@pytest.mark.parametrize(
+    ("make", "field", "value", "message"),
+    [
+        (
+            lambda: af.RandomShuffleQueue(8, 2, "int64", ()),
+            "min_after_dequeue",
+            8,
+            "keeps 8 elements of at most 8",
+        ),
+        (lambda: af.RandomShuffleQueue(8, 2, "int64", ()), "min_after_dequeue", -1, "keeps -1 elements"),
+        (lambda: af.PriorityQueue(8, "int64", ()), "components", [[[2], "int64"]], "must be \\(\\) int64"),
+        (lambda: af.PriorityQueue(8, "int64", ()), "components", [], "must be \\(\\) int64"),
+    ],
+)
+def test_a_definition_that_was_tampered_with_is_refused(
+    make: Any, field: str, value: Any, message: str
+) -> None:
+    with Graph() as graph:
+        make()
+    data, constants = to_data(graph)
+    data["resources"][0][field] = value
+
+    with pytest.raises(GraphError, match=message):
+        from_data(data, constants)
