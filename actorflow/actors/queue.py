@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from actorflow import arrays
@@ -221,7 +222,7 @@ class QueueActor(Actor):
 def made(definition: QueueDef) -> QueueActor:
     """Returns the actor of a queue that a graph declares."""
     name, capacity, max_bytes = definition.name, definition.capacity, definition.max_bytes
-    size = None if max_bytes is None else arrays.content_bytes
+    size = None if max_bytes is None else _size(definition.components)
     lines: Lines
     match definition:
         case ShuffleQueueDef():
@@ -237,6 +238,14 @@ def made(definition: QueueDef) -> QueueActor:
 def has_ended(who: Any) -> bool:
     """Tells of a reply whether the step behind it has ended."""
     return who is not None and who.error is not None
+
+
+def _size(components: Sequence[Spec]) -> Callable[[Element], int]:
+    """How the bytes of an element are counted: once for all where every one has the same number."""
+    if all(c.is_static and not c.dtype.hasobject for c in components):
+        same = sum(prod(d or 0 for d in c.shape or ()) * c.dtype.itemsize for c in components)
+        return lambda element: same
+    return arrays.content_bytes
 
 
 def _priority(element: Element) -> int:

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
-from actorflow import arrays, errors, sim
+from actorflow import errors, sim
+from actorflow.actors import queue as actor
 from actorflow.actors.fifo import Fifo
 from actorflow.actors.lines import Lines
 from actorflow.actors.stores import Entry, Ranked
@@ -256,7 +257,7 @@ def test_the_law_finds_priorities_whose_ties_come_out_last_first(monkeypatch: py
 
 def test_the_law_finds_a_queue_that_does_not_count_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     market = Market([2, 2], 1, 1, kind="bytes")
-    monkeypatch.setattr(arrays, "content_bytes", lambda element: 1)
+    monkeypatch.setattr(actor, "_size", lambda components: lambda element: 1)
 
     assert len(plan_of_the_fault(simulated(market.graph, market.judged))) <= 2
 
