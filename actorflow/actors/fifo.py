@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable
 
 from actorflow.actors.lines import Lines
 from actorflow.actors.stores import Element, FirstIn
-from actorflow.arrays import content_bytes
 
 
 class Fifo(Lines):
@@ -16,7 +15,7 @@ class Fifo(Lines):
         name: What errors call it.
         capacity: How many elements fit; None is no limit.
         max_bytes: How many bytes fit; None is no limit.
-        size: Gives the bytes of an element; `content_bytes` where there is a limit of them.
+        size: Gives the bytes of an element, see `Lines`.
         ended: Tells of an owner that nobody waits any more: his attempts are dropped.
     """
 
@@ -31,6 +30,4 @@ class Fifo(Lines):
         size: Callable[[Element], int] | None = None,
         ended: Callable[[Hashable], bool] | None = None,
     ) -> None:
-        if max_bytes is not None and size is None:
-            size = content_bytes
         super().__init__(name, FirstIn(), capacity, max_bytes, size=size, ended=ended)

@@ -33,6 +33,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from actorflow.actors.stores import Element, Entry, Store
+from actorflow.arrays import content_bytes
 from actorflow.errors import ActorflowError, OutOfRange, QueueClosed, StateError, said
 
 
@@ -84,7 +85,8 @@ class Lines:
         store: What lies inside.
         capacity: How many elements fit; None is no limit.
         max_bytes: How many bytes fit; None is no limit.
-        size: Gives the bytes of an element; without it they are not counted.
+        size: Gives the bytes of an element; `arrays.content_bytes` where there is a limit of them. With
+            neither they are not counted.
         ended: Tells of an owner that nobody waits any more: his attempts are dropped.
 
     INVARIANT: every element that went in is in the store, in the `taken` of the first dequeue, or
@@ -118,7 +120,7 @@ class Lines:
         self.closed = False
         self.failure: ActorflowError | None = None
         self._arrived = 0
-        self._size = size
+        self._size = content_bytes if size is None and max_bytes is not None else size
         self._ended = ended
 
     def __len__(self) -> int:
