@@ -6,16 +6,23 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from actorflow.actors import queue
 from actorflow.actors.actor import Actor
 from actorflow.actors.optimizer import OptimizerActor
-from actorflow.actors.queue import QueueActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source, Tally
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import VariableActor
 from actorflow.errors import ActorflowError, GraphError, said
 from actorflow.graph.graph import Graph
-from actorflow.graph.resource import QueueDef, ResourceDef, VariableDef
+from actorflow.graph.resource import (
+    PaddingQueueDef,
+    PriorityQueueDef,
+    QueueDef,
+    ResourceDef,
+    ShuffleQueueDef,
+    VariableDef,
+)
 from actorflow.optim import Transform
 from actorflow.plan.program import Holder, Holding
 
@@ -109,12 +116,15 @@ def _variable(definition: VariableDef, among: Resources) -> VariableActor:
     return VariableActor(definition.name, definition.spec, among.tally)
 
 
-def _queue(definition: QueueDef, among: Resources) -> QueueActor:
-    return QueueActor(definition.name, definition.components, definition.capacity)
+def _queue(definition: QueueDef, among: Resources) -> Actor:
+    return queue.made(definition)
 
 
 _ACTORS: dict[type[ResourceDef], Callable[[Any, Resources], Actor]] = {
     VariableDef: _variable,
     QueueDef: _queue,
+    ShuffleQueueDef: _queue,
+    PriorityQueueDef: _queue,
+    PaddingQueueDef: _queue,
 }
 """How the actor of each kind of resource is made."""

@@ -18,7 +18,8 @@ from enum import Enum
 from typing import Any
 
 from actorflow.actors.actor import Actor
-from actorflow.actors.fifo import Answer, Fifo
+from actorflow.actors.fifo import Fifo
+from actorflow.actors.lines import Answer
 from actorflow.data.chunk import nbytes
 from actorflow.data.stats import Ledger, Meter
 from actorflow.errors import InternalError, OutOfRange, StateError
@@ -112,7 +113,7 @@ class BufferActor(Actor):
             case Put():
                 self._put(message)
             case Take():
-                waiting = max(1, min(message.most, len(self.fifo.elements)))
+                waiting = max(1, min(message.most, len(self.fifo)))
                 self._answer(self.fifo.dequeue(message, waiting))
             case Ended(reply):
                 self._end(reply)
@@ -169,7 +170,7 @@ class BufferActor(Actor):
         waiting = [attempt.who for attempt in fifo.enqueues]
         for who in waiting:
             self._answer(fifo.cancel(who))
-        fifo.elements.clear()
+        self._answer(fifo.clear())
         self._bytes = 0
         self._skipping = self._ended is None
         for who in waiting:
@@ -185,16 +186,17 @@ class BufferActor(Actor):
                 error: BaseException | None = answer.error
                 if isinstance(error, OutOfRange):
                     error = self._error
-                self._take(who, list(answer.elements), error)
+                self._take(who, answer, error)
 
-    def _take(self, take: Take, pairs: list[Any], error: BaseException | None) -> None:
+    def _take(self, take: Take, answer: Answer, error: BaseException | None) -> None:
+        pairs = answer.elements
         if take.came(pairs, error):
             self._bytes -= nbytes([value for value, _ in pairs if value is not END])
         else:
-            self.fifo.elements.extendleft(reversed(pairs))
+            self._answer(self.fifo.put_back(answer.entries))
 
     def _show(self) -> None:
-        self._meter.fill = len(self.fifo.elements)
+        self._meter.fill = len(self.fifo)
         self._ledger.hold(self, self._bytes)
 
 
