@@ -7,15 +7,20 @@ from functools import partial
 from typing import Any
 
 from actorflow.actors.actor import Actor
+from actorflow.actors.barrier import BarrierActor
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.queue import QueueActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import VariableActor
+from actorflow.arrays import Array
 from actorflow.errors import ActorflowError, GraphError, said
+from actorflow.graph import opdef
 from actorflow.graph.graph import Graph
-from actorflow.graph.resource import QueueDef, ResourceDef, VariableDef
+from actorflow.graph.node import Port
+from actorflow.graph.opdef import Effect
+from actorflow.graph.resource import BarrierDef, QueueDef, ResourceDef, VariableDef
 from actorflow.optim import Transform
 from actorflow.plan.program import Holder, Holding
 
@@ -60,8 +65,16 @@ class Resources:
         if holder.kind is Holding.OPTIMIZER:
             return self._spawn_optimizer(holder)
         definition = self._graph.resources[holder.name]
-        make = partial(_ACTORS[type(definition)], definition)
+        contents = map(self._constant, definition.contents)
+        make = partial(_ACTORS[type(definition)], definition, *contents)
         return self._start(definition.kind, holder.name, make)
+
+    def _constant(self, port: Port) -> Array:
+        node = self._graph.nodes[port.node]
+        if opdef.lookup(node.op).effect is not Effect.CONSTANT:
+            message = f"the contents of a resource are constants, got {node.op} {node.name!r}"
+            raise GraphError(message, where=node.where)
+        return self._graph.constants[node.attrs["constant"]]
 
     def _spawn_optimizer(self, holder: Holder) -> Ref:
         key = holder.name
@@ -108,5 +121,13 @@ def _queue(definition: QueueDef) -> QueueActor:
     return QueueActor(definition.name, definition.components, definition.capacity)
 
 
-_ACTORS: dict[type[ResourceDef], Callable[[Any], Actor]] = {VariableDef: _variable, QueueDef: _queue}
-"""How the actor of each kind of resource is made."""
+def _barrier(definition: BarrierDef) -> BarrierActor:
+    return BarrierActor(definition.name, definition.components, definition.capacity)
+
+
+_ACTORS: dict[type[ResourceDef], Callable[..., Actor]] = {
+    VariableDef: _variable,
+    QueueDef: _queue,
+    BarrierDef: _barrier,
+}
+"""How the actor of each kind of resource is made, from its definition and its contents."""

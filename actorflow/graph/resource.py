@@ -39,6 +39,11 @@ class ResourceDef:
         """What it holds, in a few words, for tables and pictures."""
         return self.kind
 
+    @property
+    def contents(self) -> tuple[Port, ...]:
+        """The constants that its actor is handed when it is started."""
+        return ()
+
 
 KINDS: dict[str, type[ResourceDef]] = {}
 """The classes of definitions, by kind."""
@@ -85,3 +90,18 @@ class QueueDef(ResourceDef):
         """The specs of the components, and the limit."""
         limit = "" if self.capacity is None else f", at most {self.capacity}"
         return f"queue of [{', '.join(map(str, self.components))}]{limit}"
+
+
+@kind("barrier")
+@dataclass(frozen=True, kw_only=True)
+class BarrierDef(ResourceDef):
+    """A barrier: tuples put together by key; `capacity` counts keys, None is no limit."""
+
+    components: tuple[Spec, ...]
+    capacity: int | None
+
+    @property
+    def told(self) -> str:
+        """The specs of the components, and the limit."""
+        limit = "" if self.capacity is None else f", at most {self.capacity}"
+        return f"barrier of [{', '.join(map(str, self.components))}]{limit}"

@@ -48,6 +48,7 @@ from actorflow.ops.arrange import flatten, flip, moveaxis, repeat, roll, swapaxe
 from actorflow.ops.array import concat, one_hot, slice
 from actorflow.ops.attention import scaled_dot_product_attention
 from actorflow.ops.average import avg_pool, global_avg_pool, lp_pool
+from actorflow.ops.barrier import Barrier
 from actorflow.ops.bits import (
     bitwise_and,
     bitwise_invert,
@@ -283,7 +284,8 @@ from actorflow.ops.trigonometry import (
 )
 
 __all__ = [
-    "FIFOQueue", "Variable", "abs", "absolute_difference", "acos", "acosh", "adaptive_avg_pool",
+    "Barrier", "FIFOQueue", "Variable", "abs", "absolute_difference", "acos", "acosh",
+    "adaptive_avg_pool",
     "adaptive_max_pool", "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any",
     "apply_gradients", "arange", "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh",
     "atan", "atan2", "atanh", "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space",

@@ -6,6 +6,7 @@ An op joins by being registered with such an effect; it must then be listed here
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,6 +65,27 @@ def _take(verb: str, *args: int) -> Callable[[], Built]:
     return build
 
 
+def _barrier() -> tuple[af.Barrier, list[Tensor]]:
+    barrier = af.Barrier(["float32", "bytes"], [(2,), ()], name="b")
+    keys = [b"a", b"b", b"c"]
+    images = barrier.insert_many(0, keys, np.ones((3, 2), np.float32))
+    return barrier, [images, barrier.insert_many(1, keys, [b"x", b"y", b"z"])]
+
+
+def _of_barrier(use: Callable[[af.Barrier], Tensor | list[Tensor]]) -> Callable[[], Built]:
+    def build() -> Built:
+        barrier, fill = _barrier()
+        found = use(barrier)
+        return fill, found if isinstance(found, list) else [found]
+
+    return build
+
+
+def _taken(barrier: af.Barrier, *args: Any) -> list[Tensor]:
+    taken = barrier.take_many(*args)
+    return [taken.indices, taken.keys, *taken.components]
+
+
 CASES: dict[str, Callable[[], Built]] = {
     "read_variable": lambda: ([], [_variable().read()]),
     "variable_version": lambda: ([], [_variable().version()]),
@@ -79,6 +101,11 @@ CASES: dict[str, Callable[[], Built]] = {
     "queue_dequeue_up_to": _take("dequeue_up_to", 3),
     "queue_size": _take("size"),
     "queue_close": _take("close"),
+    "barrier_insert_many": lambda: ([], [_barrier()[1][0]]),
+    "barrier_take_many": _of_barrier(lambda b: _taken(b, 2)),
+    "barrier_close": _of_barrier(lambda b: b.close()),
+    "barrier_ready_size": _of_barrier(lambda b: b.ready_size()),
+    "barrier_incomplete_size": _of_barrier(lambda b: b.incomplete_size()),
 }
 
 
