@@ -14,9 +14,11 @@ TYPE_CHECKING = False  # type checkers know the name; typing would take longer t
 __version__ = "0.1.0"
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Barrier", "FIFOQueue", "Graph", "IndexedSlices",
+    "Actor", "ActorSystem", "ActorflowError", "Barrier", "ConditionalAccumulator", "FIFOQueue", "Graph",
+    "IndexedSlices",
     "OptimizerActor",
-    "Program", "Ref", "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "Variable", "abs",
+    "Program", "Ref", "Session", "Slices", "SparseConditionalAccumulator", "Spec", "Tensor", "Terminated",
+    "UpdateContext", "Variable", "abs",
     "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
     "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any", "apply_gradients", "arange",
     "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh", "atan", "atan2", "atanh",

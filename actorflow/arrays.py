@@ -331,6 +331,11 @@ def listed(value: Array) -> list[Any]:
     return found
 
 
+def number(value: Array) -> Any:
+    """Returns the only element of an array as Python's number."""
+    return value.item()
+
+
 def none_of(shape: Sequence[int | None] | None, dtype: DType) -> Array:
     """Returns an array of no elements of `shape`, along a first axis; sizes that are not known are 0."""
     return np.empty((0, *(n or 0 for n in shape or ())), dtype)

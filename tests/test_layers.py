@@ -25,6 +25,7 @@ ONLY_IN = {
         "ops",
         "optim",
         "rows",
+        "sums",
         "windows",
         "nn",
         "graph",

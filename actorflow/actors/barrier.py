@@ -98,11 +98,9 @@ class BarrierActor(HoldingActor):
         return [take.who for take in self.assembly.takes]
 
     def shown(self, value: Any) -> Any:
-        """Counts and truths as scalars; tuples as batches, keys and stacked components."""
-        if value is True:
-            return arrays.truth(value)
-        if isinstance(value, int):
-            return arrays.integer(value)
+        """Tuples as batches, keys and stacked components."""
+        if not isinstance(value, tuple):
+            return super().shown(value)
         batches = arrays.vector([each.batch for each in value], arrays.as_dtype("int64"))
         keys = arrays.vector([each.key for each in value], arrays.BYTES)
         if value:

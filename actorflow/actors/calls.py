@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from actorflow.actors import barrier, optimizer, queue, variable
+from actorflow.actors import accumulator, barrier, optimizer, queue, variable
 from actorflow.actors.live import Live
 from actorflow.actors.node import NodeActor
 from actorflow.actors.register import Source
@@ -82,18 +82,20 @@ def body_of(plan: PlanNode, source: Source, sequence: Iterator[int]) -> Body:
     return lambda args: written(args, attrs, source, next(sequence))
 
 
-_FIXED: dict[str, Any] = {**variable.FIXED, **queue.FIXED, **barrier.FIXED}
+_FIXED: dict[str, Any] = {**variable.FIXED, **queue.FIXED, **barrier.FIXED, **accumulator.FIXED}
 """Op -> the message that it always is."""
 
 _MADE: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
     **optimizer.MADE,
     **queue.MADE,
     **barrier.MADE,
+    **accumulator.MADE,
 }
 """Op -> its message, from inputs and attributes."""
 
 _WRITTEN: dict[str, Callable[[Sequence[Any], Mapping[str, Any], Source, int], Any]] = {
     **variable.WRITTEN,
     **barrier.WRITTEN,
+    **accumulator.WRITTEN,
 }
 """Op -> its message, from inputs, attributes, and what makes it apply once."""

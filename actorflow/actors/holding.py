@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.answers import Answer, Once
 from actorflow.actors.register import Source
@@ -67,8 +68,10 @@ class HoldingActor(Actor):
         return ()
 
     def shown(self, value: Any) -> Any:
-        """The outputs of a node that is answered with `value`."""
-        return value
+        """The outputs of a node that is answered with `value`: of a truth or a count, a scalar."""
+        if isinstance(value, bool):
+            return arrays.truth(value)
+        return arrays.integer(value) if isinstance(value, int) else value
 
     def receive(self, message: Any) -> Any:
         """Obeys the rule and passes on its answers."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from actorflow.actors.accumulator import AccumulatorActor, SparseAccumulatorActor
 from actorflow.actors.actor import Actor
 from actorflow.actors.barrier import BarrierActor
 from actorflow.actors.optimizer import OptimizerActor
@@ -20,7 +21,14 @@ from actorflow.graph import opdef
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.graph.opdef import Effect
-from actorflow.graph.resource import BarrierDef, QueueDef, ResourceDef, VariableDef
+from actorflow.graph.resource import (
+    AccumulatorDef,
+    BarrierDef,
+    QueueDef,
+    ResourceDef,
+    SparseAccumulatorDef,
+    VariableDef,
+)
 from actorflow.optim import Transform
 from actorflow.plan.program import Holder, Holding
 
@@ -125,9 +133,20 @@ def _barrier(definition: BarrierDef) -> BarrierActor:
     return BarrierActor(definition.name, definition.components, definition.capacity)
 
 
+def _accumulator(definition: AccumulatorDef) -> AccumulatorActor:
+    return AccumulatorActor(definition.name, definition.spec, definition.reduction)
+
+
+def _sparse_accumulator(definition: SparseAccumulatorDef) -> SparseAccumulatorActor:
+    per_index = definition.per_index
+    return SparseAccumulatorActor(definition.name, definition.spec, definition.reduction, per_index=per_index)
+
+
 _ACTORS: dict[type[ResourceDef], Callable[..., Actor]] = {
     VariableDef: _variable,
     QueueDef: _queue,
     BarrierDef: _barrier,
+    AccumulatorDef: _accumulator,
+    SparseAccumulatorDef: _sparse_accumulator,
 }
 """How the actor of each kind of resource is made, from its definition and its contents."""

@@ -105,3 +105,30 @@ class BarrierDef(ResourceDef):
         """The specs of the components, and the limit."""
         limit = "" if self.capacity is None else f", at most {self.capacity}"
         return f"barrier of [{', '.join(map(str, self.components))}]{limit}"
+
+
+@kind("accumulator")
+@dataclass(frozen=True, kw_only=True)
+class AccumulatorDef(ResourceDef):
+    """A conditional accumulator of gradients that fit `spec`; `reduction` is "mean" or "sum"."""
+
+    spec: Spec
+    reduction: str
+
+    @property
+    def told(self) -> str:
+        """What is made of the gradients, and their spec."""
+        return f"{self.reduction} of {self.spec}"
+
+
+@kind("sparse_accumulator")
+@dataclass(frozen=True, kw_only=True)
+class SparseAccumulatorDef(AccumulatorDef):
+    """A conditional accumulator of rows; `per_index` divides each row by how many gradients had it."""
+
+    per_index: bool
+
+    @property
+    def told(self) -> str:
+        """What is made of the gradients, and their spec."""
+        return f"{self.reduction} of rows of {self.spec}{', per index' if self.per_index else ''}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import actorflow.ops.slices  # noqa: F401  reached through IndexedSlices
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.custom import custom_gradient
+from actorflow.ops.accumulator import ConditionalAccumulator, SparseConditionalAccumulator
 from actorflow.ops.activation import (
     celu,
     elu,
@@ -284,7 +285,9 @@ from actorflow.ops.trigonometry import (
 )
 
 __all__ = [
-    "Barrier", "FIFOQueue", "Variable", "abs", "absolute_difference", "acos", "acosh",
+    "Barrier", "ConditionalAccumulator", "FIFOQueue", "SparseConditionalAccumulator", "Variable", "abs",
+    "absolute_difference", "acos",
+    "acosh",
     "adaptive_avg_pool",
     "adaptive_max_pool", "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any",
     "apply_gradients", "arange", "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh",

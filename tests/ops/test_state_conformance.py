@@ -86,6 +86,26 @@ def _taken(barrier: af.Barrier, *args: Any) -> list[Tensor]:
     return [taken.indices, taken.keys, *taken.components]
 
 
+def _of_dense(verb: str, *args: Any) -> Callable[[], Built]:
+    def build() -> Built:
+        grads = af.ConditionalAccumulator("float16", (2,), name="a")
+        found = getattr(grads, verb)(*args)
+        return [grads.apply_grad(np.ones(2, np.float16))], [found]
+
+    return build
+
+
+def _of_rows(verb: str, *args: Any) -> Callable[[], Built]:
+    def build() -> Built:
+        grads = af.SparseConditionalAccumulator("float16", (5, 2), name="a")
+        slices = af.IndexedSlices(np.ones((2, 2), np.float16), [3, 3], (5, 2))
+        found = getattr(grads, verb)(*([slices] if verb == "apply_grad" else args))
+        tensors = [found.values, found.indices] if isinstance(found, af.IndexedSlices) else [found]
+        return [grads.apply_grad(slices)], tensors
+
+    return build
+
+
 CASES: dict[str, Callable[[], Built]] = {
     "read_variable": lambda: ([], [_variable().read()]),
     "variable_version": lambda: ([], [_variable().version()]),
@@ -101,6 +121,17 @@ CASES: dict[str, Callable[[], Built]] = {
     "queue_dequeue_up_to": _take("dequeue_up_to", 3),
     "queue_size": _take("size"),
     "queue_close": _take("close"),
+    **{
+        f"{kind}_{verb}": case(verb, *args)
+        for kind, case in (("accumulator", _of_dense), ("sparse_accumulator", _of_rows))
+        for verb, args in (
+            ("apply_grad", ([1.0, 2.0],)),
+            ("take_grad", (1,)),
+            ("set_global_step", (3,)),
+            ("global_step", ()),
+            ("num_accumulated", ()),
+        )
+    },
     "barrier_insert_many": lambda: ([], [_barrier()[1][0]]),
     "barrier_take_many": _of_barrier(lambda b: _taken(b, 2)),
     "barrier_close": _of_barrier(lambda b: b.close()),
