@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "Barrier", "ConditionalAccumulator", "FIFOQueue", "Graph",
-    "IndexedSlices",
+    "HashTable", "IndexedSlices",
     "OptimizerActor",
     "Program", "Ref", "Session", "Slices", "SparseConditionalAccumulator", "Spec", "Tensor", "Terminated",
     "UpdateContext", "Variable", "abs",

@@ -331,6 +331,17 @@ def listed(value: Array) -> list[Any]:
     return found
 
 
+def weight(value: Array) -> int:
+    """Returns how many bytes the elements of an array of the host take, those of bytes elements too."""
+    own = nbytes(value)
+    return own + sum(map(len, value.flat)) if value.dtype.hasobject else own
+
+
+def filled(value: Array, shape: tuple[int, ...]) -> Array:
+    """Returns an array broadcast to `shape`, read-only; ValueError where it cannot be."""
+    return frozen(np.array(np.broadcast_to(value, shape)))
+
+
 def number(value: Array) -> Any:
     """Returns the only element of an array as Python's number."""
     return value.item()

@@ -22,6 +22,7 @@ ONLY_IN = {
     "numpy": {
         "arrays",
         "kernels",
+        "keyed",
         "ops",
         "optim",
         "rows",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from actorflow.actors import accumulator, barrier, optimizer, queue, variable
+from actorflow.actors import accumulator, barrier, hash_table, optimizer, queue, variable
 from actorflow.actors.live import Live
 from actorflow.actors.node import NodeActor
 from actorflow.actors.register import Source
@@ -82,7 +82,13 @@ def body_of(plan: PlanNode, source: Source, sequence: Iterator[int]) -> Body:
     return lambda args: written(args, attrs, source, next(sequence))
 
 
-_FIXED: dict[str, Any] = {**variable.FIXED, **queue.FIXED, **barrier.FIXED, **accumulator.FIXED}
+_FIXED: dict[str, Any] = {
+    **variable.FIXED,
+    **queue.FIXED,
+    **barrier.FIXED,
+    **accumulator.FIXED,
+    **hash_table.FIXED,
+}
 """Op -> the message that it always is."""
 
 _MADE: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
@@ -90,6 +96,7 @@ _MADE: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
     **queue.MADE,
     **barrier.MADE,
     **accumulator.MADE,
+    **hash_table.MADE,
 }
 """Op -> its message, from inputs and attributes."""
 
@@ -97,5 +104,6 @@ _WRITTEN: dict[str, Callable[[Sequence[Any], Mapping[str, Any], Source, int], An
     **variable.WRITTEN,
     **barrier.WRITTEN,
     **accumulator.WRITTEN,
+    **hash_table.WRITTEN,
 }
 """Op -> its message, from inputs, attributes, and what makes it apply once."""

@@ -9,6 +9,7 @@ from typing import Any
 from actorflow.actors.accumulator import AccumulatorActor, SparseAccumulatorActor
 from actorflow.actors.actor import Actor
 from actorflow.actors.barrier import BarrierActor
+from actorflow.actors.hash_table import HashTableActor
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.queue import QueueActor
 from actorflow.actors.ref import Ref
@@ -24,6 +25,7 @@ from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import (
     AccumulatorDef,
     BarrierDef,
+    HashTableDef,
     QueueDef,
     ResourceDef,
     SparseAccumulatorDef,
@@ -142,11 +144,24 @@ def _sparse_accumulator(definition: SparseAccumulatorDef) -> SparseAccumulatorAc
     return SparseAccumulatorActor(definition.name, definition.spec, definition.reduction, per_index=per_index)
 
 
+def _hash_table(definition: HashTableDef, default: Array, *initial: Array) -> HashTableActor:
+    return HashTableActor(
+        definition.name,
+        definition.key,
+        definition.value,
+        default,
+        initial,
+        mutable=definition.mutable,
+        max_size=definition.max_size,
+    )
+
+
 _ACTORS: dict[type[ResourceDef], Callable[..., Actor]] = {
     VariableDef: _variable,
     QueueDef: _queue,
     BarrierDef: _barrier,
     AccumulatorDef: _accumulator,
     SparseAccumulatorDef: _sparse_accumulator,
+    HashTableDef: _hash_table,
 }
 """How the actor of each kind of resource is made, from its definition and its contents."""

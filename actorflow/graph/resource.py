@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
+from actorflow.arrays import name_of
 from actorflow.graph.node import Port
 from actorflow.spec import Spec
 
@@ -132,3 +133,28 @@ class SparseAccumulatorDef(AccumulatorDef):
     def told(self) -> str:
         """What is made of the gradients, and their spec."""
         return f"{self.reduction} of rows of {self.spec}{', per index' if self.per_index else ''}"
+
+
+@kind("hash_table")
+@dataclass(frozen=True, kw_only=True)
+class HashTableDef(ResourceDef):
+    """A table of values by key; `default`, `keys` and `values` are constants with which it begins."""
+
+    key: Spec
+    value: Spec
+    default: Port | None
+    keys: Port | None
+    values: Port | None
+    mutable: bool
+    max_size: int | None
+
+    @property
+    def told(self) -> str:
+        """What belongs to what, and the limit."""
+        limit = "" if self.max_size is None else f", at most {self.max_size}"
+        return f"{self.value} by {name_of(self.key.dtype)}{limit}{'' if self.mutable else ', fixed'}"
+
+    @property
+    def contents(self) -> tuple[Port, ...]:
+        """The default, then keys and values."""
+        return tuple(port for port in (self.default, self.keys, self.values) if port is not None)

@@ -124,6 +124,7 @@ from actorflow.ops.exponential import cbrt, exp2, expm1, log1p, log2, log10, log
 from actorflow.ops.factor import cholesky, eigh, eigvalsh, qr, svd, svdvals
 from actorflow.ops.facts import ensure_shape, rank, shape, size
 from actorflow.ops.fill import arange, eye, full, full_like, linspace, ones, zeros
+from actorflow.ops.hash_table import HashTable
 from actorflow.ops.indexing import gather, gather_nd, take_along_axis
 from actorflow.ops.join import broadcast_arrays, meshgrid, split, stack, unstack
 from actorflow.ops.linalg import (
@@ -285,7 +286,8 @@ from actorflow.ops.trigonometry import (
 )
 
 __all__ = [
-    "Barrier", "ConditionalAccumulator", "FIFOQueue", "SparseConditionalAccumulator", "Variable", "abs",
+    "Barrier", "ConditionalAccumulator", "FIFOQueue", "HashTable", "SparseConditionalAccumulator",
+    "Variable", "abs",
     "absolute_difference", "acos",
     "acosh",
     "adaptive_avg_pool",

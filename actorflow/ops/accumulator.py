@@ -247,9 +247,7 @@ def _rows(attrs: Mapping[str, Attr]) -> Spec:
 
 def _apply_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     grad, step = inputs
-    check_fits(
-        grad, spec(attrs["dtype"], attrs["shape"]), f"a gradient for accumulator {attrs['resource']!r}"
-    )
+    check_fits(grad, _held(attrs), f"a gradient for accumulator {attrs['resource']!r}")
     _check_step(step, attrs)
     return (spec("bool"),)
 

@@ -106,6 +106,15 @@ def _of_rows(verb: str, *args: Any) -> Callable[[], Built]:
     return build
 
 
+def _of_table(use: Callable[[af.HashTable], Tensor | tuple[Tensor, ...]]) -> Callable[[], Built]:
+    def build() -> Built:
+        table = af.HashTable("int16", "bytes", b"", (2,), initial=([1, 2], [[b"a", b"b"]] * 2), name="t")
+        found = use(table)
+        return [], list(found) if isinstance(found, tuple) else [found]
+
+    return build
+
+
 CASES: dict[str, Callable[[], Built]] = {
     "read_variable": lambda: ([], [_variable().read()]),
     "variable_version": lambda: ([], [_variable().version()]),
@@ -132,6 +141,12 @@ CASES: dict[str, Callable[[], Built]] = {
             ("num_accumulated", ()),
         )
     },
+    "hash_table_insert": _of_table(lambda t: t.insert([[1], [3]], [[[b"c", b"d"]]] * 2)),
+    "hash_table_remove": _of_table(lambda t: t.remove([1])),
+    "hash_table_lookup": _of_table(lambda t: t.lookup([[1, 3]])),
+    "hash_table_contains": _of_table(lambda t: t.contains([[1, 3]])),
+    "hash_table_size": _of_table(lambda t: t.size()),
+    "hash_table_export": _of_table(lambda t: t.export()),
     "barrier_insert_many": lambda: ([], [_barrier()[1][0]]),
     "barrier_take_many": _of_barrier(lambda b: _taken(b, 2)),
     "barrier_close": _of_barrier(lambda b: b.close()),
