@@ -14,10 +14,12 @@ TYPE_CHECKING = False  # type checkers know the name; typing would take longer t
 __version__ = "0.1.0"
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Barrier", "ConditionalAccumulator", "FIFOQueue", "Graph",
+    "Actor", "ActorSystem", "ActorflowError", "Barrier", "ConditionalAccumulator", "Counter", "FIFOQueue",
+    "Graph",
     "HashTable", "IndexedSlices",
     "OptimizerActor",
-    "Program", "Ref", "Session", "Slices", "SparseConditionalAccumulator", "Spec", "Tensor", "Terminated",
+    "Program", "Ref", "Session", "Slices", "SparseConditionalAccumulator", "Spec", "Stack", "Tensor",
+    "Terminated",
     "UpdateContext", "Variable", "abs",
     "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
     "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any", "apply_gradients", "arange",

@@ -127,7 +127,6 @@ FIXED: Mapping[str, Any] = {
 }
 MADE: Mapping[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
     "barrier_take_many": lambda args, attrs: TakeMany(attrs["n"], attrs["allow_small_batch"]),
-    "barrier_close": lambda args, attrs: Close(attrs["cancel_pending_enqueues"]),
 }
 
 
@@ -135,4 +134,8 @@ def _insert(args: Sequence[Any], attrs: Mapping[str, Any], source: Source, seque
     return Written(InsertMany(attrs["component"], args[0], args[1]), source, sequence)
 
 
-WRITTEN: Mapping[str, Callable[..., Any]] = {"barrier_insert_many": _insert}
+def _close(args: Sequence[Any], attrs: Mapping[str, Any], source: Source, sequence: int) -> Written:
+    return Written(Close(attrs["cancel_pending_enqueues"]), source, sequence)
+
+
+WRITTEN: Mapping[str, Callable[..., Any]] = {"barrier_insert_many": _insert, "barrier_close": _close}

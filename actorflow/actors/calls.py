@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from actorflow.actors import accumulator, barrier, hash_table, optimizer, queue, variable
+from actorflow.actors import (
+    accumulator,
+    barrier,
+    counter,
+    hash_table,
+    optimizer,
+    queue,
+    stack,
+    variable,
+)
 from actorflow.actors.live import Live
 from actorflow.actors.node import NodeActor
 from actorflow.actors.register import Source
@@ -88,6 +97,8 @@ _FIXED: dict[str, Any] = {
     **barrier.FIXED,
     **accumulator.FIXED,
     **hash_table.FIXED,
+    **counter.FIXED,
+    **stack.FIXED,
 }
 """Op -> the message that it always is."""
 
@@ -105,5 +116,7 @@ _WRITTEN: dict[str, Callable[[Sequence[Any], Mapping[str, Any], Source, int], An
     **barrier.WRITTEN,
     **accumulator.WRITTEN,
     **hash_table.WRITTEN,
+    **counter.WRITTEN,
+    **stack.WRITTEN,
 }
 """Op -> its message, from inputs, attributes, and what makes it apply once."""

@@ -9,11 +9,13 @@ from typing import Any
 from actorflow.actors.accumulator import AccumulatorActor, SparseAccumulatorActor
 from actorflow.actors.actor import Actor
 from actorflow.actors.barrier import BarrierActor
+from actorflow.actors.counter import CounterActor
 from actorflow.actors.hash_table import HashTableActor
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.queue import QueueActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
+from actorflow.actors.stack import StackActor
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import VariableActor
 from actorflow.arrays import Array
@@ -25,10 +27,12 @@ from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import (
     AccumulatorDef,
     BarrierDef,
+    CounterDef,
     HashTableDef,
     QueueDef,
     ResourceDef,
     SparseAccumulatorDef,
+    StackDef,
     VariableDef,
 )
 from actorflow.optim import Transform
@@ -156,6 +160,14 @@ def _hash_table(definition: HashTableDef, default: Array, *initial: Array) -> Ha
     )
 
 
+def _counter(definition: CounterDef) -> CounterActor:
+    return CounterActor(definition.name, definition.start, definition.limit)
+
+
+def _stack(definition: StackDef) -> StackActor:
+    return StackActor(definition.name, definition.spec, definition.max_size, definition.max_bytes)
+
+
 _ACTORS: dict[type[ResourceDef], Callable[..., Actor]] = {
     VariableDef: _variable,
     QueueDef: _queue,
@@ -163,5 +175,7 @@ _ACTORS: dict[type[ResourceDef], Callable[..., Actor]] = {
     AccumulatorDef: _accumulator,
     SparseAccumulatorDef: _sparse_accumulator,
     HashTableDef: _hash_table,
+    CounterDef: _counter,
+    StackDef: _stack,
 }
 """How the actor of each kind of resource is made, from its definition and its contents."""

@@ -158,3 +158,35 @@ class HashTableDef(ResourceDef):
     def contents(self) -> tuple[Port, ...]:
         """The default, then keys and values."""
         return tuple(port for port in (self.default, self.keys, self.values) if port is not None)
+
+
+@kind("counter")
+@dataclass(frozen=True, kw_only=True)
+class CounterDef(ResourceDef):
+    """A counter from `start` up to `limit`, which it never gives; None is no limit."""
+
+    start: int
+    limit: int | None
+
+    @property
+    def told(self) -> str:
+        """Where it starts and ends."""
+        return f"counter from {self.start}{'' if self.limit is None else f' to {self.limit}'}"
+
+
+@kind("stack")
+@dataclass(frozen=True, kw_only=True)
+class StackDef(ResourceDef):
+    """A stack of elements that fit `spec`; None is no limit."""
+
+    spec: Spec
+    max_size: int | None
+    max_bytes: int | None
+
+    @property
+    def told(self) -> str:
+        """The spec of an element, and the limits."""
+        limits = ((self.max_size, "elements"), (self.max_bytes, "bytes"))
+        return f"stack of {self.spec}" + "".join(
+            f", at most {n} {what}" for n, what in limits if n is not None
+        )

@@ -81,6 +81,7 @@ from actorflow.ops.convolve import (
     depthwise_conv2d,
     separable_conv2d,
 )
+from actorflow.ops.counter import Counter
 from actorflow.ops.ctc import ctc_loss
 from actorflow.ops.diagonal import diag_embed, diagonal, tril, triu
 from actorflow.ops.draws import (
@@ -252,6 +253,7 @@ from actorflow.ops.sort import argsort, in_top_k, searchsorted, sort, topk
 from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
 from actorflow.ops.special import digamma, erf, erfc, erfinv, lgamma, polygamma
 from actorflow.ops.spectrum import lstsq, matrix_norm, matrix_rank, pinv
+from actorflow.ops.stacks import Stack
 from actorflow.ops.state import Variable, apply_gradients
 from actorflow.ops.statistics import logsumexp, median, quantile, std, var, vector_norm
 from actorflow.ops.systems import cholesky_solve, det, inv, slogdet, solve, triangular_solve
@@ -286,8 +288,9 @@ from actorflow.ops.trigonometry import (
 )
 
 __all__ = [
-    "Barrier", "ConditionalAccumulator", "FIFOQueue", "HashTable", "SparseConditionalAccumulator",
-    "Variable", "abs",
+    "Barrier", "ConditionalAccumulator", "Counter", "FIFOQueue", "HashTable",
+    "SparseConditionalAccumulator",
+    "Stack", "Variable", "abs",
     "absolute_difference", "acos",
     "acosh",
     "adaptive_avg_pool",

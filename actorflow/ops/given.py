@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, source_line
 from actorflow.ops.arguments import plain_integers
-from actorflow.spec import Shape, Spec, spec
+from actorflow.spec import Dim, Spec, spec
 
 
 def refused(message: str, hint: str | None = None) -> SpecError:
@@ -54,7 +54,7 @@ def choice(value: Any, what: str, choices: Sequence[str]) -> str:
     return value
 
 
-def held(owner: str, dtype: Any, shape: Shape) -> Spec:
+def held(owner: str, dtype: Any, shape: Iterable[Dim] | None) -> Spec:
     """Returns the spec of what `owner` holds; raises SpecError for what is no dtype or no shape."""
     if dtype is None or hasattr(dtype, "shape"):
         message = f"{owner} takes a dtype, got {dtype!r:.60}"

@@ -115,6 +115,15 @@ def _of_table(use: Callable[[af.HashTable], Tensor | tuple[Tensor, ...]]) -> Cal
     return build
 
 
+def _of_stack(verb: str) -> Callable[[], Built]:
+    def build() -> Built:
+        stack = af.Stack("int16", (None,), name="s")
+        found = stack.push([3, 4]) if verb == "push" else getattr(stack, verb)()
+        return [stack.push([1, 2])], [found]
+
+    return build
+
+
 CASES: dict[str, Callable[[], Built]] = {
     "read_variable": lambda: ([], [_variable().read()]),
     "variable_version": lambda: ([], [_variable().version()]),
@@ -147,6 +156,10 @@ CASES: dict[str, Callable[[], Built]] = {
     "hash_table_contains": _of_table(lambda t: t.contains([[1, 3]])),
     "hash_table_size": _of_table(lambda t: t.size()),
     "hash_table_export": _of_table(lambda t: t.export()),
+    "counter_next": lambda: ([], [af.Counter(name="c").next()]),
+    "counter_read": lambda: ([], [af.Counter(name="c").read()]),
+    "counter_reset": lambda: ([], [af.Counter(name="c").reset()]),
+    **{f"stack_{verb}": _of_stack(verb) for verb in ("push", "pop", "size", "close")},
     "barrier_insert_many": lambda: ([], [_barrier()[1][0]]),
     "barrier_take_many": _of_barrier(lambda b: _taken(b, 2)),
     "barrier_close": _of_barrier(lambda b: b.close()),
