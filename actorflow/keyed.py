@@ -47,6 +47,10 @@ class Keyed:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __repr__(self) -> str:
+        limit = "unbounded" if self.max_size is None else self.max_size
+        return f"<Keyed {self.name!r} {len(self.rows)}/{limit} keys>"
+
     def insert(self, keys: Array, values: Array) -> None:
         """Sets the value of each key; of one that comes twice, the last.
 
@@ -103,16 +107,14 @@ class Keyed:
     def _add(self, fresh: list[Any]) -> list[int]:
         """Gives each of the new keys a row, one that was freed or the next, and returns these."""
         again = min(len(self.free), len(fresh))
-        rows = [self.free.pop() for _ in range(again)]
-        more = len(fresh) - again
-        rows.extend(range(self.used, self.used + more))
-        self.used += more
-        if self.used > len(self.values):
-            grown = np.empty(
-                (max(self.used, 2 * len(self.values)), *self.values.shape[1:]), self.values.dtype
-            )
-            grown[: len(self.values)] = self.values
+        end = self.used + len(fresh) - again
+        if end > len(self.values):  # ORDER: what needs memory comes before what changes anything
+            grown = np.empty((max(end, 2 * len(self.values)), *self.values.shape[1:]), self.values.dtype)
+            grown[: self.used] = self.values[: self.used]
             self.values = grown
+        rows = [self.free.pop() for _ in range(again)]
+        rows.extend(range(self.used, end))
+        self.used = end
         self.rows.update(zip(fresh, rows, strict=True))
         self._changed()
         return rows

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from actorflow.arrays import Array, DType, frozen
-from actorflow.errors import SpecError
+from actorflow.errors import SpecError, counted
 
 
 class Sum(Protocol):
@@ -37,6 +37,9 @@ class DenseSum:
         self.dtype = dtype
         self.count = 0
         self.total: Array | None = None
+
+    def __repr__(self) -> str:
+        return f"<DenseSum of {counted(self.count, 'gradient')}>"
 
     def add(self, grad: Array) -> None:
         """Adds a gradient, of the shape of those before."""
@@ -76,6 +79,10 @@ class RowSum:
         self.places: Array = np.empty(0, np.int64)
         self.values: Array = np.empty((0, *shape[1:]), wide(dtype))
         self.times: Array = np.empty(0, np.int64)
+
+    def __repr__(self) -> str:
+        rows = counted(self.indices.size, "row")
+        return f"<RowSum of {counted(self.count, 'gradient')}, {rows} of {self._shape}>"
 
     def add(self, values: Array, indices: Array) -> None:
         """Adds `values[i]` to row `indices[i]`; a row may come twice, and from the end.
@@ -121,28 +128,30 @@ class RowSum:
         if self.indices.size:
             known = self.indices[np.minimum(near, self.indices.size - 1)] == at
         there = self.places[near[known]]
+        if not known.all():
+            self._append(near[~known], at[~known], sums[~known], times[~known])
         self.values[there] += sums[known]
         self.times[there] += times[known]
-        if known.all():
-            return
-        fresh = ~known
+
+    def _append(self, near: Array, at: Array, sums: Array, times: Array) -> None:
+        """Takes new rows, before those that are at `near`."""
         used = self.indices.size
-        places = np.arange(used, used + int(fresh.sum()))
-        self._reserve(used + places.size)
-        self.values[places] = sums[fresh]
-        self.times[places] = times[fresh]
-        self.indices = np.insert(self.indices, near[fresh], at[fresh])
-        self.places = np.insert(self.places, near[fresh], places)
+        places = np.arange(used, used + at.size)
+        indices, all_places = np.insert(self.indices, near, at), np.insert(self.places, near, places)
+        self._reserve(used + at.size)  # ORDER: what needs memory comes before what changes anything
+        self.values[places] = sums
+        self.times[places] = times
+        self.indices, self.places = indices, all_places
 
     def _reserve(self, rows: int) -> None:
         if rows > self.times.size:
             size = max(rows, 2 * self.times.size)
             used = self.indices.size
-            values, times = self.values, self.times
-            self.values = np.empty((size, *values.shape[1:]), values.dtype)
-            self.times = np.empty(size, np.int64)
-            self.values[:used] = values[:used]
-            self.times[:used] = times[:used]
+            values = np.empty((size, *self.values.shape[1:]), self.values.dtype)
+            times = np.empty(size, np.int64)
+            values[:used] = self.values[:used]
+            times[:used] = self.times[:used]
+            self.values, self.times = values, times
 
 
 def wide(dtype: DType) -> DType:

@@ -155,6 +155,13 @@ def test_a_sorted_table_finds_what_the_dict_finds(data: st.DataObject) -> None:
     assert found.tolist() == [table.rows.get(k, -1) for k in asked.tolist()]
 
 
+def test_it_says_what_it_holds() -> None:
+    table = numbers(max_size=5)
+    put(table, [1, 2], [1, 2])
+
+    assert repr(table) == "<Keyed 't' 2/5 keys>"
+
+
 class KeyedMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()

@@ -117,6 +117,29 @@ def test_a_gradient_of_no_rows_counts() -> None:
     assert (values.tolist(), indices.tolist()) == ([0.5], [3])
 
 
+def test_sums_say_what_they_hold() -> None:
+    rows = RowSum(np.dtype("float32"), (4, 2))
+    rows.add(np.ones((2, 2), "float32"), np.array([1, 3]))
+
+    assert repr(rows) == "<RowSum of 1 gradient, 2 rows of (4, 2)>"
+    assert repr(dense([1], [2])) == "<DenseSum of 2 gradients>"
+
+
+def test_rows_that_find_no_memory_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = RowSum(np.dtype("float32"), (9,))
+    rows.add(np.ones(2, "float32"), np.array([1, 3]))
+
+    def short(self: RowSum, rows: int) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched, pytest.raises(MemoryError):
+        patched.setattr(RowSum, "_reserve", short)
+        rows.add(np.ones(2, "float32"), np.array([1, 4]))
+
+    values, indices = rows.result(mean=True, per_index=False)
+    assert (values.tolist(), indices.tolist()) == ([1, 1], [1, 3])
+
+
 grads = st.lists(st.lists(st.tuples(st.integers(-6, 5), st.integers(-9, 9)), max_size=8), max_size=6)
 
 

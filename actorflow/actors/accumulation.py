@@ -36,7 +36,7 @@ class Taken:
     step: int
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Accumulation:
     """The state of one accumulator.
 
@@ -56,6 +56,10 @@ class Accumulation:
 
     def __post_init__(self) -> None:
         self.sum = self.fresh()
+
+    def __repr__(self) -> str:
+        held, waiting = self.sum.count, len(self.takes)
+        return f"<Accumulation {self.name!r} {held} gradients at step {self.step}, waiting {waiting} out>"
 
     def apply(self, who: Hashable, local_step: int, *grad: Any) -> list[Answer]:
         """Adds a gradient that was computed at `local_step`, unless it is too old; tells whether."""

@@ -59,7 +59,7 @@ class Take:
     allow_small: bool
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Assembly:
     """The state of one barrier of tuples of `width` components.
 
@@ -80,6 +80,13 @@ class Assembly:
     batches: int = 0
     closed: bool = False
     cancelled: bool = False
+
+    def __repr__(self) -> str:
+        limit = "unbounded" if self.capacity is None else self.capacity
+        return (
+            f"<Assembly {self.name!r} {len(self.ready)} ready + {len(self.incomplete)} incomplete/{limit}, "
+            f"waiting {len(self.takes)} out{', closed' if self.closed else ''}>"
+        )
 
     def insert(
         self, who: Hashable, component: int, keys: Sequence[bytes], values: Sequence[Any]

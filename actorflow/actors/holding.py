@@ -11,7 +11,7 @@ from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.answers import Answer, Once
 from actorflow.actors.register import Source
-from actorflow.errors import ActorDied, ActorflowError, InternalError
+from actorflow.errors import ActorDied, ActorflowError, InternalError, StateError
 from actorflow.messages import Call, CancelCall
 
 
@@ -88,6 +88,8 @@ class HoldingActor(Actor):
                 answers = self._asked(message.body, message.reply)
             except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
                 message.reply.failed(error)
+            except MemoryError as error:  # rules ask for memory before they change anything
+                message.reply.failed(self._short_of_memory(error))
             else:
                 self._answer(answers)
 
@@ -113,7 +115,25 @@ class HoldingActor(Actor):
             who: Any = answer.who
             if answer.error is not None:
                 who.failed(answer.error)
-            elif who.error is None:
-                who.done(self.shown(answer.value), None if answer.undo is None else GiveBack(answer.undo))
-            elif answer.undo is not None:  # its step has ended: an answer before this one has failed it
+                continue
+            error = who.error
+            if error is None:
+                error = self._done(who, answer)
+            if error is not None and answer.undo is not None:
                 left.extend(self.given_back(answer.undo))
+
+    def _done(self, who: Any, answer: Answer) -> BaseException | None:
+        """Answers with the value; returns the error with which it did instead, when that cannot be made."""
+        try:
+            value = self.shown(answer.value)
+        except MemoryError as error:
+            short = self._short_of_memory(error)
+            who.failed(short)
+            return short
+        who.done(value, None if answer.undo is None else GiveBack(answer.undo))
+        return None
+
+    def _short_of_memory(self, error: MemoryError) -> StateError:
+        short = StateError(f"{self.what} {self.name!r} has no memory for that: {error}")
+        short.__cause__ = error
+        return short

@@ -17,7 +17,7 @@ from actorflow.actors.answers import Answer
 from actorflow.errors import OutOfRange, StateError, counted
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Pile:
     """The state of one stack.
 
@@ -36,6 +36,11 @@ class Pile:
     elements: list[tuple[Any, int]] = field(default_factory=list)
     held: int = 0
     closed: bool = False
+
+    def __repr__(self) -> str:
+        size, room = ("unbounded" if n is None else n for n in (self.max_size, self.max_bytes))
+        state = ", closed" if self.closed else ""
+        return f"<Pile {self.name!r} {len(self.elements)}/{size} elements, {self.held}/{room} bytes{state}>"
 
     def push(self, who: Hashable, element: Any, size: int) -> list[Answer]:
         """Puts an element of `size` bytes on top, and gives it.

@@ -37,8 +37,8 @@ class Heard:
         self.said.append(error)
 
 
-def ask(actor: HoldingActor, body: Any) -> Heard:
+def ask(actor: HoldingActor, body: Any, reply: Heard | None = None) -> Heard:
     """Hands a call to the actor, and returns its reply."""
-    reply = Heard()
+    reply = reply or Heard()
     actor.receive(Call(reply, body))
     return reply

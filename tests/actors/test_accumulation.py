@@ -145,6 +145,14 @@ def test_what_is_given_back_goes_to_who_waits() -> None:
     assert taken(rule.give_back(answer.undo)) == [("next", ["a"])]
 
 
+def test_it_says_what_it_holds_and_who_waits() -> None:
+    rule = fresh()
+    rule.apply("w", 0, "a")
+    rule.take("t", 2)
+
+    assert repr(rule) == "<Accumulation 'a' 1 gradients at step 0, waiting 1 out>"
+
+
 class AccumulationMachine(RuleBasedStateMachine):
     """Whatever comes, each accepted gradient is in one result or waits for one, and all is in order."""
 

@@ -249,6 +249,15 @@ def test_an_empty_batch_is_done_at_once_even_when_closed() -> None:
     assert put(barrier, 0, b"")[0].value is True
 
 
+def test_it_says_what_it_holds_and_who_waits() -> None:
+    barrier = full(b"ab", capacity=3)
+    barrier.take("t", 3)
+    barrier.close("c", cancel=False)
+
+    assert repr(full(b"ab")) == "<Assembly 'b' 2 ready + 0 incomplete/unbounded, waiting 0 out>"
+    assert repr(barrier) == "<Assembly 'b' 2 ready + 0 incomplete/3, waiting 0 out, closed>"
+
+
 @dataclass
 class Model:
     """All keys ever inserted, in order of first sight, as [letter, components there, state]."""

@@ -194,6 +194,15 @@ def test_whoever_waits_when_the_session_closes_is_told() -> None:
     af.run(main())
 
 
+def test_a_deadline_tells_which_barrier_the_step_waits_for() -> None:
+    b = Pairs()
+
+    with pytest.raises(
+        errors.DeadlinePassed, match=r"waits for '\S*/barrier/pairs' to answer pairs/take_many"
+    ):
+        run(b.graph, lambda session: session.run(b.take, deadline_s=0.02))
+
+
 def test_components_are_the_barrier_s_own_copies() -> None:
     b = Pairs()
 

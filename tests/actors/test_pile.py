@@ -52,6 +52,13 @@ def test_a_closed_stack_has_dropped_all_and_refuses_everything() -> None:
             use()
 
 
+def test_it_says_what_it_holds() -> None:
+    pile = Pile("s", max_bytes=10)
+    pile.push("w", "a", 6)
+
+    assert repr(pile) == "<Pile 's' 1/unbounded elements, 6/10 bytes>"
+
+
 class PileMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
