@@ -132,8 +132,8 @@ def test_rows_that_find_no_memory_change_nothing(monkeypatch: pytest.MonkeyPatch
     def short(self: RowSum, rows: int) -> None:
         raise MemoryError
 
-    with monkeypatch.context() as patched, pytest.raises(MemoryError):
-        patched.setattr(RowSum, "_reserve", short)
+    monkeypatch.setattr(RowSum, "_reserve", short)
+    with pytest.raises(MemoryError):
         rows.add(np.ones(2, "float32"), np.array([1, 4]))
 
     values, indices = rows.result(mean=True, per_index=False)
