@@ -55,8 +55,9 @@ class DenseSum:
     def result(self, *, mean: bool) -> Array:
         """Returns the sum, or the mean over all gradients, as a new read-only array of the dtype."""
         assert self.total is not None
-        found = self.total / self.count if mean else self.total
-        return frozen(np.array(found, self.dtype))
+        if mean:
+            return frozen(np.asarray(self.total / self.count, self.dtype))
+        return frozen(np.array(self.total, self.dtype))
 
 
 class RowSum:
