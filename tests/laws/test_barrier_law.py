@@ -62,6 +62,7 @@ class Meeting:
         takes: How many each taker wants.
         cancelled: (task, turn): that taker is cancelled when the loop has come round so often.
         failing: Takers whose step fails after it took.
+        twice: Takers whose step takes one tuple more, by itself.
     """
 
     def __init__(
@@ -70,11 +71,13 @@ class Meeting:
         takes: list[int],
         cancelled: frozenset[tuple[int, int]] = frozenset(),
         failing: frozenset[int] = frozenset(),
+        twice: frozenset[int] = frozenset(),
     ) -> None:
         self.batches = batches
         self.takes = takes
         self.cancelled = cancelled
         self.failing = failing
+        self.twice = twice
         with af.Graph() as self.graph:
             barrier = af.Barrier(["int64", "int64"], [(), ()], name="b")
             self.keys = af.placeholder("bytes", (None,), name="keys")
@@ -82,11 +85,12 @@ class Meeting:
             self.put = [barrier.insert_many(k, self.keys, self.values) for k in range(2)]
             self.take = {n: barrier.take_many(n) for n in (1, 2, 3)}
             self.fail = {n: af.gather(t.components[0], [99]) for n, t in self.take.items()}
+            self.more = barrier.take_many(1)
             self.rest = barrier.take_many(64, allow_small_batch=True)
             self.close = barrier.close()
 
     def __repr__(self) -> str:
-        return f"Meeting({self.batches}, {self.takes}, {self.cancelled}, {self.failing})"
+        return f"Meeting({self.batches}, {self.takes}, {self.cancelled}, {self.failing}, {self.twice})"
 
     async def judged(self, session: af.Session) -> None:
         """Lets all of them go on until everything was taken, and judges what they saw."""
@@ -120,7 +124,7 @@ class Meeting:
                 break
 
         assert Counter(out) == Counter({bytes([k]): 1 for k in brought[0] | brought[1]})
-        if not self.cancelled and not self.failing:
+        if not (self.cancelled or self.failing or self.twice):
             verdict = sim.checkers.linearizable(recorder.history(), Ordered())
             assert verdict.ok, verdict.explain()
         assert not [*session._live, *session._waiting], "no step is left behind"
@@ -138,9 +142,14 @@ class Meeting:
             await recorder.record(task, "put", put, component, tuple(keys))
 
     async def _take(self, session: af.Session, recorder: Recorder, i: int, n: int, out: list[bytes]) -> None:
+        more = [self.more] if i in self.twice else []
         if i in self.failing:
             with pytest.raises((errors.KernelError, errors.OutOfRange)):
-                await session.run(self.fail[n])
+                await session.run([self.fail[n], *more])
+            return
+        if more:
+            for taken in await session.run([self.take[n], *more]):
+                self._kept(taken, out)
             return
 
         async def take(_: int) -> Any:
@@ -169,8 +178,8 @@ def meetings(draw: Any) -> Meeting:
     takes = draw(st.lists(st.integers(1, 3), max_size=4))
     turns = st.tuples(st.integers(0, 3), st.integers(0, 7))
     cancelled = draw(st.frozensets(turns, max_size=2))
-    failing = draw(st.frozensets(st.integers(0, 3), max_size=1))
-    return Meeting(batches, takes, cancelled, failing)
+    failing, twice = (draw(st.frozensets(st.integers(0, 3), max_size=1)) for _ in range(2))
+    return Meeting(batches, takes, cancelled, failing, twice)
 
 
 @settings(max_examples=examples(60), deadline=None)
