@@ -60,7 +60,8 @@ class HashTableActor(HoldingActor):
 
     Receives: Insert, Remove, Lookup, Contains, Size, Export.
     Promise: each is answered at once and takes effect as a whole, in mailbox order; what is answered is
-        a copy that never changes. A retried write is not applied again.
+        a copy that never changes. A retried write is not applied again: by itself it would change
+        nothing the second time, but it would undo what others have written since.
     """
 
     what = "hash table"
