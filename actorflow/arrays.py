@@ -331,6 +331,38 @@ def empty(shape: tuple[int, ...], dtype: DType) -> Array:
     return np.empty(shape, dtype)
 
 
+def vector(values: Sequence[Any], dtype: DType) -> Array:
+    """Returns Python's numbers or bytes as an array of one axis, read-only."""
+    return frozen(np.array(values, dtype).reshape(len(values)))
+
+
+def listed(value: Array) -> list[Any]:
+    """Returns the elements of an array in C order, as Python's numbers or bytes."""
+    found: list[Any] = np.asarray(value).ravel().tolist()
+    return found
+
+
+def weight(value: Array) -> int:
+    """Returns how many bytes the elements of an array of the host take, those of bytes elements too."""
+    own = nbytes(value)
+    return own + sum(map(len, value.flat)) if value.dtype.hasobject else own
+
+
+def filled(value: Array, shape: tuple[int, ...]) -> Array:
+    """Returns an array broadcast to `shape`, read-only; ValueError where it cannot be."""
+    return frozen(np.array(np.broadcast_to(value, shape)))
+
+
+def number(value: Array) -> Any:
+    """Returns the only element of an array as Python's number."""
+    return value.item()
+
+
+def none_of(shape: Sequence[int | None] | None, dtype: DType) -> Array:
+    """Returns an array of no elements of `shape`, along a first axis; sizes that are not known are 0."""
+    return np.empty((0, *(n or 0 for n in shape or ())), dtype)
+
+
 def is_filled(value: Array, number: float) -> bool:
     """Tells whether every element is `number`, to the bit: 0.0 is not -0.0. False for large arrays."""
     if value.dtype.hasobject or value.size > 4096:

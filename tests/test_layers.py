@@ -22,10 +22,12 @@ ONLY_IN = {
     "numpy": {
         "arrays",
         "kernels",
+        "keyed",
         "ops",
         "optim",
         "leases",
         "rows",
+        "sums",
         "windows",
         "nn",
         "graph",

@@ -6,23 +6,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from actorflow.actors import queue
-from actorflow.actors.actor import Actor
+from actorflow.actors.making import Given, made
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source, Tally
 from actorflow.actors.system import ActorSystem
-from actorflow.actors.variable import VariableActor
+from actorflow.arrays import Array
 from actorflow.errors import ActorflowError, GraphError, said
+from actorflow.graph import opdef
 from actorflow.graph.graph import Graph
-from actorflow.graph.resource import (
-    PaddingQueueDef,
-    PriorityQueueDef,
-    QueueDef,
-    ResourceDef,
-    ShuffleQueueDef,
-    VariableDef,
-)
+from actorflow.graph.node import Port
+from actorflow.graph.opdef import Effect
 from actorflow.optim import Transform
 from actorflow.plan.program import Holder, Holding
 
@@ -72,8 +66,16 @@ class Resources:
         if holder.kind is Holding.OPTIMIZER:
             return self._spawn_optimizer(holder)
         definition = self._graph.resources[holder.name]
-        make = partial(_ACTORS[type(definition)], definition, self)
+        contents = tuple(map(self._constant, definition.contents))
+        make = partial(made, definition, Given(self.tally, contents))
         return self._start(definition.kind, holder.name, make)
+
+    def _constant(self, port: Port) -> Array:
+        node = self._graph.nodes[port.node]
+        if opdef.lookup(node.op).effect is not Effect.CONSTANT:
+            message = f"the contents of a resource are constants, got {node.op} {node.name!r}"
+            raise GraphError(message, where=node.where)
+        return self._graph.constants[node.attrs["constant"]]
 
     def _spawn_optimizer(self, holder: Holder) -> Ref:
         key = holder.name
@@ -110,21 +112,3 @@ def _optimizer(optimizer: Any) -> OptimizerActor:
         message = f"the optimizer passed to minimize must make an OptimizerActor, it made {actor!r}"
         raise GraphError(message, hint=hint)
     return actor
-
-
-def _variable(definition: VariableDef, among: Resources) -> VariableActor:
-    return VariableActor(definition.name, definition.spec, among.tally)
-
-
-def _queue(definition: QueueDef, among: Resources) -> Actor:
-    return queue.made(definition)
-
-
-_ACTORS: dict[type[ResourceDef], Callable[[Any, Resources], Actor]] = {
-    VariableDef: _variable,
-    QueueDef: _queue,
-    ShuffleQueueDef: _queue,
-    PriorityQueueDef: _queue,
-    PaddingQueueDef: _queue,
-}
-"""How the actor of each kind of resource is made."""
