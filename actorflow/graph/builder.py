@@ -325,6 +325,22 @@ def name_scope(name: str) -> Iterator[str]:
 
 
 @contextmanager
+def container(name: str) -> Iterator[None]:
+    """Gives the shared names of variables and other state made inside their meaning: that of `name`.
+
+    A container is a space of names within an actor system; outside of all is the one named `""`. State
+    without a `shared_name` is its session's own, and in none.
+    """
+    graph = current()
+    given: Any = name
+    if not isinstance(given, str) or not given:
+        message = f"a container is named by a text that is not empty, got {name!r:.60}"
+        raise GraphError(message, where=Where(defined_at=source_line()))
+    with graph.scoped(replace(graph.scope, container=name)):
+        yield
+
+
+@contextmanager
 def on_behalf_of(node: Node, prefix: str) -> Iterator[None]:
     """Makes the nodes built inside belong to `node`: its source line, its place, its name.
 

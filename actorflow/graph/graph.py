@@ -160,9 +160,20 @@ class Graph:
             message = f"resource names are unique, {name!r} is taken by the one defined at {line}"
             raise GraphError(message, hint="choose another name, or open a name scope")
 
+    def check_shared(self, container: str, shared_name: str | None) -> None:
+        """Raises GraphError when the graph declares the state of that shared name already."""
+        for taken in self.resources.values():
+            if shared_name is not None and (taken.container, taken.shared_name) == (container, shared_name):
+                line = taken.defined_at
+                message = (
+                    f"a graph declares shared state once, {shared_name!r} is {taken.name!r} defined at {line}"
+                )
+                raise GraphError(message, hint="use that one, or share under another name or container")
+
     def add_resource(self, resource: ResourceDef) -> None:
-        """Adds state; raises GraphError when the name is taken."""
+        """Adds state; raises GraphError when the name is taken, or that under which it is shared."""
         self.check_resource(resource.name)
+        self.check_shared(resource.container, resource.shared_name)
         self.resources[resource.name] = resource
 
     def add_object(self, key: str, value: Any) -> str:

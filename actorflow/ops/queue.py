@@ -16,7 +16,7 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.graph.resource import QueueDef
-from actorflow.ops.resource import Handle, check_fits, resource_name, typed
+from actorflow.ops.resource import Handle, check_fits, resource_name, sharing, typed
 from actorflow.spec import Dim, Shape, Spec, merge, show, spec
 
 Components = Tensor | Sequence[Any] | Mapping[str, Any] | Any
@@ -38,10 +38,12 @@ class FIFOQueue(Handle[QueueDef]):
         shapes: The shape of each component, or one shape; None when they may differ.
         names: A name for each component: then elements are dicts.
         name: Name of the queue; `queue`, `queue_1`, … when left out.
+        shared_name: Under which all sessions of an actor system find the same queue, in the open
+            `af.container`; without it every session has its own.
 
     Raises:
         SpecError: for a capacity below 1, no component, or lists of different lengths.
-        GraphError: when an explicit `name` is taken.
+        GraphError: when an explicit `name` is taken, or the `shared_name` within the graph.
 
     >>> with af.Graph():
     ...     queue = af.FIFOQueue(8, ["float32", "int32"], [(28, 28), ()])
@@ -58,6 +60,7 @@ class FIFOQueue(Handle[QueueDef]):
         names: Sequence[str] | None = None,
         *,
         name: str | None = None,
+        shared_name: str | None = None,
     ) -> None:
         graph = current()
         line = source_line()
@@ -75,6 +78,7 @@ class FIFOQueue(Handle[QueueDef]):
                 capacity=capacity,
                 device=graph.scope.device,
                 defined_at=line,
+                **sharing(graph, shared_name, "queue", where),
             )
         )
         self.names = None if names is None else tuple(names)

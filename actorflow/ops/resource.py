@@ -82,6 +82,26 @@ def resource_name(graph: Graph, name: str | None, default: str, where: Where) ->
     return found
 
 
+def sharing(graph: Graph, shared_name: str | None, kind: str, where: Where) -> dict[str, Any]:
+    """Returns the fields of a definition that say under what its state is shared: `**sharing(…)`.
+
+    Raises:
+        GraphError: for a shared name that is no text, or that other state of the graph has.
+    """
+    given: Any = shared_name
+    if given is None:
+        return {}
+    if not isinstance(given, str) or not given:
+        message = f"the shared name of a {kind} is a text and not empty, got {shared_name!r:.60}"
+        raise GraphError(message, where=where, hint="leave it out to keep the state private")
+    container = graph.scope.container
+    try:
+        graph.check_shared(container, given)
+    except GraphError as error:
+        raise error.at(where) from None
+    return {"container": container, "shared_name": given}
+
+
 def can_be_called(function: Any, *args: Any) -> bool:
     """Tells whether a function takes these arguments, as far as it says what it takes."""
     try:

@@ -22,7 +22,7 @@ from actorflow.graph.operators import Operators
 from actorflow.graph.resource import VariableDef
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.arguments import verb
-from actorflow.ops.resource import can_be_called, check_fits, resource_name, typed
+from actorflow.ops.resource import can_be_called, check_fits, resource_name, sharing, typed
 from actorflow.spec import Dim, Shape, Spec, check_shape, merge, spec
 
 
@@ -44,11 +44,14 @@ class Variable(Operators):
     Creating one adds a `VariableDef` to the graph and builds the first value under the name scope
     `<name>/initial`; the value is computed when a session initialises its variables.
 
+    With a `shared_name` it is the same variable in all sessions of an actor system, of whatever graph,
+    that give this name in the same `af.container`; without, every session has its own.
+
     Shapes:   that of `initial`, or `shape`, which may leave open sizes that assigns may change
     Dtypes:   any; `dtype`, or that of `initial`
     Raises:   SpecError when initial, shape and dtype do not fit, or nothing says what they are;
-              GraphError when an explicit `name` is taken. A name that is left out is `variable`,
-              `variable_1`, …
+              GraphError when an explicit `name` is taken, or the `shared_name` within the graph. A name
+              that is left out is `variable`, `variable_1`, …
 
     >>> with af.Graph():
     ...     w = af.Variable(af.init.he((64, 10)), name="w")
@@ -64,6 +67,7 @@ class Variable(Operators):
         dtype: Any = None,
         shape: Iterable[Dim] | None = None,
         trainable: bool = True,
+        shared_name: str | None = None,
     ) -> None:
         graph = current()
         line = source_line()
@@ -82,6 +86,7 @@ class Variable(Operators):
             trainable=trainable,
             device=graph.scope.device,
             defined_at=line,
+            **sharing(graph, shared_name, "variable", where),
         )
         self.graph = graph
         self._seen = NodeId(0)
