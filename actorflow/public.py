@@ -15,7 +15,14 @@ from actorflow.actors.system import ActorSystem
 from actorflow.dtypes import can_cast, finfo, iinfo, result_type
 from actorflow.errors import ActorflowError
 from actorflow.graph.autodiff import gradients
-from actorflow.graph.builder import Tensor, colocate_with, container, control_dependencies, device, name_scope
+from actorflow.graph.builder import (
+    Tensor,
+    colocate_with,
+    container,
+    control_dependencies,
+    device,
+    name_scope,
+)
 from actorflow.graph.custom import custom_gradient
 from actorflow.graph.forward import hessian_vector_product, jvp
 from actorflow.graph.graph import Graph
