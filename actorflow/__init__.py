@@ -19,6 +19,7 @@ __all__ = [
     "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
     "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any", "apply_gradients", "arange",
     "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh", "atan", "atan2", "atanh",
+    "atomic",
     "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space", "binary_cross_entropy", "bincount",
     "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "boolean_mask", "broadcast_arrays", "broadcast_like", "broadcast_to", "bytes_join",

@@ -58,6 +58,7 @@ class _Plan:
     Attributes:
         key: The ports that are fetched and fed.
         resets: How often shared state had been dropped by then: its nodes know whom they ask.
+        hidden: How many of the fetches, the last ones, nobody asked for.
     """
 
     key: tuple[tuple[Port, ...], tuple[Port, ...]]
@@ -65,6 +66,7 @@ class _Plan:
     partition: Partition
     feeds: tuple[tuple[str, Spec], ...]
     fetches: int
+    hidden: int
     tokens: int
     uninitialised: frozenset[str]
 
@@ -326,7 +328,7 @@ class Session:
                 self._let_in()
         self._steps += bool(step_id)
         self._messages += plan.tokens
-        return values
+        return values[: -plan.hidden] if plan.hidden else values
 
     def _begin(self, step: Step, plan: _Plan, fed: Sequence[Any]) -> None:
         self._live[step] = plan
@@ -382,7 +384,8 @@ class Session:
             resets=resets,
             partition=partition,
             feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in keys),
-            fetches=len(ports),
+            fetches=len(program.fetches),
+            hidden=program.hidden,
             tokens=program.tokens,
             uninitialised=program.variables if self._initialises else frozenset(),
         )

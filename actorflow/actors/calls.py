@@ -8,6 +8,7 @@ from typing import Any
 from actorflow.actors import optimizer, queue, variable
 from actorflow.actors.live import Live
 from actorflow.actors.node import NodeActor
+from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
 from actorflow.errors import InternalError
 from actorflow.plan.program import PlanNode
@@ -22,20 +23,22 @@ class Completion:
     Attributes:
         interrupt: Set by a handler that works on the call for long: what the end of the step calls
             instead of sending CancelCall, which such a handler would not see.
+        why: Says for whom the call stands in line, for reports.
     """
 
-    __slots__ = ("interrupt", "live", "node")
+    __slots__ = ("interrupt", "live", "node", "why")
 
     def __init__(self, node: NodeActor, live: Live) -> None:
         self.node = node
         self.live = live
         self.interrupt: Callable[[], None] | None = None
+        self.why: Callable[[], str] | None = None
 
     def __repr__(self) -> str:
         return f"<Completion of {self.node.plan.name}, {self.live.tag}>"
 
     def __str__(self) -> str:
-        return self.node.address
+        return self.node.address if self.why is None else f"{self.node.address}, {self.why()}"
 
     @property
     def error(self) -> BaseException | None:
@@ -58,6 +61,11 @@ class Completion:
     def failed(self, error: BaseException) -> None:
         """Aborts the step."""
         self.node.fail(self.live, error)
+
+    def stands(self, at: Ref, why: Callable[[], str]) -> None:
+        """Notes where the call stands in line and why: an abort takes it back."""
+        self.why = why
+        self.live.step.wait_in(at, self)
 
 
 def body_of(plan: PlanNode, source: Source, sequence: Iterator[int]) -> Body:

@@ -19,6 +19,7 @@ raises and changes nothing. No clock, no actor, no wire: `actors.variable` obeys
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NewType
@@ -194,6 +195,21 @@ class Register:
             self.value = arrays.frozen(staged.proposed)
         self.version += 1
         return self.version
+
+    def fork(self) -> Register:
+        """Returns a working copy: it begins with the same value, and its writes leave this one alone.
+
+        The updates staged here are staged there too, so that it knows what shape it has to keep.
+        """
+        working = copy(self)
+        working.last = dict(self.last)
+        return working
+
+    def adopt(self, working: Register, base: int) -> None:
+        """Takes over what a fork made at version `base` has become; nothing but first values came since."""
+        self.value = working.value
+        self.version += working.version - base
+        self.last = working.last
 
     def discard(self, group: GroupId) -> None:
         """Forgets a staged update, if there is one."""

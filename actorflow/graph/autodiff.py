@@ -285,7 +285,7 @@ class _Sweep:
 
 def _writes(node: Node, variable: str) -> bool:
     effect = opdef.lookup(node.op).effect
-    if effect is Effect.COMMIT:
+    if effect in (Effect.COMMIT, Effect.LOCK, Effect.UNLOCK):  # others may write until it is locked
         return variable in node.attrs["resources"]
     return effect is Effect.WRITE and node.attrs["resource"] == variable
 

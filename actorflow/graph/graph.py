@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from actorflow.arrays import Array
 from actorflow.errors import GraphError
+from actorflow.graph.block import Block
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.resource import ResourceDef
 from actorflow.spec import Spec
@@ -27,6 +28,7 @@ class Scope:
 
     Attributes:
         container: The container of shared names.
+        block: The atomic block that is being built, if one is.
         defined_at: The source line that the nodes claim; None for the caller's.
     """
 
@@ -35,6 +37,7 @@ class Scope:
     colocate: str | None = None
     controls: tuple[NodeId, ...] = ()
     container: str = ""
+    block: Block | None = None
     defined_at: str | None = None
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from actorflow.arrays import Array, frozen_copy, held, name_of
 from actorflow.errors import ActorflowError, GraphError, SpecError
 from actorflow.graph import opdef
+from actorflow.graph.block import check_blocks
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect
@@ -115,6 +116,7 @@ def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | N
         graph.objects[key] = (objects or {})[key]
     for node in graph.nodes:
         _check_references(graph, node)
+    check_blocks(graph.nodes, graph.resources)
     return graph
 
 

@@ -63,6 +63,9 @@ class Handle(Generic[Definition]):
 
 def resource_name(graph: Graph, name: str | None, default: str, where: Where) -> str:
     """Returns the full name; a default gets a number when it is taken, for another it is an error."""
+    if graph.scope.block is not None:
+        message = f"a {default} is made outside of atomic blocks, got one inside {graph.scope.block.name!r}"
+        raise GraphError(message, where=where, hint="make it before the block")
     given: Any = name
     if given is not None and (not isinstance(given, str) or not given):
         message = f"the name of a {default} is a text and not empty, got {name!r:.60}"

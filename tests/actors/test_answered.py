@@ -107,6 +107,9 @@ class Deaf:
     def failed(self, error: BaseException) -> None:
         raise LookupError("failed")
 
+    def stands(self, at: Any, why: Callable[[], str]) -> None:
+        raise LookupError("stands")
+
 
 @dataclass(slots=True)
 class Pull(Request):

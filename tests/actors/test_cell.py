@@ -46,6 +46,9 @@ class Answer:
     def failed(self, error: BaseException) -> None:
         self.error = error
 
+    def stands(self, at: Any, why: Callable[[], str]) -> None:
+        raise AssertionError("nobody here lets it stand in line")
+
 
 @dataclass(slots=True)
 class Pull(Request):
