@@ -38,7 +38,8 @@ class Completion:
         return f"<Completion of {self.node.plan.name}, {self.live.tag}>"
 
     def __str__(self) -> str:
-        return self.node.address if self.why is None else f"{self.node.address}, {self.why()}"
+        why = None if self.why is None else self.why()
+        return f"{self.node.address}, {why}" if why else self.node.address
 
     @property
     def error(self) -> BaseException | None:

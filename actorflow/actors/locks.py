@@ -7,14 +7,15 @@ of one of them, beside its register:
   dropped: nobody else ever sees a value in between, and a rollback restores value and version.
 * Others read the value of before at once. Their writes and locks stand in one line, first come first
   served, behind the holder and behind each other.
-* A training update is staged as ever. Its commit cannot wait and cannot fail: it is put off to the end of
-  the block, and applied to what the block left. From then on until the end others' reads wait too, or
-  whoever trained could read a value without the update.
+* A training update changes all its variables when it commits, and by then may not wait. So it counts as
+  a holder from its stage to its commit, beside other updates but not beside a block: it is staged when no
+  block holds the variable, and a block locks it when no update is staged. Else a block of two variables
+  could see one before an update and one after it.
 * What waits for something else, as an assign does that would change the shape under a staged update,
   stands in the same line.
 
-Nobody here waits for anything but the end of blocks and of staged updates. A block takes its locks in an
-order that all share (`graph.block`), and the end of an update takes none: so there is no ring.
+Nobody here waits for anything but the end of blocks and of staged updates. Blocks lock, and updates are
+staged, in an order that all share (`graph.block`): so there is no ring.
 
 Pure: who waits is opaque, and the caller handles those whom `next` lets go on, one after the other.
 """
@@ -26,8 +27,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow.actors.register import GroupId, Register, Source
-from actorflow.errors import InternalError, StateError
+from actorflow.actors.register import Register, Source
+from actorflow.errors import InternalError
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """Somebody in line; `also` tells what else keeps a write back than the lock."""
+    """Somebody in line; `also` tells what else keeps it back than the lock."""
 
     who: Any
     also: Callable[[], bool] | None = None
@@ -54,18 +55,17 @@ class _Waiting:
 class Locks:
     """The lock of one variable.
 
-    INVARIANT: `working` and `deferred` are there only while somebody holds the lock.
+    INVARIANT: a block holds it or updates are staged, never both; `working` is there only while a block
+    holds it.
     """
 
-    __slots__ = ("_base", "deferred", "holder", "line", "readers", "register", "working")
+    __slots__ = ("_base", "holder", "line", "register", "working")
 
     def __init__(self, register: Register) -> None:
         self.register = register
         self.holder: Owner | None = None
         self.working: Register | None = None
         self.line: deque[_Waiting] = deque()
-        self.readers: deque[Any] = deque()
-        self.deferred: list[GroupId] = []
         self._base = 0
 
     def __repr__(self) -> str:
@@ -74,36 +74,24 @@ class Locks:
 
     @property
     def idle(self) -> bool:
-        """Whether nobody holds the variable or waits for it."""
+        """Whether no block holds the variable and nobody stands in line."""
         return self.holder is None and not self.line
 
     # -- may it go on? -----------------------------------------------------------------------------
 
     def lock(self, who: Any) -> bool:
-        """Tells whether a lock may be taken at once; else `who` stands in line for it."""
-        if self.idle:
-            return True
-        self.line.append(_Waiting(who))
-        return False
+        """Tells whether a block may lock it at once; else `who` stands in line for that."""
+        return self.write(who, self._has_staged)
 
     def write(self, who: Any, also: Callable[[], bool] | None = None) -> bool:
-        """Tells whether a write of no block may be applied at once; else `who` stands in line."""
+        """Tells whether a write of no block, or a stage, may go on at once; else `who` stands in line."""
         if self.idle and (also is None or not also()):
             return True
         self.line.append(_Waiting(who, also))
         return False
 
-    def read(self, who: Any) -> bool:
-        """Tells whether a read of no block may be answered at once; else `who` waits."""
-        if not self.deferred:
-            return True
-        self.readers.append(who)
-        return False
-
     def next(self) -> Any | None:
         """Takes out who may go on now, None when nobody may; who locks has to `take` before the next call."""
-        if self.readers and not self.deferred:
-            return self.readers.popleft()
         if not self.line or self.holder is not None:
             return None
         also = self.line[0].also
@@ -112,14 +100,15 @@ class Locks:
     def leave(self, is_gone: Callable[[Any], bool]) -> None:
         """Takes those out of the line who wait no more."""
         self.line = deque(w for w in self.line if not is_gone(w.who))
-        self.readers = deque(r for r in self.readers if not is_gone(r))
 
     def everyone(self) -> list[Any]:
         """Takes out all who wait."""
-        found = [*self.readers, *(w.who for w in self.line)]
-        self.readers.clear()
+        found = [waiting.who for waiting in self.line]
         self.line.clear()
         return found
+
+    def _has_staged(self) -> bool:
+        return bool(self.register.staged)
 
     # -- the holder --------------------------------------------------------------------------------
 
@@ -147,37 +136,6 @@ class Locks:
         """
         if owner != self.holder:
             return
-        working, self.working = self.working, None
+        working, self.working, self.holder = self.working, None, None
         if working is not None and publish:
             self.register.adopt(working, self._base)
-        del working  # ORDER: the register alone holds the value when it commits
-        self.holder = None
-        deferred, self.deferred = self.deferred, []
-        for group in deferred:
-            self.register.commit(group)
-
-    # -- training updates --------------------------------------------------------------------------
-
-    def check_stage(self) -> None:
-        """Raises StateError while the holder is changing the shape: no update could be committed then."""
-        working, value = self.working, self.register.value
-        if working is None or working.value is None or value is None or working.value.shape == value.shape:
-            return
-        message = f"variable {self.register.name!r} is changing its shape, in {self.holder}"
-        raise StateError(message, hint="train it in a step of its own, before or after")
-
-    def check_shape(self, changes: bool) -> None:
-        """Raises StateError when a write of the holder `changes` the shape under a staged update."""
-        if changes:
-            message = (
-                f"variable {self.register.name!r} may not change its shape in {self.holder} while a training "
-                f"update is staged"
-            )
-            raise StateError(message, hint="assign the new shape in a step of its own, after the update")
-
-    def commit(self, group: GroupId) -> None:
-        """Commits a staged update, now or at the end of the block that holds the variable."""
-        if self.holder is None:
-            self.register.commit(group)
-        else:
-            self.deferred.append(group)

@@ -197,10 +197,7 @@ class Register:
         return self.version
 
     def fork(self) -> Register:
-        """Returns a working copy: it begins with the same value, and its writes leave this one alone.
-
-        The updates staged here are staged there too, so that it knows what shape it has to keep.
-        """
+        """Returns a working copy: it begins with the same value, and its writes leave this one alone."""
         working = copy(self)
         working.last = dict(self.last)
         return working

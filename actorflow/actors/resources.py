@@ -21,6 +21,7 @@ from actorflow.actors.register import Source
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import VariableActor
 from actorflow.errors import ActorflowError, ConfigError, GraphError, said
+from actorflow.graph.block import in_order
 from actorflow.graph.graph import Graph
 from actorflow.graph.resource import QueueDef, ResourceDef, VariableDef
 from actorflow.optim import Transform
@@ -179,10 +180,11 @@ class Resources:
         node = next(n for n in self._graph.nodes if n.attrs.get("optimizer") == key)
         variables = {v: self.find(Holder(Holding.RESOURCE, v)) for v in node.attrs["resources"]}
         source = Source(f"{self._source}/optimizer/{key}")
+        order = in_order(variables, self._graph.resources)
 
         def make() -> OptimizerActor:
             try:
-                return _optimizer(self._graph.objects[key]).bind(variables, source, self._submit)
+                return _optimizer(self._graph.objects[key]).bind(variables, source, self._submit, order)
             except ActorflowError as error:
                 raise error.at(node.where) from error.__cause__
 

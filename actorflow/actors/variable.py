@@ -97,13 +97,18 @@ class Stage:
     """Optimizer → variable: an update to keep until Commit; `base` is the version it started from.
 
     Delta and proposed value are both arrays, or both Rows of them. Answered with None, or (value,
-    version) when the commit needs a copy of it, to be sent as Fill.
+    version) when the commit needs a copy of it, to be sent as Fill. An ask is answered with BUSY when a
+    block holds the variable or waits for it: then it has to come as a Call, which stands in line.
     """
 
     group: GroupId
     delta: Array | Rows
     proposed: Array | Rows
     base: int
+
+
+BUSY = object()
+"""The answer to an asked Stage that has to stand in line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +180,17 @@ class VariableActor(Actor):
                 found = locks.lock(call)
             case WriteValue(kind, value):
                 found = locks.write(call, lambda: self.register.must_wait(kind, value))
+            case Stage():
+                found = locks.write(call)
             case _:
-                return locks.read(call) or self._stands(call)
-        return found or self._stands(call)
-
-    def _stands(self, call: Call) -> bool:
-        call.reply.stands(self.ref, self._why)
-        return False
+                return True
+        if not found:
+            call.reply.stands(self.ref, self._why)
+        return found
 
     def _why(self) -> str:
         holder = self.locks.holder
-        return "which waits for a staged update" if holder is None else f"which waits for {holder}"
+        return "which waits for an update that is staged" if holder is None else f"which waits for {holder}"
 
     def _answer(self, call: Call) -> None:
         if call.reply.error is not None:
@@ -195,6 +200,8 @@ class VariableActor(Actor):
             if type(body) is TakeLock:
                 self.locks.take(body.owner)
                 call.reply.done(arrays.truth(True), undo=Abandon(body.owner))
+            elif type(body) is Inside:
+                call.reply.done(self.handle(body.body, self.locks.state(body.owner)))
             else:
                 call.reply.done(self.handle(body))
         except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
@@ -215,28 +222,18 @@ class VariableActor(Actor):
                 locks.end(owner, publish=False)
             case CancelCall(reply):
                 locks.leave(lambda call: call.reply is reply)
+            case Stage() if not locks.idle:
+                return BUSY
             case _:
                 return self.handle(message)
         return None
 
-    def _inside(self, owner: Owner, body: Any) -> Any:
-        """Returns the answer to a read or write of the block that holds the variable."""
-        working = self.locks.state(owner)
-        if type(body) is WriteValue:
-            self.locks.check_shape(working.must_wait(body.kind, body.value))
-        return self._of(working, body)
+    def handle(self, body: Any, working: Register | None = None) -> Any:
+        """Returns the answer to one message, or raises and changes nothing.
 
-    def handle(self, body: Any) -> Any:
-        """Returns the answer to one message, or raises and changes nothing."""
-        if type(body) is Inside:
-            return self._inside(body.owner, body.body)
-        if type(body) is Commit:
-            return self.locks.commit(body.group)
-        if type(body) is Stage:
-            self.locks.check_stage()
-        return self._of(self.register, body)
-
-    def _of(self, register: Register, body: Any) -> Any:
+        Inside a block that holds the variable it is about the `working` copy.
+        """
+        register = working or self.register
         match body:
             case ReadValue():
                 return register.read()[0]
@@ -251,6 +248,8 @@ class VariableActor(Actor):
                 return register.stage(group, delta, proposed, base)
             case Fill(group, copy, version):
                 return register.fill(group, copy, version)
+            case Commit(group):
+                return register.commit(group)
             case Discard(group):
                 return register.discard(group)
             case Initialise(value):

@@ -74,7 +74,8 @@ def atomic(*variables: Variable, name: str = "atomic") -> AbstractContextManager
     graph, line = current(), source_line()
     names = _checked(graph, variables, name, Where(defined_at=line))
     local = _free(graph, name)
-    return _building(graph, local, Block(f"{graph.scope.name}{local}", in_order(names, graph.resources), line))
+    block = Block(f"{graph.scope.name}{local}", in_order(names, graph.resources), line)
+    return _building(graph, local, block)
 
 
 @contextmanager

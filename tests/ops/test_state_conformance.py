@@ -68,7 +68,9 @@ def _take(verb: str, *args: int) -> Callable[[], Built]:
 def _block(fetched: str) -> Built:
     with af.atomic(_variable(), name="block") as block:
         pass
-    return [], [block.done if fetched == "end" else Tensor(current(), Port(current().node("block/lock/v").id))]
+    return [], [
+        block.done if fetched == "end" else Tensor(current(), Port(current().node("block/lock/v").id))
+    ]
 
 
 CASES: dict[str, Callable[[], Built]] = {
