@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "FIFOQueue", "Graph", "IndexedSlices", "OptimizerActor",
+    "PartitionedVariable",
     "Program", "Ref", "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "Variable", "abs",
     "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
     "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any", "apply_gradients", "arange",

@@ -174,6 +174,7 @@ from actorflow.ops.norms import (
     rms_norm,
 )
 from actorflow.ops.padding import pad
+from actorflow.ops.partitioned import PartitionedVariable
 from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
 from actorflow.ops.patches import extract_patches
 from actorflow.ops.pool import max_pool, max_pool_places, max_unpool
@@ -284,7 +285,8 @@ from actorflow.ops.trigonometry import (
 )
 
 __all__ = [
-    "FIFOQueue", "Variable", "abs", "absolute_difference", "acos", "acosh", "adaptive_avg_pool",
+    "FIFOQueue", "PartitionedVariable",
+    "Variable", "abs", "absolute_difference", "acos", "acosh", "adaptive_avg_pool",
     "adaptive_max_pool", "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any",
     "apply_gradients", "arange", "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh",
     "atan", "atan2", "atanh", "atomic", "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space",

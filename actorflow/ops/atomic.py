@@ -13,6 +13,7 @@ from actorflow.graph.builder import Tensor, build, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op
+from actorflow.ops.partitioned import PartitionedVariable, parts_of
 from actorflow.ops.state import Variable, check_variables
 from actorflow.spec import Spec, spec
 
@@ -41,7 +42,9 @@ class Atomic:
         return self._done
 
 
-def atomic(*variables: Variable, name: str = "atomic") -> AbstractContextManager[Atomic]:
+def atomic(
+    *variables: Variable | PartitionedVariable, name: str = "atomic"
+) -> AbstractContextManager[Atomic]:
     """Makes the reads and writes built inside happen as one: no write of another step comes between.
 
     All or nothing: when the step fails or is cancelled before the block has ended, every variable is as
@@ -54,7 +57,7 @@ def atomic(*variables: Variable, name: str = "atomic") -> AbstractContextManager
     queue, no training update, and no other block. So steps never wait for each other in a ring.
 
     Args:
-        variables: What the block may touch, each once.
+        variables: What the block may touch, each once; of partitioned ones it locks all parts.
         name: Of the block; numbered when it is taken.
 
     Raises:
@@ -99,7 +102,7 @@ def _building(graph: Graph, local: str, block: Block) -> Iterator[Atomic]:
             (handle._done,) = build("unlock_variables", [], attrs, name=f"{local}/end")
 
 
-def _checked(graph: Graph, variables: Sequence[Variable], name: str, where: Where) -> list[str]:
+def _checked(graph: Graph, variables: Sequence[Any], name: str, where: Where) -> list[str]:
     """Returns the names of the variables of a block; GraphError when there can be no such block."""
     if graph.scope.block is not None:
         outer = graph.scope.block
@@ -112,8 +115,9 @@ def _checked(graph: Graph, variables: Sequence[Variable], name: str, where: Wher
     if not isinstance(given, str) or not given:
         message = f"the name of an atomic block is a text and not empty, got {name!r:.60}"
         raise GraphError(message, where=where)
-    check_variables("an atomic block locks", list(variables))
-    names = [variable.name for variable in variables]
+    locked = parts_of(variables)
+    check_variables("an atomic block locks", locked)
+    names = [variable.name for variable in locked]
     if not names or len(set(names)) < len(names):
         message = f"an atomic block locks distinct variables, at least one, got {names}"
         raise GraphError(message, where=where, hint="list all that is touched inside")

@@ -77,7 +77,7 @@ class Variable(Operators):
         if not isinstance(flag, bool):
             message = f"a variable is trainable=True or trainable=False, got {trainable!r:.60}"
             raise SpecError(message, where=where)
-        found = _spec_and_initial(graph, wanted.removeprefix(graph.scope.name), initial, dtype, shape, where)
+        found = spec_and_initial(graph, wanted.removeprefix(graph.scope.name), initial, dtype, shape, where)
         value, first = found
         self.definition = VariableDef(
             name=wanted,
@@ -259,7 +259,7 @@ def _check_no_bytes(local: str, held: Spec, where: Where) -> None:
         )
 
 
-def _spec_and_initial(
+def spec_and_initial(
     graph: Graph, local: str, initial: Initial, dtype: Any, shape: Iterable[Dim] | None, where: Where
 ) -> tuple[Spec, Port | None]:
     """Returns what a variable holds and where its first value comes from."""
