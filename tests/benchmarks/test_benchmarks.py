@@ -12,6 +12,7 @@ from benchmarks.registry import UnknownBenchmark
 
 ONCE = Size(rounds=1, warm_up=0, share=1e-3)
 METRICS = {
+    "atomic": ["transfer_us", "transfer_concurrent_us"],
     "dispatch": [
         "firings_chain",
         "firings_100x100",

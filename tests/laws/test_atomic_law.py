@@ -17,7 +17,7 @@ from actorflow import errors, sim
 from actorflow.actors.locks import Locks, Owner
 from actorflow.actors.variable import Stage
 from actorflow.sim.choosers import Schedule
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.strategies import LIMITS, examples, plan_of_the_fault, run_drawn, simulated
 
 START = 100
 
@@ -193,6 +193,52 @@ def test_no_update_is_lost_between_a_read_and_a_write_of_one_block(others: int, 
     graph, body = counting(others)
 
     run_drawn(graph, schedule, body)
+
+
+def over_two_sessions(first: list[str], second: list[str], steps: int) -> Any:
+    """Two sessions whose graphs count in shared variables in blocks, listed in orders of their own."""
+
+    def counting_in(names: list[str]) -> tuple[af.Graph, af.Tensor, af.Tensor]:
+        with af.Graph() as graph:
+            shared = [af.Variable(np.int64(0), name=f"my_{n}", shared_name=n) for n in names]
+            with af.atomic(*shared) as block:
+                for variable in shared:
+                    variable.assign(variable + 1)
+            with af.atomic(*shared, name="look"):
+                look = af.stack([variable.read() for variable in shared])
+        return graph, block.done, look
+
+    async def main() -> None:
+        (a, count_a, look_a), (b, count_b, look_b) = counting_in(first), counting_in(second)
+        async with (
+            af.ActorSystem(name="system") as system,
+            af.Session(a, system=system, threads=1) as s,
+            af.Session(b, system=system, threads=1) as t,
+        ):
+            runs = [s.run(count_a), s.run(look_a), t.run(count_b), t.run(look_b)]
+            for _ in range(steps - 1):
+                runs += [s.run(count_a), t.run(count_b)]
+            found = await asyncio.gather(*runs)
+            for seen in (found[1], found[3], await s.run(look_a), await t.run(look_b)):
+                assert len(set(seen.tolist())) == 1, seen
+            both = dict(zip(first, (await s.run(look_a)).tolist(), strict=True))
+            both |= dict(zip(second, (await t.run(look_b)).tolist(), strict=True))
+            assert both == {n: steps * ((n in first) + (n in second)) for n in both}
+
+    return main
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    first=st.permutations("xy"),
+    second=st.permutations("xy"),
+    steps=st.integers(1, 3),
+    schedule=sim.schedules(),
+)
+def test_blocks_of_two_sessions_share_one_order(
+    first: list[str], second: list[str], steps: int, schedule: Schedule
+) -> None:
+    sim.run(over_two_sessions(list(first), list(second), steps), schedule, limits=LIMITS)
 
 
 # -- the laws can fail -----------------------------------------------------------------------------
