@@ -312,6 +312,36 @@ def test_who_stands_in_line_when_the_variable_stops_is_told() -> None:
     assert [type(e) for e in found] == [errors.ActorDied] * 3
 
 
+def test_a_session_that_closes_inside_a_block_gives_its_locks_back() -> None:
+    def built(names: str) -> tuple[af.Graph, af.Tensor, Any]:
+        with af.Graph() as graph:
+            held = [af.Variable(np.int64(0), name=n, shared_name=n) for n in names]
+            with af.atomic(*held) as block:
+                for variable in held:
+                    variable.assign_add(np.int64(1))
+            return graph, block.done, held[0]
+
+    async def main() -> Any:
+        (both, run_both, _), (one, run_one, p) = built("pq"), built("p")
+        async with af.ActorSystem(name="system") as system, af.Session(one, system=system) as t:
+            s = af.Session(both, system=system)
+            await s.__aenter__()
+            await s.run(run_both)
+            async with Hand(s, "q"):
+                waiting = asyncio.create_task(s.run(run_both))
+                await turns()
+                behind = asyncio.create_task(t.run(run_one))
+                await turns()
+                assert not behind.done()
+                await s.close()
+                with pytest.raises(errors.StepAborted):
+                    await waiting
+                await behind
+            return int(await t.run(p))
+
+    assert af.run(main()) == 2
+
+
 # -- gradients -------------------------------------------------------------------------------------
 
 
