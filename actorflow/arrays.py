@@ -280,7 +280,8 @@ def copy(value: Array) -> Array:
 def frozen(value: Array) -> Array:
     """Returns a read-only view of an array that the caller owns and gives up; scalars already are.
 
-    numpy lets whoever holds an owner of memory make it writeable again, but not a view of one.
+    numpy lets whoever holds an owner of memory make it writeable again, but not a view of one. So this
+    is for what one reader gets; what many share, for as long as they like, is lent: see `leases`.
     CuPy has no read-only arrays: an array of a card comes back as it is. Nobody can write it all
     the same, since no array of a card leaves the graph, and kernels never change their inputs.
     """
@@ -298,6 +299,16 @@ def plus(value: Array, delta: Array) -> Array:
 def plus_into(value: Array, delta: Array, out: Array) -> None:
     """Writes the sum into `out`, which has shape and dtype of `value`; allocates nothing."""
     np.add(value, delta, out=out, casting="same_kind")
+
+
+def minus_into(value: Array, delta: Array, out: Array) -> None:
+    """Writes the difference into `out`, as `plus_into` does the sum."""
+    np.subtract(value, delta, out=out, casting="same_kind")
+
+
+def copy_into(value: Array, out: Array) -> None:
+    """Writes the elements into `out`, which has shape and dtype of `value`; allocates nothing."""
+    np.copyto(out, value)
 
 
 def minus(value: Array, delta: Array) -> Array:
@@ -330,6 +341,16 @@ def is_filled(value: Array, number: float) -> bool:
 def integer(value: int) -> Array:
     """Returns a 0-d int64 array: how counts and versions leave the actors."""
     return np.int64(value)
+
+
+def scalar(value: Array) -> Array:
+    """Returns the one element of a 0-d array, of its dtype: a copy, which does not change with the array."""
+    return value[()]
+
+
+def one_like(value: Array) -> Array:
+    """Returns 1 in the shape and dtype of `value`."""
+    return np.ones_like(value)
 
 
 def truth(value: bool) -> Array:

@@ -157,6 +157,10 @@ class DataError(KernelError):
     """An element of the data is not what an op was told to read; names its place and its text."""
 
 
+class InputError(ActorflowError):
+    """An element that could not be read or made; names source and element."""
+
+
 class StateError(ActorflowError):
     """A stateful resource cannot do what was asked."""
 

@@ -24,6 +24,7 @@ ONLY_IN = {
         "kernels",
         "ops",
         "optim",
+        "leases",
         "rows",
         "windows",
         "nn",

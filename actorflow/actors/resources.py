@@ -17,7 +17,7 @@ from actorflow.actors.containers import Containers, shared
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.queue import QueueActor
 from actorflow.actors.ref import Ref
-from actorflow.actors.register import Source
+from actorflow.actors.register import Source, Tally
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import VariableActor
 from actorflow.errors import ActorflowError, ConfigError, GraphError, said
@@ -84,6 +84,10 @@ class Resources:
         submit: How an optimizer runs large updates on a device's threads; None runs them inline.
         source: Names the session: a prefix of the names of its own actors, and the source of its writes.
         max_messages: What the mailbox of each may hold.
+
+    Attributes:
+        refs: The actors that have been started.
+        tally: How the writes of the session's own variables found their memory.
     """
 
     def __init__(
@@ -95,6 +99,7 @@ class Resources:
         max_messages: int,
     ) -> None:
         self.refs: dict[Holder, Ref] = {}
+        self.tally = Tally()
         self._graph = graph
         self._system = system
         self._source = source
@@ -165,8 +170,9 @@ class Resources:
         if holder.kind is Holding.OPTIMIZER:
             return self._spawn_optimizer(holder)
         definition = self._graph.resources[holder.name]
-        make = partial(_ACTORS[type(definition)], definition)
         key = shared(definition)
+        tally = self.tally if key is None else Tally()
+        make = partial(_ACTORS[type(definition)], definition, tally)
         if key is None:
             return self._start(f"{self._source}/{definition.kind}/{holder.name}", make)
         kept = self._containers.open(definition)
@@ -216,13 +222,16 @@ def _optimizer(optimizer: Any) -> OptimizerActor:
     return actor
 
 
-def _variable(definition: VariableDef) -> VariableActor:
-    return VariableActor(definition.name, definition.spec)
+def _variable(definition: VariableDef, tally: Tally) -> VariableActor:
+    return VariableActor(definition.name, definition.spec, tally)
 
 
-def _queue(definition: QueueDef) -> QueueActor:
+def _queue(definition: QueueDef, tally: Tally) -> QueueActor:
     return QueueActor(definition.name, definition.components, definition.capacity)
 
 
-_ACTORS: dict[type[ResourceDef], Callable[[Any], Actor]] = {VariableDef: _variable, QueueDef: _queue}
+_ACTORS: dict[type[ResourceDef], Callable[[Any, Tally], Actor]] = {
+    VariableDef: _variable,
+    QueueDef: _queue,
+}
 """How the actor of each kind of resource is made."""

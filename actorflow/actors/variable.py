@@ -10,11 +10,11 @@ from typing import Any
 from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.locks import Locks, Owner
-from actorflow.actors.register import GroupId, Register, Source, Write
+from actorflow.actors.register import GroupId, Register, Source, Tally, Write
 from actorflow.arrays import Array
 from actorflow.errors import ActorDied, ActorflowError, InternalError
 from actorflow.messages import Call, CancelCall
-from actorflow.rows import Rows
+from actorflow.rows import How, Rows
 from actorflow.spec import Spec
 
 
@@ -59,6 +59,29 @@ class WriteValue:
 
     kind: Write
     value: Array
+    source: Source
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRows:
+    """Node → variable: a write to the rows that `indices` name; as WriteValue."""
+
+    how: How
+    indices: Array
+    updates: Array
+    source: Source
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountUpTo:
+    """Node → variable: adds one, once for (source, sequence); answered with the value before.
+
+    At the limit it is refused with OutOfRange.
+    """
+
+    limit: int
     source: Source
     sequence: int
 
@@ -137,9 +160,9 @@ class Discard:
 class VariableActor(Actor):
     """Owns the value and version of one variable.
 
-    Receives: Read, Borrow, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, Stage, Fill
-        (asked, or as the body of a node's Call), TakeLock and Inside (as such a body); Commit, Discard,
-        Publish, Abandon and CancelCall on the control lane.
+    Receives: Read, Borrow, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, WriteRows,
+        CountUpTo, Stage, Fill (asked, or as the body of a node's Call), TakeLock and Inside (as such a
+        body); Commit, Discard, Publish, Abandon and CancelCall on the control lane.
     Promise: reads and writes take effect one by one in mailbox order, so the history of a variable
         is linearizable; a retried write applies once; a call whose step has ended does nothing.
     Invariant: while an update is staged the value keeps its shape; a write that would change it stands
@@ -148,8 +171,8 @@ class VariableActor(Actor):
     Fails: a refused message changes nothing and is answered with its error; the actor goes on.
     """
 
-    def __init__(self, name: str, spec: Spec) -> None:
-        self.register = Register(name, spec)
+    def __init__(self, name: str, spec: Spec, tally: Tally | None = None) -> None:
+        self.register = Register(name, spec, tally)
         self.locks = Locks(self.register)
 
     def receive(self, message: Any) -> Any:
@@ -180,7 +203,7 @@ class VariableActor(Actor):
                 found = locks.lock(call)
             case WriteValue(kind, value):
                 found = locks.write(call, lambda: self.register.must_wait(kind, value))
-            case Stage():
+            case WriteRows() | CountUpTo() | Stage():
                 found = locks.write(call)
             case _:
                 return True
@@ -237,13 +260,30 @@ class VariableActor(Actor):
         match body:
             case ReadValue():
                 return register.read()[0]
+            case WriteValue(kind, value, source, sequence):
+                register.write(kind, value, source, sequence)
+                return register.read()[0]  # for a retry as well
+            case WriteRows(how, indices, updates, source, sequence):
+                register.write_rows(how, indices, updates, source, sequence)
+                return register.read()[0]
+            case CountUpTo(limit, source, sequence):
+                return register.count_up_to(limit, source, sequence)
             case Read():
                 return register.read()
             case Borrow():
                 return list(register.read())
-            case WriteValue(kind, value, source, sequence):
-                register.write(kind, value, source, sequence)
-                return register.read()[0]  # for a retry as well
+            case Initialise(value):
+                return register.initialise(value)
+            case ReadVersion():
+                return arrays.integer(register.version)
+            case IsInitialised():
+                return arrays.truth(register.value is not None)
+        return self._train(body)
+
+    def _train(self, body: Any) -> Any:
+        """Answers an optimizer."""
+        register = self.register
+        match body:
             case Stage(group, delta, proposed, base):
                 return register.stage(group, delta, proposed, base)
             case Fill(group, copy, version):
@@ -252,12 +292,6 @@ class VariableActor(Actor):
                 return register.commit(group)
             case Discard(group):
                 return register.discard(group)
-            case Initialise(value):
-                return register.initialise(value)
-            case ReadVersion():
-                return arrays.integer(register.version)
-            case IsInitialised():
-                return arrays.truth(register.value is not None)
         message = f"a variable takes no {type(body).__name__}"
         raise InternalError(message)
 
@@ -271,6 +305,15 @@ FIXED: Mapping[str, Any] = {
     "is_initialised": IsInitialised(),
 }
 WRITTEN: Mapping[str, Callable[..., Any]] = {
-    write.value: partial(lambda kind, args, attrs, *once: WriteValue(kind, args[0], *once), write)
-    for write in Write
+    **{
+        write.value: partial(lambda kind, args, attrs, *once: WriteValue(kind, args[0], *once), write)
+        for write in Write
+    },
+    **{
+        f"scatter_{how.value}_variable": partial(
+            lambda how, args, attrs, *once: WriteRows(how, *args, *once), how
+        )
+        for how in How
+    },
+    "count_up_to": lambda args, attrs, *once: CountUpTo(attrs["limit"], *once),
 }

@@ -65,6 +65,14 @@ def _take(verb: str, *args: int) -> Callable[[], Built]:
     return build
 
 
+def _rows(verb: str) -> Callable[[], Built]:
+    return lambda: ([], [getattr(_variable(), verb)([1, -1], np.ones((2, 3), np.float32))])
+
+
+def _count() -> Built:
+    return [], [af.Variable(0, dtype="int16", name="n").count_up_to(5)]
+
+
 def _block(fetched: str) -> Built:
     with af.atomic(_variable(), name="block") as block:
         pass
@@ -80,6 +88,11 @@ CASES: dict[str, Callable[[], Built]] = {
     "assign": _write("assign"),
     "assign_add": _write("assign_add"),
     "assign_sub": _write("assign_sub"),
+    **{
+        f"scatter_{how}_variable": _rows(f"scatter_{how}")
+        for how in ["update", "add", "sub", "mul", "max", "min"]
+    },
+    "count_up_to": _count,
     "apply_gradients": _apply,
     "lock_variable": lambda: _block("lock"),
     "unlock_variables": lambda: _block("end"),
