@@ -16,12 +16,15 @@ from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops import reduce
 from actorflow.ops.array import concat, gather
 from actorflow.ops.embedding import looked_up
-from actorflow.ops.facts import ensure_shape
+from actorflow.ops.choose import dynamic_partition
+from actorflow.ops.facts import ensure_shape, shape
 from actorflow.ops.fill import full_like, zeros
 from actorflow.ops.join import stack
 from actorflow.ops.logic import greater_equal, less, logical_or, where
 from actorflow.ops.passing import cast, identity
 from actorflow.ops.resource import check_fits, resource_name, typed
+from actorflow.ops.rules import Takes, check_dtypes
+from actorflow.ops.shape import reshape
 from actorflow.ops.sort import searchsorted
 from actorflow.ops.source import constant
 from actorflow.ops.state import Initial, Variable, spec_and_initial
@@ -194,6 +197,52 @@ class PartitionedVariable(Operators):
         self._check_graph()
         found = looked_up(self.parts, as_tensor(ids), self.route)
         return identity(found, name=name or self._under("gather"))
+
+    def scatter_update(self, indices: Any, updates: Any) -> Tensor:
+        """As `Variable.scatter_update`: each part writes its rows; gives the new whole. So do those below."""
+        return self._scatter("scatter_update", indices, updates)
+
+    def scatter_add(self, indices: Any, updates: Any) -> Tensor:
+        """As `Variable.scatter_add`."""
+        return self._scatter("scatter_add", indices, updates)
+
+    def scatter_sub(self, indices: Any, updates: Any) -> Tensor:
+        """As `Variable.scatter_sub`."""
+        return self._scatter("scatter_sub", indices, updates)
+
+    def scatter_mul(self, indices: Any, updates: Any) -> Tensor:
+        """As `Variable.scatter_mul`."""
+        return self._scatter("scatter_mul", indices, updates)
+
+    def scatter_max(self, indices: Any, updates: Any) -> Tensor:
+        """As `Variable.scatter_max`."""
+        return self._scatter("scatter_max", indices, updates)
+
+    def scatter_min(self, indices: Any, updates: Any) -> Tensor:
+        """As `Variable.scatter_min`."""
+        return self._scatter("scatter_min", indices, updates)
+
+    def _scatter(self, verb: str, indices: Any, updates: Any) -> Tensor:
+        self._check_graph()
+        ids, given = as_tensor(indices), typed(updates, self.dtype)
+        rest = (self.shape or ())[1:]
+        wanted = Spec(None if ids.shape is None else (*ids.shape, *rest), self.dtype)
+        try:
+            check_dtypes(f"the indices of {verb}", Takes.INTEGER, ids.spec)
+            if given.shape != ():
+                check_fits(given.spec, wanted, f"what {verb} of variable {self.name!r} writes there")
+        except SpecError as error:
+            raise error.at(Where(op=verb, defined_at=source_line())) from None
+        flat = reshape(ids, (-1,))
+        part, row = self.route(flat)
+        values: Sequence[Tensor] = [given] * len(self.parts)  # one number for all
+        if given.shape != ():
+            sizes = concat([shape(flat), shape(given)[-len(rest) :]], 0) if rest else shape(flat)
+            values = dynamic_partition(reshape(given, sizes), part, len(self.parts))
+        asked = dynamic_partition(row, part, len(self.parts))
+        each = zip(self.parts, asked, values, strict=True)
+        written = [getattr(variable, verb)(rows, updates) for variable, rows, updates in each]
+        return concat(written, 0, name=self._under(verb))
 
     def route(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """The part that has each row, and the number of the row there; part -1 for what is no row."""

@@ -248,6 +248,58 @@ def test_what_cannot_be_is_refused_at_the_users_line(build: Callable[[], Any], s
     assert "test_partitioned.py" in str(caught.value.where)
 
 
+# -- writes to rows --------------------------------------------------------------------------------
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(
+    data=st.data(),
+    verb=st.sampled_from(["update", "add", "sub", "mul", "max", "min"]),
+    rows=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+)
+def test_rows_are_written_as_those_of_one_variable(data: st.DataObject, verb: str, rows: list[int]) -> None:
+    total = sum(rows)
+    ids = np.array(data.draw(st.lists(st.integers(-total, total - 1), max_size=6)), "int64")
+    one_number = data.draw(st.booleans())
+    rng = np.random.default_rng(len(ids))
+    first = rng.normal(size=(total, 2)).astype("float32")
+    updates = np.float32(3) if one_number else rng.normal(size=(len(ids), 2)).astype("float32")
+
+    with af.Graph() as graph:
+        one = af.Variable(first, name="one")
+        parted = af.PartitionedVariable(first, name="parted", partitions=rows)
+        written = [getattr(v, f"scatter_{verb}")(ids, updates) for v in (one, parted)]
+
+    expected, found = run(graph, written)[0]
+    np.testing.assert_array_equal(expected, found)
+
+
+def test_rows_are_written_from_indices_of_any_shape() -> None:
+    with af.Graph() as graph:
+        ids = af.placeholder("int32", None, name="ids")
+        given = af.placeholder("float32", None, name="given")
+        whole = table().scatter_add(ids, given)
+
+    feeds = {"ids": np.array([[0, 6], [0, 3]], "int32"), "given": np.ones((2, 2, 2), "float32")}
+    expected = TABLE.copy()
+    np.add.at(expected, [0, 6, 0, 3], 1)
+    np.testing.assert_array_equal(run(graph, whole, feeds=feeds)[0], expected)
+
+
+def test_an_index_that_names_no_row_writes_nothing() -> None:
+    with af.Graph() as graph:
+        t = table()
+        wrong, look = t.scatter_add([0, 7], 1.0), t.read()
+
+    async def main() -> Any:
+        async with af.Session(graph, threads=0) as session:
+            with pytest.raises(errors.KernelError, match="partition -1 is negative"):
+                await session.run(wrong)
+            return await session.run(look)
+
+    np.testing.assert_array_equal(af.run(main()), TABLE)
+
+
 # -- training --------------------------------------------------------------------------------------
 
 RULES: dict[str, Callable[[], Any]] = {
