@@ -77,6 +77,11 @@ class Locks:
         """Whether no block holds the variable and nobody stands in line."""
         return self.holder is None and not self.line
 
+    @property
+    def quiet(self) -> bool:
+        """Whether there is nothing that anybody could wait for."""
+        return self.holder is None and not self.line and not self.register.staged
+
     # -- may it go on? -----------------------------------------------------------------------------
 
     def lock(self, who: Any) -> bool:

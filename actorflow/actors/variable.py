@@ -182,7 +182,7 @@ class VariableActor(Actor):
             if type(message) in _LETS_ON:
                 self._go_on()
             return answer
-        if (type(message.body) in _AT_ONCE and self.locks.idle) or self._may_go_on(message):
+        if self.locks.quiet or self._may_go_on(message):
             self._answer(message)
         return None
 
@@ -297,7 +297,6 @@ class VariableActor(Actor):
 
 
 _LETS_ON = frozenset({Commit, Discard, Publish, Abandon, CancelCall})
-_AT_ONCE = frozenset({Read, ReadValue, ReadVersion, IsInitialised})
 
 FIXED: Mapping[str, Any] = {
     "read_variable": ReadValue(),

@@ -70,6 +70,21 @@ def test_a_block_without_writes_makes_no_version() -> None:
     assert w.register.read() == (5.0, 1)
 
 
+def test_a_block_copies_once_and_leaves_an_array_that_is_written_in_place() -> None:
+    w = locks(np.zeros(3), (3,))
+    add = np.ones(3)
+    w.take(owner(1))
+    for n in range(3):
+        w.state(owner(1)).write(Write.ADD, add, B, n)
+    counts = [(w.register.tally.in_place, w.register.tally.copied)]
+
+    w.end(owner(1), publish=True)
+    w.register.write(Write.ADD, add, A, 2)
+
+    counts.append((w.register.tally.in_place, w.register.tally.copied))
+    assert counts == [(2, 1), (3, 1)]
+
+
 def test_those_in_line_go_on_in_the_order_in_which_they_came() -> None:
     w = locks()
     w.take(owner(1))
