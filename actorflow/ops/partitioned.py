@@ -15,8 +15,8 @@ from actorflow.graph.operators import Operators
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops import reduce
 from actorflow.ops.array import concat, gather
-from actorflow.ops.embedding import looked_up
 from actorflow.ops.choose import dynamic_partition
+from actorflow.ops.embedding import looked_up
 from actorflow.ops.facts import ensure_shape, shape
 from actorflow.ops.fill import full_like, zeros
 from actorflow.ops.join import stack
