@@ -53,6 +53,15 @@ class Reply(Protocol):
         """Says that part of what is asked has taken effect, before the answer: it cannot be undone."""
         ...
 
+    def stands(self, at: Any, why: Callable[[], str]) -> None:
+        """Hears that the request stands in a line for long.
+
+        Args:
+            at: The address of the actor: if nobody waits any more it is sent a CancelCall.
+            why: Says for whom it waits, as long as it does.
+        """
+        ...
+
 
 @dataclass(slots=True)
 class Request:

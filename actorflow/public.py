@@ -11,11 +11,19 @@ from actorflow.actors import supervision
 from actorflow.actors.actor import Actor
 from actorflow.actors.optimizer import OptimizerActor, UpdateContext
 from actorflow.actors.ref import Ref
+from actorflow.actors.resources import reset
 from actorflow.actors.system import ActorSystem
 from actorflow.dtypes import can_cast, finfo, iinfo, result_type
 from actorflow.errors import ActorflowError
 from actorflow.graph.autodiff import gradients
-from actorflow.graph.builder import Tensor, colocate_with, control_dependencies, device, name_scope
+from actorflow.graph.builder import (
+    Tensor,
+    colocate_with,
+    container,
+    control_dependencies,
+    device,
+    name_scope,
+)
 from actorflow.graph.custom import custom_gradient
 from actorflow.graph.forward import hessian_vector_product, jvp
 from actorflow.graph.graph import Graph
@@ -33,7 +41,7 @@ from actorflow.training import minimize
 __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "Graph", "IndexedSlices", "OptimizerActor", "Program", "Ref",
     "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with",
-    "control_dependencies", "custom_gradient", "data", "device", "errors", "finfo", "from_data", "gradients",
-    "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim", "result_type",
-    "run", "supervision", "testing", "to_data",
+    "container", "control_dependencies", "custom_gradient", "data", "device", "errors", "finfo", "from_data",
+    "gradients", "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim",
+    "reset", "result_type", "run", "supervision", "testing", "to_data",
 ]  # fmt: skip

@@ -53,11 +53,20 @@ _OPEN = "async with af.Session(graph) as session: ..."
 
 @dataclass(slots=True)
 class _Plan:
-    """A program installed for one set of fetches and feeds."""
+    """A program installed for one set of fetches and feeds.
 
+    Attributes:
+        key: The ports that are fetched and fed.
+        resets: How often shared state had been dropped by then: its nodes know whom they ask.
+        hidden: How many of the fetches, the last ones, nobody asked for.
+    """
+
+    key: tuple[tuple[Port, ...], tuple[Port, ...]]
+    resets: int
     partition: Partition
     feeds: tuple[tuple[str, Spec], ...]
     fetches: int
+    hidden: int
     tokens: int
     uninitialised: frozenset[str]
 
@@ -115,8 +124,6 @@ class Session:
         self._open = False
         self._closing: asyncio.Task[None] | None = None
         self._plans: dict[Any, _Plan] = {}
-        self._initialised: set[str] = set()
-        self._initialising: dict[str, asyncio.Future[None]] = {}
         self._step_ids = itertools.count(1)
         self._live: dict[Step, _Plan] = {}
         self._first: dict[Step, _Plan] = {}  # initialising steps
@@ -290,9 +297,13 @@ class Session:
         deadline_s = self.deadline_s if deadline_s is None else _deadline(deadline_s)
         if not plan.fetches:
             return []
-        if plan.uninitialised:
+        if plan.resets != self._resources.resets:
+            plan = self._plan(*plan.key)
+        while plan.uninitialised:
             await self._initialise(plan, deadline_s)
             self._check_open()
+            if plan.resets != self._resources.resets:
+                plan = self._plan(*plan.key)
         return await self._run_step(plan, fed, StepId(next(self._step_ids)), deadline_s, since)
 
     async def _run_step(
@@ -331,7 +342,7 @@ class Session:
                 self._let_in()
         self._steps += bool(step_id)
         self._messages += plan.tokens
-        return values
+        return values[: -plan.hidden] if plan.hidden else values
 
     def _begin(self, step: Step, plan: _Plan, fed: Sequence[Any]) -> None:
         self._live[step] = plan
@@ -367,9 +378,10 @@ class Session:
     def _plan(self, ports: tuple[Port, ...], keys: tuple[Port, ...]) -> _Plan:
         """Returns the installed plan for these fetches and feeds, from the cache when it is there."""
         plan = self._plans.get((ports, keys))
-        if plan is not None:
+        if plan is not None and plan.resets == self._resources.resets:
             return plan
         self._check_open()
+        resets = self._resources.resets
         try:
             devices = self._devices.named(devices_named(self.graph))
             program = lower(self.graph, ports, keys, devices, self._passes)
@@ -382,9 +394,12 @@ class Session:
         if len(self._plans) >= _MAX_PLANS:  # the oldest is made again when it is asked for again
             del self._plans[next(iter(self._plans))]
         plan = self._plans[ports, keys] = _Plan(
+            key=(ports, keys),
+            resets=resets,
             partition=partition,
             feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in keys),
-            fetches=len(ports),
+            fetches=len(program.fetches),
+            hidden=program.hidden,
             tokens=program.tokens,
             uninitialised=program.variables if self._initialises else frozenset(),
         )
@@ -396,7 +411,8 @@ class Session:
             async with asyncio.timeout(deadline_s):
                 await self._initialise_variables(plan)
         except TimeoutError:
-            names = ", ".join(repr(n) for n in sorted(plan.uninitialised - self._initialised))
+            left = [n for n in sorted(plan.uninitialised) if not self._resources.first(n).done]
+            names = ", ".join(repr(n) for n in left)
             message = (
                 f"a step did not begin within its deadline of {deadline_s:g} s; "
                 f"it waits for {names} to be initialised"
@@ -406,29 +422,30 @@ class Session:
     async def _initialise_variables(self, plan: _Plan) -> None:
         """Initialises each variable once, whoever asks first; whoever fails leaves it to the next."""
         for name in sorted(plan.uninitialised):
-            while name not in self._initialised:
-                running = self._initialising.get(name)
-                if running is not None:
-                    await asyncio.shield(running)
+            resource = self.graph.resources[name]
+            if not isinstance(resource, VariableDef) or resource.initial is None:
+                continue
+            first = self._resources.first(name)
+            while not first.done:
+                if first.running is not None:
+                    await asyncio.shield(first.running)
                     continue
-                future = self._initialising[name] = self._system.create_future()
+                future = first.running = self._system.create_future()
                 try:
-                    await self._initialise_one(name)
+                    await self._initialise_one(name, resource.initial)
+                    first.done = True
                 finally:
-                    del self._initialising[name]
+                    first.running = None
                     future.set_result(None)
         plan.uninitialised = frozenset()
 
-    async def _initialise_one(self, name: str) -> None:
-        resource = self.graph.resources[name]
-        if isinstance(resource, VariableDef) and resource.initial is not None:
-            plan = self._plan((resource.initial,), ())
-            if plan.uninitialised:
-                await self._initialise_variables(plan)
-            self._check_open()
-            (value,) = await self._run_step(plan, (), StepId(0), self.deadline_s, self._system.now())
-            await self._resources.find(Holder(Holding.RESOURCE, name)).ask(Initialise(arrays.as_array(value)))
-        self._initialised.add(name)
+    async def _initialise_one(self, name: str, initial: Port) -> None:
+        plan = self._plan((initial,), ())
+        if plan.uninitialised:
+            await self._initialise_variables(plan)
+        self._check_open()
+        (value,) = await self._run_step(plan, (), StepId(0), self.deadline_s, self._system.now())
+        await self._resources.find(Holder(Holding.RESOURCE, name)).ask(Initialise(arrays.as_array(value)))
 
     def _check_open(self) -> None:
         if not self._open:

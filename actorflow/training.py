@@ -10,6 +10,7 @@ from actorflow.arrays import is_floating
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, name_scope, source_line
+from actorflow.ops.partitioned import PartitionedVariable, parts_of
 from actorflow.ops.state import Variable, apply_gradients, check_variables, trainable_variables
 from actorflow.optim import Transform
 
@@ -18,9 +19,9 @@ Optimizer = Transform | Callable[[], OptimizerActor]
 
 
 def minimize(
-    loss: Tensor | Variable,
+    loss: Tensor | Variable | PartitionedVariable,
     optimizer: Optimizer,
-    variables: Sequence[Variable] | None = None,
+    variables: Sequence[Variable | PartitionedVariable] | None = None,
     *,
     name: str = "train",
 ) -> Tensor:
@@ -54,9 +55,10 @@ def minimize(
     _check_optimizer(optimizer)
     target = _checked_loss(loss)
     graph = target.graph
+    named = parts_of(variables)
     if variables is not None:
-        check_variables("minimize trains", variables)
-    chosen = trainable_variables(graph) if variables is None else tuple(variables)
+        check_variables("minimize trains", named)
+    chosen: Sequence[Variable] = trainable_variables(graph) if variables is None else tuple(named)
     with name_scope(name):
         grads = gradients([target], chosen)
         pairs = [(g, v) for g, v in zip(grads, chosen, strict=True) if g is not None]

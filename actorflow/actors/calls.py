@@ -17,6 +17,7 @@ from actorflow.actors import (
 )
 from actorflow.actors.live import Live
 from actorflow.actors.node import NodeActor
+from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
 from actorflow.errors import InternalError
 from actorflow.plan.program import PlanNode
@@ -31,20 +32,23 @@ class Completion:
     Attributes:
         interrupt: Set by a handler that works on the call for long: what the end of the step calls
             instead of sending CancelCall, which such a handler would not see.
+        why: Says for whom the call stands in line, for reports.
     """
 
-    __slots__ = ("interrupt", "live", "node")
+    __slots__ = ("interrupt", "live", "node", "why")
 
     def __init__(self, node: NodeActor, live: Live) -> None:
         self.node = node
         self.live = live
         self.interrupt: Callable[[], None] | None = None
+        self.why: Callable[[], str] | None = None
 
     def __repr__(self) -> str:
         return f"<Completion of {self.node.plan.name}, {self.live.tag}>"
 
     def __str__(self) -> str:
-        return self.node.address
+        why = None if self.why is None else self.why()
+        return f"{self.node.address}, {why}" if why else self.node.address
 
     @property
     def error(self) -> BaseException | None:
@@ -71,6 +75,11 @@ class Completion:
         """Counts what the step took for this node as used."""
         if self.node.uses and self.live.step.taken:
             self.live.step.used(self.node.uses)
+
+    def stands(self, at: Ref, why: Callable[[], str]) -> None:
+        """Notes where the call stands in line and why: an abort takes it back."""
+        self.why = why
+        self.live.step.wait_in(at, self)
 
 
 def body_of(plan: PlanNode, source: Source, sequence: Iterator[int]) -> Body:

@@ -23,7 +23,9 @@ _Out = tuple[NodeActor, int, int, bool]
 _Put = Callable[[tuple[NodeActor, Live]], None]
 _Function = Callable[..., Any]
 
-_PLAIN = frozenset({Kind.KERNEL, Kind.RANDOM, Kind.COPY, Kind.REQUEST, Kind.WAIT, Kind.FEED, Kind.LOOP_COND})
+_PLAIN = frozenset(
+    {Kind.KERNEL, Kind.RANDOM, Kind.COPY, Kind.REQUEST, Kind.WAIT, Kind.RELEASE, Kind.FEED, Kind.LOOP_COND}
+)
 
 
 def compile_node(node: NodeActor, function: _Function | None) -> None:

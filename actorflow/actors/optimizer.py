@@ -23,7 +23,8 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import GroupId, Source
 from actorflow.actors.slots import MadeFor, Prepared, Slots, Tree
-from actorflow.actors.variable import Borrow, Commit, Discard, Fill, Stage
+from actorflow.actors.standing import stood_in_line
+from actorflow.actors.variable import BUSY, Borrow, Commit, Discard, Fill, Stage
 from actorflow.arrays import Array
 from actorflow.errors import ActorflowError, GraphError, InternalError, StateError
 from actorflow.messages import Call, CancelCall, Reply
@@ -88,6 +89,7 @@ class OptimizerActor(Actor):
         self._made_for = MadeFor({}, {})
         self._names: tuple[str, ...] = ()
         self._variables: Mapping[str, Ref] = {}
+        self._order: tuple[str, ...] = ()
         self._submit: Callable[..., None] | None = None
         self._source = Source("")
         self._group = 0
@@ -127,9 +129,19 @@ class OptimizerActor(Actor):
         return update
 
     def bind(
-        self, variables: Mapping[str, Ref], source: Source, submit: Callable[..., None] | None
+        self,
+        variables: Mapping[str, Ref],
+        source: Source,
+        submit: Callable[..., None] | None,
+        order: Sequence[str] | None = None,
     ) -> OptimizerActor:
         """Tells the actor which variables it trains and where to compute; called by the session.
+
+        Args:
+            variables: By name, in the order of the gradients.
+            source: Names the updates.
+            submit: How it computes on a device's threads; None computes inline.
+            order: The names in the order in which everybody locks them.
 
         Raises:
             GraphError: when it already trains for a session; when it has no rule but what `minimize`
@@ -142,6 +154,7 @@ class OptimizerActor(Actor):
             raise GraphError(message, hint="make a new one at each call: lambda: MyOptimizer(...)")
         self._names = tuple(variables)
         self._variables = variables
+        self._order = self._names if order is None else tuple(order)
         self._source = source
         self._submit = submit
         return self
@@ -175,7 +188,7 @@ class OptimizerActor(Actor):
         del state
         refusal: BaseException | None = InternalError("the update was interrupted while it was staged")
         try:
-            refused, held = await self._stage(stages)
+            refused, held = await self._stage(stages, reply)
             if refused is None:
                 await self._copy(group, held, prepared)
             refusal = refused or reply.error
@@ -237,13 +250,20 @@ class OptimizerActor(Actor):
         self._nbytes = sum(map(arrays.nbytes, grads.values()))
         return grads
 
-    async def _stage(self, stages: Mapping[str, Stage]) -> tuple[BaseException | None, dict[str, Any]]:
-        """Stages every member, one after the other; returns the first refusal, and what others hold."""
+    async def _stage(
+        self, stages: Mapping[str, Stage], reply: Reply
+    ) -> tuple[BaseException | None, dict[str, Any]]:
+        """Stages every member, one after the other; returns the first refusal, and what others hold.
+
+        ORDER: that of locks, since a staged variable is held until the commit, and staging may wait.
+        """
         group = staging.init(frozenset(stages))
         held = {}
-        for name, stage in stages.items():
+        for name in self._order:
             try:
-                value_and_version = await self._variables[name].ask(stage)
+                value_and_version = await self._variables[name].ask(stages[name])
+                if value_and_version is BUSY:
+                    value_and_version = await stood_in_line(self, self._variables[name], stages[name], reply)
                 if value_and_version is not None:
                     held[name] = value_and_version
                 del value_and_version

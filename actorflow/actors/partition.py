@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 from zlib import crc32
 
+from actorflow.actors.blocks import body_inside, release
 from actorflow.actors.calls import Body, Completion, body_of
 from actorflow.actors.dispatch import Dispatch
 from actorflow.actors.firing import compile_node
@@ -27,7 +28,7 @@ from actorflow.kernels.devices import AnyDevice
 from actorflow.kernels.gpu import Gpu
 from actorflow.kernels.workers import Done
 from actorflow.messages import DEAD, Call
-from actorflow.plan.program import Constant, Edge, Holder, Kind, PlanNode, Program
+from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
 from actorflow.plan.uses import uses
 
 Run = Callable[[Live, Sequence[Any]], None]
@@ -178,7 +179,9 @@ class Partition:
             case Kind.COPY:
                 node.run = self._copy(node)
             case Kind.REQUEST | Kind.WAIT:
-                node.run = self._request(node)
+                node.run = self._request(node) if "block" not in plan.attrs else self._request_inside(node)
+            case Kind.RELEASE:
+                node.run = self._release(node)
             case Kind.SWITCH:
                 node.run = lambda live, args: node.emit(live, (DEAD, args[0]) if args[1] else (args[0], DEAD))
             case Kind.FEED | Kind.LOOP_COND:
@@ -264,6 +267,29 @@ class Partition:
             ref.put(call, sender)
 
         return run
+
+    def _request_inside(self, node: NodeActor) -> Run:
+        """As `_request`, for a node of an atomic block, which says for whom it asks."""
+        plan = node.plan
+        assert plan.resource is not None
+        ref = self._around.find(plan.resource)
+        body = body_inside(plan, self._around.source, self._around.sequence)
+        may_wait = plan.kind is Kind.WAIT
+
+        def run(live: Live, args: Sequence[Any]) -> None:
+            reply = Completion(node, live)
+            if may_wait:
+                live.step.wait_in(ref, reply)
+            ref.put(Call(reply, body(live.step, args)), self._around.sender)
+
+        return run
+
+    def _release(self, node: NodeActor) -> Run:
+        attrs = node.plan.attrs
+        refs = [self._around.find(Holder(Holding.RESOURCE, name)) for name in attrs["resources"]]
+        block = attrs["block"]
+        locks = [n for n in self.nodes if n.plan.op == "lock_variable" and n.plan.attrs["block"] == block]
+        return release(node, refs, locks)
 
 
 Submit = Callable[[Callable[[], Any], Done], None]

@@ -333,6 +333,19 @@ class Register:
         self.version += 1
         return self.version
 
+    def fork(self) -> Register:
+        """Returns a working copy: it begins with the same value, and its writes leave this one alone."""
+        working = Register(self.name, self.spec, self.tally)
+        working.value, working.version = self.value, self.version
+        working.last, working.counted = dict(self.last), dict(self.counted)
+        return working
+
+    def adopt(self, working: Register, base: int) -> None:
+        """Takes over what a fork made at version `base` has become; nothing but first values came since."""
+        self.value = working.value
+        self.version += working.version - base
+        self.last, self.counted = working.last, working.counted
+
     def discard(self, group: GroupId) -> None:
         """Forgets a staged update, if there is one."""
         self.staged.pop(group, None)

@@ -1,19 +1,27 @@
-"""The actors of one session's resources and optimizers: started when first needed."""
+"""The actors of one session's resources and optimizers: started when first needed.
+
+Those under a shared name are the system's: whichever session needs one first starts it, the others find
+it, and it ends with the system, or when its container is reset.
+"""
 
 from __future__ import annotations
 
+from asyncio import Future
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from actorflow.actors.containers import Containers, shared
 from actorflow.actors.making import Given, made
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source, Tally
 from actorflow.actors.system import ActorSystem
 from actorflow.arrays import Array
-from actorflow.errors import ActorflowError, GraphError, said
+from actorflow.errors import ActorflowError, ConfigError, GraphError, said
 from actorflow.graph import opdef
+from actorflow.graph.block import in_order
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.graph.opdef import Effect
@@ -21,17 +29,66 @@ from actorflow.optim import Transform
 from actorflow.plan.program import Holder, Holding
 
 
+@dataclass(slots=True)
+class First:
+    """The first value of a variable: whether it has been given, and who is giving it."""
+
+    done: bool = False
+    running: Future[None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is held under a shared name."""
+
+    ref: Ref
+    first: First
+
+
+async def reset(system: ActorSystem, container: str | None = None) -> None:
+    """Drops the shared state of a container, or of all: it is made anew when it is next used.
+
+    Steps that wait for that state end with an error, ActorDied or what a closed queue says; so do those
+    that run and ask for it later. Later steps of the same sessions find it as it was first, and
+    optimizers that trained a variable of it begin anew as well. Private state is not touched.
+
+    Args:
+        system: Where the sessions live, open.
+        container: The name given to `af.container`; "" for what was shared outside of all; None for
+            every container.
+
+    Raises:
+        ConfigError: for what is no actor system, or no name.
+    """
+    given: Any = system
+    if not isinstance(given, ActorSystem):
+        message = f"reset takes an actor system, got {type(system).__name__} {system!r:.60}"
+        raise ConfigError(message, hint="the one that the sessions were given: Session(graph, system=system)")
+    name: Any = container
+    if name is not None and not isinstance(name, str):
+        message = f"reset takes the name of a container, or None for all, got {container!r:.60}"
+        raise ConfigError(message)
+    for kept in _containers(system).reset(container):
+        await system.stop(kept.ref)
+
+
+def _containers(system: ActorSystem) -> Containers[Kept]:
+    """The shared names of a system."""
+    found: Containers[Kept] = system.attached.setdefault(Containers, Containers())
+    return found
+
+
 class Resources:
     """Finds the actor that holds something of the graph, and starts it on first use.
 
     Args:
         submit: How an optimizer runs large updates on a device's threads; None runs them inline.
-        source: Names the session: a prefix of every actor's name, and the source of its writes.
+        source: Names the session: a prefix of the names of its own actors, and the source of its writes.
         max_messages: What the mailbox of each may hold.
 
     Attributes:
         refs: The actors that have been started.
-        tally: How the writes of all variables found their memory.
+        tally: How the writes of the session's own variables found their memory.
     """
 
     def __init__(
@@ -49,26 +106,82 @@ class Resources:
         self._source = source
         self._submit = submit
         self._max_messages = max_messages
+        self._containers = _containers(system)
+        self._forgotten = self._containers.resets
+        self._firsts: dict[str, First] = {}
+
+    @property
+    def resets(self) -> int:
+        """How often shared state of the system has been dropped: what was found before may be gone."""
+        return self._containers.resets
 
     def find(self, holder: Holder) -> Ref:
-        """Returns the address of the holder; raises GraphError when an optimizer cannot be made."""
+        """Returns the address of the holder.
+
+        Raises:
+            GraphError: when an optimizer cannot be made.
+            StateError: when other state has the shared name of the holder.
+        """
+        if self._forgotten != self.resets:
+            self._forget()
         ref = self.refs.get(holder)
         if ref is None:
             ref = self.refs[holder] = self._spawn(holder)
         return ref
 
+    def first(self, name: str) -> First:
+        """Returns what is known of the first value of a variable; shared with the variable."""
+        definition = self._graph.resources[name]
+        if definition.shared_name is None:
+            return self._firsts.setdefault(name, First())
+        self.find(Holder(Holding.RESOURCE, name))
+        kept = self._containers.open(definition)
+        assert kept is not None
+        return kept.first
+
     async def stop(self) -> None:
-        """Stops all of them; optimizers first, since they write to the others."""
-        for ref in reversed(tuple(self.refs.values())):
-            await self._system.stop(ref)
+        """Stops those of the session; optimizers first, since they write to the others."""
+        for holder, ref in reversed(tuple(self.refs.items())):
+            if not self._is_shared(holder):
+                await self._system.stop(ref)
+
+    def _is_shared(self, holder: Holder) -> bool:
+        return holder.kind is Holding.RESOURCE and self._graph.resources[holder.name].shared_name is not None
+
+    def _forget(self) -> None:
+        """Lets go of shared actors that a reset has stopped, and of the optimizers that trained them."""
+        self._forgotten = self.resets
+        gone = set()
+        for holder, ref in tuple(self.refs.items()):
+            if self._is_shared(holder):
+                kept = self._containers.open(self._graph.resources[holder.name])
+                if kept is None or kept.ref is not ref:
+                    gone.add(holder.name)
+                    del self.refs[holder]
+        for holder, ref in tuple(self.refs.items()):
+            if holder.kind is Holding.OPTIMIZER and gone.intersection(self._trained(holder.name)):
+                ref.stop()
+                del self.refs[holder]
+
+    def _trained(self, key: str) -> tuple[str, ...]:
+        node = next(n for n in self._graph.nodes if n.attrs.get("optimizer") == key)
+        return tuple(node.attrs["resources"])
 
     def _spawn(self, holder: Holder) -> Ref:
         if holder.kind is Holding.OPTIMIZER:
             return self._spawn_optimizer(holder)
         definition = self._graph.resources[holder.name]
+        key = shared(definition)
+        tally = self.tally if key is None else Tally()
         contents = tuple(map(self._constant, definition.contents))
-        make = partial(made, definition, Given(self.tally, contents))
-        return self._start(definition.kind, holder.name, make)
+        make = partial(made, definition, Given(tally, contents))
+        if key is None:
+            return self._start(f"{self._source}/{definition.kind}/{holder.name}", make)
+        kept = self._containers.open(definition)
+        if kept is None:
+            kept = Kept(self._start(f"shared/{key.container}/{definition.kind}/{key.name}", make), First())
+            self._containers.add(definition, kept)
+        return kept.ref
 
     def _constant(self, port: Port) -> Array:
         node = self._graph.nodes[port.node]
@@ -82,18 +195,22 @@ class Resources:
         node = next(n for n in self._graph.nodes if n.attrs.get("optimizer") == key)
         variables = {v: self.find(Holder(Holding.RESOURCE, v)) for v in node.attrs["resources"]}
         source = Source(f"{self._source}/optimizer/{key}")
+        order = in_order(variables, self._graph.resources)
 
         def make() -> OptimizerActor:
             try:
-                return _optimizer(self._graph.objects[key]).bind(variables, source, self._submit)
+                return _optimizer(self._graph.objects[key]).bind(variables, source, self._submit, order)
             except ActorflowError as error:
                 raise error.at(node.where) from error.__cause__
 
-        return self._start(holder.kind.value, key, make)
+        return self._start(f"{self._source}/{holder.kind.value}/{key}", make)
 
-    def _start(self, kind: str, name: str, make: Callable[[], Any]) -> Ref:
-        name = f"{self._source}/{kind}/{name}"
-        return self._system.spawn(make, name=name, max_messages=self._max_messages)
+    def _start(self, name: str, make: Callable[[], Any]) -> Ref:
+        free, n = name, 1
+        while free in self._system.actors:  # the one before a reset may not have ended yet
+            n += 1
+            free = f"{name}~{n}"
+        return self._system.spawn(make, name=free, max_messages=self._max_messages)
 
 
 def _optimizer(optimizer: Any) -> OptimizerActor:

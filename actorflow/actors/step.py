@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from actorflow.actors.live import Live, lives
+from actorflow.actors.locks import Owner
 from actorflow.actors.ref import Ref
 from actorflow.errors import ActorflowError, DeadlinePassed, FetchError, StepAborted, Where
 from actorflow.messages import DEAD, CancelCall, Reply
@@ -40,6 +41,7 @@ class Step:
         since: When it started.
         running: Nodes whose kernels are on a device's threads.
         waits: Says what the step waits for, for reports.
+        owners: Who it is to the variables that it locks, by atomic block.
         taken: What its nodes took and nobody has used: by node, whom to tell what if the step is aborted.
     """
 
@@ -52,6 +54,7 @@ class Step:
         "id",
         "left",
         "live",
+        "owners",
         "running",
         "since",
         "taken",
@@ -74,6 +77,7 @@ class Step:
         self.calls: dict[Reply, Ref] | None = None
         self.waits: Callable[[Step], list[str]] | None = None
         self.running: list[str] = []
+        self.owners: dict[str, Owner] | None = None
         self.taken: dict[Any, list[tuple[Ref, Any]]] | None = None
 
     def __repr__(self) -> str:

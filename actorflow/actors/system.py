@@ -121,6 +121,7 @@ class ActorSystem:
         self.actors: dict[str, Cell] = {}
         self.dead_letters = DeadLetters()
         self.inline_left = self.inline_limit = 0
+        self.attached: dict[Any, Any] = {}  # what those above keep for as long as the system lives
         self.nobody = _Nobody()
         self.sizes = Sizes()
         self.tasks: set[Task[None]] = set()

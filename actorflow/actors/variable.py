@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,10 +9,11 @@ from typing import Any
 
 from actorflow import arrays
 from actorflow.actors.actor import Actor
+from actorflow.actors.locks import Locks, Owner
 from actorflow.actors.register import GroupId, Register, Source, Tally, Write
 from actorflow.arrays import Array
 from actorflow.errors import ActorDied, ActorflowError, InternalError
-from actorflow.messages import Call
+from actorflow.messages import Call, CancelCall
 from actorflow.rows import How, Rows
 from actorflow.spec import Spec
 
@@ -87,17 +87,51 @@ class CountUpTo:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeLock:
+    """Node → variable: locks it for an atomic block; answered with True when it has the lock."""
+
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """Node → variable: a read or write of the block that holds it."""
+
+    owner: Owner
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Node → variable, control lane: the block has ended; what it wrote is the value. Cannot fail."""
+
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class Abandon:
+    """Step → variable, control lane: the step of the block has failed; what it wrote never was."""
+
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """Optimizer → variable: an update to keep until Commit; `base` is the version it started from.
 
     Delta and proposed value are both arrays, or both Rows of them. Answered with None, or (value,
-    version) when the commit needs a copy of it, to be sent as Fill.
+    version) when the commit needs a copy of it, to be sent as Fill. An ask is answered with BUSY when a
+    block holds the variable or waits for it: then it has to come as a Call, which stands in line.
     """
 
     group: GroupId
     delta: Array | Rows
     proposed: Array | Rows
     base: int
+
+
+BUSY = object()
+"""The answer to an asked Stage that has to stand in line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,69 +157,106 @@ class Discard:
     group: GroupId
 
 
-_WRITES = (WriteValue, WriteRows, CountUpTo)
-"""What is held behind a write that waits for staged updates."""
-
-
 class VariableActor(Actor):
     """Owns the value and version of one variable.
 
     Receives: Read, Borrow, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, WriteRows,
-        CountUpTo, Stage, Fill (asked, or as the body of a node's Call); Commit and Discard on the
-        control lane.
+        CountUpTo, Stage, Fill (asked, or as the body of a node's Call), TakeLock and Inside (as such a
+        body); Commit, Discard, Publish, Abandon and CancelCall on the control lane.
     Promise: reads and writes take effect one by one in mailbox order, so the history of a variable
         is linearizable; a retried write applies once; a call whose step has ended does nothing.
-    Invariant: while an update is staged the value keeps its shape; a write that would change it is
-        held, with those behind it, until the update has been committed or discarded.
+    Invariant: while an update is staged the value keeps its shape; a write that would change it stands
+        in line, with those behind it, until the update has been committed or discarded. So do writes
+        and locks of others while a block holds the variable (`actors.locks`).
     Fails: a refused message changes nothing and is answered with its error; the actor goes on.
     """
 
     def __init__(self, name: str, spec: Spec, tally: Tally | None = None) -> None:
         self.register = Register(name, spec, tally)
-        self._held: deque[Call] = deque()  # writes that wait for staged updates, in order
+        self.locks = Locks(self.register)
 
     def receive(self, message: Any) -> Any:
-        """Obeys the register."""
+        """Obeys the register and its locks."""
         if type(message) is not Call:
-            answer = self.handle(message)
-            if self._held and type(message) in (Commit, Discard):
-                self._release()
+            answer = self._told(message)
+            if type(message) in _LETS_ON:
+                self._go_on()
             return answer
-        body = message.body
-        if type(body) in _WRITES and (self._held or self._must_wait(body)):
-            self._held.append(message)
-        else:
+        if self.locks.quiet or self._may_go_on(message):
             self._answer(message)
         return None
 
     def on_stop(self, reason: BaseException | None) -> None:
-        """Fails the writes that still wait."""
-        for call in self._held:
-            call.reply.failed(
-                ActorDied(f"variable {self.register.name!r} was stopped before it took a write")
-            )
+        """Fails who still waits."""
+        for call in self.locks.everyone():
+            call.reply.failed(ActorDied(f"variable {self.register.name!r} was stopped before it answered"))
+
+    def _may_go_on(self, call: Call) -> bool:
+        """Tells whether a call is answered now; else it stands in line, or is void."""
+        body, locks = call.body, self.locks
+        if call.reply.error is not None:
+            return False
+        match body:
+            case Inside():
+                return True
+            case TakeLock():
+                found = locks.lock(call)
+            case WriteValue(kind, value):
+                found = locks.write(call, lambda: self.register.must_wait(kind, value))
+            case WriteRows() | CountUpTo() | Stage():
+                found = locks.write(call)
+            case _:
+                return True
+        if not found:
+            call.reply.stands(self.ref, self._why)
+        return found
+
+    def _why(self) -> str:
+        holder = self.locks.holder
+        return "which waits for an update that is staged" if holder is None else f"which waits for {holder}"
 
     def _answer(self, call: Call) -> None:
         if call.reply.error is not None:
             return  # its step has ended: the call is void
+        body = call.body
         try:
-            call.reply.done(self.handle(call.body))
+            if type(body) is TakeLock:
+                self.locks.take(body.owner)
+                call.reply.done(arrays.truth(True), undo=Abandon(body.owner))
+            elif type(body) is Inside:
+                call.reply.done(self.handle(body.body, self.locks.state(body.owner)))
+            else:
+                call.reply.done(self.handle(body))
         except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
             call.reply.failed(error)
 
-    def _must_wait(self, body: Any) -> bool:
-        return type(body) is WriteValue and self.register.must_wait(body.kind, body.value)
+    def _go_on(self) -> None:
+        """Answers those whom the end of a block or an update lets go on, in the order in which they came."""
+        while (call := self.locks.next()) is not None:
+            self._answer(call)
 
-    def _release(self) -> None:
-        """Takes the writes that need not wait any more, in the order in which they came."""
-        while self._held:
-            if self._must_wait(self._held[0].body):
-                return
-            self._answer(self._held.popleft())
+    def _told(self, message: Any) -> Any:
+        """Returns the answer to what is no node's call."""
+        locks = self.locks
+        match message:
+            case Publish(owner):
+                locks.end(owner, publish=True)
+            case Abandon(owner):
+                locks.end(owner, publish=False)
+            case CancelCall(reply):
+                locks.leave(lambda call: call.reply is reply)
+            case Stage() if not locks.idle:
+                return BUSY
+            case _:
+                return self.handle(message)
+        return None
 
-    def handle(self, body: Any) -> Any:
-        """Returns the answer to one message, or raises and changes nothing."""
-        register = self.register
+    def handle(self, body: Any, working: Register | None = None) -> Any:
+        """Returns the answer to one message, or raises and changes nothing.
+
+        Inside a block that holds the variable it is about the `working` copy.
+        """
+        register = working or self.register
         match body:
             case ReadValue():
                 return register.read()[0]
@@ -224,6 +295,8 @@ class VariableActor(Actor):
         message = f"a variable takes no {type(body).__name__}"
         raise InternalError(message)
 
+
+_LETS_ON = frozenset({Commit, Discard, Publish, Abandon, CancelCall})
 
 FIXED: Mapping[str, Any] = {
     "read_variable": ReadValue(),

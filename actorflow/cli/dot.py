@@ -172,7 +172,7 @@ def _edges(graph: Graph, node: Node, backward: set[NodeId]) -> Iterator[str]:
     for control in node.controls:
         yield f"n{control} -> {here} [style=dashed];"
     effect = opdef.lookup(node.op).effect
-    if effect is Effect.COMMIT:
+    if effect in (Effect.COMMIT, Effect.UNLOCK):
         for name in node.attrs["resources"]:
             yield f"{here} -> {_state(name)} [style=dotted constraint=false];"
     elif "resource" in node.attrs and node.op != "read_variable":

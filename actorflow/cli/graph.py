@@ -104,7 +104,11 @@ def _size(spec: Spec) -> int:
 
 
 def _resource(resource: ResourceDef) -> tuple[str, ...]:
-    return resource.name, resource.told, resource.device, resource.defined_at
+    told = resource.told
+    if resource.shared_name is not None:
+        where = f" in {resource.container}" if resource.container else ""
+        told = f"{told}, shared as {resource.shared_name}{where}"
+    return resource.name, told, resource.device, resource.defined_at
 
 
 def _node(node: Node) -> tuple[str, ...]:

@@ -85,8 +85,10 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -
     """
     graph = current()
     targets = [as_tensor(y) for y in listed(ys)]
-    sources = [_Source.of(x, "gradients go to") for x in listed(xs)]
-    stops = [_Source.of(x, "stop_gradients are") for x in _several(stop_gradients)]
+    wanted = listed(xs)
+    sources = [_Source.of(part, "gradients go to") for x in wanted for part in _parts(x)]
+    stopped = [part for x in _several(stop_gradients) for part in _parts(x)]
+    stops = [_Source.of(x, "stop_gradients are") for x in stopped]
     starts = [None] * len(targets) if grad_ys is None else listed(grad_ys)
     if len(starts) != len(targets):
         message = f"gradients takes one grad_y for each y, got {len(starts)} for {len(targets)}"
@@ -94,7 +96,15 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -
     sweep = _Sweep(graph, targets, sources, frozenset(port for s in stops for port in s.ports))
     for y, start in zip(targets, starts, strict=True):
         sweep.seed(y, start)
-    return sweep.run()
+    found = iter(sweep.run())
+    parted = [[next(found) for _ in _parts(x)] for x in wanted]
+    return [x.joined(g) if hasattr(x, "parts") else g[0] for x, g in zip(wanted, parted, strict=True)]
+
+
+def _parts(x: Any) -> Sequence[Any]:
+    """What `x` is made of: itself, or the parts of a partitioned variable."""
+    parts: Sequence[Any] = x.parts if hasattr(x, "parts") else (x,)
+    return parts
 
 
 def listed(values: Any) -> list[Any]:
@@ -285,7 +295,7 @@ class _Sweep:
 
 def _writes(node: Node, variable: str) -> bool:
     effect = opdef.lookup(node.op).effect
-    if effect is Effect.COMMIT:
+    if effect in (Effect.COMMIT, Effect.LOCK, Effect.UNLOCK):  # others may write until it is locked
         return variable in node.attrs["resources"]
     return effect is Effect.WRITE and node.attrs["resource"] == variable
 

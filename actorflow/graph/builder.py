@@ -17,6 +17,7 @@ from actorflow.arrays import Array, DType, as_array, as_dtype, converted, held, 
 from actorflow.dtypes import common
 from actorflow.errors import ActorflowError, GraphError, SpecError, Where
 from actorflow.graph import opdef
+from actorflow.graph.block import marks
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.graph.opdef import Promoting
@@ -239,6 +240,8 @@ def build(
             raise GraphError(message)
     line = graph.scope.defined_at or source_line()
     wanted = name or op
+    if graph.scope.block is not None:
+        attributes.update(_marks(graph, op, attributes, Where(op=op, defined_at=line)))
     try:
         outputs = tuple(rule([t.spec for t in tensors], attributes))
     except ActorflowError as error:
@@ -256,6 +259,15 @@ def build(
         controls=tuple(t.port.node for t in controls),
     )
     return tuple(Tensor(graph, Port(node.id, i)) for i in range(len(outputs)))
+
+
+def _marks(graph: Graph, op: str, attrs: Mapping[str, Attr], where: Where) -> Mapping[str, Attr]:
+    """What a node says of the atomic block that it is built in; GraphError when it may not be."""
+    assert graph.scope.block is not None
+    try:
+        return marks(graph.scope.block, opdef.lookup(op), attrs)
+    except GraphError as error:
+        raise error.at(where) from None
 
 
 def _placed(error: ActorflowError, where: Where, inputs: Sequence[Tensor]) -> ActorflowError:
@@ -323,6 +335,22 @@ def name_scope(name: str) -> Iterator[str]:
     prefix = f"{graph.scope.name}{name}/"
     with graph.scoped(replace(graph.scope, name=prefix)):
         yield prefix
+
+
+@contextmanager
+def container(name: str) -> Iterator[None]:
+    """Gives the shared names of variables and other state made inside their meaning: that of `name`.
+
+    A container is a space of names within an actor system; outside of all is the one named `""`. State
+    without a `shared_name` is its session's own, and in none.
+    """
+    graph = current()
+    given: Any = name
+    if not isinstance(given, str) or not given:
+        message = f"a container is named by a text that is not empty, got {name!r:.60}"
+        raise GraphError(message, where=Where(defined_at=source_line()))
+    with graph.scoped(replace(graph.scope, container=name)):
+        yield
 
 
 @contextmanager

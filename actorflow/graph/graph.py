@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from actorflow.arrays import Array
 from actorflow.errors import GraphError
+from actorflow.graph.block import Block
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.resource import ResourceDef
 from actorflow.spec import Spec
@@ -27,6 +28,7 @@ class Scope:
 
     Attributes:
         container: The container of shared names.
+        block: The atomic block that is being built, if one is.
         defined_at: The source line that the nodes claim; None for the caller's.
     """
 
@@ -35,6 +37,7 @@ class Scope:
     colocate: str | None = None
     controls: tuple[NodeId, ...] = ()
     container: str = ""
+    block: Block | None = None
     defined_at: str | None = None
 
 
@@ -160,9 +163,20 @@ class Graph:
             message = f"resource names are unique, {name!r} is taken by the one defined at {line}"
             raise GraphError(message, hint="choose another name, or open a name scope")
 
+    def check_shared(self, container: str, shared_name: str | None) -> None:
+        """Raises GraphError when the graph declares the state of that shared name already."""
+        for taken in self.resources.values():
+            if shared_name is not None and (taken.container, taken.shared_name) == (container, shared_name):
+                line = taken.defined_at
+                message = (
+                    f"a graph declares shared state once, {shared_name!r} is {taken.name!r} defined at {line}"
+                )
+                raise GraphError(message, hint="use that one, or share under another name or container")
+
     def add_resource(self, resource: ResourceDef) -> None:
-        """Adds state; raises GraphError when the name is taken."""
+        """Adds state; raises GraphError when the name is taken, or that under which it is shared."""
         self.check_resource(resource.name)
+        self.check_shared(resource.container, resource.shared_name)
         self.resources[resource.name] = resource
 
     def add_object(self, key: str, value: Any) -> str:

@@ -52,6 +52,8 @@ class Effect(Enum):
     WRITE = "write"  # tells it; ordered after reads and writes before it
     COMMIT = "commit"  # a training update of all attrs["resources"], in one commit group
     WAIT = "wait"  # asks it, and may wait there for long; not ordered with others
+    LOCK = "lock"  # locks it for an atomic block of attrs["resources"], waiting for others to unlock it
+    UNLOCK = "unlock"  # ends that block: all that was written in it becomes visible
 
 
 class _NotDifferentiable:

@@ -15,6 +15,7 @@ from typing import Any
 from actorflow.arrays import Array, held, name_of
 from actorflow.errors import ActorflowError, GraphError, SpecError
 from actorflow.graph import opdef
+from actorflow.graph.block import check_blocks
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect
@@ -116,6 +117,7 @@ def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | N
         graph.objects[key] = (objects or {})[key]
     for node in graph.nodes:
         _check_references(graph, node)
+    check_blocks(graph.nodes, graph.resources)
     return graph
 
 

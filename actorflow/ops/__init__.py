@@ -47,6 +47,7 @@ from actorflow.ops.arithmetic import (
 )
 from actorflow.ops.arrange import flatten, flip, moveaxis, repeat, roll, swapaxes, tile
 from actorflow.ops.array import concat, one_hot, slice
+from actorflow.ops.atomic import atomic
 from actorflow.ops.attention import scaled_dot_product_attention
 from actorflow.ops.average import avg_pool, global_avg_pool, lp_pool
 from actorflow.ops.barrier import Barrier
@@ -177,6 +178,7 @@ from actorflow.ops.norms import (
     rms_norm,
 )
 from actorflow.ops.padding import pad
+from actorflow.ops.partitioned import PartitionedVariable
 from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
 from actorflow.ops.patches import extract_patches
 from actorflow.ops.pool import max_pool, max_pool_places, max_unpool
@@ -289,12 +291,12 @@ from actorflow.ops.trigonometry import (
 
 __all__ = [
     "Barrier", "ConditionalAccumulator", "Counter", "FIFOQueue", "HashTable", "PaddingFIFOQueue",
-    "PriorityQueue", "RandomShuffleQueue", "SparseConditionalAccumulator", "Stack", "Variable", "abs",
-    "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
+    "PartitionedVariable", "PriorityQueue", "RandomShuffleQueue", "SparseConditionalAccumulator", "Stack",
+    "Variable", "abs", "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
     "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any", "apply_gradients", "arange",
     "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh", "atan", "atan2", "atanh",
-    "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space", "binary_cross_entropy", "bincount",
-    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
+    "atomic", "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space", "binary_cross_entropy",
+    "bincount", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "boolean_mask", "broadcast_arrays", "broadcast_like", "broadcast_to", "bytes_join",
     "bytes_length", "bytes_lower", "bytes_slice", "bytes_split", "bytes_strip", "bytes_upper", "cast",
     "cbrt", "ceil", "celu", "check_numerics", "cholesky", "cholesky_solve", "clip", "complex", "concat",

@@ -20,7 +20,7 @@ from actorflow.graph.resource import AccumulatorDef, SparseAccumulatorDef
 from actorflow.graph.slices import IndexedSlices
 from actorflow.ops import given
 from actorflow.ops.methods import method, scalar
-from actorflow.ops.resource import Handle, check_fits, resource_name, typed
+from actorflow.ops.resource import Handle, check_fits, resource_name, sharing, typed
 from actorflow.ops.rules import Takes
 from actorflow.rows import Slices
 from actorflow.spec import Dim, Spec, merge, show, spec
@@ -78,6 +78,8 @@ class ConditionalAccumulator(Accumulator[AccumulatorDef]):
         shape: That of the gradients; sizes left open are settled by the first gradient.
         reduction: "mean" over all that are taken, or "sum".
         name: Name of the accumulator; `accumulator`, `accumulator_1`, … when left out.
+        shared_name: Under which all sessions of an actor system find the same accumulator, in the open
+            `af.container`; without it every session has its own.
 
     Raises:
         SpecError: for another dtype or reduction.
@@ -97,6 +99,7 @@ class ConditionalAccumulator(Accumulator[AccumulatorDef]):
         reduction: str = "mean",
         *,
         name: str | None = None,
+        shared_name: str | None = None,
     ) -> None:
         graph = current()
         line = source_line()
@@ -108,6 +111,7 @@ class ConditionalAccumulator(Accumulator[AccumulatorDef]):
                 reduction=reduction,
                 device=graph.scope.device,
                 defined_at=line,
+                **sharing(graph, shared_name, "accumulator", Where(defined_at=line)),
             )
         )
 
@@ -144,6 +148,8 @@ class SparseConditionalAccumulator(Accumulator[SparseAccumulatorDef]):
         reduction: "mean" over all that are taken, or "sum".
         per_index: Whether a mean is over those gradients that had the row, instead of over all.
         name: Name of the accumulator; `sparse_accumulator`, … when left out.
+        shared_name: Under which all sessions of an actor system find the same accumulator, in the open
+            `af.container`; without it every session has its own.
 
     Raises:
         SpecError: for another dtype, shape or reduction.
@@ -166,6 +172,7 @@ class SparseConditionalAccumulator(Accumulator[SparseAccumulatorDef]):
         *,
         per_index: bool = False,
         name: str | None = None,
+        shared_name: str | None = None,
     ) -> None:
         graph = current()
         line = source_line()
@@ -182,6 +189,7 @@ class SparseConditionalAccumulator(Accumulator[SparseAccumulatorDef]):
                 per_index=each,
                 device=graph.scope.device,
                 defined_at=line,
+                **sharing(graph, shared_name, "accumulator", Where(defined_at=line)),
             )
         )
 

@@ -290,6 +290,9 @@ def gather(params: Any, indices: Any, axis: int = 0, *, name: str | None = None)
     ...     af.gather(af.placeholder("float32", (1000, 16), name="table"), [3, 1, 3])
     <Tensor gather:0 (3, 16) float32>
     """
+    if axis == 0 and hasattr(params, "parts"):  # a partitioned variable: each part gives its rows
+        rows: Tensor = params.gather(indices, name=name)
+        return rows
     return build_one("gather", [as_tensor(params), as_tensor(indices)], {"axis": axis.__index__()}, name=name)
 
 

@@ -19,7 +19,7 @@ from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import BarrierDef
 from actorflow.ops import given
 from actorflow.ops.methods import method, scalar
-from actorflow.ops.resource import Handle, check_fits, resource_name, typed
+from actorflow.ops.resource import Handle, check_fits, resource_name, sharing, typed
 from actorflow.spec import Shape, Spec, merge, show, spec
 
 
@@ -58,6 +58,8 @@ class Barrier(Handle[BarrierDef]):
         capacity: How many keys it holds, ready ones included; an insert of more is refused, for one
             that waited might hold up what would complete others. None for no limit.
         name: Name of the barrier; `barrier`, `barrier_1`, … when left out.
+        shared_name: Under which all sessions of an actor system find the same barrier, in the open
+            `af.container`; without it every session has its own.
 
     Raises:
         SpecError: for no component, shapes that leave sizes open or have no elements, or lists of
@@ -80,6 +82,7 @@ class Barrier(Handle[BarrierDef]):
         *,
         capacity: int | None = None,
         name: str | None = None,
+        shared_name: str | None = None,
     ) -> None:
         graph = current()
         line = source_line()
@@ -94,6 +97,7 @@ class Barrier(Handle[BarrierDef]):
                 capacity=most,
                 device=graph.scope.device,
                 defined_at=line,
+                **sharing(graph, shared_name, "barrier", Where(defined_at=line)),
             )
         )
 

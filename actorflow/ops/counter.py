@@ -13,7 +13,7 @@ from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import CounterDef
 from actorflow.ops import given
 from actorflow.ops.methods import method, scalar
-from actorflow.ops.resource import Handle, resource_name
+from actorflow.ops.resource import Handle, resource_name, sharing
 
 
 class Counter(Handle[CounterDef]):
@@ -26,6 +26,8 @@ class Counter(Handle[CounterDef]):
         start: The first number.
         limit: The number before which it ends; None for that of int64.
         name: Name of the counter; `counter`, `counter_1`, … when left out.
+        shared_name: Under which all sessions of an actor system find the same counter, in the open
+            `af.container`; without it every session has its own.
 
     Raises:
         SpecError: for what are no integers of 64 bits, or a limit before the start.
@@ -37,7 +39,14 @@ class Counter(Handle[CounterDef]):
     <Counter batches: counter from 0 to 100> () int64
     """
 
-    def __init__(self, start: int = 0, limit: int | None = None, *, name: str | None = None) -> None:
+    def __init__(
+        self,
+        start: int = 0,
+        limit: int | None = None,
+        *,
+        name: str | None = None,
+        shared_name: str | None = None,
+    ) -> None:
         graph = current()
         line = source_line()
         first = given.whole(start, "the start of a counter")
@@ -52,6 +61,7 @@ class Counter(Handle[CounterDef]):
                 limit=last,
                 device=graph.scope.device,
                 defined_at=line,
+                **sharing(graph, shared_name, "counter", Where(defined_at=line)),
             )
         )
 

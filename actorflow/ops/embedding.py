@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from actorflow.errors import SpecError
@@ -49,7 +50,8 @@ def embedding_lookup(
     first ones a row longer where they cannot be equal.
 
     Args:
-        params: A table of at least one axis, or a list of its shards, variables as a rule.
+        params: A table of at least one axis, or a list of its shards, variables as a rule; or a
+            partitioned variable, which knows how its rows are spread.
         ids: Integers in [0, rows), checked in the step; of one table also [-rows, 0), from its end.
         strategy: How rows are spread over shards, "mod" or "div".
         unique: Whether a row that is asked for several times is gathered once: pays where shards are
@@ -67,17 +69,20 @@ def embedding_lookup(
     ...     af.embedding_lookup(table, af.placeholder("int32", (None, 5), name="ids"))
     <Tensor embedding_lookup:0 (None, 5, 16) float32>
     """
+    parted = hasattr(params, "parts")
     shards = list(params) if isinstance(params, list | tuple) else [params]
     ids = as_tensor(ids)
     with placed("embedding_lookup"):
         check_dtypes("the ids of embedding_lookup", Takes.INTEGER, ids.spec)
         rest, rows = _check_shards(shards, strategy)
+    route = params.route if parted else partial(_by_mod if strategy == "mod" else _by_div, rows)
+    shards = list(params.parts) if parted else shards
     wanted = ids if padding_id is None else where(equal(ids, padding_id), zeros_like(ids), ids)
     if unique:
         wanted, inverse = unique_inverse(wanted)
-        found = gather(_looked_up(shards, rows, wanted, strategy), inverse)
+        found = gather(looked_up(shards, wanted, route), inverse)
     else:
-        found = _looked_up(shards, rows, wanted, strategy)
+        found = looked_up(shards, wanted, route)
     if padding_id is not None:
         found = where(_beside(not_equal(ids, padding_id), rest), found, zeros_like(found))
     return identity(found, name=name or "embedding_lookup")
@@ -129,14 +134,20 @@ def _check_rows(rows: Sequence[Dim], strategy: str) -> None:
         raise SpecError(message)
 
 
-def _looked_up(shards: Sequence[Any], rows: Sequence[Dim], ids: Tensor, strategy: str) -> Tensor:
+Route = Callable[[Tensor], tuple[Tensor, Tensor]]
+"""Numbers of rows, in one row -> the shard that has each, -1 where none has it, and the number there."""
+
+
+def looked_up(shards: Sequence[Any], ids: Tensor, route: Route) -> Tensor:
+    """The rows that `ids` number, each gathered from the shard that has it, where that lives.
+
+    One table takes the numbers as they are.
+    """
     if len(shards) == 1:
         return _gathered(shards[0], ids)
-    flat = reshape(ids, (-1,))
-    shard, row = (_by_mod if strategy == "mod" else _by_div)(flat, rows)
-    shard = where(less(flat, 0), full_like(shard, -1), shard)  # no shard has it, and the step says so
+    shard, row = route(reshape(ids, (-1,)))
     count = len(shards)
-    places = dynamic_partition(arange(size(flat)), shard, count)
+    places = dynamic_partition(arange(size(ids)), shard, count)
     asked = dynamic_partition(row, shard, count)
     parts = [_gathered(table, numbers) for table, numbers in zip(shards, asked, strict=True)]
     stitched = dynamic_stitch(places, parts)
@@ -153,16 +164,21 @@ def _gathered(table: Any, ids: Tensor) -> Tensor:
         return gather(table, ids)
 
 
-def _by_mod(ids: Tensor, rows: Sequence[Dim]) -> tuple[Tensor, Tensor]:
-    return remainder(ids, len(rows)), floor_divide(ids, len(rows))
+def _of_none(ids: Tensor, shard: Tensor) -> Tensor:
+    """`shard`, -1 where the number of the row is negative: no shard has it, and the step says so."""
+    return where(less(ids, 0), full_like(shard, -1), shard)
 
 
-def _by_div(ids: Tensor, rows: Sequence[Dim]) -> tuple[Tensor, Tensor]:
+def _by_mod(rows: Sequence[Dim], ids: Tensor) -> tuple[Tensor, Tensor]:
+    return _of_none(ids, remainder(ids, len(rows))), floor_divide(ids, len(rows))
+
+
+def _by_div(rows: Sequence[Dim], ids: Tensor) -> tuple[Tensor, Tensor]:
     base, extra = divmod(sum(r for r in rows if r is not None), len(rows))
     behind = subtract(ids, extra)  # counted as if all shards had `base` rows; one at least: 0 rows are none
     shard = maximum(floor_divide(ids, base + 1), floor_divide(behind, max(base, 1)))
     row = where(less(shard, extra), remainder(ids, base + 1), remainder(behind, max(base, 1)))
-    return shard, row
+    return _of_none(ids, shard), row
 
 
 def _beside(values: Tensor, rest: Sequence[Dim]) -> Tensor:

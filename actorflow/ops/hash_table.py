@@ -20,7 +20,7 @@ from actorflow.ops import given
 from actorflow.ops.encoding import as_bytes
 from actorflow.ops.logic import where
 from actorflow.ops.methods import method, scalar
-from actorflow.ops.resource import Handle, check_fits, resource_name, typed
+from actorflow.ops.resource import Handle, check_fits, resource_name, sharing, typed
 from actorflow.ops.text import hash_bucket
 from actorflow.spec import Shape, Spec, sizes, spec
 
@@ -49,6 +49,8 @@ class HashTable(Handle[HashTableDef]):
             one of so many numbers above the count of keys, always the same, by `af.hash_bucket`.
         max_size: How many keys it holds; an insert of more is refused. None for no limit.
         name: Name of the table; `hash_table`, `hash_table_1`, … when left out.
+        shared_name: Under which all sessions of an actor system find the same table, in the open
+            `af.container`; without it every session has its own.
 
     Raises:
         SpecError: for dtypes, shapes, contents and settings that cannot be.
@@ -72,6 +74,7 @@ class HashTable(Handle[HashTableDef]):
         oov_buckets: int = 0,
         max_size: int | None = None,
         name: str | None = None,
+        shared_name: str | None = None,
     ) -> None:
         graph = current()
         line = source_line()
@@ -113,6 +116,7 @@ class HashTable(Handle[HashTableDef]):
                 max_size=most,
                 device=graph.scope.device,
                 defined_at=line,
+                **sharing(graph, shared_name, "table", Where(defined_at=line)),
             )
         )
 

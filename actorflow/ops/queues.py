@@ -13,7 +13,7 @@ from actorflow.graph.node import Attr
 from actorflow.graph.resource import PaddingQueueDef, PriorityQueueDef, QueueDef, ShuffleQueueDef
 from actorflow.ops.queue import Queue
 from actorflow.ops.random import resource_seed
-from actorflow.ops.resource import resource_name
+from actorflow.ops.resource import resource_name, sharing
 from actorflow.spec import Shape, Spec, show, spec
 
 
@@ -32,6 +32,8 @@ class FIFOQueue(Queue):
         max_bytes: How many bytes fit, the lengths of bytes included; an enqueue waits while it would
             exceed that. None for no limit.
         name: Name of the queue; `queue`, `queue_1`, … when left out.
+        shared_name: Under which all sessions of an actor system find the same queue, in the open
+            `af.container`; without it every session has its own.
 
     Raises:
         SpecError: for a limit below 1, no component, or lists of different lengths.
@@ -53,8 +55,11 @@ class FIFOQueue(Queue):
         *,
         max_bytes: int | None = None,
         name: str | None = None,
+        shared_name: str | None = None,
     ) -> None:
-        super().__init__(_declared(QueueDef, capacity, dtypes, shapes, names, max_bytes, name), names)
+        super().__init__(
+            _declared(QueueDef, capacity, dtypes, shapes, names, max_bytes, name, shared_name), names
+        )
 
 
 class RandomShuffleQueue(Queue):
@@ -74,6 +79,8 @@ class RandomShuffleQueue(Queue):
         max_bytes: How many bytes fit. A queue that is full by bytes gives elements even though fewer
             than `min_after_dequeue` are inside, since it could never get more. None for no limit.
         name: Name of the queue; `queue`, `queue_1`, … when left out.
+        shared_name: Under which all sessions of an actor system find the same queue, in the open
+            `af.container`; without it every session has its own.
 
     Raises:
         SpecError: as `FIFOQueue`, and for a `min_after_dequeue` that is negative or not below `capacity`.
@@ -96,13 +103,14 @@ class RandomShuffleQueue(Queue):
         seed: int | None = None,
         max_bytes: int | None = None,
         name: str | None = None,
+        shared_name: str | None = None,
     ) -> None:
         def checked(components: tuple[Spec, ...]) -> tuple[Spec, ...]:
             _check_shuffle(capacity, min_after_dequeue, seed)
             return components
 
         definition = _declared(
-            ShuffleQueueDef, capacity, dtypes, shapes, names, max_bytes, name, checked,
+            ShuffleQueueDef, capacity, dtypes, shapes, names, max_bytes, name, shared_name, checked,
             lambda: {"min_after_dequeue": min_after_dequeue, "seed": resource_seed(seed)},
         )  # fmt: skip
         self.min_after_dequeue = min_after_dequeue
@@ -125,6 +133,8 @@ class PriorityQueue(Queue):
         names: A name for each component: then elements are dicts.
         max_bytes: How many bytes fit, the priorities included. None for no limit.
         name: Name of the queue; `queue`, `queue_1`, … when left out.
+        shared_name: Under which all sessions of an actor system find the same queue, in the open
+            `af.container`; without it every session has its own.
 
     Deviation: TensorFlow's puts the priority in front of the given dtypes and shapes by itself, but
     not of the names. Here all three have it.
@@ -149,9 +159,10 @@ class PriorityQueue(Queue):
         *,
         max_bytes: int | None = None,
         name: str | None = None,
+        shared_name: str | None = None,
     ) -> None:
         definition = _declared(
-            PriorityQueueDef, capacity, dtypes, shapes, names, max_bytes, name, _with_priority
+            PriorityQueueDef, capacity, dtypes, shapes, names, max_bytes, name, shared_name, _with_priority
         )
         super().__init__(definition, names)
 
@@ -169,6 +180,8 @@ class PaddingFIFOQueue(Queue):
         names: A name for each component: then elements are dicts.
         max_bytes: How many bytes fit, before padding. None for no limit.
         name: Name of the queue; `queue`, `queue_1`, … when left out.
+        shared_name: Under which all sessions of an actor system find the same queue, in the open
+            `af.container`; without it every session has its own.
 
     Raises:
         SpecError: as `FIFOQueue`, and where a number of axes is not known.
@@ -190,9 +203,10 @@ class PaddingFIFOQueue(Queue):
         *,
         max_bytes: int | None = None,
         name: str | None = None,
+        shared_name: str | None = None,
     ) -> None:
         definition = _declared(
-            PaddingQueueDef, capacity, dtypes, shapes, names, max_bytes, name, _with_known_ranks
+            PaddingQueueDef, capacity, dtypes, shapes, names, max_bytes, name, shared_name, _with_known_ranks
         )
         super().__init__(definition, names)
 
@@ -211,6 +225,7 @@ def _declared(
     names: Sequence[str] | None,
     max_bytes: int | None,
     name: str | None,
+    shared_name: str | None,
     checked: Callable[[tuple[Spec, ...]], tuple[Spec, ...]] = lambda components: components,
     more: Callable[[], Mapping[str, Any]] = dict,
 ) -> QueueDef:
@@ -233,6 +248,7 @@ def _declared(
         max_bytes=max_bytes,
         device=graph.scope.device,
         defined_at=line,
+        **sharing(graph, shared_name, "queue", where),
         **more(),
     )
 

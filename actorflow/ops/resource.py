@@ -63,6 +63,9 @@ class Handle(Generic[Definition]):
 
 def resource_name(graph: Graph, name: str | None, default: str, where: Where) -> str:
     """Returns the full name; a default gets a number when it is taken, for another it is an error."""
+    if graph.scope.block is not None:
+        message = f"a {default} is made outside of atomic blocks, got one inside {graph.scope.block.name!r}"
+        raise GraphError(message, where=where, hint="make it before the block")
     given: Any = name
     if given is not None and (not isinstance(given, str) or not given):
         message = f"the name of a {default} is a text and not empty, got {name!r:.60}"
@@ -80,6 +83,26 @@ def resource_name(graph: Graph, name: str | None, default: str, where: Where) ->
         n += 1
         found = f"{plain}_{n}"
     return found
+
+
+def sharing(graph: Graph, shared_name: str | None, kind: str, where: Where) -> dict[str, Any]:
+    """Returns the fields of a definition that say under what its state is shared: `**sharing(…)`.
+
+    Raises:
+        GraphError: for a shared name that is no text, or that other state of the graph has.
+    """
+    given: Any = shared_name
+    if given is None:
+        return {}
+    if not isinstance(given, str) or not given:
+        message = f"the shared name of a {kind} is a text and not empty, got {shared_name!r:.60}"
+        raise GraphError(message, where=where, hint="leave it out to keep the state private")
+    container = graph.scope.container
+    try:
+        graph.check_shared(container, given)
+    except GraphError as error:
+        raise error.at(where) from None
+    return {"container": container, "shared_name": given}
 
 
 def can_be_called(function: Any, *args: Any) -> bool:

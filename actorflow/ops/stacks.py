@@ -18,7 +18,7 @@ from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import StackDef
 from actorflow.ops import given
 from actorflow.ops.methods import method, scalar
-from actorflow.ops.resource import Handle, check_fits, resource_name, typed
+from actorflow.ops.resource import Handle, check_fits, resource_name, sharing, typed
 from actorflow.spec import Dim, Spec, merge, spec
 
 
@@ -37,6 +37,8 @@ class Stack(Handle[StackDef]):
         max_size: How many elements it holds; a push of more is refused. None for no limit.
         max_bytes: How many bytes they take together; likewise.
         name: Name of the stack; `stack`, `stack_1`, … when left out.
+        shared_name: Under which all sessions of an actor system find the same stack, in the open
+            `af.container`; without it every session has its own.
 
     Raises:
         SpecError: for what is no dtype, shape or limit.
@@ -56,6 +58,7 @@ class Stack(Handle[StackDef]):
         *,
         max_bytes: int | None = None,
         name: str | None = None,
+        shared_name: str | None = None,
     ) -> None:
         graph = current()
         line = source_line()
@@ -70,6 +73,7 @@ class Stack(Handle[StackDef]):
                 max_bytes=room,
                 device=graph.scope.device,
                 defined_at=line,
+                **sharing(graph, shared_name, "stack", Where(defined_at=line)),
             )
         )
 

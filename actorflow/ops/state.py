@@ -22,7 +22,7 @@ from actorflow.graph.operators import Operators
 from actorflow.graph.resource import VariableDef
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.arguments import verb
-from actorflow.ops.resource import can_be_called, check_fits, resource_name, typed
+from actorflow.ops.resource import can_be_called, check_fits, resource_name, sharing, typed
 from actorflow.ops.writes import Writes
 from actorflow.spec import Dim, Shape, Spec, check_shape, merge, spec
 
@@ -45,11 +45,14 @@ class Variable(Writes, Operators):
     Creating one adds a `VariableDef` to the graph and builds the first value under the name scope
     `<name>/initial`; the value is computed when a session initialises its variables.
 
+    With a `shared_name` it is the same variable in all sessions of an actor system, of whatever graph,
+    that give this name in the same `af.container`; without, every session has its own.
+
     Shapes:   that of `initial`, or `shape`, which may leave open sizes that assigns may change
     Dtypes:   any; `dtype`, or that of `initial`
     Raises:   SpecError when initial, shape and dtype do not fit, or nothing says what they are;
-              GraphError when an explicit `name` is taken. A name that is left out is `variable`,
-              `variable_1`, …
+              GraphError when an explicit `name` is taken, or the `shared_name` within the graph. A name
+              that is left out is `variable`, `variable_1`, …
 
     >>> with af.Graph():
     ...     w = af.Variable(af.init.he((64, 10)), name="w")
@@ -65,6 +68,7 @@ class Variable(Writes, Operators):
         dtype: Any = None,
         shape: Iterable[Dim] | None = None,
         trainable: bool = True,
+        shared_name: str | None = None,
     ) -> None:
         graph = current()
         line = source_line()
@@ -74,7 +78,7 @@ class Variable(Writes, Operators):
         if not isinstance(flag, bool):
             message = f"a variable is trainable=True or trainable=False, got {trainable!r:.60}"
             raise SpecError(message, where=where)
-        found = _spec_and_initial(graph, wanted.removeprefix(graph.scope.name), initial, dtype, shape, where)
+        found = spec_and_initial(graph, wanted.removeprefix(graph.scope.name), initial, dtype, shape, where)
         value, first = found
         self.definition = VariableDef(
             name=wanted,
@@ -83,6 +87,7 @@ class Variable(Writes, Operators):
             trainable=trainable,
             device=graph.scope.device,
             defined_at=line,
+            **sharing(graph, shared_name, "variable", where),
         )
         self.graph = graph
         self._seen = NodeId(0)
@@ -253,7 +258,7 @@ def _check_no_bytes(local: str, held: Spec, where: Where) -> None:
         )
 
 
-def _spec_and_initial(
+def spec_and_initial(
     graph: Graph, local: str, initial: Initial, dtype: Any, shape: Iterable[Dim] | None, where: Where
 ) -> tuple[Spec, Port | None]:
     """Returns what a variable holds and where its first value comes from."""

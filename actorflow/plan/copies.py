@@ -17,6 +17,8 @@ from actorflow.plan.program import Edge, Kind, PlanNode, Program
 _DECIDES = {Kind.SWITCH: 1, Kind.LOOP_COND: 0}
 """The input port at which a node looks itself: what comes there must be on the host."""
 
+_ON_HOST = frozenset({Kind.FEED, Kind.FETCH, Kind.REQUEST, Kind.WAIT, Kind.RELEASE, Kind.LOOP_COND})
+
 
 def with_copies(program: Program, host: str) -> Program:
     """Returns the program with a COPY node on every edge between devices; itself when there is none.
@@ -77,6 +79,6 @@ def with_copies(program: Program, host: str) -> Program:
 
 def _home(node: PlanNode, host: str) -> str:
     """Returns the device whose arrays a node takes and makes."""
-    if node.kind in (Kind.FEED, Kind.FETCH, Kind.REQUEST, Kind.WAIT, Kind.LOOP_COND):
+    if node.kind in _ON_HOST:
         return host
     return node.device or host

@@ -10,6 +10,7 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import VariableDef
+from actorflow.plan.blocks import block_edges, ends, joined
 from actorflow.plan.copies import with_copies
 from actorflow.plan.level import by_level
 from actorflow.plan.order import program_order, touched
@@ -25,6 +26,8 @@ _KINDS = {
     Effect.WRITE: Kind.REQUEST,
     Effect.COMMIT: Kind.WAIT,
     Effect.WAIT: Kind.WAIT,
+    Effect.LOCK: Kind.WAIT,
+    Effect.UNLOCK: Kind.RELEASE,
 }
 
 
@@ -45,7 +48,7 @@ def lower(
         PlacementError: when a node names a device that does not exist, or deals in bytes on a card.
     """
     needed = prune(graph, fetches, feeds)
-    order = program_order(graph, needed)
+    order = joined(program_order(graph, needed), block_edges(graph, needed))
     nodes: list[PlanNode] = []
     edges: dict[Port, Edge | Constant] = {}
     index: dict[NodeId, int] = {}
@@ -92,7 +95,8 @@ def lower(
             )
         )
     first = len(nodes)
-    for port in fetches:
+    hidden = [Port(i) for i in ends(graph, needed)]
+    for port in (*fetches, *hidden):
         node = graph.nodes[port.node]
         spec = node.outputs[port.index]
         nodes.append(
@@ -103,6 +107,7 @@ def lower(
         feeds=tuple(range(len(feeds))),
         fetches=tuple(range(first, len(nodes))),
         variables=frozenset(variables),
+        hidden=len(hidden),
     )
     return with_copies(improved(program, passes), devices[0])
 
@@ -122,6 +127,6 @@ def _holder(node: Node, effect: Effect) -> Holder | None:
     """Returns whom the node asks, None for a node that computes."""
     if effect is Effect.COMMIT:
         return Holder(Holding.OPTIMIZER, node.attrs["optimizer"])
-    if effect in (Effect.READ, Effect.WRITE, Effect.WAIT):
+    if effect in (Effect.READ, Effect.WRITE, Effect.WAIT, Effect.LOCK):
         return Holder(Holding.RESOURCE, node.attrs["resource"])
     return None

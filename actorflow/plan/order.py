@@ -3,6 +3,10 @@
 Users add no control edges for that. Within one step every write waits for the reads and the write
 built before it, and every read for the last write before it; reads do not wait for reads. Node ids
 grow in program order, so the added edges can never close a cycle.
+
+An atomic block stands in this order as one write of all its variables: what was built before waits for
+none of its locks, what was built after for its end. So do the blocks of one step among themselves, whatever
+they lock: a step never holds the locks of one and waits for those of another.
 """
 
 from __future__ import annotations
@@ -14,13 +18,15 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId
 from actorflow.graph.opdef import Effect
 
-_WRITES = frozenset({Effect.WRITE, Effect.COMMIT})
+_SEVERAL = frozenset({Effect.COMMIT, Effect.LOCK, Effect.UNLOCK})
+_WRITES = frozenset({Effect.WRITE, *_SEVERAL})
+_BLOCKS = ("",)  # what all atomic blocks touch; no variable has that name
 
 
 def touched(node: Node) -> tuple[str, ...]:
-    """Returns the names of the variables that the node reads, writes or trains."""
+    """Returns the names of the variables that the node reads, writes, trains or locks with others."""
     effect = opdef.lookup(node.op).effect
-    if effect is Effect.COMMIT:
+    if effect in _SEVERAL:
         return tuple(node.attrs["resources"])
     if effect in (Effect.READ, Effect.WRITE):
         return (node.attrs["resource"],)
@@ -37,7 +43,10 @@ def program_order(graph: Graph, needed: Iterable[NodeId]) -> dict[NodeId, tuple[
         names = touched(node)
         if not names:
             continue
-        writes = opdef.lookup(node.op).effect in _WRITES
+        effect = opdef.lookup(node.op).effect
+        writes = effect in _WRITES
+        if effect in (Effect.LOCK, Effect.UNLOCK):
+            names += _BLOCKS
         before: list[NodeId] = []
         for name in names:
             if name in last_write:

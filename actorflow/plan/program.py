@@ -28,6 +28,7 @@ class Kind(Enum):
     COPY = "copy"  # brings its input from the device attrs["source"] to its own
     REQUEST = "request"  # asks the actor of a resource, and goes on when the answer comes
     WAIT = "wait"  # asks likewise, and may wait for long: the end of the step takes the call back
+    RELEASE = "release"  # ends an atomic block: tells the actors of all attrs["resources"] at once
     SWITCH = "switch"  # (data, predicate) -> (data if false, data if true); the other is dead
     MERGE = "merge"  # -> (the one live input, its index)
     ENTER = "enter"  # into iteration 0 of the child frame attrs["frame"]
@@ -93,7 +94,8 @@ class Program:
     """Nodes in any order; `feeds` and `fetches` are indices of FEED and FETCH nodes, in order.
 
     Attributes:
-        variables: Names of the variables that the program reads, writes or trains.
+        variables: Names of the variables that the program reads, writes, trains or locks.
+        hidden: How many of the fetches, the last ones, nobody asked for: a step is not over before them.
         parallel_iterations: For each frame, how many of its iterations may be live at once.
     """
 
@@ -101,6 +103,7 @@ class Program:
     feeds: tuple[int, ...] = ()
     fetches: tuple[int, ...] = ()
     variables: frozenset[str] = frozenset()
+    hidden: int = 0
     parallel_iterations: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
     @property

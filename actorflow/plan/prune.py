@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from actorflow.graph import opdef
+from actorflow.graph.block import end_of
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import NodeId, Port
 from actorflow.graph.opdef import Effect
@@ -15,7 +16,8 @@ def prune(graph: Graph, fetches: Iterable[Port], feeds: Iterable[Port]) -> tuple
 
     The search goes backwards over data and control edges and stops at fed ports: a node whose
     needed outputs are all fed is not needed. A control edge needs the whole node. A constant waits
-    for nothing: its value is there when the plan is made, so its control edges say nothing.
+    for nothing: its value is there when the plan is made, so its control edges say nothing. Of an atomic
+    block that is entered the end is needed, and with it all writes of the block.
     """
     fed = frozenset(feeds)
     needed: set[NodeId] = set()
@@ -27,6 +29,9 @@ def prune(graph: Graph, fetches: Iterable[Port], feeds: Iterable[Port]) -> tuple
         needed.add(i)
         node = graph.nodes[i]
         stack.extend(port.node for port in node.inputs if port not in fed)
-        if opdef.lookup(node.op).effect is not Effect.CONSTANT:
+        effect = opdef.lookup(node.op).effect
+        if effect is not Effect.CONSTANT:
             stack.extend(node.controls)
+        if effect is Effect.LOCK:
+            stack.append(end_of(graph.nodes, node).id)
     return tuple(sorted(needed))

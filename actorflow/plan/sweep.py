@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from actorflow.plan.program import Edge, Kind, PlanNode, Program
 
-_KEPT = frozenset({Kind.FEED, Kind.FETCH, Kind.REQUEST, Kind.WAIT})
+_KEPT = frozenset({Kind.FEED, Kind.FETCH, Kind.REQUEST, Kind.WAIT, Kind.RELEASE})
 
 
 def sweep(program: Program) -> Program:

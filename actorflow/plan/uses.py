@@ -3,7 +3,8 @@
 A step that is aborted gives back what it took and has not used. So an element that moves from one
 queue to another, or is trained on, is in one place whenever the step ends: it has arrived, or it is
 back where it was. An element counts as used once any node that was handed something computed from it
-has written: put it into another resource, assigned it, or updated with it.
+has written: put it into another resource, assigned it, or updated with it. What is written inside an
+atomic block has been used when the block ends, since until then it can be rolled back.
 
 Pure: a function of the program.
 """
@@ -34,6 +35,10 @@ def uses(program: Program) -> dict[int, frozenset[int]]:
                 found = made_of[i].union(*(made_of[e.node] for e in node.inputs if isinstance(e, Edge)))
                 if found != made_of[i]:
                     made_of[i], changed = found, True
-    return {
-        i: made_of[i] for i, node in enumerate(nodes) if node.kind in _ASKS and node.inputs and made_of[i]
-    }
+    ends = {node.attrs["block"]: i for i, node in enumerate(nodes) if node.kind is Kind.RELEASE}
+    found_in: dict[int, frozenset[int]] = {}
+    for i, node in enumerate(nodes):
+        if node.kind in _ASKS and node.inputs and made_of[i]:
+            writer = ends.get(node.attrs.get("block"), i)
+            found_in[writer] = found_in.get(writer, _NONE) | made_of[i]
+    return found_in

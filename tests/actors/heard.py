@@ -36,6 +36,9 @@ class Heard:
     def failed(self, error: BaseException) -> None:
         self.said.append(error)
 
+    def stands(self, at: Any, why: Callable[[], str]) -> None:
+        self.said.append("stands")
+
     def wrote(self) -> None:
         self.said.append("wrote")
 

@@ -110,6 +110,9 @@ class Deaf:
     def wrote(self) -> None:
         """Nothing here is asked for in parts."""
 
+    def stands(self, at: Any, why: Callable[[], str]) -> None:
+        raise LookupError("stands")
+
 
 @dataclass(slots=True)
 class Pull(Request):

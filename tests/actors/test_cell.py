@@ -49,6 +49,9 @@ class Answer:
     def wrote(self) -> None:
         """Nothing here is asked for in parts."""
 
+    def stands(self, at: Any, why: Callable[[], str]) -> None:
+        raise AssertionError("nobody here lets it stand in line")
+
 
 @dataclass(slots=True)
 class Pull(Request):

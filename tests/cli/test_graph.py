@@ -132,6 +132,28 @@ def test_lines_fit_the_terminal_and_names_keep_their_ends(width: int) -> None:
     assert lines[-1].endswith("  model.py:7")
 
 
+def test_shared_state_and_atomic_blocks_are_told() -> None:
+    with af.Graph() as graph:
+        a = af.Variable(1.0, name="a")
+        with af.container("bank"):
+            b = af.Variable(0.0, name="b", shared_name="savings")
+        with af.atomic(a, b, name="transfer"):
+            a.assign_sub(1.0)
+            b.assign_add(1.0)
+
+    lines = [re.sub(r" +\S+:\d+$", "", line) for line in describe(graph)]
+    assert "b      () float32, shared as savings in bank" in lines
+    blocks = [re.split("  +", line) for line in lines if "transfer" in line]
+    assert [(name, inputs) for _, name, _, inputs in blocks] == [
+        ("transfer/lock/b (lock_variable)", "-"),
+        ("transfer/lock/a (lock_variable)", "^2"),
+        ("transfer/end (unlock_variables)", "^3 ^5 ^7"),
+    ]
+    drawn = edges(dot.render(graph))
+    assert '"state b" -> n2 [style=dotted];' in drawn
+    assert {f'n8 -> "state {n}" [style=dotted constraint=false];' for n in "ab"} <= set(drawn)
+
+
 def test_an_empty_graph_still_has_its_headings() -> None:
     assert list(describe(Graph()))[-1].startswith("#  node  spec")
 

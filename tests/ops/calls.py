@@ -213,6 +213,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "broadcast_arrays": {"*xs": [F(2, 1), F(3)]},
     "meshgrid": {"*xs": [F(2), F(3)]},
     "einsum": {"equation": "ij,jk", "*operands": [F(2, 3), F(3, 2)]},
+    "atomic": {"*variables": [Variable()]},
     "apply_gradients": {"grads": [F(2)], "variables": [Variable()], "optimizer": "sgd"},
     "gradients": {"ys": F(2), "xs": [F(2)]},
     "custom_gradient": {"function": lambda x: (x, lambda g: g)},

@@ -15,13 +15,14 @@ import actorflow as af
 from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import current
+from actorflow.graph.node import Port
 from actorflow.graph.opdef import Effect
 from actorflow.ops.state import apply_gradients
 
 ANSWERED = {
     name
     for name, entry in opdef.table().items()
-    if entry.effect in (Effect.READ, Effect.WRITE, Effect.WAIT, Effect.COMMIT)
+    if entry.effect in (Effect.READ, Effect.WRITE, Effect.WAIT, Effect.COMMIT, Effect.LOCK, Effect.UNLOCK)
 }
 
 Built = tuple[list[Tensor], list[Tensor]]
@@ -132,6 +133,14 @@ def _of_stack(verb: str) -> Callable[[], Built]:
     return build
 
 
+def _block(fetched: str) -> Built:
+    with af.atomic(_variable(), name="block") as block:
+        pass
+    return [], [
+        block.done if fetched == "end" else Tensor(current(), Port(current().node("block/lock/v").id))
+    ]
+
+
 CASES: dict[str, Callable[[], Built]] = {
     "read_variable": lambda: ([], [_variable().read()]),
     "variable_version": lambda: ([], [_variable().version()]),
@@ -145,6 +154,8 @@ CASES: dict[str, Callable[[], Built]] = {
     },
     "count_up_to": _count,
     "apply_gradients": _apply,
+    "lock_variable": lambda: _block("lock"),
+    "unlock_variables": lambda: _block("end"),
     "queue_enqueue": _enqueue,
     "queue_enqueue_many": _enqueue_many,
     "queue_dequeue": _take("dequeue"),

@@ -1,0 +1,112 @@
+"""Which state a shared name stands for: a table, and the rule by which definitions meet in it.
+
+A definition with a `shared_name` stands for state that outlives the session which first opened it. It
+is found by (container, shared_name) by whoever opens a definition of that name; what the two say of the
+state must agree, so that different state never meets under one name. Only an explicit word shares:
+equal names of resources mean nothing.
+
+Pure: what is held under a name is opaque here. `actors.resources` keeps one table an actor system.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from actorflow.errors import StateError, Where
+from actorflow.graph.resource import ResourceDef
+
+Held = TypeVar("Held")
+
+_OF_THE_GRAPH = frozenset(
+    {"name", "device", "defined_at", "container", "shared_name", "initial", "trainable"}
+    | {"default", "keys", "values"}
+)
+"""Fields that say how one graph uses the state, or where its first contents come from; not what it is."""
+
+
+class Shared(NamedTuple):
+    """Under what state is found by all sessions of a system."""
+
+    container: str
+    name: str
+
+    def __str__(self) -> str:
+        return repr(self.name) + (f" in container {self.container!r}" if self.container else "")
+
+
+def shared(definition: ResourceDef) -> Shared | None:
+    """Returns the shared name of a definition, None when its state is private."""
+    name = definition.shared_name
+    return None if name is None else Shared(definition.container, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[Held]):
+    """State under a shared name: the definition that made it, and what is held for it."""
+
+    definition: ResourceDef
+    held: Held
+
+
+class Containers(Generic[Held]):
+    """The shared names of one system, and what is held under them.
+
+    INVARIANT: an entry stays what it is until its container is reset; `resets` counts these.
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[Shared, Entry[Held]] = {}
+        self.resets = 0
+
+    def __repr__(self) -> str:
+        return f"<Containers of {len(self.entries)} shared names, {self.resets} resets>"
+
+    def open(self, definition: ResourceDef) -> Held | None:
+        """Returns what is held under the definition's shared name, None when nothing is.
+
+        Raises:
+            StateError: when the state was made by a definition that says otherwise; names what differs.
+        """
+        key = shared(definition)
+        entry = None if key is None else self.entries.get(key)
+        if entry is None:
+            return None
+        _check_agrees(definition, entry.definition)
+        return entry.held
+
+    def add(self, definition: ResourceDef, held: Held) -> None:
+        """Enters new state under the definition's shared name, which `open` found free."""
+        key = shared(definition)
+        assert key is not None
+        assert key not in self.entries
+        self.entries[key] = Entry(definition, held)
+
+    def reset(self, container: str | None) -> list[Held]:
+        """Takes out the entries of a container, or of all for None; returns what was held, the last first."""
+        keys = [key for key in self.entries if container is None or key.container == container]
+        if keys:
+            self.resets += 1
+        return [self.entries.pop(key).held for key in reversed(keys)]
+
+
+def _check_agrees(here: ResourceDef, there: ResourceDef) -> None:
+    key = shared(here)
+    where, hint = Where(defined_at=here.defined_at), "choose another shared_name, or another container"
+    if here.kind != there.kind:
+        message = f"shared name {key} stands for a {there.kind} made at {there.defined_at}, got a {here.kind}"
+        raise StateError(message, where=where, hint=hint)
+    for field in fields(there):
+        if field.name in _OF_THE_GRAPH:
+            continue
+        held, given = getattr(there, field.name), getattr(here, field.name)
+        if held != given:
+            message = (
+                f"shared name {key} stands for a {there.kind} of {field.name} {_said(held)} "
+                f"made at {there.defined_at}, got {field.name} {_said(given)}"
+            )
+            raise StateError(message, where=where, hint=hint)
+
+
+def _said(value: Any) -> str:
+    return f"({', '.join(map(str, value))})" if isinstance(value, tuple) and value else str(value)
