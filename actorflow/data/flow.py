@@ -24,7 +24,6 @@ from actorflow.data.segment import Run, SegmentActor
 from actorflow.data.source import Source
 from actorflow.data.stage import Place
 from actorflow.data.stats import Ledger, Meter, Stats, taken
-from actorflow.errors import ConfigError, Where
 from actorflow.kernels.workers import Threads
 from actorflow.setting import SETTING
 
@@ -281,7 +280,4 @@ def _mapper(system: ActorSystem, stage: Stage, drawn: int) -> Mapper:
     spec = stage.workers
     assert spec is not None
     seed = (drawn if spec.seed is None else spec.seed) if spec.random else None
-    if spec.processes and SETTING.get() is None:
-        message = f"{stage.place.label} cannot run in processes yet"
-        raise ConfigError(message, where=Where(defined_at=stage.place.line), hint="map on threads")
     return ThreadMapper(spec.function, _workers(system, "map", spec.count), system.loop, seed)
