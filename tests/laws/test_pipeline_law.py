@@ -161,7 +161,6 @@ class Failing:
 STAGES: dict[str, Callable[[Pipeline, Callable[[int], int]], Pipeline]] = {
     "map": lambda p, f: p.map(f),
     "threads": lambda p, f: p.map(f, threads=2),
-    "processes": lambda p, f: p.map(f, processes=2),
     "late map": lambda p, f: p.map(int, threads=2).prefetch(1).map(f),
     "filter": lambda p, f: p.filter(lambda v: f(v) >= 0),
     "flat_map": lambda p, f: p.flat_map(lambda v: [f(v)]),
