@@ -114,6 +114,7 @@ class SourceInlet:
         self._pass = _Pass(source, epoch, start)
         self._workers = workers() if source.blocking else None
         self._ahead: Future[Chunk | None] | None = None
+        self._wanted: Future[Chunk | None] | None = None
         self._dropped: list[_Pass] = []
         self._eager = source.blocking
         self.bytes = 0
@@ -126,8 +127,11 @@ class SourceInlet:
         found, self._ahead = self._ahead, None
         if found is None:
             found = self._read(most)
-        if self._eager:
-            found.add_done_callback(self._go_ahead)
+        self.bytes = 0
+        if found.done():
+            self._go_ahead(found)
+        else:
+            self._wanted = found
         return found
 
     def skip(self) -> None:
@@ -153,7 +157,8 @@ class SourceInlet:
 
     def _drop(self) -> None:
         """Ends the pass; its reader is closed after what is being read."""
-        old, self._ahead = self._pass, None
+        old, self._ahead, self._wanted = self._pass, None, None
+        self.bytes = 0
         self._dropped = [each for each in self._dropped if each.reading is not None]
         if old.reading is None:
             old.close()
@@ -165,9 +170,13 @@ class SourceInlet:
         self._pass = _Pass(self._source, old.epoch, old.next)
 
     def _go_ahead(self, found: Future[Chunk | None]) -> None:
-        """Begins to read what will be wanted next."""
-        if not found.cancelled() and found.exception() is None and found.result() is not None and self._eager:
-            self._ahead = self._ahead or self._read(CHUNK)
+        """Begins to read what will be wanted next, if reading does not happen inline.
+
+        ORDER: in the turn in which what was wanted is there, not in a callback of it: whoever waits for that
+        may see it first and want more, and two would read at once.
+        """
+        if self._eager and found.exception() is None and found.result() is not None:
+            self._ahead = self._read(CHUNK)
 
     def _read(self, most: int) -> Future[Chunk | None]:
         reply: Future[Chunk | None] = self._loop.create_future()
@@ -210,6 +219,7 @@ class SourceInlet:
         self._meter.busy_s += s
         if reply.done():
             return
+        wanted = reply is self._wanted
         if error is not None:
             reply.set_exception(self._failed(current, error))
             reply.exception()  # read ahead, it may never be wanted
@@ -218,10 +228,13 @@ class SourceInlet:
         else:
             self._meter.passed(len(values), nbytes(values[:1]))
             chunk = Chunk(values, numbers(current.epoch, current.next, len(values)))
-            if self._eager:
+            current.next += len(values)
+            if current is self._pass and self._eager and not wanted:
                 self.bytes = chunk.bytes
             reply.set_result(chunk)
-            current.next += len(values)
+        if wanted:
+            self._wanted = None
+            self._go_ahead(reply)
 
     def _failed(self, current: _Pass, error: BaseException) -> BaseException:
         if not isinstance(error, Exception):

@@ -39,7 +39,7 @@ class Iteration:
             return await anext(self._stream)
         except Exception:
             _set(self._leave)
-            await asyncio.shield(self._keeper)
+            await asyncio.wait([self._keeper])
             raise
 
     def __del__(self) -> None:
@@ -68,3 +68,6 @@ async def _keep(stream: Stream, opened: Future[None], leave: Future[None]) -> No
         if opened.done():
             raise
         opened.set_exception(error)
+        opened.exception()  # whoever opened it may be gone
+    finally:
+        opened.cancel()  # unless it has ended

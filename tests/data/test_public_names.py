@@ -21,6 +21,12 @@ def test_the_names_are_those_of_public() -> None:
         assert getattr(af.data, name) is getattr(public, name)
 
 
+def test_no_name_is_hidden_by_a_module_of_the_package() -> None:
+    inside = {path.stem for path in (ROOT / "actorflow" / "data").iterdir()}
+
+    assert not inside & set(af.data.__all__)
+
+
 def test_a_source_begins_a_pipeline_at_the_line_of_the_user() -> None:
     pipeline = af.data.numbers(3)
 
