@@ -74,13 +74,23 @@ class ActorflowError(Exception):
         merged = where if self.where is None else self.where.within(where)
         if merged == self.where:
             return self
-        placed = type(self).__new__(type(self), *self.args)  # a subclass may want other arguments
-        placed.__dict__.update(self.__dict__)
-        if hasattr(self, "__notes__"):
-            placed.__notes__ = list(self.__notes__)
+        placed = self._copy()
         placed.__cause__ = self.__cause__
         placed.where = merged
         return placed
+
+    def again(self) -> Self:
+        """Returns the same error as another object, caused by this one: for others whom it hits too."""
+        told = self._copy()
+        told.__cause__ = self
+        return told
+
+    def _copy(self) -> Self:
+        copy = type(self).__new__(type(self), *self.args)  # a subclass may want other arguments
+        copy.__dict__.update(self.__dict__)
+        if hasattr(self, "__notes__"):
+            copy.__notes__ = list(self.__notes__)
+        return copy
 
     def __reduce__(self) -> tuple[object, ...]:
         """Keeps the keyword-only parts when an error is copied between processes."""
@@ -157,6 +167,10 @@ class DataError(KernelError):
     """An element of the data is not what an op was told to read; names its place and its text."""
 
 
+class InputError(ActorflowError):
+    """An element that could not be read or made; names source and element."""
+
+
 class StateError(ActorflowError):
     """A stateful resource cannot do what was asked."""
 
@@ -171,6 +185,10 @@ class QueueClosed(StateError):
 
 class OutOfRange(StateError):
     """A closed queue has too few elements left for a dequeue."""
+
+
+class QueueStarved(StateError):
+    """A step waits for an element, and nobody has been there for long who could put one in."""
 
 
 class StepAborted(ActorflowError):

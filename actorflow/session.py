@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -14,8 +15,10 @@ from weakref import WeakKeyDictionary
 from actorflow import arrays
 from actorflow.actors import wheel
 from actorflow.actors.partition import Partition, Surroundings
+from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
 from actorflow.actors.resources import Resources
+from actorflow.actors.starvation import Producers
 from actorflow.actors.step import Step
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import Initialise
@@ -23,6 +26,7 @@ from actorflow.errors import (
     ConfigError,
     DeadlinePassed,
     FeedError,
+    GraphError,
     PlacementError,
     SessionClosed,
     StepAborted,
@@ -34,6 +38,8 @@ from actorflow.graph.node import Port
 from actorflow.graph.resource import VariableDef
 from actorflow.kernels.devices import Devices, checked
 from actorflow.lookup import feed_port, fetch_port, fitting
+from actorflow.ops.resource import Handle
+from actorflow.plan.fills import filled
 from actorflow.plan.lower import lower
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
@@ -59,6 +65,7 @@ class _Plan:
     feeds: tuple[tuple[str, Spec], ...]
     fetches: int
     tokens: int
+    fills: frozenset[str]  # resources that its steps put something into
     uninitialised: frozenset[str]
 
 
@@ -80,6 +87,8 @@ class Session:
             not listed: `/gpu:0` is opened when the graph names it.
         passes: Which passes make a program cheaper before it runs: "simplify", "fold", "cse",
             "sweep", by default all; `()` runs the graph as it was built. Values are the same bits.
+        starvation_s: How long a step may wait for an element of a queue that nobody would fill; then
+            it fails with QueueStarved. None lets it wait for ever.
 
     Raises:
         ConfigError: for a limit that would let nothing run, or a device or pass that cannot be.
@@ -97,18 +106,20 @@ class Session:
         initialise: bool = True,
         devices: Sequence[str] = (),
         passes: Sequence[str] = ALL,
+        starvation_s: float | None = 60.0,
     ) -> None:
         _at_least(1, max_steps=max_steps, max_messages=max_messages)
         if threads is not None:
             _at_least(0, threads=threads)
         self.graph = graph
-        self.deadline_s = _deadline(deadline_s)
+        self.deadline_s = _limit("deadline_s", deadline_s)
         self.max_steps = max_steps
         self._max_messages = max_messages
         self._own_system = system is None
         self._system = ActorSystem(name="session") if system is None else system
         self._device_names = checked(devices)
         self._passes = checked_passes(passes)
+        self._starvation_s = _limit("starvation_s", starvation_s)
         self._threads = (os.cpu_count() or 1) if threads is None else threads
         self._initialises = initialise
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -145,7 +156,10 @@ class Session:
             context.run(arrays.ignore_float_errors)
         source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
         submit = None if self._device.inline_only else self._device.submit
-        self._resources = Resources(self.graph, system, source, submit, self._max_messages)
+        self.producers = Producers(system.now)
+        self._resources = Resources(
+            self.graph, system, source, submit, self._max_messages, self.producers, self._starvation_s
+        )
         self._around = Surroundings(
             dispatch=dispatch,
             devices=self._devices.by_name,
@@ -273,13 +287,24 @@ class Session:
             else arrays.read_only(fitting(name, spec, value))
             for (name, spec), value in zip(plan.feeds, values, strict=True)
         ]
-        deadline_s = self.deadline_s if deadline_s is None else _deadline(deadline_s)
+        deadline_s = self.deadline_s if deadline_s is None else _limit("deadline_s", deadline_s)
         if not plan.fetches:
             return []
-        if plan.uninitialised:
-            await self._initialise(plan, deadline_s)
-            self._check_open()
-        return await self._run_step(plan, fed, StepId(next(self._step_ids)), deadline_s, since)
+        fills, error = plan.fills, None
+        if fills:
+            self.producers.enter(fills)
+        try:
+            if plan.uninitialised:
+                await self._initialise(plan, deadline_s)
+                self._check_open()
+            return await self._run_step(plan, fed, StepId(next(self._step_ids)), deadline_s, since)
+        except Exception as raised:
+            error = raised
+            raise
+        finally:
+            if fills:
+                self.producers.leave(fills, error)
+            error = None  # which holds this frame
 
     async def _run_step(
         self, plan: _Plan, fed: Sequence[Any], step_id: StepId, deadline_s: float | None, since: float
@@ -372,6 +397,7 @@ class Session:
             feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in keys),
             fetches=len(ports),
             tokens=program.tokens,
+            fills=filled(program.nodes),
             uninitialised=program.variables if self._initialises else frozenset(),
         )
         return plan
@@ -424,6 +450,35 @@ class Session:
             hint = "await it there: asyncio.run_coroutine_threadsafe(session.run(...), loop)"
             raise SessionClosed(message, hint=hint)
 
+    # -- what fills queues -----------------------------------------------------------------------
+
+    @contextmanager
+    def producing(self, *queues: Any) -> Iterator[None]:
+        """Says, while inside, that this code puts something into the queues, between its steps too.
+
+        Nobody who waits there starves meanwhile; see `starvation_s`. What a `Feeder` runs need not
+        say so, nor does a step while it runs.
+
+        Raises:
+            GraphError: for a queue of another graph.
+        """
+        self._check_open()
+        for queue in queues:
+            if not isinstance(queue, Handle) or queue.graph is not self.graph:
+                message = f"{queue!r:.60} is no queue of this session's graph"
+                raise GraphError(message, hint="open a session on its graph")
+        names = [queue.name for queue in queues]
+        self.producers.enter(names)
+        try:
+            yield
+        finally:
+            self.producers.leave(names)
+
+    def reach(self, name: str) -> Ref:
+        """Returns the address of the actor that holds a resource: for code that asks it without a step."""
+        self._check_open()
+        return self._resources.find(Holder(Holding.RESOURCE, name))
+
     # -- looking inside ----------------------------------------------------------------------------
 
     def dump(self) -> Dump:
@@ -468,9 +523,9 @@ def _at_least(least: int, **settings: int) -> None:
             raise ConfigError(message)
 
 
-def _deadline(deadline_s: float | None) -> float | None:
-    """Returns a deadline that can pass; raises ConfigError for any other."""
-    if deadline_s is None or 0 < deadline_s < _FOREVER_S:
-        return deadline_s
-    message = f"deadline_s must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
+def _limit(name: str, seconds: float | None) -> float | None:
+    """Returns a time that can pass; raises ConfigError for any other."""
+    if seconds is None or 0 < seconds < _FOREVER_S:
+        return seconds
+    message = f"{name} must be above 0 and below {_FOREVER_S:g}, got {seconds}"
     raise ConfigError(message, hint="None is no limit")

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from actorflow import arrays
-from actorflow.actors.actor import Actor
 from actorflow.actors.fifo import Answer, Element, Fifo
+from actorflow.actors.hungry import Hungry
+from actorflow.actors.starvation import LOOK
 from actorflow.arrays import Array
 from actorflow.errors import ActorflowError, InternalError, SpecError
 from actorflow.messages import Call, CancelCall, Reply
@@ -54,7 +55,7 @@ class Close:
     cancel_pending: bool = False
 
 
-class QueueActor(Actor):
+class QueueActor(Hungry):
     """Owns the elements of one queue and everyone who waits for it.
 
     Receives: Enqueue, EnqueueMany, Dequeue, DequeueMany, Size, Close as bodies of calls; CancelCall
@@ -75,7 +76,12 @@ class QueueActor(Actor):
         if type(message) is CancelCall:
             who: Any = message.reply
             self._batches.discard(who)
+            if self.hunger is not None:
+                self.hunger.fed(who)
             self._answer(self.fifo.cancel(who))
+            return
+        if message is LOOK:
+            self.look()
             return
         if type(message) is not Call:
             what = f"a queue takes calls, got {type(message).__name__}"
@@ -86,10 +92,24 @@ class QueueActor(Actor):
             self._answer(self._ask(message.body, message.reply))
         except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
             message.reply.failed(error)
+        if self.hunger is not None and self.fifo.dequeues:
+            last: Any = self.fifo.dequeues[-1].who
+            if last is message.reply:
+                self.hunger.waits(last)
 
     def on_stop(self, reason: BaseException | None) -> None:
         """Fails whoever waits: nobody will put in or take out any more."""
+        super().on_stop(reason)
         self._answer(self.fifo.close(None, cancel_pending=True))
+
+    def starved(self, who: Any) -> None:
+        """Fails a dequeue that nobody would ever serve; what it had taken goes to the next."""
+        assert self.hunger is not None
+        left = len(self.fifo.elements) + sum(len(d.taken) for d in self.fifo.dequeues)
+        answers = self.fifo.cancel(who)
+        self._batches.discard(who)
+        who.failed(self.hunger.error(left))
+        self._answer(answers)
 
     def _ask(self, body: Any, who: Any) -> list[Answer]:
         fifo = self.fifo
@@ -137,6 +157,8 @@ class QueueActor(Actor):
             who: Any = answer.who
             batch = who in self._batches
             self._batches.discard(who)
+            if self.hunger is not None:
+                self.hunger.fed(who)
             if who is None or who.error is not None:
                 continue
             if answer.error is not None:

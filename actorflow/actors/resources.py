@@ -7,16 +7,19 @@ from functools import partial
 from typing import Any
 
 from actorflow.actors.actor import Actor
+from actorflow.actors.hungry import Hungry
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.queue import QueueActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
+from actorflow.actors.starvation import Hunger, Producers
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import VariableActor
 from actorflow.errors import ActorflowError, GraphError, said
 from actorflow.graph.graph import Graph
 from actorflow.graph.resource import QueueDef, ResourceDef, VariableDef
 from actorflow.optim import Transform
+from actorflow.plan.fills import fills
 from actorflow.plan.program import Holder, Holding
 
 
@@ -27,6 +30,8 @@ class Resources:
         submit: How an optimizer runs large updates on a device's threads; None runs them inline.
         source: Names the session: a prefix of every actor's name, and the source of its writes.
         max_messages: What the mailbox of each may hold.
+        producers: Who could put something into what others wait for.
+        starvation_s: How long a wait may last that nobody could end; None for ever.
     """
 
     def __init__(
@@ -36,6 +41,8 @@ class Resources:
         source: Source,
         submit: Callable[..., None] | None,
         max_messages: int,
+        producers: Producers,
+        starvation_s: float | None,
     ) -> None:
         self.refs: dict[Holder, Ref] = {}
         self._graph = graph
@@ -43,6 +50,8 @@ class Resources:
         self._source = source
         self._submit = submit
         self._max_messages = max_messages
+        self._producers = producers
+        self._starvation_s = starvation_s
 
     def find(self, holder: Holder) -> Ref:
         """Returns the address of the holder; raises GraphError when an optimizer cannot be made."""
@@ -60,8 +69,21 @@ class Resources:
         if holder.kind is Holding.OPTIMIZER:
             return self._spawn_optimizer(holder)
         definition = self._graph.resources[holder.name]
-        make = partial(_ACTORS[type(definition)], definition)
-        return self._start(definition.kind, holder.name, make)
+        return self._start(definition.kind, holder.name, partial(self._make, definition))
+
+    def _make(self, definition: ResourceDef) -> Actor:
+        actor = _ACTORS[type(definition)](definition)
+        grace_s = self._starvation_s
+        private = definition.shared_name is None  # else others may fill it whom nobody counts here
+        if isinstance(actor, Hungry) and grace_s is not None and private:
+            told = partial(self._fillers, definition.name)
+            actor.hunger = Hunger(definition.name, definition.kind, grace_s, self._producers, told)
+        return actor
+
+    def _fillers(self, name: str) -> list[str]:
+        """Says which nodes of the graph put something into a resource."""
+        nodes = (n for n in self._graph.nodes if n.attrs.get("resource") == name and fills(n))
+        return [f"{node.name!r} ({node.where.defined_at})" for node in nodes]
 
     def _spawn_optimizer(self, holder: Holder) -> Ref:
         key = holder.name

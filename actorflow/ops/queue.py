@@ -282,13 +282,17 @@ def _scalar_spec(dtype: str) -> Callable[..., Sequence[Spec]]:
     return lambda inputs, attrs: found
 
 
-def _queue_op(name: str, rule: Callable[..., Sequence[Spec]], constructor: Callable[..., Any]) -> None:
+def _queue_op(
+    name: str, rule: Callable[..., Sequence[Spec]], constructor: Callable[..., Any], *, fills: bool = False
+) -> None:
     """Registers an op of the queue; its constructor is the method, with the queue in front."""
-    op(name, spec=rule, gradient=NOT_DIFFERENTIABLE, effect=Effect.WAIT, takes_bytes=True)(constructor)
+    op(name, spec=rule, gradient=NOT_DIFFERENTIABLE, effect=Effect.WAIT, takes_bytes=True, fills=fills)(
+        constructor
+    )
 
 
-_queue_op("queue_enqueue", _enqueue_spec, FIFOQueue.enqueue)
-_queue_op("queue_enqueue_many", _enqueue_many_spec, FIFOQueue.enqueue_many)
+_queue_op("queue_enqueue", _enqueue_spec, FIFOQueue.enqueue, fills=True)
+_queue_op("queue_enqueue_many", _enqueue_many_spec, FIFOQueue.enqueue_many, fills=True)
 _queue_op("queue_dequeue", _dequeue_spec, FIFOQueue.dequeue)
 _queue_op("queue_dequeue_many", _dequeue_batch_spec(lambda n: n), FIFOQueue.dequeue_many)
 _queue_op("queue_dequeue_up_to", _dequeue_batch_spec(lambda n: None), FIFOQueue.dequeue_up_to)
