@@ -14,7 +14,8 @@ TYPE_CHECKING = False  # type checkers know the name; typing would take longer t
 __version__ = "0.1.0"
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "FIFOQueue", "Graph", "IndexedSlices", "OptimizerActor",
+    "Actor", "ActorSystem", "ActorflowError", "FIFOQueue", "Feeder", "Graph", "IndexedSlices",
+    "OptimizerActor",
     "Program", "Ref", "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "Variable", "abs",
     "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
     "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any", "apply_gradients", "arange",

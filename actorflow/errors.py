@@ -74,23 +74,18 @@ class ActorflowError(Exception):
         merged = where if self.where is None else self.where.within(where)
         if merged == self.where:
             return self
-        placed = self._copy()
-        placed.__cause__ = self.__cause__
+        placed = self.again()
         placed.where = merged
         return placed
 
     def again(self) -> Self:
-        """Returns the same error as another object, caused by this one: for others whom it hits too."""
-        told = self._copy()
-        told.__cause__ = self
-        return told
-
-    def _copy(self) -> Self:
-        copy = type(self).__new__(type(self), *self.args)  # a subclass may want other arguments
-        copy.__dict__.update(self.__dict__)
+        """Returns a copy for someone else to raise, with the cause and the notes."""
+        same = type(self).__new__(type(self), *self.args)  # a subclass may want other arguments
+        same.__dict__.update(self.__dict__)
         if hasattr(self, "__notes__"):
-            copy.__notes__ = list(self.__notes__)
-        return copy
+            same.__notes__ = list(self.__notes__)
+        same.__cause__ = self.__cause__
+        return same
 
     def __reduce__(self) -> tuple[object, ...]:
         """Keeps the keyword-only parts when an error is copied between processes."""

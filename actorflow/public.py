@@ -13,6 +13,7 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
 from actorflow.dtypes import can_cast, finfo, iinfo, result_type
 from actorflow.errors import ActorflowError
+from actorflow.feeding import Feeder
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, colocate_with, control_dependencies, device, name_scope
 from actorflow.graph.custom import custom_gradient
@@ -30,8 +31,8 @@ from actorflow.trainer import Program
 from actorflow.training import minimize
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Graph", "IndexedSlices", "OptimizerActor", "Program", "Ref",
-    "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with",
+    "Actor", "ActorSystem", "ActorflowError", "Feeder", "Graph", "IndexedSlices", "OptimizerActor", "Program",
+    "Ref", "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with",
     "control_dependencies", "custom_gradient", "device", "errors", "finfo", "from_data", "gradients",
     "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim", "result_type",
     "run", "supervision", "testing", "to_data",

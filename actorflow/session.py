@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 
 from actorflow import arrays
 from actorflow.actors import wheel
+from actorflow.actors.caller import call
 from actorflow.actors.partition import Partition, Surroundings
-from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
 from actorflow.actors.resources import Resources
 from actorflow.actors.starvation import Producers
@@ -474,10 +474,24 @@ class Session:
         finally:
             self.producers.leave(names)
 
-    def reach(self, name: str) -> Ref:
-        """Returns the address of the actor that holds a resource: for code that asks it without a step."""
+    async def call(self, name: str, body: Any) -> Any:
+        """Asks the actor of a resource, as a node would but without a step; for `feeding`.
+
+        Whoever is cancelled takes the question back.
+        """
         self._check_open()
-        return self._resources.find(Holder(Holding.RESOURCE, name))
+        ref = self._resources.find(Holder(Holding.RESOURCE, name))
+        return await call(ref, body, self._system.nobody, self._system.create_future())
+
+    def tell(self, name: str, message: Any) -> None:
+        """Tells the actor of a resource; when the session is closed there is none, and nobody waits there."""
+        if self._open:
+            self._resources.find(Holder(Holding.RESOURCE, name)).put(message, self._system.nobody)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it runs steps: after entering, until it is closed."""
+        return self._open
 
     # -- looking inside ----------------------------------------------------------------------------
 

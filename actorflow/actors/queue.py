@@ -55,6 +55,16 @@ class Close:
     cancel_pending: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Whoever fills the queue → queue, either lane: no more will come, because of `error`.
+
+    Enqueues fail from now on, also those that wait; dequeues drain the rest, then get the error.
+    """
+
+    error: BaseException
+
+
 class QueueActor(Hungry):
     """Owns the elements of one queue and everyone who waits for it.
 
@@ -79,6 +89,9 @@ class QueueActor(Hungry):
             if self.hunger is not None:
                 self.hunger.fed(who)
             self._answer(self.fifo.cancel(who))
+            return
+        if type(message) is Fail:
+            self._answer(self.fifo.close(None, cancel_pending=True))
             return
         if message is LOOK:
             self.look()
