@@ -67,10 +67,7 @@ async def call(ref: Ref, body: Any, sender: Sender, future: Future[Any]) -> Any:
     try:
         return await future
     except CancelledError:
-        future.cancel()
         ref.signal(CancelCall(reply))
         if reply.undo is not None:
             ref.signal(reply.undo)
-        if not future.cancelled():
-            future.exception()  # it failed in that very turn, and nobody will ask
         raise
