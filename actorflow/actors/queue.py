@@ -11,7 +11,7 @@ from actorflow.actors.fifo import Answer, Element, Fifo
 from actorflow.actors.hungry import Hungry
 from actorflow.actors.starvation import LOOK
 from actorflow.arrays import Array
-from actorflow.errors import ActorflowError, InternalError, SpecError
+from actorflow.errors import ActorflowError, InternalError, OutOfRange, SpecError
 from actorflow.messages import Call, CancelCall, Reply
 from actorflow.spec import Spec, show
 
@@ -79,6 +79,7 @@ class QueueActor(Hungry):
     def __init__(self, name: str, components: Sequence[Spec], capacity: int | None) -> None:
         self.fifo = Fifo(name, capacity)
         self.components = tuple(components)
+        self._failure: BaseException | None = None
         self._batches: set[Reply] = set()  # who is to get stacked elements
 
     def receive(self, message: Any) -> Any:
@@ -91,6 +92,7 @@ class QueueActor(Hungry):
             self._answer(self.fifo.cancel(who))
             return
         if type(message) is Fail:
+            self._failure = message.error
             self._answer(self.fifo.close(None, cancel_pending=True))
             return
         if message is LOOK:
@@ -175,7 +177,8 @@ class QueueActor(Hungry):
             if who is None or who.error is not None:
                 continue
             if answer.error is not None:
-                who.failed(answer.error)
+                lacks = type(answer.error) is OutOfRange and self._failure is not None
+                who.failed(self._failure if lacks and self._failure else answer.error)
             elif batch:
                 who.done(self._value(self._stacked(answer.elements)))
             elif answer.elements:
