@@ -38,13 +38,13 @@ class Line:
             self.doubled = af.FIFOQueue(capacity, "int64", (), name="doubled")
             taken = self.raw.dequeue()
             self.double = self.doubled.enqueue(taken * 2)
-            self.look_up = self.doubled.enqueue(af.gather(np.int64([7, 7, 7, 7]), taken))
+            self.look_up = self.doubled.enqueue(af.gather(np.full(4, 7, "int64"), taken))
             self.take_raw, self.take = self.raw.dequeue(), self.doubled.dequeue()
             self.size = self.raw.size()
             self.close_raw, self.close = self.raw.close(), self.doubled.close(cancel_pending_enqueues=True)
 
 
-async def drained(session: af.Session, take: Any) -> tuple[list[Any], errors.ActorflowError]:
+async def drained(session: af.Session, take: Any) -> tuple[list[Any], Any]:
     """Takes all there is, and returns it with what ended it."""
     got = []
     while True:

@@ -23,23 +23,27 @@ async def endless() -> AsyncIterator[int]:
 
 def test_leaving_ends_what_waits_and_closes_the_queues(run: Any) -> None:
     line = Line()
+    with line.graph:
+        quiet = af.FIFOQueue(2, "int64", (), name="quiet")
+        take_quiet = quiet.dequeue()
+
+    async def silent() -> AsyncIterator[int]:
+        await asyncio.Event().wait()
+        yield 1
 
     async def body(session: af.Session) -> Any:
         async with af.Feeder(session) as feeder:
             feeder.feed(line.raw, endless())
             feeder.run(line.double, copies=2)
-            taking = asyncio.create_task(drained(session, line.take))
+            feeder.feed(quiet, silent())
+            taking = asyncio.create_task(drained(session, take_quiet))
             await asyncio.sleep(0.01)
-        got, error = await taking
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        return (
-            set(got),
-            type(error),
-            [t for t in left if t.get_name().startswith("fills")],
-            session.stats().live,
-        )
+            assert session.stats().live == 3
+        ended = await taking
+        left = [t for t in asyncio.all_tasks() if t.get_name().startswith("fills")]
+        return ended[0], type(ended[1]), left, (await drained(session, line.take))[0]
 
-    assert run(line.graph, body) == ({2}, errors.OutOfRange, [], 0)
+    assert run(line.graph, body) == ([], errors.OutOfRange, [], [2, 2])
 
 
 @pytest.mark.parametrize("cancel", [False, True])
@@ -212,8 +216,8 @@ def test_an_iterator_of_which_nothing_is_left_is_an_error_and_an_empty_list_is_n
             async with af.Feeder(session) as feeder:
                 feeder.feed(line.doubled, zip([]))
                 await session.run(line.take)
-        (error,) = caught.value.exceptions
-        return type(end), type(error), error.what  # type: ignore[attr-defined]
+        error: Any = caught.value.exceptions[0]
+        return type(end), type(error), error.what
 
     assert run(line.graph, body) == (
         errors.OutOfRange,
