@@ -325,9 +325,9 @@ def test_an_error_of_a_runner_reaches_the_consumer_with_its_place(run: Any) -> N
     ((got, error),) = seen
     assert got == [7, 7, 7]
     assert type(error) is type(raised) is errors.KernelError
-    assert error.where is not None
-    assert raised.where.node == error.where.node == "gather"
-    assert error.where.step == raised.where.step
+    where: Any = raised.where
+    assert where.node == error.where.node == "gather"
+    assert error.where.step == where.step
 
 
 def test_the_body_hears_of_an_error_at_the_queue_and_the_group_tells_it_once(run: Any) -> None:
