@@ -101,7 +101,8 @@ class Feeder:
             return
         ends = [found for found in errors if isinstance(found, KeyboardInterrupt | SystemExit)]
         if errors and error is not None and not isinstance(error, asyncio.CancelledError):
-            errors = errors if _told_of(error, errors) else [error, *errors]
+            if _origin(error, errors) is error:
+                errors.insert(0, error)
         try:
             if ends:
                 raise ends[0]
@@ -207,10 +208,11 @@ class Feeder:
         fills = self._tasks.pop(task)
         if inflow is not None:
             inflow.ended = True
-        error = self._stopped_by(fills) if task.cancelled() else task.exception()
+        if task.cancelled():
+            error: BaseException | None = self._stopped_by(fills)
+        else:
+            error = self._failed_by(task.exception())
         self.session.producers.leave(fills, error)
-        if error is not None and not task.cancelled() and not _told_of(error, self._errors):
-            self._errors.append(error)
         for name in sorted(fills):
             if not self._filling[name]:
                 continue
@@ -223,6 +225,15 @@ class Feeder:
     def _end(self, name: str, message: Any) -> None:
         self._filling[name] = 0
         self.session.tell(name, message)
+
+    def _failed_by(self, error: BaseException | None) -> BaseException | None:
+        """Keeps the error of a task, or returns the one that it came from, through a queue."""
+        if error is None:
+            return None
+        origin = _origin(error, self._errors)
+        if origin is error:
+            self._errors.append(error)
+        return origin
 
     def _stopped_by(self, fills: frozenset[str]) -> StepAborted | None:
         """Why a task was cancelled, as those who wait at its queues hear it; None for a scope left well."""
@@ -305,9 +316,16 @@ def _as_told(error: BaseException) -> ActorflowError:
     return told
 
 
-def _told_of(error: BaseException, errors: Sequence[BaseException]) -> bool:
-    """Tells whether `error` came out of a queue that failed because of one of `errors`."""
-    return any(known is error or known is error.__cause__ for known in errors)
+def _origin(error: BaseException, known: Sequence[BaseException]) -> BaseException:
+    """Returns the known error that came out of a queue as `error`, or else that itself."""
+    cause: BaseException | None = error
+    seen: list[BaseException] = []
+    while cause is not None and all(cause is not other for other in seen):
+        if any(cause is other for other in known):
+            return cause
+        seen.append(cause)
+        cause = cause.__cause__
+    return error
 
 
 def _named(queues: Iterable[str]) -> str:

@@ -325,18 +325,19 @@ def test_an_error_of_a_runner_reaches_the_consumer_with_its_place(run: Any) -> N
     ((got, error),) = seen
     assert got == [7, 7, 7]
     assert type(error) is type(raised) is errors.KernelError
-    where: Any = raised.where
-    assert where.node == error.where.node == "gather"
-    assert error.where.step == where.step
+    places: list[Any] = [error.where, raised.where]
+    assert [place.node for place in places] == ["gather", "gather"]
+    assert places[0].step == places[1].step
 
 
-def test_the_body_hears_of_an_error_at_the_queue_and_the_group_tells_it_once(run: Any) -> None:
+def test_the_body_hears_of_an_error_at_the_last_queue_and_the_group_tells_it_once(run: Any) -> None:
     line = Line()
 
     async def body(session: af.Session) -> None:
         async with af.Feeder(session) as feeder:
             feeder.feed(line.raw, numbers(3, bad=0))
-            await session.run(line.take_raw)
+            feeder.run(line.double, copies=2)
+            await session.run(line.take)
 
     (raised,) = group(run, line, body)
 
