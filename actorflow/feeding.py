@@ -100,9 +100,9 @@ class Feeder:
         if isinstance(error, KeyboardInterrupt | SystemExit):
             return
         ends = [found for found in errors if isinstance(found, KeyboardInterrupt | SystemExit)]
-        if errors and error is not None and not isinstance(error, asyncio.CancelledError):
-            if _origin(error, errors) is error:
-                errors.insert(0, error)
+        own = error is not None and not isinstance(error, asyncio.CancelledError)
+        if errors and error is not None and own and _origin(error, errors) is error:
+            errors.insert(0, error)
         try:
             if ends:
                 raise ends[0]
