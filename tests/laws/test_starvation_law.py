@@ -99,16 +99,19 @@ class Days:
             consuming = [asyncio.create_task(consume(pauses)) for pauses in self.consumers]
             waited = await asyncio.gather(*consuming)
             await asyncio.gather(*producing)
-        for since, until, error in (wait for waits in waited for wait in waits):
-            quiet = longest_quiet((since, until), live)
-            if error is None:
-                assert quiet <= GRACE_S + SLACK_S, ("it should have starved", since, until, live)
-            else:
-                mine = [
-                    one for one in live if one[1] > until - GRACE_S + SLACK_S and one[0] < until - SLACK_S
-                ]
-                assert not mine, ("somebody was there", since, until, mine)
-                assert until - since >= GRACE_S - SLACK_S, ("too early", since, until)
+        judge([wait for waits in waited for wait in waits], live)
+
+
+def judge(waits: list[tuple[float, float, BaseException | None]], live: list[Interval]) -> None:
+    """Asserts of every dequeue that it starved exactly when it had to."""
+    for since, until, error in waits:
+        quiet = longest_quiet((since, until), live)
+        if error is None:
+            assert quiet <= GRACE_S + SLACK_S, ("it should have starved", since, until, live)
+        else:
+            mine = [one for one in live if one[1] > until - GRACE_S + SLACK_S and one[0] < until - SLACK_S]
+            assert not mine, ("somebody was there", since, until, mine)
+            assert until - since >= GRACE_S - SLACK_S, ("too early", since, until)
 
 
 def longest_quiet(wait: Interval, live: list[Interval]) -> float:
