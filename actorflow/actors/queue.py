@@ -172,7 +172,7 @@ class QueueActor(Hungry):
             who: Any = answer.who
             batch = who in self._batches
             self._batches.discard(who)
-            if self.hunger is not None:
+            if self.hunger is not None and self.hunger.since:
                 self.hunger.fed(who)
             if who is None or who.error is not None:
                 continue

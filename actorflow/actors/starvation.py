@@ -40,8 +40,8 @@ LOOK = Look()
 class Producers:
     """How many could put something into each resource, and since when nobody could.
 
-    INVARIANT: a resource has a count above 0, or an entry of when the last producer left, or neither
-    when there has been none.
+    INVARIANT: where the count of a resource is 0, its entry in `_left_at` says when the last one left;
+    a resource that never had one has neither.
 
     Args:
         now: Gives the time.
@@ -63,25 +63,21 @@ class Producers:
         """Somebody comes who could put something into these."""
         for name in resources:
             self._counts[name] = self._counts.get(name, 0) + 1
-            self._left_at.pop(name, None)
 
     def leave(self, resources: Iterable[str], error: BaseException | None = None) -> None:
         """One of them goes, because of `error` if there is one."""
         for name in resources:
-            if isinstance(error, Exception):
+            if error is not None:
                 self._last_failure[name] = said(error).splitlines()[0]
-            self._counts[name] -= 1
-            if self._counts[name]:
-                continue
-            del self._counts[name]
-            self._left_at[name] = self.now()
-            call = self._hungry.get(name)
-            if call is not None:
-                call()
+            count = self._counts[name] = self._counts[name] - 1
+            if not count:
+                self._left_at[name] = self.now()
+                if name in self._hungry:
+                    self._hungry[name]()
 
     def nobody_since(self, resource: str) -> float | None:
         """Returns when the last one went, minus infinity if none ever came, None while one is there."""
-        if resource in self._counts:
+        if self._counts.get(resource):
             return None
         return self._left_at.get(resource, float("-inf"))
 
@@ -102,7 +98,7 @@ class Hunger:
     """Who waits for elements of one resource, and who of them starves.
 
     INVARIANT: while somebody waits and nobody could put something in, a look has been asked for that
-    comes no later than the first of them starves, give or take what it takes to look.
+    comes no later than the first of them starves; while nobody waits, nothing is watched.
 
     Args:
         resource: Its name.
@@ -136,7 +132,6 @@ class Hunger:
     def begin(self, look_in: Callable[[float], None]) -> None:
         """From now on `look_in(seconds)` is called when `starved` has to be."""
         self._look_in = look_in
-        self._producers.watch(self.resource, self._ask)
 
     def end(self) -> None:
         """Nobody waits any more, and nobody will."""
@@ -145,12 +140,15 @@ class Hunger:
 
     def waits(self, who: Any) -> None:
         """`who` begins to wait."""
+        if not self.since:
+            self._producers.watch(self.resource, self._ask)
         self.since[who] = self._producers.now()
         self._ask()
 
     def fed(self, who: Any) -> None:
         """`who` waits no more; harmless when it did not."""
-        self.since.pop(who, None)
+        if self.since.pop(who, None) is not None and not self.since:
+            self._producers.unwatch(self.resource)
 
     def starved(self) -> Iterator[Any]:
         """Gives whoever starves, one after the other; asks for the next look when iterated to the end.
@@ -160,7 +158,7 @@ class Hunger:
         self._asked = False
         while (when := self._when()) is not None and when <= self._producers.now() + _ROUNDING_S:
             who = next(iter(self.since))
-            del self.since[who]
+            self.fed(who)
             yield who
         self._ask()
 

@@ -251,7 +251,7 @@ def test_the_machine_finds_a_rule_that_forgets_the_producer_of_a_moment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def since_ever(self: Producers, resource: str) -> float | None:
-        return None if resource in self._counts else float("-inf")
+        return None if self._counts.get(resource) else float("-inf")
 
     monkeypatch.setattr(Producers, "nobody_since", since_ever)
 

@@ -159,7 +159,7 @@ def test_the_law_finds_a_rule_that_counts_producers_that_have_gone(monkeypatch: 
 
 def test_the_law_finds_a_grace_period_that_is_not_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     def since_ever(self: Producers, resource: str) -> float | None:
-        return None if resource in self._counts else float("-inf")
+        return None if self._counts.get(resource) else float("-inf")
 
     monkeypatch.setattr(Producers, "nobody_since", since_ever)
 
