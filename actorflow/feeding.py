@@ -67,7 +67,7 @@ class Feeder:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._open = False
-        self._tasks: dict[asyncio.Task[None], frozenset[str]] = {}
+        self._tasks: dict[asyncio.Task[None], tuple[str, ...]] = {}
         self._filling: dict[str, int] = {}  # how many fill each queue; 0 when it has been ended
         self._errors: list[BaseException] = []
         self._why: BaseException | None = None  # why the body was left
@@ -148,7 +148,7 @@ class Feeder:
         name = self._check_queue(queue)
         _check_count("batch", batch)
         inflow = Inflow(queue, elements, batch, source_line())
-        self._start(partial(inflow.pour, self.session), frozenset({name}), inflow)
+        self._start(partial(inflow.pour, self.session), (name,), inflow)
         return inflow
 
     def run(self, op: Any, feeds: Mapping[Any, Any] | None = None, *, copies: int = 1) -> None:
@@ -189,10 +189,10 @@ class Feeder:
     def _start(
         self,
         work: Callable[[], Coroutine[Any, Any, None]],
-        fills: frozenset[str],
+        fills: tuple[str, ...],
         inflow: Inflow | None = None,
     ) -> None:
-        for name in sorted(fills):
+        for name in fills:
             if self._filling.get(name) == 0:
                 message = f"queue {name!r} is closed: what filled it has ended"
                 raise QueueClosed(message, hint="add all that fills a queue before the first of it can end")
@@ -213,7 +213,7 @@ class Feeder:
         else:
             error = self._failed_by(task.exception())
         self.session.producers.leave(fills, error)
-        for name in sorted(fills):
+        for name in fills:
             if not self._filling[name]:
                 continue
             self._filling[name] -= 1
@@ -235,7 +235,7 @@ class Feeder:
             self._errors.append(error)
         return origin
 
-    def _stopped_by(self, fills: frozenset[str]) -> StepAborted | None:
+    def _stopped_by(self, fills: tuple[str, ...]) -> StepAborted | None:
         """Why a task was cancelled, as those who wait at its queues hear it; None for a scope left well."""
         if self._why is None:
             return None

@@ -96,8 +96,9 @@ class Inflow:
             while True:
                 rows, end = await self._chunk(take)
                 for body in self._bodies(rows):
-                    await session.call(self._queue.name, body)
-                    self.elements += len(rows) if type(body) is EnqueueMany else 1
+                    count = len(rows) if type(body) is EnqueueMany else 1
+                    await self._put(session, body, count)
+                    self.elements += count
                 if isinstance(end, ActorflowError):
                     raise end
                 if end is not None:
@@ -117,6 +118,19 @@ class Inflow:
                 await iterator.aclose()
             elif isinstance(iterator, Generator):
                 iterator.close()
+
+    async def _put(self, session: Session, body: Enqueue | EnqueueMany, count: int) -> None:
+        """Puts `count` elements in; a refusal of the queue names them."""
+        try:
+            await session.call(self._queue.name, body)
+        except ENDS:
+            raise
+        except ActorflowError as error:
+            first, last = self.elements, self.elements + count - 1
+            which = f"element {first}" if count == 1 else f"one of the elements {first} to {last}"
+            refused = error.again()
+            refused.what = f"{which} of {self._told}: {error.what}"
+            raise refused.at(self._where) from error
 
     async def _chunk(
         self, take: Callable[[], Awaitable[Any]]

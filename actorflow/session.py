@@ -65,7 +65,7 @@ class _Plan:
     feeds: tuple[tuple[str, Spec], ...]
     fetches: int
     tokens: int
-    fills: frozenset[str]  # resources that its steps put something into
+    fills: tuple[str, ...]  # resources that its steps put something into
     uninitialised: frozenset[str]
 
 

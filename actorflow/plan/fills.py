@@ -31,6 +31,6 @@ def fills(node: AnyNode) -> bool:
     return entry is not None and entry.fills
 
 
-def filled(nodes: Iterable[AnyNode]) -> frozenset[str]:
-    """Returns the names of the resources that the nodes put something into."""
-    return frozenset(node.attrs["resource"] for node in nodes if fills(node))
+def filled(nodes: Iterable[AnyNode]) -> tuple[str, ...]:
+    """Returns the names of the resources that the nodes put something into, sorted."""
+    return tuple(sorted({node.attrs["resource"] for node in nodes if fills(node)}))

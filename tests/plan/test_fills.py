@@ -15,6 +15,6 @@ def test_enqueues_fill_their_queues_and_nothing_else_does() -> None:
         c.size(), c.close()
         af.Variable(1.0, name="v").assign(2.0)
 
-    assert filled(graph.nodes) == {"a", "b"}
+    assert filled(graph.nodes) == ("a", "b")
     assert [node.op for node in graph.nodes if fills(node)] == ["queue_enqueue", "queue_enqueue_many"]
-    assert filled(lower(graph, [put.port], [], ("/cpu:0",)).nodes) == {"a"}
+    assert filled(lower(graph, [put.port], [], ("/cpu:0",)).nodes) == ("a",)
