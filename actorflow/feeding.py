@@ -21,7 +21,8 @@ as a clean end of the data.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
@@ -79,7 +80,7 @@ class Feeder:
     async def __aenter__(self) -> Self:
         if self._filling or self._open:
             raise SessionClosed("a feeder opens once", hint="make a new one: af.Feeder(session)")
-        self._check_session()
+        _check_session(self.session)
         self._open = True
         return self
 
@@ -145,7 +146,7 @@ class Feeder:
             SpecError: an element does not fit; names element and component.
         """
         self._check_open()
-        name = self._check_queue(queue)
+        name = _name_of(self.session, queue)
         _check_count("batch", batch)
         inflow = Inflow(queue, elements, batch, source_line())
         self._start(partial(inflow.pour, self.session), (name,), inflow)
@@ -224,7 +225,8 @@ class Feeder:
 
     def _end(self, name: str, message: Any) -> None:
         self._filling[name] = 0
-        self.session.tell(name, message)
+        if self.session.is_open:
+            self.session.resources.tell(name, message)
 
     def _failed_by(self, error: BaseException | None) -> BaseException | None:
         """Keeps the error of a task, or returns the one that it came from, through a queue."""
@@ -247,26 +249,26 @@ class Feeder:
 
     # -- checks --------------------------------------------------------------------------------------
 
-    def _check_session(self) -> None:
-        if not self.session.is_open:
-            hint = "async with af.Session(graph) as session: ..."
-            raise SessionClosed("the session of the feeder is not open", hint=hint)
-
     def _check_open(self) -> None:
-        self._check_session()
+        _check_session(self.session)
         if not self._open:
             raise SessionClosed("the feeder is not open", hint="async with af.Feeder(session) as feeder: ...")
 
-    def _check_queue(self, queue: Any) -> str:
-        """Returns the name of a queue of the session's graph."""
-        if not isinstance(queue, Handle) or not isinstance(queue.definition, QueueDef):
-            message = f"a feeder feeds a queue, got {queue!r:.60}"
-            raise GraphError(message, where=Where(defined_at=source_line()))
-        if queue.graph is not self.session.graph:
-            message = f"queue {queue.name!r} belongs to another graph than this session's"
-            where = Where(defined_at=queue.definition.defined_at)
-            raise GraphError(message, where=where, hint="open a session on its graph")
-        return queue.name
+
+@contextmanager
+def producing(session: Session, *queues: Any) -> Iterator[None]:
+    """Says, while inside, that this code puts something into the queues, between its steps too.
+
+    Nobody who waits there starves meanwhile; see `starvation_s` of the session. A step need not say so
+    while it runs, nor does what a `Feeder` runs.
+
+    Raises:
+        GraphError: for a queue of another graph.
+        SessionClosed: when the session is not open.
+    """
+    _check_session(session)
+    with session.producers.counting([_name_of(session, queue) for queue in queues]):
+        yield
 
 
 class _Unheard:
@@ -330,3 +332,21 @@ def _origin(error: BaseException, known: Sequence[BaseException]) -> BaseExcepti
 
 def _named(queues: Iterable[str]) -> str:
     return ", ".join(f"queue {name!r}" for name in sorted(queues))
+
+
+def _check_session(session: Session) -> None:
+    if not session.is_open:
+        hint = "async with af.Session(graph) as session: ..."
+        raise SessionClosed("the session is not open", hint=hint)
+
+
+def _name_of(session: Session, queue: Any) -> str:
+    """Returns the name of a queue of the session's graph."""
+    if not isinstance(queue, Handle) or not isinstance(queue.definition, QueueDef):
+        message = f"what is filled is a queue, got {queue!r:.60}"
+        raise GraphError(message, where=Where(defined_at=source_line()))
+    if queue.graph is not session.graph:
+        message = f"queue {queue.name!r} belongs to another graph than this session's"
+        where = Where(defined_at=queue.definition.defined_at)
+        raise GraphError(message, where=where, hint="open a session on its graph")
+    return queue.name

@@ -122,7 +122,7 @@ class Inflow:
     async def _put(self, session: Session, body: Enqueue | EnqueueMany, count: int) -> None:
         """Puts `count` elements in; a refusal of the queue names them."""
         try:
-            await session.call(self._queue.name, body)
+            await session.resources.call(self._queue.name, body)
         except ENDS:
             raise
         except ActorflowError as error:

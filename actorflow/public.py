@@ -13,7 +13,7 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
 from actorflow.dtypes import can_cast, finfo, iinfo, result_type
 from actorflow.errors import ActorflowError
-from actorflow.feeding import Feeder
+from actorflow.feeding import Feeder, producing
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, colocate_with, control_dependencies, device, name_scope
 from actorflow.graph.custom import custom_gradient
@@ -34,6 +34,7 @@ __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "Feeder", "Graph", "IndexedSlices", "OptimizerActor", "Program",
     "Ref", "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with",
     "control_dependencies", "custom_gradient", "device", "errors", "finfo", "from_data", "gradients",
-    "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim", "result_type",
+    "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim",
+    "producing", "result_type",
     "run", "supervision", "testing", "to_data",
 ]  # fmt: skip

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -14,7 +13,6 @@ from weakref import WeakKeyDictionary
 
 from actorflow import arrays
 from actorflow.actors import wheel
-from actorflow.actors.caller import call
 from actorflow.actors.partition import Partition, Surroundings
 from actorflow.actors.register import Source
 from actorflow.actors.resources import Resources
@@ -26,7 +24,6 @@ from actorflow.errors import (
     ConfigError,
     DeadlinePassed,
     FeedError,
-    GraphError,
     PlacementError,
     SessionClosed,
     StepAborted,
@@ -38,7 +35,6 @@ from actorflow.graph.node import Port
 from actorflow.graph.resource import VariableDef
 from actorflow.kernels.devices import Devices, checked
 from actorflow.lookup import feed_port, fetch_port, fitting
-from actorflow.ops.resource import Handle
 from actorflow.plan.fills import filled
 from actorflow.plan.lower import lower
 from actorflow.plan.passes import ALL
@@ -112,14 +108,14 @@ class Session:
         if threads is not None:
             _at_least(0, threads=threads)
         self.graph = graph
-        self.deadline_s = _limit("deadline_s", deadline_s)
+        self.deadline_s = _deadline(deadline_s)
         self.max_steps = max_steps
         self._max_messages = max_messages
         self._own_system = system is None
         self._system = ActorSystem(name="session") if system is None else system
         self._device_names = checked(devices)
         self._passes = checked_passes(passes)
-        self._starvation_s = _limit("starvation_s", starvation_s)
+        self._starvation_s = _deadline(starvation_s, "starvation_s")
         self._threads = (os.cpu_count() or 1) if threads is None else threads
         self._initialises = initialise
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -287,24 +283,14 @@ class Session:
             else arrays.read_only(fitting(name, spec, value))
             for (name, spec), value in zip(plan.feeds, values, strict=True)
         ]
-        deadline_s = self.deadline_s if deadline_s is None else _limit("deadline_s", deadline_s)
+        deadline_s = self.deadline_s if deadline_s is None else _deadline(deadline_s)
         if not plan.fetches:
             return []
-        fills, error = plan.fills, None
-        if fills:
-            self.producers.enter(fills)
-        try:
-            if plan.uninitialised:
+        if plan.uninitialised:
+            with self.producers.counting(plan.fills):
                 await self._initialise(plan, deadline_s)
-                self._check_open()
-            return await self._run_step(plan, fed, StepId(next(self._step_ids)), deadline_s, since)
-        except Exception as raised:
-            error = raised
-            raise
-        finally:
-            if fills:
-                self.producers.leave(fills, error)
-            error = None  # which holds this frame
+            self._check_open()
+        return await self._run_step(plan, fed, StepId(next(self._step_ids)), deadline_s, since)
 
     async def _run_step(
         self, plan: _Plan, fed: Sequence[Any], step_id: StepId, deadline_s: float | None, since: float
@@ -318,6 +304,9 @@ class Session:
         if deadline_s is not None:
             step.waits = plan.partition.waits
             self._system.wheel.add(since + deadline_s, step)
+        fills, failure = plan.fills, None
+        if fills:
+            self.producers.enter(fills)
         try:
             if not step_id:
                 self._first[step] = plan
@@ -329,6 +318,7 @@ class Session:
             values = await step.future
         except BaseException as error:
             self._failed += bool(step_id)
+            failure = error
             if isinstance(error, asyncio.CancelledError) or not step.future.done():
                 step.cancel()
             raise
@@ -340,6 +330,9 @@ class Session:
                 self._first.pop(step, None)
             elif self._waiting:
                 self._let_in()
+            if fills:
+                self.producers.leave(fills, failure)
+            failure = None  # it holds this frame
         self._steps += bool(step_id)
         self._messages += plan.tokens
         return values
@@ -450,48 +443,16 @@ class Session:
             hint = "await it there: asyncio.run_coroutine_threadsafe(session.run(...), loop)"
             raise SessionClosed(message, hint=hint)
 
-    # -- what fills queues -----------------------------------------------------------------------
-
-    @contextmanager
-    def producing(self, *queues: Any) -> Iterator[None]:
-        """Says, while inside, that this code puts something into the queues, between its steps too.
-
-        Nobody who waits there starves meanwhile; see `starvation_s`. What a `Feeder` runs need not
-        say so, nor does a step while it runs.
-
-        Raises:
-            GraphError: for a queue of another graph.
-        """
-        self._check_open()
-        for queue in queues:
-            if not isinstance(queue, Handle) or queue.graph is not self.graph:
-                message = f"{queue!r:.60} is no queue of this session's graph"
-                raise GraphError(message, hint="open a session on its graph")
-        names = [queue.name for queue in queues]
-        self.producers.enter(names)
-        try:
-            yield
-        finally:
-            self.producers.leave(names)
-
-    async def call(self, name: str, body: Any) -> Any:
-        """Asks the actor of a resource, as a node would but without a step; for `feeding`.
-
-        Whoever is cancelled takes the question back.
-        """
-        self._check_open()
-        ref = self._resources.find(Holder(Holding.RESOURCE, name))
-        return await call(ref, body, self._system.nobody, self._system.create_future())
-
-    def tell(self, name: str, message: Any) -> None:
-        """Tells the actor of a resource; when the session is closed there is none, and nobody waits there."""
-        if self._open:
-            self._resources.find(Holder(Holding.RESOURCE, name)).put(message, self._system.nobody)
-
     @property
     def is_open(self) -> bool:
-        """Whether it runs steps: after entering, until it is closed."""
+        """Whether it runs steps."""
         return self._open
+
+    @property
+    def resources(self) -> Resources:
+        """The actors of its state, for code that asks them without a step."""
+        self._check_open()
+        return self._resources
 
     # -- looking inside ----------------------------------------------------------------------------
 
@@ -537,9 +498,9 @@ def _at_least(least: int, **settings: int) -> None:
             raise ConfigError(message)
 
 
-def _limit(name: str, seconds: float | None) -> float | None:
-    """Returns a time that can pass; raises ConfigError for any other."""
-    if seconds is None or 0 < seconds < _FOREVER_S:
-        return seconds
-    message = f"{name} must be above 0 and below {_FOREVER_S:g}, got {seconds}"
+def _deadline(deadline_s: float | None, name: str = "deadline_s") -> float | None:
+    """Returns a deadline that can pass; raises ConfigError for any other."""
+    if deadline_s is None or 0 < deadline_s < _FOREVER_S:
+        return deadline_s
+    message = f"{name} must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
     raise ConfigError(message, hint="None is no limit")

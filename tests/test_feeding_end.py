@@ -184,7 +184,7 @@ def used_up() -> Any:
         (lambda f, a, b: f.run(a.double, {"nobody": 1}), errors.FeedError, "names no tensor"),
         (lambda f, a, b: f.run(a.double, copies=0), errors.ConfigError, "copies is a whole number"),
         (lambda f, a, b: f.feed(b.raw, [1]), errors.GraphError, "'raw' belongs to another graph"),
-        (lambda f, a, b: f.feed("raw", [1]), errors.GraphError, "a feeder feeds a queue, got 'raw'"),
+        (lambda f, a, b: f.feed("raw", [1]), errors.GraphError, "what is filled is a queue, got 'raw'"),
         (lambda f, a, b: f.feed(a.raw, 3), errors.ConfigError, "from an iterable of elements, got 3"),
         (lambda f, a, b: f.feed(a.raw, b"ab"), errors.ConfigError, "from an iterable of elements"),
         (lambda f, a, b: f.feed(a.raw, {"n": 1}), errors.ConfigError, "from an iterable of elements"),
@@ -255,7 +255,7 @@ def test_a_feeder_opens_once_inside_an_open_session(run: Any) -> None:
         return session
 
     async def again(session: af.Session) -> None:
-        with pytest.raises(errors.SessionClosed, match="the session of the feeder is not open"):
+        with pytest.raises(errors.SessionClosed, match="the session is not open"):
             await af.Feeder(closed).__aenter__()
 
     closed = run(line.graph, body)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from actorflow.actors.actor import Actor
+from actorflow.actors.caller import call
 from actorflow.actors.hungry import Hungry
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.queue import QueueActor
@@ -59,6 +60,16 @@ class Resources:
         if ref is None:
             ref = self.refs[holder] = self._spawn(holder)
         return ref
+
+    async def call(self, name: str, body: Any) -> Any:
+        """Asks the actor of a resource, as a node would; who is cancelled takes the question back."""
+        system = self._system
+        ref = self.find(Holder(Holding.RESOURCE, name))
+        return await call(ref, body, system.nobody, system.create_future())
+
+    def tell(self, name: str, message: Any) -> None:
+        """Tells the actor of a resource."""
+        self.find(Holder(Holding.RESOURCE, name)).put(message, self._system.nobody)
 
     async def stop(self) -> None:
         """Stops all of them; optimizers first, since they write to the others."""

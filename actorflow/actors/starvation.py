@@ -17,6 +17,7 @@ Pure: time is what `now` says. No actor, no timer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from actorflow.errors import QueueStarved, said
@@ -67,13 +68,22 @@ class Producers:
     def leave(self, resources: Iterable[str], error: BaseException | None = None) -> None:
         """One of them goes, because of `error` if there is one."""
         for name in resources:
-            if error is not None:
+            if isinstance(error, Exception):
                 self._last_failure[name] = said(error).splitlines()[0]
             count = self._counts[name] = self._counts[name] - 1
             if not count:
                 self._left_at[name] = self.now()
                 if name in self._hungry:
                     self._hungry[name]()
+
+    @contextmanager
+    def counting(self, resources: Iterable[str]) -> Iterator[None]:
+        """Somebody is there while inside."""
+        self.enter(resources)
+        try:
+            yield
+        finally:
+            self.leave(resources)
 
     def nobody_since(self, resource: str) -> float | None:
         """Returns when the last one went, minus infinity if none ever came, None while one is there."""
@@ -181,7 +191,7 @@ class Hunger:
         if failure is not None:
             message = f"{message}; the last step that would have failed: {failure}"
         run = "run what fills it" if fillers else "add an op that fills it, and run it"
-        hint = f"{run}; code that fills it now and then says so: with session.producing(...)"
+        hint = f"{run}; code that fills it now and then says so: with af.producing(session, queue)"
         return QueueStarved(message, hint=hint)
 
     def _when(self) -> float | None:

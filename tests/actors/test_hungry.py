@@ -57,7 +57,7 @@ def test_a_dequeue_that_nobody_would_serve_fails_and_says_what_would() -> None:
         f"it is filled by 'raw/enqueue' ({put.where.defined_at})\n"
         f"  where: node raw/dequeue, op queue_dequeue, step 1, device /cpu:0, "
         f"defined at {take.where.defined_at}\n"
-        "  try:   run what fills it; code that fills it now and then says so: with session.producing(...)"
+        "  try:   run what fills it; code that fills it now and then says so: with af.producing(session, queue)"
     )
     assert seconds == pytest.approx(60, abs=0.02)
 
@@ -108,7 +108,7 @@ def test_a_slow_producer_starves_nobody_while_its_step_runs() -> None:
     async def body(session: af.Session) -> Any:
         taking = asyncio.create_task(session.run(chain.take))
         doubling = asyncio.create_task(session.run(chain.double))
-        with session.producing(chain.raw):
+        with af.producing(session, chain.raw):
             await asyncio.sleep(3600)
             await session.run(chain.put, {chain.x: 4})
         await doubling
@@ -121,7 +121,7 @@ def test_a_step_that_waits_for_admission_counts_as_a_producer() -> None:
     chain = Chain()
 
     async def body(session: af.Session) -> Any:
-        with session.producing(chain.doubled):
+        with af.producing(session, chain.doubled):
             blocking = asyncio.create_task(session.run(chain.take))
             await asyncio.sleep(0)
             taking = asyncio.create_task(session.run(chain.take_raw))
@@ -142,7 +142,7 @@ def test_a_producer_that_is_cancelled_counts_no_more() -> None:
     async def body(session: af.Session) -> Any:
         doubling = asyncio.create_task(session.run(chain.double))
         taking = asyncio.create_task(starved(session, chain.take))
-        with session.producing(chain.raw):
+        with af.producing(session, chain.raw):
             await asyncio.sleep(30)
             doubling.cancel()
             return await taking
@@ -162,7 +162,7 @@ def test_a_producer_whose_first_values_are_being_computed_counts() -> None:
     async def body(session: af.Session) -> Any:
         putting = asyncio.create_task(session.run(put))
         taking = asyncio.create_task(session.run(take))
-        with session.producing(gate):
+        with af.producing(session, gate):
             await asyncio.sleep(100)
             await session.run(opened)
         await putting
@@ -189,7 +189,7 @@ def test_a_deadlock_with_a_live_producer_is_told_as_one() -> None:
     chain = Chain()
 
     async def body(session: af.Session) -> Any:
-        with session.producing(chain.raw):
+        with af.producing(session, chain.raw):
             await session.run(chain.take_raw)
 
     with pytest.raises(errors.Deadlock):
@@ -202,15 +202,19 @@ def test_a_grace_period_that_cannot_be_is_refused(starvation_s: float) -> None:
         af.Session(af.Graph(), starvation_s=starvation_s)
 
 
-def test_only_queues_of_the_graph_can_be_declared() -> None:
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda chain, other: other.raw, "queue 'raw' belongs to another graph"),
+        (lambda chain, other: chain.x, "what is filled is a queue, got <Tensor x"),
+        (lambda chain, other: "raw", "what is filled is a queue, got 'raw'"),
+    ],
+)
+def test_only_queues_of_the_graph_can_be_declared(wrong: Callable[[Chain, Chain], Any], said: str) -> None:
     chain, other = Chain(), Chain()
 
     async def body(session: af.Session) -> None:
-        for wrong in (other.raw, chain.x, "raw"):
-            with (
-                pytest.raises(errors.GraphError, match="is no queue of this session's graph"),
-                session.producing(wrong),
-            ):
-                pass
+        with pytest.raises(errors.GraphError, match=said), af.producing(session, wrong(chain, other)):
+            pytest.fail("it was taken for one")
 
     run(chain.graph, body)

@@ -168,7 +168,7 @@ def test_a_step_gives_back_when_its_caller_is_cancelled_in_the_turn_in_which_it_
         task = asyncio.create_task(session.run(take))
         await waits_at(shop, "held", task)
         (step,) = session._live
-        session.tell("held", GO)
+        session.resources.tell("held", GO)
         await until(step.future.done)
         assert step.future.result() == [1]
         assert not task.done()

@@ -74,7 +74,7 @@ class Days:
             for one in self.producers[k]:
                 since = now()
                 if one.declared:
-                    with session.producing(self.queue):
+                    with af.producing(session, self.queue):
                         await asyncio.sleep(one.pause_s)
                     live.append((since, now()))
                 else:
@@ -94,7 +94,7 @@ class Days:
                     waits.append((since, now(), None))
             return waits
 
-        with session.producing(*self.gates):
+        with af.producing(session, *self.gates):
             producing = [asyncio.create_task(produce(k)) for k in range(len(self.producers))]
             consuming = [asyncio.create_task(consume(pauses)) for pauses in self.consumers]
             waited = await asyncio.gather(*consuming)
