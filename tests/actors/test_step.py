@@ -69,7 +69,7 @@ class Shop:
             )
         self.tills: dict[str, Till] = {}
 
-    def make(self, definition: QueueDef) -> Till:
+    def make(self, definition: QueueDef, *_: Any) -> Till:
         return self.tills.setdefault(definition.name, Till(definition))
 
     def run(self, body: Callable[[af.Session], Awaitable[Any]]) -> Any:
