@@ -15,8 +15,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "FIFOQueue", "Feeder", "Graph", "IndexedSlices",
-    "OptimizerActor",
-    "Program", "Ref", "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "Variable", "abs",
+    "OptimizerActor", "PaddingFIFOQueue", "PriorityQueue", "Program", "RandomShuffleQueue", "Ref", "Session",
+    "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "Variable", "abs",
     "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
     "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any", "apply_gradients", "arange",
     "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh", "atan", "atan2", "atanh",

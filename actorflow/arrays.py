@@ -354,3 +354,33 @@ def quietly(function: Callable[..., Any], *args: Any, **settings: Any) -> Any:
 def nbytes(value: Any) -> int:
     """Returns the size of an array of either device in bytes, 0 for what has no size."""
     return int(getattr(value, "nbytes", 0))
+
+
+def content_bytes(value: Any) -> int:
+    """Returns the bytes of what a value holds, its parts in tuples, lists and dicts included.
+
+    Arrays have their `nbytes`, those of bytes the lengths of their elements, text its characters; what
+    has no size counts 0.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        return sum(map(len, value.flat)) if value.dtype.hasobject else value.nbytes
+    if isinstance(value, tuple | list):
+        return sum(map(content_bytes, value))
+    if isinstance(value, dict):
+        return sum(map(content_bytes, value.values()))
+    return len(value) if isinstance(value, bytes | bytearray | str) else nbytes(value)
+
+
+def stack_padded(rows: Sequence[Array]) -> Array:
+    """Returns the arrays stacked along a new first axis, each filled up with zeros, or empty bytes.
+
+    All have one dtype and number of axes; every axis becomes as long as the longest.
+    """
+    sizes = [max(axis) for axis in zip(*(row.shape for row in rows), strict=True)]
+    if all(row.shape == tuple(sizes) for row in rows):
+        return np.stack(rows)
+    dtype = rows[0].dtype
+    out = np.full((len(rows), *sizes), b"" if dtype.hasobject else 0, dtype)
+    for i, row in enumerate(rows):
+        out[i][tuple(map(slice, row.shape))] = row
+    return out

@@ -49,6 +49,10 @@ class Reply(Protocol):
         """Answers with an error."""
         ...
 
+    def wrote(self) -> None:
+        """Says that part of what is asked has taken effect, before the answer: it cannot be undone."""
+        ...
+
 
 @dataclass(slots=True)
 class Request:

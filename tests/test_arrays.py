@@ -161,3 +161,36 @@ def test_the_dtype_of_text_is_called_bytes(dtype: Any, told: bool) -> None:
         arrays.as_dtype(dtype)
 
     assert str(caught.value).endswith("bytes; text is given as bytes") == told
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        (np.zeros((2, 3), "float32"), 24),
+        (np.int64(1), 8),
+        (np.array([b"123", b""], object), 3),
+        ((np.zeros(3, "int8"), {"a": [b"12", "text"]}), 9),
+        (bytearray(5), 5),
+        (None, 0),
+        (7, 0),
+    ],
+)
+def test_the_bytes_of_what_a_value_holds_are_counted_through_its_parts(value: Any, size: int) -> None:
+    assert arrays.content_bytes(value) == size
+
+
+def test_arrays_of_different_sizes_are_filled_up_and_stacked() -> None:
+    rows = [np.ones((1, 3), "int16"), np.full((2, 1), 2, "int16"), np.zeros((0, 2), "int16")]
+
+    found = arrays.stack_padded(rows)
+
+    assert found.dtype == np.int16
+    assert found.tolist() == [[[1, 1, 1], [0, 0, 0]], [[2, 0, 0], [2, 0, 0]], [[0, 0, 0], [0, 0, 0]]]
+
+
+def test_bytes_are_filled_up_with_empty_ones_and_scalars_are_stacked() -> None:
+    texts = [np.array([b"a", b"b"], object), np.array([b"c"], object)]
+
+    assert arrays.stack_padded(texts).tolist() == [[b"a", b"b"], [b"c", b""]]
+    assert arrays.stack_padded([np.float32(1), np.float32(2)]).tolist() == [1, 2]
+    assert arrays.stack_padded([arrays.whole(b"x"), arrays.whole(b"y")]).tolist() == [b"x", b"y"]

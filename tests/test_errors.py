@@ -56,3 +56,16 @@ def test_an_error_with_arguments_of_its_own_is_placed_with_all_it_holds() -> Non
 
 def test_an_error_that_was_never_initialised_is_placed() -> None:
     assert NoArguments().at(Where(actor="a")).where == Where(actor="a")
+
+
+def test_an_error_for_another_who_waits_is_a_copy_with_cause_and_notes() -> None:
+    error = OwnArguments(7)
+    error.add_note("seen twice")
+    error.__cause__ = LookupError("gone")
+
+    again = error.again()
+
+    assert again is not error
+    assert (type(again), again.code, str(again)) == (OwnArguments, 7, str(error))
+    assert again.__notes__ == ["seen twice"]
+    assert again.__cause__ is error.__cause__

@@ -48,8 +48,7 @@ class Completion:
         ref = None if step.calls is None else step.calls.pop(self, None)
         if undo is not None and ref is not None:
             step.took(node, ref, undo)
-        if node.uses and step.taken:
-            step.used(node.uses)
+        self.wrote()
         try:
             self.node.complete(self.live, value)
         except Exception as error:  # noqa: BLE001  a broken graph fails its own step, not the resource
@@ -58,6 +57,11 @@ class Completion:
     def failed(self, error: BaseException) -> None:
         """Aborts the step."""
         self.node.fail(self.live, error)
+
+    def wrote(self) -> None:
+        """Counts what the step took for this node as used."""
+        if self.node.uses and self.live.step.taken:
+            self.live.step.used(self.node.uses)
 
 
 def body_of(plan: PlanNode, source: Source, sequence: Iterator[int]) -> Body:

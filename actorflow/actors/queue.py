@@ -1,19 +1,26 @@
-"""The queue actor: one bounded FIFO queue of tuples, and the messages that it takes."""
+"""The queue actor: one bounded queue of tuples, of any kind, and the messages that it takes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from actorflow import arrays
-from actorflow.actors.fifo import Answer, Element, Fifo
+from actorflow.actors.fifo import Fifo
 from actorflow.actors.hungry import Hungry
+from actorflow.actors.lines import Answer, Lines
 from actorflow.actors.starvation import LOOK
+from actorflow.actors.stores import Entry, Ranked, Shuffled
 from actorflow.arrays import Array
-from actorflow.errors import ActorflowError, InternalError, OutOfRange, SpecError
+from actorflow.clock import Entropy
+from actorflow.errors import ActorflowError, InternalError, SpecError
+from actorflow.graph.resource import PaddingQueueDef, PriorityQueueDef, QueueDef, ShuffleQueueDef
 from actorflow.messages import Call, CancelCall, Reply
 from actorflow.spec import Spec, show
+
+Element = tuple[Array, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,13 @@ class Close:
     cancel_pending: bool = False
 
 
+@dataclass(slots=True)
+class PutBack:
+    """Step → queue, control lane: it ended without having used what it dequeued; goes back where it was."""
+
+    entries: Sequence[Entry]
+
+
 @dataclass(frozen=True, slots=True)
 class Fail:
     """Whoever fills the queue → queue, either lane: no more will come, because of `error`.
@@ -69,95 +83,99 @@ class QueueActor(Hungry):
     """Owns the elements of one queue and everyone who waits for it.
 
     Receives: Enqueue, EnqueueMany, Dequeue, DequeueMany, Size, Close as bodies of calls; CancelCall
-        on the control lane.
-    Promise: exactly once and in order (`actors.fifo`). Elements are copied in and leave read-only,
-        so that nobody else can change them. A waiting call holds no room in the mailbox.
+        and PutBack on the control lane; Fail.
+    Promise: exactly once, and in the order of its store (`actors.lines`). Elements are copied in and
+        leave read-only, so that nobody else can change them. What a step took and has not used when it
+        is aborted comes back to its place. A waiting call holds no room in the mailbox.
     Fails: a refused element changes nothing and is answered with its error; when the actor stops,
         everyone who waits is answered by the system.
+
+    Args:
+        lines: The rule, with its store; `has_ended` tells it which steps have ended.
+        components: What each component of an element fits.
+        padded: Whether batches are made of elements of different shapes, filled up.
     """
 
-    def __init__(self, name: str, components: Sequence[Spec], capacity: int | None) -> None:
-        self.fifo = Fifo(name, capacity)
+    def __init__(self, lines: Lines, components: Sequence[Spec], *, padded: bool = False) -> None:
+        self.lines = lines
         self.components = tuple(components)
-        self._failure: BaseException | None = None
+        self._stack = arrays.stack_padded if padded else arrays.stack
         self._batches: set[Reply] = set()  # who is to get stacked elements
 
     def receive(self, message: Any) -> Any:
         """Obeys the rule and passes on its answers."""
-        if type(message) is CancelCall:
-            who: Any = message.reply
-            self._batches.discard(who)
+        kind = type(message)
+        if kind is Call:
+            if message.reply.error is None:
+                try:
+                    self._answer(self._ask(message.body, message.reply))
+                except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
+                    message.reply.failed(error)
+                if self.hunger is not None and self.lines.dequeues:
+                    last: Any = self.lines.dequeues[-1].who
+                    if last is message.reply:
+                        self.hunger.waits(last)
+        elif kind is CancelCall:
+            self._batches.discard(message.reply)
             if self.hunger is not None:
-                self.hunger.fed(who)
-            self._answer(self.fifo.cancel(who))
-            return
-        if type(message) is Fail:
-            self._failure = message.error
-            self._answer(self.fifo.close(None, cancel_pending=True))
-            return
-        if message is LOOK:
+                self.hunger.fed(message.reply)
+            self._answer(self.lines.cancel(message.reply))
+        elif message is LOOK:
             self.look()
-            return
-        if type(message) is not Call:
-            what = f"a queue takes calls, got {type(message).__name__}"
+        elif kind is PutBack:
+            self._answer(self.lines.put_back(message.entries))
+        elif kind is Fail:
+            self._answer(self.lines.fail(message.error))
+        else:
+            what = f"a queue takes calls, got {kind.__name__}"
             raise InternalError(what)
-        if message.reply.error is not None:
-            return
-        try:
-            self._answer(self._ask(message.body, message.reply))
-        except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
-            message.reply.failed(error)
-        if self.hunger is not None and self.fifo.dequeues:
-            last: Any = self.fifo.dequeues[-1].who
-            if last is message.reply:
-                self.hunger.waits(last)
 
     def on_stop(self, reason: BaseException | None) -> None:
         """Fails whoever waits: nobody will put in or take out any more."""
         super().on_stop(reason)
-        self._answer(self.fifo.close(None, cancel_pending=True))
+        self._answer(self.lines.close(None, cancel_pending=True))
 
     def starved(self, who: Any) -> None:
         """Fails a dequeue that nobody would ever serve; what it had taken goes to the next."""
         assert self.hunger is not None
-        left = len(self.fifo.elements) + sum(len(d.taken) for d in self.fifo.dequeues)
-        answers = self.fifo.cancel(who)
+        left = len(self.lines) + sum(len(d.taken) for d in self.lines.dequeues)
+        answers = self.lines.cancel(who)
         self._batches.discard(who)
         who.failed(self.hunger.error(left))
         self._answer(answers)
 
     def _ask(self, body: Any, who: Any) -> list[Answer]:
-        fifo = self.fifo
+        lines = self.lines
         match body:
             case Enqueue(components):
                 self._check(components, batched=False)
-                return fifo.enqueue(who, [tuple(map(arrays.frozen_copy, components))])
+                return lines.enqueue(who, [tuple(map(arrays.frozen_copy, components))])
             case EnqueueMany(components):
                 self._check(components, batched=True)
-                return fifo.enqueue(who, _rows(tuple(map(arrays.frozen_copy, components))))
+                return lines.enqueue(who, _rows(tuple(map(arrays.frozen_copy, components))))
             case Dequeue():
-                return fifo.dequeue(who)
+                return lines.dequeue(who)
             case DequeueMany(count, up_to):
                 self._batches.add(who)
-                return fifo.dequeue(who, count, up_to=up_to)
+                return lines.dequeue(who, count, up_to=up_to)
             case Size():
-                who.done(arrays.integer(len(fifo.elements)))
+                who.done(arrays.integer(len(lines)))
                 return []
             case Close(cancel_pending):
-                return fifo.close(who, cancel_pending=cancel_pending)
+                return lines.close(who, cancel_pending=cancel_pending)
         message = f"a queue takes no {type(body).__name__}"
         raise InternalError(message)
 
     def _check(self, components: Sequence[Array], *, batched: bool) -> None:
         if batched and not all(c.shape for c in components):
-            message = f"enqueue_many of queue {self.fifo.name!r} takes batches, got a scalar"
+            message = f"enqueue_many of queue {self.lines.name!r} takes batches, got a scalar"
             raise SpecError(message, hint="give each component a first axis, or use enqueue")
         rows = components[0].shape[0] if batched else 0
         for k, (value, spec) in enumerate(zip(components, self.components, strict=True)):
             shape = value.shape[1:] if batched else value.shape
             if not spec.fits(shape, value.dtype):
                 message = (
-                    f"component {k} of queue {self.fifo.name!r} must be {spec}, "
+                    f"component {k} of queue {self.lines.name!r} must be {spec}, "
                     f"got {show(shape)} {arrays.name_of(value.dtype)}"
                 )
                 raise SpecError(message)
@@ -168,29 +186,53 @@ class QueueActor(Hungry):
                 raise SpecError(message)
 
     def _answer(self, answers: Sequence[Answer]) -> None:
-        for answer in answers:
-            who: Any = answer.who
-            batch = who in self._batches
-            self._batches.discard(who)
-            if self.hunger is not None and self.hunger.since:
-                self.hunger.fed(who)
-            if who is None or who.error is not None:
-                continue
-            if answer.error is not None:
-                lacks = type(answer.error) is OutOfRange and self._failure is not None
-                who.failed(self._failure if lacks and self._failure else answer.error)
-            elif batch:
-                who.done(self._value(self._stacked(answer.elements)))
-            elif answer.elements:
-                who.done(self._value(answer.elements[0]))
-            else:
-                who.done(arrays.truth(True))
+        """Passes answers on; what went to steps that have ended meanwhile goes back, and to others."""
+        while True:
+            if self.lines.enqueues:
+                self._note_begun()
+            unused: list[Entry] = []
+            for answer in answers:
+                who: Any = answer.who
+                if self.hunger is not None and self.hunger.since:
+                    self.hunger.fed(who)
+                if who is None or who.error is not None:
+                    self._batches.discard(who)
+                    unused.extend(answer.entries)
+                elif answer.error is not None:
+                    self._batches.discard(who)
+                    who.failed(answer.error)
+                elif who in self._batches:
+                    self._batches.discard(who)
+                    self._give_batch(who, answer, unused)
+                elif answer.entries:
+                    who.done(self._value(answer.entries[0][2]), PutBack(answer.entries))
+                else:
+                    who.done(_TRUE)
+            if not unused:
+                return
+            answers = self.lines.put_back(unused)
+
+    def _note_begun(self) -> None:
+        """Tells the step of the first enqueue_many that rows of it are in: it could not undo that."""
+        first = self.lines.enqueues[0]
+        if first.begun:
+            who: Any = first.who
+            who.wrote()
+
+    def _give_batch(self, who: Reply, answer: Answer, unused: list[Entry]) -> None:
+        try:
+            value = self._value(self._stacked(answer.elements))
+        except Exception as error:  # noqa: BLE001  no memory, for instance: fails the step, not the queue
+            unused.extend(answer.entries)
+            who.failed(error)
+            return
+        who.done(value, PutBack(answer.entries) if answer.entries else None)
 
     def _stacked(self, elements: Sequence[Element]) -> Element:
         if not elements:
             shapes = [(0, *(n or 0 for n in spec.shape or ())) for spec in self.components]
             return tuple(arrays.empty(s, c.dtype) for s, c in zip(shapes, self.components, strict=True))
-        return tuple(arrays.stack(component) for component in zip(*elements, strict=True))
+        return tuple(self._stack(component) for component in zip(*elements, strict=True))
 
     @staticmethod
     def _value(components: Element) -> Any:
@@ -198,9 +240,44 @@ class QueueActor(Hungry):
         return components[0] if len(components) == 1 else components
 
 
+def made(definition: QueueDef) -> QueueActor:
+    """Returns the actor of a queue that a graph declares."""
+    name, capacity, max_bytes = definition.name, definition.capacity, definition.max_bytes
+    size = None if max_bytes is None else _size(definition.components)
+    lines: Lines
+    match definition:
+        case ShuffleQueueDef():
+            store = Shuffled(definition.min_after_dequeue, Entropy(definition.seed).below)
+            lines = Lines(name, store, capacity, max_bytes, size=size, ended=has_ended)
+        case PriorityQueueDef():
+            lines = Lines(name, Ranked(_priority), capacity, max_bytes, size=size, ended=has_ended)
+        case _:
+            lines = Fifo(name, capacity, max_bytes, size=size, ended=has_ended)
+    return QueueActor(lines, definition.components, padded=isinstance(definition, PaddingQueueDef))
+
+
+def has_ended(who: Any) -> bool:
+    """Tells of a reply whether the step behind it has ended."""
+    return who is not None and who.error is not None
+
+
+def _size(components: Sequence[Spec]) -> Callable[[Element], int]:
+    """How the bytes of an element are counted: once for all where every one has the same number."""
+    if all(c.is_static and not c.dtype.hasobject for c in components):
+        same = sum(prod(d or 0 for d in c.shape or ()) * c.dtype.itemsize for c in components)
+        return lambda element: same
+    return arrays.content_bytes
+
+
+def _priority(element: Element) -> int:
+    return int(element[0])
+
+
 def _rows(components: Sequence[Array]) -> list[Element]:
     return [tuple(arrays.row(c, i) for c in components) for i in range(components[0].shape[0])]
 
+
+_TRUE = arrays.truth(True)
 
 FIXED: Mapping[str, Any] = {"queue_dequeue": Dequeue(), "queue_size": Size()}
 MADE: Mapping[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {

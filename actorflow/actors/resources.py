@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from actorflow.actors import queue
 from actorflow.actors.actor import Actor
 from actorflow.actors.caller import call
 from actorflow.actors.hungry import Hungry
 from actorflow.actors.optimizer import OptimizerActor
-from actorflow.actors.queue import QueueActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
 from actorflow.actors.starvation import Hunger, Producers
@@ -18,7 +18,14 @@ from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import VariableActor
 from actorflow.errors import ActorflowError, GraphError, said
 from actorflow.graph.graph import Graph
-from actorflow.graph.resource import QueueDef, ResourceDef, VariableDef
+from actorflow.graph.resource import (
+    PaddingQueueDef,
+    PriorityQueueDef,
+    QueueDef,
+    ResourceDef,
+    ShuffleQueueDef,
+    VariableDef,
+)
 from actorflow.optim import Transform
 from actorflow.plan.fills import fills
 from actorflow.plan.program import Holder, Holding
@@ -137,9 +144,11 @@ def _variable(definition: VariableDef) -> VariableActor:
     return VariableActor(definition.name, definition.spec)
 
 
-def _queue(definition: QueueDef) -> QueueActor:
-    return QueueActor(definition.name, definition.components, definition.capacity)
-
-
-_ACTORS: dict[type[ResourceDef], Callable[[Any], Actor]] = {VariableDef: _variable, QueueDef: _queue}
+_ACTORS: dict[type[ResourceDef], Callable[[Any], Actor]] = {
+    VariableDef: _variable,
+    QueueDef: queue.made,
+    ShuffleQueueDef: queue.made,
+    PriorityQueueDef: queue.made,
+    PaddingQueueDef: queue.made,
+}
 """How the actor of each kind of resource is made."""

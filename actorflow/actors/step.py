@@ -98,8 +98,9 @@ class Step:
     def took(self, node: Any, ref: Ref, undo: Any) -> None:
         """Notes that `node` took something from the actor at `ref`, and how it is given back."""
         if self.taken is None:
-            self.taken = {}
-        self.taken.setdefault(node, []).append((ref, undo))
+            self.taken = {node: [(ref, undo)]}
+        else:
+            self.taken.setdefault(node, []).append((ref, undo))
 
     def used(self, nodes: Iterable[Any]) -> None:
         """Notes that what these nodes took has been used: an abort will not give it back."""

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
+from actorflow.errors import GraphError
 from actorflow.graph.node import Port
-from actorflow.spec import Spec
+from actorflow.spec import Spec, spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +76,65 @@ class VariableDef(ResourceDef):
 @kind("queue")
 @dataclass(frozen=True, kw_only=True)
 class QueueDef(ResourceDef):
-    """A bounded queue of tuples; `capacity` counts elements, None is no limit."""
+    """A bounded queue of tuples, first in first out.
+
+    Attributes:
+        components: What each component of an element fits.
+        capacity: How many elements fit; None is no limit.
+        max_bytes: How many bytes fit; None is no limit.
+    """
 
     components: tuple[Spec, ...]
     capacity: int | None
+    max_bytes: int | None = None
 
     @property
     def told(self) -> str:
-        """The specs of the components, and the limit."""
+        """The specs of the components, and the limits."""
+        held = ", ".join(map(str, self.components))
         limit = "" if self.capacity is None else f", at most {self.capacity}"
-        return f"queue of [{', '.join(map(str, self.components))}]{limit}"
+        of_bytes = "" if self.max_bytes is None else f", at most {self.max_bytes} bytes"
+        return f"{self.kind.replace('_', ' ')} of [{held}]{limit}{of_bytes}"
+
+
+@kind("shuffle_queue")
+@dataclass(frozen=True, kw_only=True)
+class ShuffleQueueDef(QueueDef):
+    """A queue that gives any of its elements; `min_after_dequeue` stay inside until it is closed.
+
+    Attributes:
+        seed: Where it draws from, in every session anew.
+    """
+
+    min_after_dequeue: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        """Refuses what would never give anything: raises GraphError."""
+        kept, most = self.min_after_dequeue, self.capacity
+        if kept < 0 or (most is not None and kept >= most):
+            message = f"shuffle queue {self.name!r} keeps {kept} elements of at most {most}"
+            raise GraphError(message)
+
+    @property
+    def told(self) -> str:
+        """As for any queue, and how many stay."""
+        return f"{super().told}, {self.min_after_dequeue} stay"
+
+
+@kind("priority_queue")
+@dataclass(frozen=True, kw_only=True)
+class PriorityQueueDef(QueueDef):
+    """A queue that gives the element with the smallest component 0, a scalar of int64."""
+
+    def __post_init__(self) -> None:
+        """Refuses what has no priority: raises GraphError."""
+        if self.components[:1] != (spec("int64"),):
+            message = f"component 0 of priority queue {self.name!r} must be {spec('int64')}"
+            raise GraphError(message)
+
+
+@kind("padding_queue")
+@dataclass(frozen=True, kw_only=True)
+class PaddingQueueDef(QueueDef):
+    """A queue, first in first out, whose batches are made of elements of different sizes."""

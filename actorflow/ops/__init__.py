@@ -177,7 +177,7 @@ from actorflow.ops.passing import cast, check_numerics, identity, stop_gradient
 from actorflow.ops.patches import extract_patches
 from actorflow.ops.pool import max_pool, max_pool_places, max_unpool
 from actorflow.ops.powers import matrix_exp, matrix_power
-from actorflow.ops.queue import FIFOQueue
+from actorflow.ops.queues import FIFOQueue, PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
 from actorflow.ops.random import (
     random_exponential,
     random_normal,
@@ -283,7 +283,8 @@ from actorflow.ops.trigonometry import (
 )
 
 __all__ = [
-    "FIFOQueue", "Variable", "abs", "absolute_difference", "acos", "acosh", "adaptive_avg_pool",
+    "FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue", "Variable", "abs",
+    "absolute_difference", "acos", "acosh", "adaptive_avg_pool",
     "adaptive_max_pool", "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any",
     "apply_gradients", "arange", "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh",
     "atan", "atan2", "atanh", "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space",

@@ -12,11 +12,10 @@ from typing import Any
 from actorflow.arrays import name_of
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, source_line
-from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.graph.resource import QueueDef
-from actorflow.ops.resource import Handle, check_fits, resource_name, typed
+from actorflow.ops.resource import Handle, check_fits, typed
 from actorflow.spec import Dim, Shape, Spec, merge, show, spec
 
 Components = Tensor | Sequence[Any] | Mapping[str, Any] | Any
@@ -26,57 +25,22 @@ Element = Any
 """What a dequeue gives: a tensor for a queue of one component, a tuple, or a dict by names."""
 
 
-class FIFOQueue(Handle[QueueDef]):
-    """A queue that gives its elements in the order in which they were put in.
+class Queue(Handle[QueueDef]):
+    """What every queue does; `FIFOQueue`, `RandomShuffleQueue`, `PriorityQueue`, `PaddingFIFOQueue` are made.
 
     An element is a tuple of tensors, its components. Ops that have to wait are served in the
     order of their arrival; a large `dequeue_many` at the head holds up smaller ones behind it.
+    What a step took out is put back in its place if the step is aborted before anything computed from
+    it was written elsewhere: put into a queue, assigned, or trained on.
 
-    Args:
-        capacity: How many elements fit; an enqueue waits while it is full. None for no limit.
-        dtypes: The dtype of each component; one dtype for a queue of one component.
-        shapes: The shape of each component, or one shape; None when they may differ.
-        names: A name for each component: then elements are dicts.
-        name: Name of the queue; `queue`, `queue_1`, … when left out.
-
-    Raises:
-        SpecError: for a capacity below 1, no component, or lists of different lengths.
-        GraphError: when an explicit `name` is taken.
-
-    >>> with af.Graph():
-    ...     queue = af.FIFOQueue(8, ["float32", "int32"], [(28, 28), ()])
-    ...     images, labels = queue.dequeue_many(4)
-    ...     print(images.spec, labels.spec)
-    (4, 28, 28) float32 (4,) int32
+    Deviations from TensorFlow: there a step that fails loses what it took, and a cancelled
+    `dequeue_many` what it had taken so far; here neither does, so that a retry finds all of it. Limits
+    in bytes are not there.
     """
 
-    def __init__(
-        self,
-        capacity: int | None,
-        dtypes: Any,
-        shapes: Sequence[Shape] | Shape = None,
-        names: Sequence[str] | None = None,
-        *,
-        name: str | None = None,
-    ) -> None:
-        graph = current()
-        line = source_line()
-        where = Where(defined_at=line)
-        try:
-            components = _components(dtypes, shapes)
-            _check_queue(capacity, components, names)
-        except SpecError as error:
-            raise error.at(where) from None
-        wanted = resource_name(graph, name, "queue", where)
-        super().__init__(
-            QueueDef(
-                name=wanted,
-                components=components,
-                capacity=capacity,
-                device=graph.scope.device,
-                defined_at=line,
-            )
-        )
+    def __init__(self, definition: QueueDef, names: Sequence[str] | None) -> None:
+        """Declares the queue in the current graph."""
+        super().__init__(definition)
         self.names = None if names is None else tuple(names)
 
     @property
@@ -89,9 +53,15 @@ class FIFOQueue(Handle[QueueDef]):
         """How many elements fit; None is no limit."""
         return self.definition.capacity
 
+    @property
+    def max_bytes(self) -> int | None:
+        """How many bytes fit; None is no limit."""
+        return self.definition.max_bytes
+
     def __repr__(self) -> str:
         held = ", ".join(map(str, self.components))
-        return f"<FIFOQueue {self.name} of {held}, capacity {self.capacity}>"
+        of_bytes = "" if self.max_bytes is None else f", max_bytes {self.max_bytes}"
+        return f"<{type(self).__name__} {self.name} of {held}, capacity {self.capacity}{of_bytes}>"
 
     def enqueue(self, components: Components) -> Tensor:
         """Puts one element in, waiting for room; gives True.
@@ -99,17 +69,20 @@ class FIFOQueue(Handle[QueueDef]):
         Raises:
             SpecError: when the components do not fit.
             QueueClosed: in the step, when the queue is closed.
+            StateError: in the step, for an element of more bytes than the queue may hold.
         """
         return self._put("queue_enqueue", components)
 
     def enqueue_many(self, components: Components) -> Tensor:
         """Puts in every slice along axis 0, one by one as there is room; gives True.
 
-        Others see the elements as they come; a failure in between leaves those that are in.
+        Others see the elements as they come; a failure in between leaves those that are in, and
+        drops the others, even where the step had taken them out of another queue.
 
         Raises:
             SpecError: when the components do not fit or differ in their first size.
             QueueClosed: in the step, when the queue is closed.
+            StateError: in the step, before any is in, for one of more bytes than the queue may hold.
         """
         return self._put("queue_enqueue_many", components)
 
@@ -125,7 +98,7 @@ class FIFOQueue(Handle[QueueDef]):
         """Takes `n` elements out, stacked along a new axis 0, waiting for all of them.
 
         Raises:
-            SpecError: unless the shapes of all components are fully known.
+            SpecError: unless the shapes of all components are fully known, or padded.
             OutOfRange: in the step, when the queue is closed with fewer left, which stay in it.
         """
         return self._take("queue_dequeue_many", n)
@@ -180,49 +153,14 @@ class FIFOQueue(Handle[QueueDef]):
             raise SpecError(message, where=Where(defined_at=source_line()))
         return components
 
+    def _local(self, op_name: str) -> str:
+        return f"{self.name.removeprefix(self.graph.scope.name)}/{op_name.removeprefix('queue_')}"
+
     def _told(self) -> Mapping[str, Attr]:
         return {
             "dtypes": tuple(name_of(c.dtype) for c in self.components),
             "shapes": tuple(c.shape for c in self.components),
         }
-
-
-def _components(dtypes: Any, shapes: Sequence[Shape] | Shape) -> tuple[Spec, ...]:
-    """Returns the spec of each component."""
-    many = list(dtypes) if isinstance(dtypes, list | tuple) else [dtypes]
-    for given in many:
-        if given is None or hasattr(given, "shape"):
-            message = f"a queue takes a dtype for each component, got {given!r:.60}"
-            raise SpecError(message, hint='dtypes and shapes are two lists: FIFOQueue(8, ["bytes"], [()])')
-    if shapes is None:
-        return tuple(spec(d, None) for d in many)
-    listed: Any = shapes
-    if not isinstance(listed, list | tuple):
-        message = f"a queue takes a shape for each dtype, got {shapes!r:.60}"
-        raise SpecError(message)
-    sizes: list[Any] = list(shapes)
-    if len(many) == 1 and isinstance(shapes, tuple) and not any(isinstance(s, tuple) for s in shapes):
-        sizes = [shapes]  # one shape for one component
-    if len(sizes) != len(many):
-        message = f"a queue takes one shape for each dtype, got {len(sizes)} shapes for {len(many)} dtypes"
-        raise SpecError(message)
-    return tuple(spec(d, s) for d, s in zip(many, sizes, strict=True))
-
-
-def _check_queue(capacity: Any, components: tuple[Spec, ...], names: Sequence[str] | None) -> None:
-    whole = isinstance(capacity, int) and not isinstance(capacity, bool)
-    if capacity is not None and (not whole or capacity < 1):
-        message = f"a queue holds at least one element, got capacity {capacity!r:.60}"
-        raise SpecError(message, hint="None is no limit")
-    if not components:
-        raise SpecError("an element of a queue has at least one component, got no dtype")
-    given: Any = names
-    if given is not None and not (isinstance(given, list | tuple) and all(isinstance(n, str) for n in given)):
-        message = f"the names of a queue's components are a list of texts, got {names!r:.60}"
-        raise SpecError(message)
-    if names is not None and (len(set(names)) < len(names) or len(names) != len(components)):
-        message = f"a queue takes a distinct name for each of {len(components)} components, got {list(names)}"
-        raise SpecError(message)
 
 
 def _held(attrs: Mapping[str, Attr]) -> list[Spec]:
@@ -268,10 +206,11 @@ def _dequeue_batch_spec(first: Callable[[int], Dim]) -> Callable[..., Sequence[S
         if not isinstance(n, int) or isinstance(n, bool) or n < 0:
             message = f"a number of elements is an integer and not negative, got {n!r:.60}"
             raise SpecError(message)
-        if not all(c.is_static for c in held):
+        if not attrs.get("padded", False) and not all(c.is_static for c in held):
             shapes = ", ".join(show(c.shape) for c in held)
             message = f"only components of known shape can be stacked, got {shapes}"
-            raise SpecError(message, hint="give the queue its shapes, or dequeue one by one")
+            hint = "give the queue its shapes, take a PaddingFIFOQueue, or dequeue one by one"
+            raise SpecError(message, hint=hint)
         return [_batched(c, first(n)) for c in held]
 
     return rule
@@ -291,10 +230,10 @@ def _queue_op(
     )
 
 
-_queue_op("queue_enqueue", _enqueue_spec, FIFOQueue.enqueue, fills=True)
-_queue_op("queue_enqueue_many", _enqueue_many_spec, FIFOQueue.enqueue_many, fills=True)
-_queue_op("queue_dequeue", _dequeue_spec, FIFOQueue.dequeue)
-_queue_op("queue_dequeue_many", _dequeue_batch_spec(lambda n: n), FIFOQueue.dequeue_many)
-_queue_op("queue_dequeue_up_to", _dequeue_batch_spec(lambda n: None), FIFOQueue.dequeue_up_to)
-_queue_op("queue_size", _scalar_spec("int64"), FIFOQueue.size)
-_queue_op("queue_close", _scalar_spec("bool"), FIFOQueue.close)
+_queue_op("queue_enqueue", _enqueue_spec, Queue.enqueue, fills=True)
+_queue_op("queue_enqueue_many", _enqueue_many_spec, Queue.enqueue_many, fills=True)
+_queue_op("queue_dequeue", _dequeue_spec, Queue.dequeue)
+_queue_op("queue_dequeue_many", _dequeue_batch_spec(lambda n: n), Queue.dequeue_many)
+_queue_op("queue_dequeue_up_to", _dequeue_batch_spec(lambda n: None), Queue.dequeue_up_to)
+_queue_op("queue_size", _scalar_spec("int64"), Queue.size)
+_queue_op("queue_close", _scalar_spec("bool"), Queue.close)

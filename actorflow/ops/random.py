@@ -27,9 +27,18 @@ def node_seed(seed: int | None) -> int:
     graph, so that ops without a seed draw independently and rebuilding the graph repeats them.
     """
     graph = current()
-    own, kind = (len(graph), 0) if seed is None else (seed, 1)
+    return _mixed(graph.seed, 0, len(graph)) if seed is None else _mixed(graph.seed, 1, seed)
+
+
+def resource_seed(seed: int | None) -> int:
+    """Returns the seed of the resource that is declared next, likewise: its place among the resources."""
+    graph = current()
+    return _mixed(graph.seed, 2, len(graph.resources)) if seed is None else _mixed(graph.seed, 1, seed)
+
+
+def _mixed(*words: int) -> int:
     mixed = 0
-    for word in (graph.seed, kind, own):
+    for word in words:
         mixed = _scramble((mixed + word) & _WORD)
     return mixed >> 1
 

@@ -46,6 +46,9 @@ class Answer:
     def failed(self, error: BaseException) -> None:
         self.error = error
 
+    def wrote(self) -> None:
+        """Nothing here is asked for in parts."""
+
 
 @dataclass(slots=True)
 class Pull(Request):

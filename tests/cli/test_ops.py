@@ -47,7 +47,7 @@ def test_a_row_says_what_the_tables_know() -> None:
     assert by_name["argmax"].gradient == "none"
     assert by_name["random_uniform"].devices == "numpy; CuPy: drawn on the host, copied"
     assert by_name["read_variable"].devices == "host"
-    assert by_name["queue_enqueue"].call == "FIFOQueue.enqueue(components)"
+    assert by_name["queue_enqueue"].call == "Queue.enqueue(components)"
     assert by_name["softmax_cross_entropy"].dtypes == "logits: floating; labels: integers"
 
 

@@ -12,7 +12,13 @@ import actorflow.ops as af
 from actorflow.errors import GraphError
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
-from actorflow.graph.resource import QueueDef, VariableDef
+from actorflow.graph.resource import (
+    PaddingQueueDef,
+    PriorityQueueDef,
+    QueueDef,
+    ShuffleQueueDef,
+    VariableDef,
+)
 from actorflow.graph.serial import from_data, to_data
 from actorflow.spec import spec
 from tests.graph.programs import Program, programs
@@ -77,7 +83,15 @@ def rich() -> Graph:
                 defined_at="here.py:3",
             )
         )
-        graph.add_resource(QueueDef(name="unbounded", components=(), capacity=None, defined_at="here.py:4"))
+        graph.add_resource(
+            QueueDef(name="unbounded", components=(), capacity=None, max_bytes=64, defined_at="here.py:4")
+        )
+        shuffled = ShuffleQueueDef(
+            name="shuffled", components=(spec("bytes"),), capacity=8, min_after_dequeue=4, seed=2**62
+        )
+        graph.add_resource(shuffled)
+        graph.add_resource(PriorityQueueDef(name="ranked", components=(spec("int64"),), capacity=8))
+        graph.add_resource(PaddingQueueDef(name="padded", components=(spec("int8", (None,)),), capacity=8))
     return graph
 
 
