@@ -280,7 +280,8 @@ def copy(value: Array) -> Array:
 def frozen(value: Array) -> Array:
     """Returns a read-only view of an array that the caller owns and gives up; scalars already are.
 
-    numpy lets whoever holds an owner of memory make it writeable again, but not a view of one.
+    numpy lets whoever holds an owner of memory make it writeable again, but not a view of one. So this
+    is for what one reader gets; what many share, for as long as they like, is lent: see `leases`.
     CuPy has no read-only arrays: an array of a card comes back as it is. Nobody can write it all
     the same, since no array of a card leaves the graph, and kernels never change their inputs.
     """
@@ -298,6 +299,16 @@ def plus(value: Array, delta: Array) -> Array:
 def plus_into(value: Array, delta: Array, out: Array) -> None:
     """Writes the sum into `out`, which has shape and dtype of `value`; allocates nothing."""
     np.add(value, delta, out=out, casting="same_kind")
+
+
+def minus_into(value: Array, delta: Array, out: Array) -> None:
+    """Writes the difference into `out`, as `plus_into` does the sum."""
+    np.subtract(value, delta, out=out, casting="same_kind")
+
+
+def copy_into(value: Array, out: Array) -> None:
+    """Writes the elements into `out`, which has shape and dtype of `value`; allocates nothing."""
+    np.copyto(out, value)
 
 
 def minus(value: Array, delta: Array) -> Array:
@@ -320,6 +331,38 @@ def empty(shape: tuple[int, ...], dtype: DType) -> Array:
     return np.empty(shape, dtype)
 
 
+def vector(values: Sequence[Any], dtype: DType) -> Array:
+    """Returns Python's numbers or bytes as an array of one axis, read-only."""
+    return frozen(np.array(values, dtype).reshape(len(values)))
+
+
+def listed(value: Array) -> list[Any]:
+    """Returns the elements of an array in C order, as Python's numbers or bytes."""
+    found: list[Any] = np.asarray(value).ravel().tolist()
+    return found
+
+
+def weight(value: Array) -> int:
+    """Returns how many bytes the elements of an array of the host take, those of bytes elements too."""
+    own = nbytes(value)
+    return own + sum(map(len, value.flat)) if value.dtype.hasobject else own
+
+
+def filled(value: Array, shape: tuple[int, ...]) -> Array:
+    """Returns an array broadcast to `shape`, read-only; ValueError where it cannot be."""
+    return frozen(np.array(np.broadcast_to(value, shape)))
+
+
+def number(value: Array) -> Any:
+    """Returns the only element of an array as Python's number."""
+    return value.item()
+
+
+def none_of(shape: Sequence[int | None] | None, dtype: DType) -> Array:
+    """Returns an array of no elements of `shape`, along a first axis; sizes that are not known are 0."""
+    return np.empty((0, *(n or 0 for n in shape or ())), dtype)
+
+
 def is_filled(value: Array, number: float) -> bool:
     """Tells whether every element is `number`, to the bit: 0.0 is not -0.0. False for large arrays."""
     if value.dtype.hasobject or value.size > 4096:
@@ -330,6 +373,16 @@ def is_filled(value: Array, number: float) -> bool:
 def integer(value: int) -> Array:
     """Returns a 0-d int64 array: how counts and versions leave the actors."""
     return np.int64(value)
+
+
+def scalar(value: Array) -> Array:
+    """Returns the one element of a 0-d array, of its dtype: a copy, which does not change with the array."""
+    return value[()]
+
+
+def one_like(value: Array) -> Array:
+    """Returns 1 in the shape and dtype of `value`."""
+    return np.ones_like(value)
 
 
 def truth(value: bool) -> Array:

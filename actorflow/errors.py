@@ -198,6 +198,18 @@ class OnnxError(ActorflowError):
     """An ONNX model that cannot be read, or that asks for what is not there; the text lists all of it."""
 
 
+class TransportError(ActorflowError):
+    """What should pass between processes cannot."""
+
+
+class CannotTravel(TransportError):
+    """A value that no message may hold, such as an object of a class of the user."""
+
+
+class WireError(TransportError):
+    """Bytes that are no message: whoever sent them is at fault."""
+
+
 class SessionClosed(ActorflowError):
     """The session is not open."""
 

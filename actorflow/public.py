@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import actorflow.data as data
 import actorflow.errors as errors  # not `from actorflow import`, which would ask for this module
 import actorflow.nn as nn
 import actorflow.optim as optim
@@ -33,7 +34,7 @@ from actorflow.training import minimize
 __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "Feeder", "Graph", "IndexedSlices", "OptimizerActor", "Program",
     "Ref", "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with",
-    "control_dependencies", "custom_gradient", "device", "errors", "finfo", "from_data", "gradients",
+    "control_dependencies", "custom_gradient", "data", "device", "errors", "finfo", "from_data", "gradients",
     "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim",
     "producing", "result_type",
     "run", "supervision", "testing", "to_data",

@@ -22,6 +22,9 @@ class Stats:
         peak_live: The most that ran at once.
         plans: Programs in the cache.
         offloaded: Kernels that ran on a device's threads, or on a card.
+        in_place: Writes to variables into the array that was there, updates of some rows included.
+        copied: Writes that made a new array, since somebody held the value or its shape changed. First
+            values and whole training updates are neither: they bring an array of their own.
     """
 
     steps: int
@@ -32,6 +35,8 @@ class Stats:
     peak_live: int
     plans: int
     offloaded: int
+    in_place: int
+    copied: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,16 @@ never changes.
 
 from __future__ import annotations
 
-import sys
-import weakref
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from actorflow.arrays import Array, DType, NDArray, frozen
+from actorflow.arrays import Array, DType, NDArray
 from actorflow.errors import SpecError
+from actorflow.leases import lend, memory_of, unshared
+from actorflow.spec import show
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,6 +176,96 @@ def plus_rows_into(value: Array, delta: Rows, out: Rows) -> None:
     np.add(out.values, delta.values, out=out.values)
 
 
+class How(Enum):
+    """How updates are combined with the rows that they are for."""
+
+    UPDATE = "update"
+    ADD = "add"
+    SUBTRACT = "sub"
+    MULTIPLY = "mul"
+    MAX = "max"
+    MIN = "min"
+
+
+_JOIN: dict[How, np.ufunc] = {
+    How.ADD: np.add,
+    How.SUBTRACT: np.subtract,
+    How.MULTIPLY: np.multiply,
+    How.MAX: np.maximum,
+    How.MIN: np.minimum,
+}
+_CHUNK = 1 << 17  # elements whose place is written out at a time: 1 MiB
+
+
+def combined(array: Array, indices: Array, updates: Array, how: How) -> tuple[Array, Array]:
+    """Returns which rows of `array` change and what becomes of them, as `write` takes it.
+
+    Where an index comes several times its updates are combined one after the other, in their order;
+    of `How.UPDATE` the last stays. Halves are computed in float32 and rounded once.
+
+    Args:
+        array: Is not changed.
+        indices: Integers in [-n, n) of any shape.
+        updates: One row for each index, so of shape `(*indices.shape, *array.shape[1:])`, or one number.
+        how: What to do with a row and its update.
+
+    Raises:
+        SpecError: when the shapes or dtypes do not fit, or an index names no row; with its place.
+    """
+    row = array.shape[1:]
+    wanted = (*indices.shape, *row)
+    if not array.ndim or updates.shape not in (wanted, ()) or updates.dtype != array.dtype:
+        message = (
+            f"indices of shape {show(indices.shape)} in {show(array.shape)} {array.dtype.name} take updates "
+            f"of shape {show(wanted)} or (), got {show(updates.shape)} {updates.dtype.name}"
+        )
+        raise SpecError(message)
+    at = _checked(indices, array.shape[0])
+    updates = np.broadcast_to(updates, wanted).reshape((at.size, *row))
+    if how is How.UPDATE:
+        return at, updates
+    with np.errstate(all="ignore"):
+        return _joined(array, at, updates, _JOIN[how])
+
+
+def _checked(indices: Array, n: int) -> Array:
+    """The indices as a vector of int64 in [0, n)."""
+    at = indices.astype(np.int64, copy=False).reshape(-1)
+    wrong = (at < -n) | (at >= n)
+    if indices.dtype == np.uint64:  # what int64 cannot hold has become negative
+        wrong |= at < 0
+    if wrong.any():
+        first = int(wrong.argmax())
+        place = tuple(int(i) for i in np.unravel_index(first, indices.shape)) if indices.ndim else ()
+        message = f"index {indices.reshape(-1)[first]} names no row of {n}"
+        raise SpecError(message + (f", at {place} of the indices" if place else ""))
+    return np.where(at < 0, at + n, at)
+
+
+def _joined(array: Array, at: Array, updates: Array, join: np.ufunc) -> tuple[Array, Array]:
+    """The distinct rows and their new values.
+
+    numpy's fast loops of `ufunc.at` are for one index and one number, so every element gets its place.
+    """
+    distinct, which = np.unique(at, return_inverse=True)
+    if distinct.size == at.size:
+        return at, join(array[at], updates)
+    narrow = array.dtype.itemsize == 2 and array.dtype.kind in "fV"
+    part = array[distinct].astype(np.float32 if narrow else array.dtype, copy=False)
+    flat, width = part.reshape(-1), part.size // distinct.size
+    columns, step = np.arange(width), max(1, _CHUNK // max(width, 1))
+    for start in range(0, at.size, step):
+        chunk = slice(start, start + step)
+        places = (which[chunk, None] * width + columns).reshape(-1)
+        join.at(flat, places, updates[chunk].reshape(-1).astype(part.dtype, copy=False))
+    return distinct, part.astype(array.dtype, copy=False)
+
+
+def write(array: Array, at: Array, part: Array) -> None:
+    """Writes rows, as `combined` gave them, into an array; of two for one place the later stays."""
+    array[at] = part
+
+
 def fill(spare: Array, array: Array) -> None:
     """Copies an array into its spare; what `put` does, or whoever would not have it wait for that."""
     np.copyto(spare, array)
@@ -191,7 +282,7 @@ def spare_for(array: Array) -> Array:
 
 def held(cell: list[Array]) -> bool:
     """Tells whether somebody else may hold the array in `cell`, so that `put` would copy it now."""
-    return not _alone(cell)
+    return _memory(cell) is None
 
 
 def put(cell: list[Array], rows: Rows, spare: Array, *, filled: bool = False) -> Array:
@@ -207,63 +298,25 @@ def put(cell: list[Array], rows: Rows, spare: Array, *, filled: bool = False) ->
         spare: From `spare_for`; given up by the caller.
         filled: Whether the spare has the values of the array already.
     """
-    if not _alone(cell):
-        array = cell.pop()
-        if not filled:
-            np.copyto(spare, array)
-        spare[rows.indices] = rows.values
-        return spare if array.flags.writeable else frozen(spare)
+    memory = _memory(cell)
     array = cell.pop()
-    owner = array if array.base is None else array.base
-    was = owner.flags.writeable
-    owner.flags.writeable = True
-    owner[rows.indices] = rows.values
-    owner.flags.writeable = was
-    return array
+    if memory is not None:
+        memory[rows.indices] = rows.values
+        return array
+    if not filled:
+        np.copyto(spare, array)
+    spare[rows.indices] = rows.values
+    return spare if array.flags.writeable else lend(spare)
 
 
-def _alone(cell: list[Array]) -> bool:
-    """Tells whether nobody but `cell` can reach the memory of the array in it.
+def _memory(cell: list[Array]) -> Array | None:
+    """What to write to when nobody but `cell` can reach the array in it; None when somebody may.
 
-    INVARIANT: every snapshot, view, memoryview or exported buffer of an array holds a reference to
-    the array, or to the array that owns its memory: numpy makes a view of a view one of the owner.
-    So when both are referenced as often as a new one in the same place, and by no weak reference,
-    there is none. An interpreter that does not count references in this way is told by `_COUNTS`,
-    and everything is copied there.
+    An array that is lent is `leases`' to judge. Another has to own its memory: then every view and
+    buffer holds a reference to it.
     """
-    if not _COUNTS or type(cell[0]) is not NDArray or not _unshared(cell):
-        return False
-    if cell[0].base is None:
-        return bool(cell[0].flags.owndata)
-    if type(cell[0].base) is not NDArray or _references_to_base(cell) != _BASE:
-        return False
-    return _is_whole(cell[0], cell[0].base) and not weakref.getweakrefcount(cell[0].base)
-
-
-def _unshared(cell: list[Array]) -> bool:
-    return _references(cell) == _ITSELF and not weakref.getweakrefcount(cell[0])
-
-
-def _is_whole(view: Array, owner: Array) -> bool:
-    """Tells whether a view is all of the array that owns its memory, as `frozen` makes it."""
-    alike = view.shape == owner.shape and view.dtype == owner.dtype
-    return bool(alike and owner.flags.owndata and view.flags.c_contiguous and owner.flags.c_contiguous)
-
-
-def _references(cell: list[Array]) -> int:
-    return sys.getrefcount(cell[0])
-
-
-def _references_to_base(cell: list[Array]) -> int:
-    return sys.getrefcount(cell[0].base)
-
-
-def _counts() -> bool:
-    """Tells whether this interpreter counts every reference at once: CPython with its global lock."""
-    locked: Any = getattr(sys, "_is_gil_enabled", lambda: True)
-    return sys.implementation.name == "cpython" and bool(locked())
-
-
-_COUNTS = _counts()
-_ITSELF = _references([np.empty(1)]) if _COUNTS else 0
-_BASE = _references_to_base([frozen(np.empty(1))]) if _COUNTS else 0
+    if type(cell[0]) is not NDArray:
+        return None
+    if cell[0].base is not None:
+        return memory_of(cell)
+    return cell[0] if cell[0].flags.owndata and cell[0].flags.writeable and unshared(cell) else None

@@ -19,7 +19,7 @@ from actorflow.actors.resources import Resources
 from actorflow.actors.starvation import Producers
 from actorflow.actors.step import Step
 from actorflow.actors.system import ActorSystem
-from actorflow.actors.variable import Initialise
+from actorflow.actors.variable import Initialise, IsInitialised
 from actorflow.errors import (
     ConfigError,
     DeadlinePassed,
@@ -209,6 +209,20 @@ class Session:
         finally:
             await self._devices.close()
 
+    async def uninitialised(self) -> list[str]:
+        """Returns the names of the variables that have no value now, in the order of the graph.
+
+        One with an initial value is among them until a step has touched it.
+        """
+        self._check_open()
+        found = []
+        for name, resource in self.graph.resources.items():
+            if isinstance(resource, VariableDef):
+                ref = self._resources.refs.get(Holder(Holding.RESOURCE, name))
+                if ref is None or not await ref.ask(IsInitialised()):
+                    found.append(name)
+        return found
+
     # -- running -----------------------------------------------------------------------------------
 
     async def run(
@@ -247,7 +261,7 @@ class Session:
         plan = self._plans.get((ports, keys))
         if plan is None:
             plan = self._plan(ports, keys)
-        return build(await self._step(plan, tuple(feeds.values()), deadline_s))
+        return _given(build, await self._step(plan, tuple(feeds.values()), deadline_s))
 
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), *, deadline_s: float | None = None
@@ -267,7 +281,7 @@ class Session:
                 takes = "1 value" if len(keys) == 1 else f"{len(keys)} values"
                 message = f"this callable takes {takes}, got {len(values)}"
                 raise FeedError(message)
-            return build(await self._step(plan, values, deadline_s))
+            return _given(build, await self._step(plan, values, deadline_s))
 
         return call
 
@@ -483,7 +497,20 @@ class Session:
             peak_live=self._peak,
             plans=len(self._plans),
             offloaded=self._devices.offloaded,
+            in_place=self._resources.tally.in_place,
+            copied=self._resources.tally.copied,
         )
+
+
+def _given(build: Callable[[Sequence[Any]], Any], values: list[Any]) -> Any:
+    """Returns the values as the caller asked for them, and lets go of them.
+
+    The event loop keeps the list until the caller suspends again, and leases on variables would last
+    as long: the caller's next write would have to copy what it does not hold any more.
+    """
+    found = build(values)
+    values.clear()
+    return found
 
 
 def _only(values: Sequence[Any]) -> Any:

@@ -88,6 +88,14 @@ def check_shape(shape: Iterable[Dim] | None) -> Shape:
     return dims
 
 
+def sizes(shape: Shape) -> tuple[int, ...]:
+    """Returns a shape of which every size is known; raises SpecError for any other."""
+    if shape is None or None in shape:
+        message = f"every size must be known, got {show(shape)}"
+        raise SpecError(message)
+    return tuple(d for d in shape if d is not None)
+
+
 def show(shape: Shape) -> str:
     """Returns the shape as text; an unknown rank reads `(...)`."""
     return "(...)" if shape is None else str(tuple(shape))

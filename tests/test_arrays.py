@@ -194,3 +194,41 @@ def test_bytes_are_filled_up_with_empty_ones_and_scalars_are_stacked() -> None:
     assert arrays.stack_padded(texts).tolist() == [[b"a", b"b"], [b"c", b""]]
     assert arrays.stack_padded([np.float32(1), np.float32(2)]).tolist() == [1, 2]
     assert arrays.stack_padded([arrays.whole(b"x"), arrays.whole(b"y")]).tolist() == [b"x", b"y"]
+
+
+@pytest.mark.parametrize("values", [[], [1, 2], [b"a", b"b\0"]])
+def test_python_s_values_become_a_read_only_vector_and_come_back(values: list[Any]) -> None:
+    dtype = arrays.BYTES if values and isinstance(values[0], bytes) else arrays.as_dtype("int64")
+
+    found = arrays.vector(values, dtype)
+
+    assert (found.shape, found.dtype, found.flags.writeable) == ((len(values),), dtype, False)
+    assert arrays.listed(found) == values
+    assert all(type(v) in (int, bytes) for v in arrays.listed(found))
+
+
+def test_a_scalar_is_a_number_of_python() -> None:
+    assert type(arrays.number(np.int32(3))) is int
+    assert arrays.listed(np.float32(2)) == [2.0]
+
+
+def test_none_of_a_shape_has_its_sizes_as_far_as_they_are_known() -> None:
+    assert arrays.none_of((2, None), arrays.as_dtype("int8")).shape == (0, 2, 0)
+    assert arrays.none_of(None, arrays.BYTES).shape == (0,)
+
+
+def test_bytes_weigh_what_they_hold_beside_their_pointers() -> None:
+    assert arrays.weight(np.zeros(3, "float32")) == 12
+    assert arrays.weight(np.array([b"abc", b""], object)) == 2 * 8 + 3
+
+
+def test_a_value_fills_a_shape_with_a_copy_of_its_own() -> None:
+    value = np.ones(2)
+
+    found = arrays.filled(value, (3, 2))
+    value[:] = 9
+
+    assert found.tolist() == [[1, 1]] * 3
+    assert not found.flags.writeable
+    with pytest.raises(ValueError, match="broadcast"):
+        arrays.filled(np.ones(3), (2,))

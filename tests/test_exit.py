@@ -97,6 +97,7 @@ def test_leaving_a_session_leaves_nothing_behind_after(name: str) -> None:
     program = (
         PROLOGUE
         + "async def main():\n"
+        + "    asyncio.get_running_loop().slow_callback_duration = 60  # of a busy machine, not of a leak\n"
         + textwrap.indent(body, "    ")
         + "    left = asyncio.all_tasks() - {asyncio.current_task()}\n"
         + "    assert not left, left\n"

@@ -22,9 +22,12 @@ ONLY_IN = {
     "numpy": {
         "arrays",
         "kernels",
+        "keyed",
         "ops",
         "optim",
+        "leases",
         "rows",
+        "sums",
         "windows",
         "nn",
         "graph",
@@ -33,6 +36,10 @@ ONLY_IN = {
         "interop",
         "testing",
         "store",
+        "transport.codec",  # here and below: memory of arrays, and views of it
+        "transport.kinds",
+        "transport.reading",
+        "transport.writing",
         "sim.samples",  # here and below: programs as users write them, which meet all of these
         "sim.samples_actors",
     },

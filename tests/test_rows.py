@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actorflow.arrays import frozen
 from actorflow.errors import SpecError
+from actorflow.leases import lend
 from actorflow.rows import (
     Rows,
     Slices,
@@ -93,7 +93,7 @@ def address(array: Any) -> int:
 
 MAKE: dict[str, Callable[[], Any]] = {
     "an array": lambda: np.zeros((4, 2)),
-    "a snapshot": lambda: frozen(np.zeros((4, 2))),
+    "a snapshot": lambda: lend(np.zeros((4, 2))),
 }
 
 
@@ -127,7 +127,6 @@ HOLD: dict[str, Callable[[Any], Any]] = {
     "a weak reference": weakref.ref,
     "a strided trick": lambda a: np.lib.stride_tricks.as_strided(a, (1, 2)),
     "the owner": lambda a: a if a.base is None else a.base,
-    "a weak reference to the owner": lambda a: weakref.ref(a if a.base is None else a.base),
     "a ctypes pointer": lambda a: a.ctypes,
     "dlpack": lambda a: np.from_dlpack(a) if a.flags.writeable else a[:],
 }
@@ -168,7 +167,7 @@ def test_memory_of_another_library_is_copied() -> None:
 
 
 def test_an_interpreter_that_does_not_count_references_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actorflow.rows._COUNTS", False)
+    monkeypatch.setattr("actorflow.leases._ALONE", frozenset())
     cell = [np.zeros((4, 2))]
     before = address(cell[0])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from actorflow.errors import SpecError
-from actorflow.spec import Spec, spec
+from actorflow.spec import Shape, Spec, sizes, spec
 
 
 @pytest.mark.parametrize("dtype", ["bytes", object, "float32", np.float32, np.dtype("int8"), "bfloat16"])
@@ -37,3 +37,15 @@ def test_a_spec_of_what_means_none_is_refused(shape: Any, dtype: Any, text: str)
         Spec(shape, dtype)
 
     assert text in caught.value.what
+
+
+def test_sizes_are_those_of_a_shape_that_is_known() -> None:
+    assert sizes((2, 0)) == (2, 0)
+
+
+@pytest.mark.parametrize(("shape", "told"), [(None, "(...)"), ((2, None), "(2, None)")])
+def test_sizes_that_are_not_known_are_refused(shape: Shape, told: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        sizes(shape)
+
+    assert caught.value.what == f"every size must be known, got {told}"

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from actorflow.actors import optimizer, queue, variable
+from actorflow.actors import (
+    accumulator,
+    barrier,
+    counter,
+    hash_table,
+    optimizer,
+    queue,
+    stack,
+    variable,
+)
 from actorflow.actors.live import Live
 from actorflow.actors.node import NodeActor
 from actorflow.actors.register import Source
@@ -86,11 +95,32 @@ def body_of(plan: PlanNode, source: Source, sequence: Iterator[int]) -> Body:
     return lambda args: written(args, attrs, source, next(sequence))
 
 
-_FIXED: dict[str, Any] = {**variable.FIXED, **queue.FIXED}
+_FIXED: dict[str, Any] = {
+    **variable.FIXED,
+    **queue.FIXED,
+    **barrier.FIXED,
+    **accumulator.FIXED,
+    **hash_table.FIXED,
+    **counter.FIXED,
+    **stack.FIXED,
+}
 """Op -> the message that it always is."""
 
-_MADE: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {**optimizer.MADE, **queue.MADE}
+_MADE: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
+    **optimizer.MADE,
+    **queue.MADE,
+    **barrier.MADE,
+    **accumulator.MADE,
+    **hash_table.MADE,
+}
 """Op -> its message, from inputs and attributes."""
 
-_WRITTEN: dict[str, Callable[[Sequence[Any], Mapping[str, Any], Source, int], Any]] = {**variable.WRITTEN}
+_WRITTEN: dict[str, Callable[[Sequence[Any], Mapping[str, Any], Source, int], Any]] = {
+    **variable.WRITTEN,
+    **barrier.WRITTEN,
+    **accumulator.WRITTEN,
+    **hash_table.WRITTEN,
+    **counter.WRITTEN,
+    **stack.WRITTEN,
+}
 """Op -> its message, from inputs, attributes, and what makes it apply once."""

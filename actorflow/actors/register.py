@@ -3,8 +3,10 @@
 One `Register` is the state of one variable; every method is one event and takes effect at once or
 raises and changes nothing. No clock, no actor, no wire: `actors.variable` obeys it.
 
-* A read returns an immutable snapshot and its version. A write makes a new array; whoever holds the
-  old one keeps it unchanged. An update of some rows makes none if nobody holds the old one.
+* A read returns an immutable snapshot and its version: the array itself, lent, read-only. A write goes
+  in place when no lease is out, that is when nobody but the register can reach the array, by whatever
+  slice, memoryview or buffer (see `leases`); else it makes a new array, and whoever holds the old one
+  keeps it unchanged. A write that changes the shape makes a new array too.
 * A write carries (source, sequence). Sequences of one source grow; one that is not larger than the
   last applied is a retry and gets the receipt without being applied again.
 * A training update is staged and then committed. Staging checks everything and keeps `proposed`,
@@ -23,14 +25,18 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NewType
 
-from actorflow import arrays, rows
+from actorflow import arrays, leases, rows
 from actorflow.arrays import Array
-from actorflow.errors import InternalError, SpecError, StateError, UninitialisedError
+from actorflow.errors import InternalError, OutOfRange, SpecError, StateError, UninitialisedError
 from actorflow.rows import Rows
 from actorflow.spec import Spec, show
 
 Source = NewType("Source", str)
 GroupId = tuple[Source, int]
+
+
+_SMALL_BYTES = 8192
+"""A sum of so much is computed aside and copied: 0.7 µs less than to have warnings be quiet meanwhile."""
 
 
 class Write(Enum):
@@ -39,6 +45,22 @@ class Write(Enum):
     ASSIGN = "assign"
     ADD = "assign_add"
     SUBTRACT = "assign_sub"
+
+
+@dataclass(slots=True)
+class Tally:
+    """How the writes of one or more registers found their memory.
+
+    First values are not counted, nor are whole training updates: these swap in an array that the
+    optimizer made.
+
+    Attributes:
+        in_place: Writes, and updates of some rows, into the array that was there.
+        copied: Those that made a new one: a lease was out, or the shape changed.
+    """
+
+    in_place: int = 0
+    copied: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +74,12 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A training update that only waits for its commit."""
+    """A training update that only waits for its commit; `lent` is the proposed value as it will be read."""
 
     delta: Array
     proposed: Array
     base: int
+    lent: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +99,26 @@ class StagedRows:
 class Register:
     """The state of one variable.
 
-    INVARIANT: `version` counts applied writes; `value` is read-only and is None exactly while the
+    INVARIANT: `version` counts applied writes; `value` is lent and is None exactly while the
     version is 0; `staged` updates have been checked.
+
+    Args:
+        name: The variable's, for errors.
+        spec: What its values fit.
+        tally: Where its writes are counted; by default in one of its own.
     """
 
-    __slots__ = ("last", "name", "spec", "staged", "value", "version")
+    __slots__ = ("counted", "last", "name", "spec", "staged", "tally", "value", "version")
 
-    def __init__(self, name: str, spec: Spec) -> None:
+    def __init__(self, name: str, spec: Spec, tally: Tally | None = None) -> None:
         self.name = name
         self.spec = spec
         self.value: Array | None = None
         self.version = 0
         self.last: dict[Source, tuple[int, int]] = {}
         self.staged: dict[GroupId, Staged | StagedRows] = {}
+        self.counted: dict[Source, tuple[int, Array]] = {}
+        self.tally = Tally() if tally is None else tally
 
     def read(self) -> tuple[Array, int]:
         """Returns (snapshot, version); raises UninitialisedError naming the variable."""
@@ -104,24 +134,128 @@ class Register:
             SpecError: when the value does not fit the variable's spec.
             UninitialisedError: when an uninitialised variable is to be added to.
         """
-        last = self.last.get(source)
-        if last is not None and sequence <= last[0]:
-            latest = sequence == last[0] and last[1] == self.version
-            return Receipt(last[1], self.value if latest else None, applied=False)
-        self.check(value)
-        if self.must_wait(kind, value):
-            message = f"variable {self.name!r} may not change its shape while an update is staged"
-            raise InternalError(message)
+        receipt = self._retried(source, sequence)
+        if receipt is not None:
+            return receipt
         if kind is Write.ASSIGN:
-            new = arrays.frozen_copy(value)
+            self._assign(value)
         else:
-            before, _ = self.read()
-            self.check_delta(value, before)
-            new = arrays.frozen((arrays.plus if kind is Write.ADD else arrays.minus)(before, value))
-        self.value = new
+            self._add(kind, value)
+        return self._applied(source, sequence)
+
+    def write_rows(
+        self, how: rows.How, indices: Array, updates: Array, source: Source, sequence: int
+    ) -> Receipt:
+        """Combines updates with the rows that `indices` name, once; all of it or nothing.
+
+        It costs what these rows cost when no lease is out. Where an index comes several times its
+        updates are combined in their order; of assigned rows the last stays.
+
+        Args:
+            how: What to do with a row and its update.
+            indices: Integers; negative ones count from the end.
+            updates: One row for each index, or one number.
+            source: Who writes.
+            sequence: Of that source, growing.
+
+        Raises:
+            SpecError: when an index names no row, or updates do not fit.
+            UninitialisedError: when there is no value.
+        """
+        receipt = self._retried(source, sequence)
+        if receipt is not None:
+            return receipt
+        try:
+            at, part = rows.combined(self.read()[0], indices, updates, how)
+        except SpecError as error:
+            message = f"a write to rows of variable {self.name!r}: {error.what}"
+            raise SpecError(message) from None
+        memory = self._memory()
+        if memory is not None:
+            rows.write(memory, at, part)
+            self.tally.in_place += 1
+        else:
+            copy = arrays.copy(self.value)
+            rows.write(copy, at, part)
+            self.value = leases.lend(copy)
+            self.tally.copied += 1
+        return self._applied(source, sequence)
+
+    def _retried(self, source: Source, sequence: int) -> Receipt | None:
+        """The receipt of a write that has been applied before, or is too old to be."""
+        last = self.last.get(source)
+        if last is None or sequence > last[0]:
+            return None
+        latest = sequence == last[0] and last[1] == self.version
+        return Receipt(last[1], self.value if latest else None, applied=False)
+
+    def _applied(self, source: Source, sequence: int) -> Receipt:
         self.version += 1
         self.last[source] = (sequence, self.version)
-        return Receipt(self.version, new, applied=True)
+        return Receipt(self.version, self.value, applied=True)
+
+    def _assign(self, value: Array) -> None:
+        self.check(value)
+        if self.must_wait(Write.ASSIGN, value):
+            message = f"variable {self.name!r} may not change its shape while an update is staged"
+            raise InternalError(message)
+        memory = self._memory()
+        if memory is not None and memory.shape == value.shape:
+            arrays.copy_into(value, memory)
+            self.tally.in_place += 1
+        else:
+            new = leases.lent_copy(value)
+            self.tally.copied += self.value is not None
+            self.value = new
+
+    def _add(self, kind: Write, delta: Array) -> None:
+        self.check(delta)
+        self.check_delta(delta, self.read()[0])
+        memory = self._memory()
+        adds = kind is Write.ADD
+        if memory is not None and memory.nbytes > _SMALL_BYTES:
+            # quietly: a warning made an error would be raised when the sum is written, half a write
+            arrays.quietly(arrays.plus_into if adds else arrays.minus_into, memory, delta, memory)
+            self.tally.in_place += 1
+            return
+        new = (arrays.plus if adds else arrays.minus)(self.value, delta)
+        if memory is not None:
+            arrays.copy_into(new, memory)
+            self.tally.in_place += 1
+        else:
+            self.value = leases.lend(new)
+            self.tally.copied += 1
+
+    def _memory(self) -> Array | None:
+        """The memory of the value, to be written at once, if no lease is out; else None."""
+        cell = [self.value]
+        self.value = None  # ORDER: the cell alone holds it when its references are counted
+        memory = leases.memory_of(cell)
+        self.value = cell.pop()
+        return memory
+
+    def count_up_to(self, limit: int, source: Source, sequence: int) -> Array:
+        """Adds one to a 0-d integer and returns what it was; a write, so it happens once.
+
+        Raises:
+            OutOfRange: at the limit; the value stays.
+            UninitialisedError: when there is no value.
+        """
+        value, _ = self.read()
+        if self._retried(source, sequence) is not None:
+            counted = self.counted.get(source)
+            return arrays.scalar(value) if counted is None or counted[0] != sequence else counted[1]
+        if value.shape != ():
+            message = f"a variable counts when it is a scalar, {self.name!r} has shape {show(value.shape)}"
+            raise SpecError(message)
+        if value >= limit:
+            message = f"variable {self.name!r} has counted to {value}, its limit is {limit}"
+            raise OutOfRange(message)
+        before, one = arrays.scalar(value), arrays.one_like(value)
+        del value
+        self.write(Write.ADD, one, source, sequence)
+        self.counted[source] = (sequence, before)
+        return before
 
     def must_wait(self, kind: Write, value: Array) -> bool:
         """Tells whether a write has to wait for the staged updates: it would change the shape."""
@@ -134,7 +268,7 @@ class Register:
         if self.value is not None:
             return False
         self.check(value)
-        self.value = arrays.frozen_copy(value)
+        self.value = leases.lent_copy(value)
         self.version = 1
         return True
 
@@ -162,7 +296,8 @@ class Register:
             self.staged[group] = StagedRows(delta, proposed, base, self._reserve(value))
             del value
             return self.read() if self._is_held() else None
-        self.staged[group] = Staged(delta, proposed, base)
+        proposed = leases.owned(proposed)
+        self.staged[group] = Staged(delta, proposed, base, leases.lend(proposed))
         return None
 
     def fill(self, group: GroupId, copy: Array, version: int) -> None:
@@ -181,17 +316,20 @@ class Register:
     def commit(self, group: GroupId) -> int:
         """Applies a staged update and returns the new version. Cannot fail."""
         staged = self.staged.pop(group)
-        if type(staged) is StagedRows:
+        if isinstance(staged, StagedRows):
             if staged.base != self.version:
                 rows.plus_rows_into(self.value, staged.delta, staged.proposed)
             cell = [self.value]
             self.value = None  # ORDER: the cell alone holds it when `put` looks who does
-            filled = staged.filled == self.version
+            filled, was = staged.filled == self.version, id(cell[0])
             self.value = rows.put(cell, staged.proposed, staged.spare, filled=filled)
+            in_place = id(self.value) == was
+            self.tally.in_place += in_place
+            self.tally.copied += not in_place
         else:
             if staged.base != self.version:
                 arrays.plus_into(self.value, staged.delta, staged.proposed)
-            self.value = arrays.frozen(staged.proposed)
+            self.value = staged.lent
         self.version += 1
         return self.version
 

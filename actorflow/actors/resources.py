@@ -6,26 +6,22 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from actorflow.actors import queue
 from actorflow.actors.actor import Actor
 from actorflow.actors.caller import call
 from actorflow.actors.hungry import Hungry
+from actorflow.actors.making import Given, made
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
-from actorflow.actors.register import Source
+from actorflow.actors.register import Source, Tally
 from actorflow.actors.starvation import Hunger, Producers
 from actorflow.actors.system import ActorSystem
-from actorflow.actors.variable import VariableActor
+from actorflow.arrays import Array
 from actorflow.errors import ActorflowError, GraphError, said
+from actorflow.graph import opdef
 from actorflow.graph.graph import Graph
-from actorflow.graph.resource import (
-    PaddingQueueDef,
-    PriorityQueueDef,
-    QueueDef,
-    ResourceDef,
-    ShuffleQueueDef,
-    VariableDef,
-)
+from actorflow.graph.node import Port
+from actorflow.graph.opdef import Effect
+from actorflow.graph.resource import ResourceDef
 from actorflow.optim import Transform
 from actorflow.plan.fills import fills
 from actorflow.plan.program import Holder, Holding
@@ -40,6 +36,10 @@ class Resources:
         max_messages: What the mailbox of each may hold.
         producers: Who could put something into what others wait for.
         starvation_s: How long a wait may last that nobody could end; None for ever.
+
+    Attributes:
+        refs: The actors that have been started.
+        tally: How the writes of all variables found their memory.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class Resources:
         starvation_s: float | None,
     ) -> None:
         self.refs: dict[Holder, Ref] = {}
+        self.tally = Tally()
         self._graph = graph
         self._system = system
         self._source = source
@@ -87,10 +88,11 @@ class Resources:
         if holder.kind is Holding.OPTIMIZER:
             return self._spawn_optimizer(holder)
         definition = self._graph.resources[holder.name]
-        return self._start(definition.kind, holder.name, partial(self._make, definition))
+        given = Given(self.tally, tuple(map(self._constant, definition.contents)))
+        return self._start(definition.kind, holder.name, partial(self._make, definition, given))
 
-    def _make(self, definition: ResourceDef) -> Actor:
-        actor = _ACTORS[type(definition)](definition)
+    def _make(self, definition: ResourceDef, given: Given) -> Actor:
+        actor = made(definition, given)
         grace_s = self._starvation_s
         private = definition.shared_name is None  # else others may fill it whom nobody counts here
         if isinstance(actor, Hungry) and grace_s is not None and private:
@@ -102,6 +104,13 @@ class Resources:
         """Says which nodes of the graph put something into a resource."""
         nodes = (n for n in self._graph.nodes if n.attrs.get("resource") == name and fills(n))
         return [f"{node.name!r} ({node.where.defined_at})" for node in nodes]
+
+    def _constant(self, port: Port) -> Array:
+        node = self._graph.nodes[port.node]
+        if opdef.lookup(node.op).effect is not Effect.CONSTANT:
+            message = f"the contents of a resource are constants, got {node.op} {node.name!r}"
+            raise GraphError(message, where=node.where)
+        return self._graph.constants[node.attrs["constant"]]
 
     def _spawn_optimizer(self, holder: Holder) -> Ref:
         key = holder.name
@@ -138,17 +147,3 @@ def _optimizer(optimizer: Any) -> OptimizerActor:
         message = f"the optimizer passed to minimize must make an OptimizerActor, it made {actor!r}"
         raise GraphError(message, hint=hint)
     return actor
-
-
-def _variable(definition: VariableDef) -> VariableActor:
-    return VariableActor(definition.name, definition.spec)
-
-
-_ACTORS: dict[type[ResourceDef], Callable[[Any], Actor]] = {
-    VariableDef: _variable,
-    QueueDef: queue.made,
-    ShuffleQueueDef: queue.made,
-    PriorityQueueDef: queue.made,
-    PaddingQueueDef: queue.made,
-}
-"""How the actor of each kind of resource is made."""

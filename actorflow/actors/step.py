@@ -34,6 +34,9 @@ class Step:
         left: Fetches that have not arrived.
         calls: Calls that wait in a queue, with its address: an abort takes them back.
         bucket: Where the wheel keeps the deadline.
+        live: The state of its root tag while it runs. Nothing that has ended is held in a circle: tokens,
+            and with them leases on variables, die with the step and wait for no garbage collector.
+        ended: Whether all fetches have come, or an error.
         since: When it started.
         running: Nodes whose kernels are on a device's threads.
         waits: Says what the step waits for, for reports.
@@ -44,6 +47,7 @@ class Step:
         "bucket",
         "calls",
         "deadline_s",
+        "ended",
         "future",
         "id",
         "left",
@@ -66,6 +70,7 @@ class Step:
         self.since = since
         self.bucket: Any = None
         self.live: Live | None = None
+        self.ended = False
         self.calls: dict[Reply, Ref] | None = None
         self.waits: Callable[[Step], list[str]] | None = None
         self.running: list[str] = []
@@ -83,9 +88,11 @@ class Step:
             return
         self.values[k] = value
         self.left -= 1
-        if not self.left:
+        if not self.left and not self.ended:
             assert self.live is not None
+            self.ended = True
             self.live.error = _ENDED
+            self.live = None
             if not self.future.done():
                 self.future.set_result(self.values)
 
@@ -116,11 +123,13 @@ class Step:
 
     def abort(self, error: BaseException) -> None:
         """Ends the step with `error`: every tag of it becomes a tombstone, every call is taken back."""
+        if self.ended:
+            return
+        self.ended = True
         if self.live is not None:  # else it still waits for admission
-            if self.live.error is not None:
-                return
             for live in lives(self.live):
                 live.error = error
+            self.live = None
         calls, self.calls = self.calls, None
         for reply, ref in (calls or {}).items():
             if reply.interrupt is not None:

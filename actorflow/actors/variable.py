@@ -10,11 +10,11 @@ from typing import Any
 
 from actorflow import arrays
 from actorflow.actors.actor import Actor
-from actorflow.actors.register import GroupId, Register, Source, Write
+from actorflow.actors.register import GroupId, Register, Source, Tally, Write
 from actorflow.arrays import Array
 from actorflow.errors import ActorDied, ActorflowError, InternalError
 from actorflow.messages import Call
-from actorflow.rows import Rows
+from actorflow.rows import How, Rows
 from actorflow.spec import Spec
 
 
@@ -64,6 +64,29 @@ class WriteValue:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteRows:
+    """Node → variable: a write to the rows that `indices` name; as WriteValue."""
+
+    how: How
+    indices: Array
+    updates: Array
+    source: Source
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountUpTo:
+    """Node → variable: adds one, once for (source, sequence); answered with the value before.
+
+    At the limit it is refused with OutOfRange.
+    """
+
+    limit: int
+    source: Source
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """Optimizer → variable: an update to keep until Commit; `base` is the version it started from.
 
@@ -100,11 +123,16 @@ class Discard:
     group: GroupId
 
 
+_WRITES = (WriteValue, WriteRows, CountUpTo)
+"""What is held behind a write that waits for staged updates."""
+
+
 class VariableActor(Actor):
     """Owns the value and version of one variable.
 
-    Receives: Read, Borrow, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, Stage, Fill
-        (asked, or as the body of a node's Call); Commit and Discard on the control lane.
+    Receives: Read, Borrow, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, WriteRows,
+        CountUpTo, Stage, Fill (asked, or as the body of a node's Call); Commit and Discard on the
+        control lane.
     Promise: reads and writes take effect one by one in mailbox order, so the history of a variable
         is linearizable; a retried write applies once; a call whose step has ended does nothing.
     Invariant: while an update is staged the value keeps its shape; a write that would change it is
@@ -112,8 +140,8 @@ class VariableActor(Actor):
     Fails: a refused message changes nothing and is answered with its error; the actor goes on.
     """
 
-    def __init__(self, name: str, spec: Spec) -> None:
-        self.register = Register(name, spec)
+    def __init__(self, name: str, spec: Spec, tally: Tally | None = None) -> None:
+        self.register = Register(name, spec, tally)
         self._held: deque[Call] = deque()  # writes that wait for staged updates, in order
 
     def receive(self, message: Any) -> Any:
@@ -124,7 +152,7 @@ class VariableActor(Actor):
                 self._release()
             return answer
         body = message.body
-        if type(body) is WriteValue and (self._held or self.register.must_wait(body.kind, body.value)):
+        if type(body) in _WRITES and (self._held or self._must_wait(body)):
             self._held.append(message)
         else:
             self._answer(message)
@@ -145,11 +173,13 @@ class VariableActor(Actor):
         except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
             call.reply.failed(error)
 
+    def _must_wait(self, body: Any) -> bool:
+        return type(body) is WriteValue and self.register.must_wait(body.kind, body.value)
+
     def _release(self) -> None:
         """Takes the writes that need not wait any more, in the order in which they came."""
         while self._held:
-            body = self._held[0].body
-            if self.register.must_wait(body.kind, body.value):
+            if self._must_wait(self._held[0].body):
                 return
             self._answer(self._held.popleft())
 
@@ -159,13 +189,30 @@ class VariableActor(Actor):
         match body:
             case ReadValue():
                 return register.read()[0]
+            case WriteValue(kind, value, source, sequence):
+                register.write(kind, value, source, sequence)
+                return register.read()[0]  # for a retry as well
+            case WriteRows(how, indices, updates, source, sequence):
+                register.write_rows(how, indices, updates, source, sequence)
+                return register.read()[0]
+            case CountUpTo(limit, source, sequence):
+                return register.count_up_to(limit, source, sequence)
             case Read():
                 return register.read()
             case Borrow():
                 return list(register.read())
-            case WriteValue(kind, value, source, sequence):
-                register.write(kind, value, source, sequence)
-                return register.read()[0]  # for a retry as well
+            case Initialise(value):
+                return register.initialise(value)
+            case ReadVersion():
+                return arrays.integer(register.version)
+            case IsInitialised():
+                return arrays.truth(register.value is not None)
+        return self._train(body)
+
+    def _train(self, body: Any) -> Any:
+        """Answers an optimizer."""
+        register = self.register
+        match body:
             case Stage(group, delta, proposed, base):
                 return register.stage(group, delta, proposed, base)
             case Fill(group, copy, version):
@@ -174,12 +221,6 @@ class VariableActor(Actor):
                 return register.commit(group)
             case Discard(group):
                 return register.discard(group)
-            case Initialise(value):
-                return register.initialise(value)
-            case ReadVersion():
-                return arrays.integer(register.version)
-            case IsInitialised():
-                return arrays.truth(register.value is not None)
         message = f"a variable takes no {type(body).__name__}"
         raise InternalError(message)
 
@@ -190,6 +231,15 @@ FIXED: Mapping[str, Any] = {
     "is_initialised": IsInitialised(),
 }
 WRITTEN: Mapping[str, Callable[..., Any]] = {
-    write.value: partial(lambda kind, args, attrs, *once: WriteValue(kind, args[0], *once), write)
-    for write in Write
+    **{
+        write.value: partial(lambda kind, args, attrs, *once: WriteValue(kind, args[0], *once), write)
+        for write in Write
+    },
+    **{
+        f"scatter_{how.value}_variable": partial(
+            lambda how, args, attrs, *once: WriteRows(how, *args, *once), how
+        )
+        for how in How
+    },
+    "count_up_to": lambda args, attrs, *once: CountUpTo(attrs["limit"], *once),
 }

@@ -81,7 +81,7 @@ def describe(graph: Graph, width: int | None = None) -> Iterator[str]:
     others.update(r.kind for r in graph.resources.values() if not isinstance(r, VariableDef))
     parameters = sum(_size(v.spec) for v in variables if v.trainable)
     counts = [_count(len(graph), "node"), _count(len(variables), "variable")]
-    counts.extend(_count(n, kind) for kind, n in others.items())
+    counts.extend(_count(n, kind.replace("_", " ")) for kind, n in others.items())
     yield f"{', '.join(counts)}, {_count(parameters, 'trainable parameter')}, seed {graph.seed}"
     if graph.resources:
         yield ""

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from actorflow.arrays import Array, DType, as_array, as_dtype, converted, frozen_copy, held, name_of
+from actorflow.arrays import Array, DType, as_array, as_dtype, converted, held, name_of
 from actorflow.dtypes import common
 from actorflow.errors import ActorflowError, GraphError, SpecError, Where
 from actorflow.graph import opdef
@@ -21,6 +21,7 @@ from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.graph.opdef import Promoting
 from actorflow.graph.operators import Operators
+from actorflow.leases import lent_copy
 from actorflow.spec import Shape, Spec
 
 _OURS = (
@@ -109,7 +110,7 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
     graph = current()
     line = graph.scope.defined_at or source_line()
     try:
-        array = frozen_copy(_as_constant(value, dtype))
+        array = lent_copy(_as_constant(value, dtype))
         found = as_dtype(array.dtype)
     except (TypeError, ValueError, OverflowError) as error:
         kind = "tensor" if dtype is None else f"{name_of(dtype)} tensor"

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
+from actorflow.arrays import name_of
 from actorflow.errors import GraphError
 from actorflow.graph.node import Port
 from actorflow.spec import Spec, spec
@@ -39,6 +40,11 @@ class ResourceDef:
     def told(self) -> str:
         """What it holds, in a few words, for tables and pictures."""
         return self.kind
+
+    @property
+    def contents(self) -> tuple[Port, ...]:
+        """The constants that its actor is handed when it is started."""
+        return ()
 
 
 KINDS: dict[str, type[ResourceDef]] = {}
@@ -138,3 +144,102 @@ class PriorityQueueDef(QueueDef):
 @dataclass(frozen=True, kw_only=True)
 class PaddingQueueDef(QueueDef):
     """A queue, first in first out, whose batches are made of elements of different sizes."""
+
+
+@kind("barrier")
+@dataclass(frozen=True, kw_only=True)
+class BarrierDef(ResourceDef):
+    """A barrier: tuples put together by key; `capacity` counts keys, None is no limit."""
+
+    components: tuple[Spec, ...]
+    capacity: int | None
+
+    @property
+    def told(self) -> str:
+        """The specs of the components, and the limit."""
+        limit = "" if self.capacity is None else f", at most {self.capacity}"
+        return f"barrier of [{', '.join(map(str, self.components))}]{limit}"
+
+
+@kind("accumulator")
+@dataclass(frozen=True, kw_only=True)
+class AccumulatorDef(ResourceDef):
+    """A conditional accumulator of gradients that fit `spec`; `reduction` is "mean" or "sum"."""
+
+    spec: Spec
+    reduction: str
+
+    @property
+    def told(self) -> str:
+        """What is made of the gradients, and their spec."""
+        return f"{self.reduction} of {self.spec}"
+
+
+@kind("sparse_accumulator")
+@dataclass(frozen=True, kw_only=True)
+class SparseAccumulatorDef(AccumulatorDef):
+    """A conditional accumulator of rows; `per_index` divides each row by how many gradients had it."""
+
+    per_index: bool
+
+    @property
+    def told(self) -> str:
+        """What is made of the gradients, and their spec."""
+        return f"{self.reduction} of rows of {self.spec}{', per index' if self.per_index else ''}"
+
+
+@kind("hash_table")
+@dataclass(frozen=True, kw_only=True)
+class HashTableDef(ResourceDef):
+    """A table of values by key; `default`, `keys` and `values` are constants with which it begins."""
+
+    key: Spec
+    value: Spec
+    default: Port | None
+    keys: Port | None
+    values: Port | None
+    mutable: bool
+    max_size: int | None
+
+    @property
+    def told(self) -> str:
+        """What belongs to what, and the limit."""
+        limit = "" if self.max_size is None else f", at most {self.max_size}"
+        return f"{self.value} by {name_of(self.key.dtype)}{limit}{'' if self.mutable else ', fixed'}"
+
+    @property
+    def contents(self) -> tuple[Port, ...]:
+        """The default, then keys and values."""
+        return tuple(port for port in (self.default, self.keys, self.values) if port is not None)
+
+
+@kind("counter")
+@dataclass(frozen=True, kw_only=True)
+class CounterDef(ResourceDef):
+    """A counter from `start` up to `limit`, which it never gives; None is no limit."""
+
+    start: int
+    limit: int | None
+
+    @property
+    def told(self) -> str:
+        """Where it starts and ends."""
+        return f"counter from {self.start}{'' if self.limit is None else f' to {self.limit}'}"
+
+
+@kind("stack")
+@dataclass(frozen=True, kw_only=True)
+class StackDef(ResourceDef):
+    """A stack of elements that fit `spec`; None is no limit."""
+
+    spec: Spec
+    max_size: int | None
+    max_bytes: int | None
+
+    @property
+    def told(self) -> str:
+        """The spec of an element, and the limits."""
+        limits = ((self.max_size, "elements"), (self.max_bytes, "bytes"))
+        return f"stack of {self.spec}" + "".join(
+            f", at most {n} {what}" for n, what in limits if n is not None
+        )

@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from actorflow.arrays import Array, frozen_copy, held, name_of
+from actorflow.arrays import Array, held, name_of
 from actorflow.errors import ActorflowError, GraphError, SpecError
 from actorflow.graph import opdef
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import KINDS, ResourceDef
+from actorflow.leases import lent_copy
 from actorflow.spec import Spec, spec
 
 FORMAT = 1
@@ -103,7 +104,7 @@ def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | N
         raise GraphError(message, hint="write and read it with the same release of actorflow")
     graph = Graph(seed=top.field("seed", int))
     for array in arrays:
-        graph.add_constant(frozen_copy(_read_constant(array)))
+        graph.add_constant(lent_copy(_read_constant(array)))
     for entry in top.listed("nodes"):
         _read_node(graph, _Record(entry, f"node {len(graph.nodes)}"))
     for entry in top.listed("resources"):

@@ -96,9 +96,11 @@ def within(indices: Array, n: int, xp: Library) -> Array:
     if xp is np and at.size and at.min() >= 0 and at.max() < n:
         return at  # two passes that write nothing: 1,000,000 take 0.5 ms and not 25
     wrong = (at < -n) | (at >= n)
+    if indices.dtype == xp.uint64:  # what int64 cannot hold has become negative
+        wrong = wrong | (at < 0)
     if wrong.any():
         place = tuple(int(along[0]) for along in xp.nonzero(wrong)) if wrong.ndim else ()
-        message = f"index {int(at[wrong][0])} is out of bounds for an axis of size {n}"
+        message = f"index {int(indices[wrong][0])} is out of bounds for an axis of size {n}"
         message += f", at {place} of the indices" if place else ""
         raise IndexError(message)
     return xp.where(at < 0, at + n, at)
@@ -107,6 +109,8 @@ def within(indices: Array, n: int, xp: Library) -> Array:
 @kernel("gather", only="numpy", cost=_picked)
 def gather_of_numpy(params: Array, indices: Array, *, axis: int) -> Array:
     """The slices of `params` along `axis` that `indices` name; IndexError for one outside [-n, n)."""
+    if indices.dtype == np.uint64:  # numpy would wrap those above 2**63 to negative ones
+        indices = within(indices, params.shape[axis], np)
     try:
         return whole(np.take(params, indices, axis))
     except IndexError:

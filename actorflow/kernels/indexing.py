@@ -59,6 +59,8 @@ def take_along_axis(x: Array, indices: Array, *, axis: int, xp: Library = np) ->
 def take_along_axis_of_numpy(x: Array, indices: Array, *, axis: int) -> Array:
     """The elements along `axis` that `indices` name; IndexError for one outside [-n, n)."""
     check_elements(x, indices, axis)
+    if indices.dtype == np.uint64:  # as in gather
+        indices = within(indices, x.shape[axis], np)
     try:
         return np.take_along_axis(x, indices, axis)
     except IndexError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import actorflow.ops.slices  # noqa: F401  reached through IndexedSlices
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.custom import custom_gradient
+from actorflow.ops.accumulator import ConditionalAccumulator, SparseConditionalAccumulator
 from actorflow.ops.activation import (
     celu,
     elu,
@@ -48,6 +49,7 @@ from actorflow.ops.arrange import flatten, flip, moveaxis, repeat, roll, swapaxe
 from actorflow.ops.array import concat, one_hot, slice
 from actorflow.ops.attention import scaled_dot_product_attention
 from actorflow.ops.average import avg_pool, global_avg_pool, lp_pool
+from actorflow.ops.barrier import Barrier
 from actorflow.ops.bits import (
     bitwise_and,
     bitwise_invert,
@@ -79,6 +81,7 @@ from actorflow.ops.convolve import (
     depthwise_conv2d,
     separable_conv2d,
 )
+from actorflow.ops.counter import Counter
 from actorflow.ops.ctc import ctc_loss
 from actorflow.ops.diagonal import diag_embed, diagonal, tril, triu
 from actorflow.ops.draws import (
@@ -122,6 +125,7 @@ from actorflow.ops.exponential import cbrt, exp2, expm1, log1p, log2, log10, log
 from actorflow.ops.factor import cholesky, eigh, eigvalsh, qr, svd, svdvals
 from actorflow.ops.facts import ensure_shape, rank, shape, size
 from actorflow.ops.fill import arange, eye, full, full_like, linspace, ones, zeros
+from actorflow.ops.hash_table import HashTable
 from actorflow.ops.indexing import gather, gather_nd, take_along_axis
 from actorflow.ops.join import broadcast_arrays, meshgrid, split, stack, unstack
 from actorflow.ops.linalg import (
@@ -249,6 +253,7 @@ from actorflow.ops.sort import argsort, in_top_k, searchsorted, sort, topk
 from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
 from actorflow.ops.special import digamma, erf, erfc, erfinv, lgamma, polygamma
 from actorflow.ops.spectrum import lstsq, matrix_norm, matrix_rank, pinv
+from actorflow.ops.stacks import Stack
 from actorflow.ops.state import Variable, apply_gradients
 from actorflow.ops.statistics import logsumexp, median, quantile, std, var, vector_norm
 from actorflow.ops.systems import cholesky_solve, det, inv, slogdet, solve, triangular_solve
@@ -283,35 +288,35 @@ from actorflow.ops.trigonometry import (
 )
 
 __all__ = [
-    "FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "RandomShuffleQueue", "Variable", "abs",
-    "absolute_difference", "acos", "acosh", "adaptive_avg_pool",
-    "adaptive_max_pool", "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any",
-    "apply_gradients", "arange", "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh",
-    "atan", "atan2", "atanh", "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space",
-    "binary_cross_entropy", "bincount", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "boolean_mask", "broadcast_arrays", "broadcast_like",
-    "broadcast_to", "bytes_join", "bytes_length", "bytes_lower", "bytes_slice", "bytes_split",
-    "bytes_strip", "bytes_upper", "cast", "cbrt", "ceil", "celu", "check_numerics", "cholesky",
-    "cholesky_solve", "clip", "complex", "concat", "conj", "constant", "conv1d", "conv1d_transpose",
-    "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "copysign", "cos", "cosh",
-    "cosine_embedding_loss", "cosine_similarity", "count", "count_nonzero", "cross", "ctc_loss",
-    "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "custom_gradient",
-    "decode_base64", "decode_raw", "decode_utf8", "deg2rad", "depth_to_space", "depthwise_conv2d", "det",
-    "diag_embed", "diagonal", "diff", "digamma", "divide", "divide_no_nan", "dropout", "dynamic_partition",
-    "dynamic_stitch", "eigh", "eigvalsh", "einsum", "elu", "embedding_bag", "embedding_lookup",
-    "encode_base64", "encode_raw", "ensure_shape", "equal", "erf", "erfc", "erfinv", "exp", "exp2",
-    "expand_dims", "expm1", "extract_patches", "eye", "flatten", "flip", "floor", "floor_divide", "fmod",
-    "full", "full_like", "gather", "gather_nd", "gaussian_nll", "gelu", "global_avg_pool",
-    "global_max_pool", "gradients", "greater", "greater_equal", "group_norm", "hardsigmoid", "hardswish",
-    "hardtanh", "hash_bucket", "hinge_loss", "histogram", "huber_loss", "hypot", "identity", "imag",
-    "in_top_k", "instance_norm", "inv", "invert_permutation", "isfinite", "isinf", "isnan", "kl_divergence",
-    "kron", "l2_normalise", "layer_norm", "leaky_relu", "lerp", "less", "less_equal", "lgamma",
-    "linear_recurrence", "linspace", "local_response_normalisation", "log", "log10", "log1p", "log2",
-    "log_sigmoid", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "logsumexp", "lp_pool", "lstsq", "margin_ranking_loss", "matmul", "matrix_band_part", "matrix_exp",
-    "matrix_norm", "matrix_power", "matrix_rank", "matrix_trace", "matrix_transpose", "max", "max_pool",
-    "max_pool_places", "max_unpool", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mish",
-    "moveaxis", "multiply", "multiply_no_nan", "nan_to_num", "negative", "nextafter", "nonzero",
+    "Barrier", "ConditionalAccumulator", "Counter", "FIFOQueue", "HashTable", "PaddingFIFOQueue",
+    "PriorityQueue", "RandomShuffleQueue", "SparseConditionalAccumulator", "Stack", "Variable", "abs",
+    "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
+    "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any", "apply_gradients", "arange",
+    "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh", "atan", "atan2", "atanh",
+    "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space", "binary_cross_entropy", "bincount",
+    "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "boolean_mask", "broadcast_arrays", "broadcast_like", "broadcast_to", "bytes_join",
+    "bytes_length", "bytes_lower", "bytes_slice", "bytes_split", "bytes_strip", "bytes_upper", "cast",
+    "cbrt", "ceil", "celu", "check_numerics", "cholesky", "cholesky_solve", "clip", "complex", "concat",
+    "conj", "constant", "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d",
+    "conv3d_transpose", "copysign", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity", "count",
+    "count_nonzero", "cross", "ctc_loss", "cumulative_max", "cumulative_min", "cumulative_prod",
+    "cumulative_sum", "custom_gradient", "decode_base64", "decode_raw", "decode_utf8", "deg2rad",
+    "depth_to_space", "depthwise_conv2d", "det", "diag_embed", "diagonal", "diff", "digamma", "divide",
+    "divide_no_nan", "dropout", "dynamic_partition", "dynamic_stitch", "eigh", "eigvalsh", "einsum", "elu",
+    "embedding_bag", "embedding_lookup", "encode_base64", "encode_raw", "ensure_shape", "equal", "erf",
+    "erfc", "erfinv", "exp", "exp2", "expand_dims", "expm1", "extract_patches", "eye", "flatten", "flip",
+    "floor", "floor_divide", "fmod", "full", "full_like", "gather", "gather_nd", "gaussian_nll", "gelu",
+    "global_avg_pool", "global_max_pool", "gradients", "greater", "greater_equal", "group_norm",
+    "hardsigmoid", "hardswish", "hardtanh", "hash_bucket", "hinge_loss", "histogram", "huber_loss", "hypot",
+    "identity", "imag", "in_top_k", "instance_norm", "inv", "invert_permutation", "isfinite", "isinf",
+    "isnan", "kl_divergence", "kron", "l2_normalise", "layer_norm", "leaky_relu", "lerp", "less",
+    "less_equal", "lgamma", "linear_recurrence", "linspace", "local_response_normalisation", "log", "log10",
+    "log1p", "log2", "log_sigmoid", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logsumexp", "lp_pool", "lstsq", "margin_ranking_loss", "matmul", "matrix_band_part",
+    "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "matrix_trace", "matrix_transpose", "max",
+    "max_pool", "max_pool_places", "max_unpool", "maximum", "mean", "median", "meshgrid", "min", "minimum",
+    "mish", "moveaxis", "multiply", "multiply_no_nan", "nan_to_num", "negative", "nextafter", "nonzero",
     "normalise", "not_equal", "one_hot", "ones", "ones_like", "outer", "pad", "parse_csv", "parse_example",
     "pinv", "placeholder", "poisson_nll", "polygamma", "positive", "pow", "prod", "put_along_axis", "qr",
     "quantile", "rad2deg", "random_bernoulli", "random_categorical", "random_exponential",

@@ -17,12 +17,13 @@ from actorflow.graph.autodiff import Use, advice
 from actorflow.graph.builder import Tensor, as_tensor, build_one, name_scope, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, NodeId, Port
-from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op
 from actorflow.graph.operators import Operators
 from actorflow.graph.resource import VariableDef
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.arguments import verb
 from actorflow.ops.resource import can_be_called, check_fits, resource_name, typed
+from actorflow.ops.writes import Writes
 from actorflow.spec import Dim, Shape, Spec, check_shape, merge, spec
 
 
@@ -38,7 +39,7 @@ Initial = Builder | Callable[[], Tensor] | Tensor | Any
 """A builder, a function that builds a tensor, a tensor, an array or a number."""
 
 
-class Variable(Operators):
+class Variable(Writes, Operators):
     """A tensor that keeps its value between steps. Used like a tensor, it is read.
 
     Creating one adds a `VariableDef` to the graph and builds the first value under the name scope
@@ -238,12 +239,10 @@ def check_variables(rule: str, variables: Any) -> None:
 
 def _writes(op_name: str, attrs: Mapping[str, Attr], resource: str) -> bool:
     """Tells whether a node changes the variable `resource`."""
-    if op_name == "apply_gradients":
+    effect = lookup(op_name).effect
+    if effect is Effect.COMMIT:
         return resource in attrs["resources"]
-    return op_name in _WRITES and attrs["resource"] == resource
-
-
-_WRITES = frozenset({"assign", "assign_add", "assign_sub"})
+    return effect is Effect.WRITE and attrs["resource"] == resource
 
 
 def _check_no_bytes(local: str, held: Spec, where: Where) -> None:

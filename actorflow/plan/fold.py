@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from actorflow import arrays
+from actorflow import arrays, leases
 from actorflow.arrays import Array
 from actorflow.errors import PlacementError
 from actorflow.kernels import registry
@@ -27,7 +27,7 @@ def fold(program: Program) -> Program:
         if is_free(node) and _on_host(node) and all(isinstance(s, Constant) for s in node.inputs):
             values = _computed(node, [s.value for s in node.inputs if isinstance(s, Constant)])
             if values is not None:
-                rewriting.put(i, *(Constant(arrays.frozen_copy(value)) for value in values))
+                rewriting.put(i, *(Constant(leases.lent_copy(value)) for value in values))
     return rewriting.result()
 
 

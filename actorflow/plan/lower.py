@@ -9,6 +9,7 @@ from actorflow.graph import opdef
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
 from actorflow.graph.opdef import Effect
+from actorflow.graph.resource import VariableDef
 from actorflow.plan.copies import with_copies
 from actorflow.plan.level import by_level
 from actorflow.plan.order import program_order, touched
@@ -61,7 +62,7 @@ def lower(
     for i in by_level(graph, needed, order):
         node = graph.nodes[i]
         effect = opdef.lookup(node.op).effect
-        variables.update(touched(node))
+        variables.update(n for n in touched(node) if isinstance(graph.resources.get(n), VariableDef))
         if effect is Effect.FEED:
             if Port(i) in fed:
                 continue

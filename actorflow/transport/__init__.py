@@ -1,1 +1,1 @@
-"""Will hold the links between processes: codec, credit, delivery, and the channels under them."""
+"""The links between processes: so far the codec; credit, delivery and channels are to come."""

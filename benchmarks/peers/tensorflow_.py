@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from typing import Any
+
+import numpy as np
+
+from benchmarks.images import BATCH, BUFFER, SHIFT, SIZE, images
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -65,3 +69,70 @@ def _plain() -> Any:
     options.optimizer_options.do_constant_folding = False
     options.optimizer_options.do_common_subexpression_elimination = False
     return config
+
+
+@asynccontextmanager
+async def open_variable(n: int) -> AsyncIterator[dict[str, Callable[[], Awaitable[Any]]]]:
+    """Opens a session on a variable of `n` float32, and gives a step of each verb."""
+    with tf.Graph().as_default() as graph:
+        w = v1.get_variable("w", [n], tf.float32, v1.zeros_initializer(), use_resource=True)
+        delta = v1.placeholder(tf.float32, [n], "delta")
+        read = w.read_value()
+        added, assigned = w.assign_add(delta, read_value=False), w.assign(delta, read_value=False)
+        start = v1.global_variables_initializer()
+    ones = np.ones(n, np.float32)
+    held: list[Any] = []
+    with v1.Session(graph=graph, config=_plain()) as session:
+        session.run(start)
+
+        async def run_read() -> Any:
+            return session.run(read)
+
+        async def run_update() -> Any:
+            return session.run(added, {delta: ones})
+
+        async def run_update_held() -> Any:
+            held[:] = [session.run(read)]
+            return session.run(added, {delta: ones})
+
+        async def run_assign() -> Any:
+            return session.run(assigned, {delta: ones})
+
+        yield {
+            "read": run_read, "update": run_update, "update_held": run_update_held, "assign": run_assign,
+        }  # fmt: skip
+
+
+@asynccontextmanager
+async def open_queue(capacity: int) -> AsyncIterator[Callable[[], Awaitable[Any]]]:
+    """Opens a session on a FIFOQueue of scalars, and gives one enqueue and one dequeue, a step each."""
+    with tf.Graph().as_default() as graph:
+        queue = v1.FIFOQueue(capacity, [tf.float32], [[]])
+        x = v1.placeholder(tf.float32, [], "x")
+        put, take = queue.enqueue([x]), queue.dequeue()
+    value = np.ones((), np.float32)
+    with v1.Session(graph=graph, config=_plain()) as session:
+
+        async def run() -> Any:
+            session.run(put, {x: value})
+            return session.run(take)
+
+        yield run
+
+
+@contextmanager
+def open_input(workers: int) -> Iterator[Iterator[Any]]:
+    """Gives the batches of tf.data, the map written in ops of TensorFlow, as it wants them."""
+
+    def augment(image: Any, label: Any) -> Any:
+        x = tf.cast(image, tf.float32) / 255.0
+        x = tf.cond(tf.random.uniform([]) < 0.5, lambda: x[:, ::-1], lambda: x)
+        x = tf.pad(x, [[SHIFT, SHIFT], [SHIFT, SHIFT]])
+        at = tf.random.uniform([2], 0, 2 * SHIFT + 1, tf.int32)
+        return x[at[0] : at[0] + SIZE, at[1] : at[1] + SIZE], label
+
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = max(workers, 1)
+    batches = tf.data.Dataset.from_tensor_slices(images()).map(augment, num_parallel_calls=workers or None)
+    batches = batches.shuffle(BUFFER).repeat().batch(BATCH).prefetch(2).with_options(options)
+    yield batches.as_numpy_iterator()

@@ -20,6 +20,7 @@ from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.slots import Prepared
 from actorflow.rows import Rows
 from actorflow.sim.choosers import Schedule
+from tests.holding import nobody_asked
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 N, WIDTH = 6, 2
@@ -208,14 +209,15 @@ def test_nothing_in_the_runtime_holds_a_table_when_its_update_is_staged_or_commi
     monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     """Not the answers to the asks that are on their way, of which each 64th waits for its turn."""
-    alone = rows_module._alone
+    memory_in = rows_module._memory
     found: list[bool] = []
 
-    def noting(cell: list[Any]) -> bool:
-        found.append(alone(cell))
-        return found[-1]
+    def noting(cell: list[Any]) -> Any:
+        memory = memory_in(cell)
+        found.append(memory is not None)
+        return memory
 
-    monkeypatch.setattr(rows_module, "_alone", noting)
+    monkeypatch.setattr(rows_module, "_memory", noting)
     net = Lookup(af.optim.momentum(0.5), rows=10_000)
 
     async def body(session: af.Session) -> None:
@@ -381,7 +383,7 @@ def test_the_law_finds_updates_in_place_under_those_who_hold_the_value(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tables = Tables()
-    monkeypatch.setattr(rows_module, "_alone", lambda cell: True)
+    nobody_asked(monkeypatch)
 
     main = simulated(tables.graph, lambda session: tables.serve(session, [["read"], ["train"]]))
 

@@ -15,6 +15,7 @@ from actorflow.actors.register import Register, Source, Write
 from actorflow.errors import SpecError, StateError
 from actorflow.rows import Rows, plus_rows
 from actorflow.spec import spec
+from tests.holding import nobody_asked
 from tests.strategies import examples
 
 A, B = Source("a"), Source("b")
@@ -264,7 +265,7 @@ def test_snapshots_stay_in_every_interleaving_and_some_commits_are_in_place() ->
 
 
 def test_the_law_finds_a_register_that_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows_module, "_alone", lambda cell: True)
+    nobody_asked(monkeypatch)
     machine = RowsMachine.TestCase
     machine.settings = settings(
         max_examples=200, stateful_step_count=40, deadline=None, database=None, derandomize=True

@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from actorflow import rows as rows_module
 from actorflow.actors.slots import MadeFor, Prepared, Slots
 from actorflow.errors import StateError
 from actorflow.rows import Rows
+from tests.holding import nobody_asked
 from tests.strategies import examples
 
 SHAPE = (4, 2)
@@ -185,7 +185,7 @@ def test_trees_stay_in_every_interleaving_and_some_commits_are_in_place() -> Non
 
 
 def test_the_law_finds_slots_that_ask_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows_module, "_alone", lambda cell: True)
+    nobody_asked(monkeypatch)
     machine = SlotsMachine.TestCase
     machine.settings = settings(
         max_examples=200, stateful_step_count=30, deadline=None, database=None, derandomize=True

@@ -11,7 +11,7 @@ import pytest
 
 import actorflow as af
 from actorflow import errors
-from actorflow.actors import resources
+from actorflow.actors import making
 from actorflow.actors.actor import Actor
 from actorflow.actors.queue import Dequeue, Enqueue
 from actorflow.graph.resource import QueueDef
@@ -86,7 +86,7 @@ class Shop:
 @pytest.fixture
 def shop(monkeypatch: pytest.MonkeyPatch) -> Shop:
     found = Shop()
-    monkeypatch.setitem(resources._ACTORS, QueueDef, found.make)
+    monkeypatch.setitem(making._MAKERS, QueueDef, found.make)
     return found
 
 

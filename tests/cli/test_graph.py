@@ -90,6 +90,35 @@ def test_devices_have_a_column_where_somebody_names_one() -> None:
     ]
 
 
+def test_every_kind_of_state_is_told_in_the_table_and_in_the_drawing() -> None:
+    with af.Graph() as graph:
+        af.Barrier(["float32", "bytes"], [(2,), ()], capacity=4)
+        af.ConditionalAccumulator("float32", (2,), "sum")
+        af.SparseConditionalAccumulator("float32", (9, 2))
+        af.HashTable("bytes", "int64", -1, mutable=False)
+        af.Counter(1, 5)
+        af.Stack("int32", (), 3)
+
+    lines = list(describe(graph))
+
+    assert lines[0].startswith(
+        "1 node, 0 variables, 0 queues, 1 barrier, 1 accumulator, 1 sparse accumulator, 1 "
+    )
+    told = [r.told for r in graph.resources.values()]
+    assert told == [
+        "barrier of [(2,) float32, () bytes], at most 4",
+        "sum of (2,) float32",
+        "mean of rows of (9, 2) float32",
+        "() int64 by bytes, fixed",
+        "counter from 1 to 5",
+        "stack of () int32, at most 3 elements",
+    ]
+    drawn = dot.render(graph, title="state")
+    for text in told:
+        assert any(text in line for line in lines)
+        assert text in drawn
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_lines_fit_the_terminal_and_names_keep_their_ends(width: int) -> None:
     graph = Graph()

@@ -213,13 +213,14 @@ def test_a_bad_optimizer_changes_nothing_and_says_so(fault: str) -> None:
 
 
 def test_one_variable_that_refuses_its_stage_discards_the_whole_group() -> None:
-    reached = asyncio.Event()
+    begun, reached = asyncio.Event(), asyncio.Event()
 
     class Slow(af.OptimizerActor):
         """Lets another step change the shape of a variable between its read and its stage."""
 
         async def on_gradients(self, grads: Any, ctx: Any) -> Any:
             update = await super().on_gradients(grads, ctx)
+            begun.set()
             await reached.wait()
             return update
 
@@ -232,7 +233,7 @@ def test_one_variable_that_refuses_its_stage_discards_the_whole_group() -> None:
     async def main() -> Any:
         async with af.Session(graph) as session:
             step = asyncio.create_task(session.run(train))
-            await asyncio.sleep(0.01)
+            await begun.wait()
             await session.run(grow)
             reached.set()
             with pytest.raises(errors.SpecError, match=r"an update of variable 'b' must be \(3,\) float32"):

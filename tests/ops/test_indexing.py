@@ -214,6 +214,21 @@ def test_an_index_outside_is_refused_in_the_step(build: Callable[[Any], Any], sa
     assert said.format(at) in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda at: af.gather(X, at[0]),
+        lambda at: af.gather_nd(X, at),
+        lambda at: af.take_along_axis(X[:, :1], at, 0),
+        lambda at: af.scatter_update(X, at[0], X[:1]),
+        lambda at: af.put_along_axis(X[:, :1], at, X[:1, :1], 0),
+    ],
+)
+def test_an_index_too_large_for_int64_does_not_wrap_to_the_end(build: Callable[[Any], Any]) -> None:
+    with pytest.raises(IndexError, match=f"index {2**64 - 1} is out of bounds for an axis of size"):
+        value(lambda: build(np.array([[2**64 - 1]], "uint64")))
+
+
 def test_a_negative_index_is_refused_where_it_cannot_count_from_the_end() -> None:
     with pytest.raises(IndexError, match="index -1 is negative"):
         value(lambda: af.dynamic_stitch([[0, -1]], [[1.0, 2.0]]))

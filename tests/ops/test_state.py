@@ -143,6 +143,15 @@ def test_one_read_serves_until_the_next_write() -> None:
             assert v.as_tensor().port != before.port
         assert len(v.reads()) == 4
 
+        table, counter = af.Variable([1.0]), af.Variable(0)
+        for variable, act in (
+            (table, lambda: table.scatter_add([0], 1.0)),
+            (counter, lambda: counter.count_up_to(9)),
+        ):
+            seen = variable.as_tensor()
+            act()
+            assert variable.as_tensor().port != seen.port
+
 
 def test_an_update_is_a_write() -> None:
     with Graph() as graph:
@@ -274,6 +283,7 @@ def test_state_ops_say_what_they_touch() -> None:
             v.assign([3, 4]): ("assign", Effect.WRITE, "(2,) float32"),
             v.assign_add([3, 4]): ("assign_add", Effect.WRITE, "(2,) float32"),
             v.assign_sub([3, 4]): ("assign_sub", Effect.WRITE, "(2,) float32"),
+            v.scatter_add([1], [4.0]): ("scatter_add_variable", Effect.WRITE, "(2,) float32"),
         }
 
     for tensor, (op, effect, wanted) in uses.items():

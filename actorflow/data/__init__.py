@@ -1,0 +1,32 @@
+"""Input pipelines: sources, stages behind them, and streams of what comes out.
+
+The names come from `actorflow.data.public`, all at once, when the first of them is asked for: the
+processes of a map import their own part of this package and nothing of the runtime.
+"""
+
+# ruff: noqa: F405  the names of __all__ come through a star
+
+import sys
+
+TYPE_CHECKING = False  # type checkers know the name
+
+__all__ = [
+    "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "csv", "generator",
+    "idx", "npy", "npz", "numbers", "queue", "records", "text_lines", "tfrecord",
+]  # fmt: skip
+
+if TYPE_CHECKING:
+    from actorflow.data.public import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            message = f"module 'actorflow.data' has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=sys.modules[__name__])
+        from actorflow.data import public
+
+        globals().update((public_name, vars(public)[public_name]) for public_name in __all__)
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        return [name for name in globals() if name.startswith("__")] + __all__

@@ -1,0 +1,134 @@
+"""A run of stages without anything between them: chunks in, chunks out, epoch after epoch.
+
+Pure: no clock but the one for the meters, no loop. The same object takes a pipeline to a position
+(`replay`) and runs a part of it (`segment`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from actorflow.data.chunk import Chunk, nbytes
+from actorflow.data.stage import Operator, Place
+from actorflow.data.stats import Meter
+
+
+class Repeat(Operator):
+    """Runs everything before it `count` times, or for ever; each time is an epoch.
+
+    It lets elements through; at the end of an epoch it says whether there is another one. An epoch without
+    elements is the last one of a `repeat` for ever, which would not end.
+    """
+
+    def __init__(self, place: Place, count: int | None) -> None:
+        super().__init__(place)
+        self._count = count
+        self._done = 0
+        self._empty = True
+
+    def push(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Gives the chunk."""
+        self._empty = False
+        yield chunk
+
+    def again(self) -> bool:
+        """Counts an epoch, and says whether another one is to come."""
+        self._done += 1
+        empty, self._empty = self._empty, True
+        return not empty if self._count is None else self._done < self._count
+
+    def leave_out(self, epochs: int) -> int:
+        """Counts epochs that nobody runs, and returns how many: the last one is always run."""
+        self._done = epochs if self._count is None else min(epochs, self._count - 1)
+        return self._done
+
+    def restart(self) -> None:
+        """Begins to count again."""
+        super().restart()
+        self._done = 0
+        self._empty = True
+
+
+class Chain:
+    """Operators one after the other.
+
+    Args:
+        operators: In the order in which elements meet them.
+        meters: One for each: what it has done, and how long it took; none: nobody wants to know.
+        now: Measures that.
+
+    Attributes:
+        again: After `end`: whether another epoch is to be pushed; if not, the end goes on.
+    """
+
+    def __init__(
+        self, operators: Sequence[Operator], meters: Sequence[Meter], now: Callable[[], float]
+    ) -> None:
+        self.operators = list(operators)
+        self.meters = list(meters)
+        self.again = False
+        self._now = now
+        self._holders = [operator for operator in operators if operator.holds]
+
+    @property
+    def full(self) -> bool:
+        """Whether one of them wants no more elements in this epoch."""
+        return any(operator.full for operator in self.operators)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the elements that they hold."""
+        return sum(operator.bytes for operator in self._holders)
+
+    def push(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Gives what comes of a chunk, a part at a time; take all of it before the next."""
+        return self._through(0, chunk)
+
+    def end(self) -> Iterator[Chunk]:
+        """The epoch ends: gives what is held, and sets `again`.
+
+        Where a `take` is full, what stands before it is not asked for more.
+        """
+        operators = self.operators
+        self.again = False
+        start = max((k for k, operator in enumerate(operators) if operator.full), default=0)
+        for k in range(start, len(operators)):
+            operator = operators[k]
+            if isinstance(operator, Repeat) and operator.again():
+                for before in operators[:k]:
+                    before.restart()
+                self.again = True
+                return
+            for out in self._timed(k, operator.end()):
+                yield from self._through(k + 1, out)
+
+    def restart(self) -> None:
+        """All begin again: something behind them repeats."""
+        for operator in self.operators:
+            operator.restart()
+
+    def _through(self, k: int, chunk: Chunk) -> Iterator[Chunk]:
+        if not chunk.values:
+            return
+        if k == len(self.operators):
+            yield chunk
+            return
+        for out in self._timed(k, self.operators[k].push(chunk)):
+            yield from self._through(k + 1, out)
+
+    def _timed(self, k: int, outs: Iterator[Chunk]) -> Iterator[Chunk]:
+        return self._measured(self.meters[k], outs) if self.meters else outs
+
+    def _measured(self, meter: Meter, outs: Iterator[Chunk]) -> Iterator[Chunk]:
+        now = self._now
+        while True:
+            start = now()
+            try:
+                out = next(outs, None)
+            finally:
+                meter.busy_s += now() - start
+            if out is None:
+                return
+            if out.values:
+                meter.passed(len(out.values), nbytes(out.values[:1]))
+            yield out

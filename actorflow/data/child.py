@@ -1,0 +1,201 @@
+"""The child program of a map in processes: `python -m actorflow.data.child FD`, started by `data.process`.
+
+1. It reads a hello (`Hello`): where modules are, and the name of the function.
+2. It finds the function, and answers {} or why it cannot.
+3. For each request, a chunk of elements, it answers the results up to the first failure, and a report
+   of that or None. It reads all of a request before it answers, so that the two sides never wait for
+   each other to read.
+4. It ends when the stream does: when the parent hangs up, or is no more.
+
+It ignores Ctrl-C, which is the parent's. Nothing but values is sent, and no code.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from inspect import unwrap
+from typing import Any, NoReturn
+
+from actorflow.data.frames import Inbox, Outbox
+from actorflow.data.names import Name, find
+from actorflow.errors import CannotTravel, ConfigError, said
+from actorflow.transport.codec import decode, encode
+from actorflow.transport.kinds import Buffer
+
+LINGER_S = 0.5
+"""How long a function may go on when the parent is no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The parent's first words.
+
+    Attributes:
+        path: Its sys.path.
+        python_path: Its environment variable PYTHONPATH, None where it has none.
+        module, qualname, file, digest: The name of the function.
+        seed: Of the generators that the function takes as its second argument; None when it takes none.
+    """
+
+    path: list[str]
+    python_path: str | None
+    module: str
+    qualname: str
+    file: str | None
+    digest: bytes | None
+    seed: int | None
+
+    def data(self) -> dict[str, Any]:
+        """Returns it as a value that travels."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def main(descriptor: int) -> None:
+    """Serves the parent at the other end of a socket until it hangs up."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with socket.socket(fileno=descriptor) as sock:
+        sock.set_inheritable(False)
+        threading.Thread(target=_watch, args=(descriptor,), daemon=True).start()
+        stream = _Stream(sock)
+        if (first := stream.receive()) is None:
+            return
+        hello = Hello(**decode(first))
+        try:
+            function = _found(hello)
+        except BaseException as error:  # noqa: BLE001  the parent raises it
+            stream.send(encode(_refusal(error)))
+            return
+        del first
+        stream.send(encode({}))
+        while (request := stream.receive()) is not None:
+            parts = _answer(function, hello, decode(request))
+            sys.stdout.flush()
+            stream.send(parts)
+            del request, parts  # before the next one needs memory
+
+
+class _Stream:
+    """The blocking end of a stream of frames."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._inbox = Inbox()
+        self._outbox = Outbox()
+
+    def receive(self) -> Buffer | None:
+        """Returns the next frame, None when there is no more."""
+        while True:
+            try:
+                n = self._sock.recv_into(self._inbox.room())
+            except ConnectionResetError:
+                return None
+            if not n:
+                return None
+            if (frame := self._inbox.filled(n)) is not None:
+                return frame
+
+    def send(self, parts: list[Buffer]) -> None:
+        """Writes a frame; a parent that is no more hears nothing, and the next `receive` says so."""
+        self._outbox.add(parts)
+        try:
+            while self._outbox:
+                self._outbox.sent(self._sock.sendmsg(self._outbox.batch()))
+        except (BrokenPipeError, ConnectionResetError):
+            self._outbox.clear()
+
+
+def _watch(descriptor: int) -> NoReturn:
+    """Ends this process when the parent has gone and the function does not return."""
+    poll = select.poll()
+    poll.register(descriptor, 0)  # no event but that it was hung up
+    poll.poll()
+    threading.Event().wait(LINGER_S)
+    os._exit(1)
+
+
+def _found(hello: Hello) -> Callable[..., Any]:
+    sys.path[:] = hello.path
+    if hello.python_path is None:
+        os.environ.pop("PYTHONPATH", None)
+    else:
+        os.environ["PYTHONPATH"] = hello.python_path
+    return find(Name(hello.module, hello.qualname, hello.file, hello.digest))
+
+
+def _refusal(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, ConfigError):
+        return {"what": error.what, "hint": error.hint, "traceback": None}
+    return {"what": said(error), "hint": None, "traceback": _traceback(error)}
+
+
+def _answer(function: Callable[..., Any], hello: Hello, request: Any) -> list[Buffer]:
+    epoch, ordinals, values = request
+    results: list[Any] = []
+    report = None
+    try:
+        if hello.seed is None:
+            results.extend(map(function, values))  # what was made before a failure stays
+        else:
+            from actorflow.data.chance import generator  # with numpy.random, which others need not wait for
+
+            drawn = (generator(hello.seed, epoch, ordinal) for ordinal in ordinals)
+            results.extend(map(function, values, drawn))
+    except BaseException as error:  # noqa: BLE001  it travels to whoever waits for the element
+        report = {
+            "what": f"raised {said(error)}",
+            "hint": None,
+            "traceback": _traceback(error),
+            "place": _place(function, error),
+        }
+    try:
+        return encode((results, report))
+    except CannotTravel:
+        return _unsendable(function, results)
+
+
+def _unsendable(function: Callable[..., Any], results: list[Any]) -> list[Buffer]:
+    """The answer up to the first result that no message holds."""
+    at, found = 0, CannotTravel("its results for one chunk are too large for one message")
+    for i, result in enumerate(results):
+        try:
+            encode(result)
+        except CannotTravel as error:
+            at, found = i, error
+            break
+    report = {
+        "what": f"returned what cannot be sent: {found.what}",
+        "hint": found.hint,
+        "traceback": None,
+        "place": _place(function, None),
+    }
+    return encode((results[:at], report))
+
+
+def _traceback(error: BaseException) -> str:
+    """The traceback below this module."""
+    below = error.__traceback__
+    while below is not None and below.tb_frame.f_code.co_filename == __file__:
+        below = below.tb_next
+    return "".join(traceback.format_exception(type(error), error, below))
+
+
+def _place(function: Callable[..., Any], error: BaseException | None) -> tuple[str, int] | None:
+    """File and line of the failure in the file of the function; the function's own line when not in it."""
+    code = getattr(unwrap(function), "__code__", None)
+    if code is None:
+        return None
+    frames = [] if error is None else traceback.extract_tb(error.__traceback__)
+    lines = [f.lineno for f in frames if f.filename == code.co_filename and f.lineno is not None]
+    return code.co_filename, lines[-1] if lines else code.co_firstlineno
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

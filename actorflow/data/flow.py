@@ -1,0 +1,286 @@
+"""One run of a pipeline: its actors, the elements that come out, and what it says of itself."""
+
+from __future__ import annotations
+
+from asyncio import Future
+from collections import deque
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from actorflow import setting
+from actorflow.actors.ref import Ref
+from actorflow.actors.system import ActorSystem
+from actorflow.data.buffer import END, BufferActor, Onward, StreamLeft, Take
+from actorflow.data.chain import Chain
+from actorflow.data.chunk import CHUNK, nbytes
+from actorflow.data.inlet import BufferInlet, Inlet, SourceInlet
+from actorflow.data.mapped import MappedInlet
+from actorflow.data.mapping import Mapper, ThreadMapper
+from actorflow.data.plan import Part, Stage, parts, seed_of
+from actorflow.data.pool import ProcessMapper
+from actorflow.data.position import Position
+from actorflow.data.replay import Start, replayed
+from actorflow.data.segment import Run, SegmentActor
+from actorflow.data.source import Source
+from actorflow.data.stage import Place
+from actorflow.data.stats import Ledger, Meter, Stats, taken
+from actorflow.kernels.workers import Threads
+from actorflow.setting import SETTING
+
+
+class Stream:
+    """The elements of a running pipeline: `async with` it, and `async for` over it.
+
+    Leaving ends everything, whatever waits, and leaves no task, thread, process or open reader. An
+    element is handed out once; a wait for it that is cancelled loses nothing, the next one gets it.
+    """
+
+    def __init__(
+        self, source: Source, place: Place, stages: Sequence[Stage], position: Mapping[str, Any] | None
+    ) -> None:
+        self._source = source
+        self._place = place
+        self._stages = tuple(stages)
+        self._position = Position.of(source, stages, position)
+        self._system: ActorSystem | None = None
+        self._ready: deque[Any] = deque()
+        self._wish = False
+        self._waiters: list[Future[None]] = []
+        self._left = self._over = False
+        self._error: BaseException | None = None
+        self._given = 0
+        self._waited_s = self._opened_s = self._closed_s = 0.0
+        self._ledger = Ledger()
+        self._meters: list[Meter] = []
+
+    # -- life --------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        if self._system is not None:
+            message = "this stream was entered before"
+            raise StreamLeft(message, hint="open the pipeline again")
+        here = setting.entropy()
+        self._position.settle(self._stages, here)
+        system = ActorSystem(name="input")
+        await system.__aenter__()
+        self._system = system
+        try:
+            await self._start(system)
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        system = self._system
+        if system is None or self._left:
+            return
+        self._left = True
+        self._closed_s = system.now()
+        try:
+            await system.__aexit__(None, None, None)
+        finally:
+            self._ready.clear()
+            self._wake()
+            self._ledger.hold(self, 0)
+
+    async def _start(self, system: ActorSystem) -> None:
+        stages, seed = self._stages, self._position.seed
+        operators = [
+            None if s.operator is None else s.operator(s.place, seed_of(seed, k))
+            for k, s in enumerate(stages)
+        ]
+        source_meter = Meter(self._place.label)
+        meters = [Meter(s.place.label) for s in stages]
+        self._opened_s = system.now()
+        start = Start()
+        if self._position.taken:
+            start = await replayed(
+                lambda epoch, ordinal: self._reading(system, Meter(""), Start(epoch, ordinal)),
+                self._source.size,
+                stages,
+                operators,
+                self._position.taken,
+            )
+        cut = parts(stages)
+        self._meters = [source_meter, *meters]
+        inlet_of: Any = None
+        buffer: Ref | None = None
+        for i, part in enumerate(cut):
+            own = [(k, operator) for k, _ in part.stages if (operator := operators[k]) is not None]
+            chain = Chain([o for _, o in own], [meters[k] for k, _ in own], system.now)
+            last_meter = meters[own[-1][0]] if own else source_meter
+            if part.mapped is not None and not own:
+                last_meter = meters[part.mapped[0]]
+            first_meter = source_meter if i == 0 else (meters[own[0][0]] if own else last_meter)
+            if part.mapped is not None:
+                first_meter = meters[part.mapped[0]]
+            last_meter.room = part.room
+            inlet_of = self._inlet(part, buffer, start if i == 0 else Start(), source_meter, meters)
+            buffer = system.spawn(
+                BufferActor, f"input/{i}", part.room, last_meter, self._ledger, name=f"buffer-{i}"
+            )
+            left = start.left if i == len(cut) - 1 else ()
+            segment = system.spawn(
+                SegmentActor,
+                inlet_of,
+                chain,
+                left,
+                buffer,
+                (first_meter, last_meter),
+                self._ledger,
+                name=f"segment-{i}",
+            )
+            await segment.tell(Run())
+        assert buffer is not None
+        self._buffer = buffer
+        self._most = CHUNK if cut[-1].room >= CHUNK else 1
+
+    def _inlet(
+        self, part: Part, buffer: Ref | None, start: Start, source_meter: Meter, meters: Sequence[Meter]
+    ) -> Any:
+        """Returns what makes the inlet of a part, in the actor that will own it."""
+        seed = self._position.seed
+
+        def make(system: ActorSystem) -> Inlet:
+            inlet: Inlet
+            if buffer is not None:
+                inlet = BufferInlet(buffer, system.loop)
+            else:
+                inlet = self._reading(system, source_meter, start)
+            if part.mapped is None:
+                return inlet
+            k, stage = part.mapped
+            assert stage.workers is not None
+            mapper = _mapper(system, stage, seed_of(seed, k))
+            meters[k].width = mapper.width
+            return MappedInlet(
+                inlet,
+                mapper,
+                stage.place,
+                ordered=stage.workers.ordered,
+                meter=meters[k],
+                now=system.now,
+                loop=system.loop,
+            )
+
+        return make
+
+    def _reading(self, system: ActorSystem, meter: Meter, start: Start) -> Inlet:
+        """Returns an inlet of the source."""
+        return SourceInlet(
+            self._source,
+            self._place,
+            system.loop,
+            lambda: _workers(system, "input", 1),
+            meter,
+            system.now,
+            start=start.ordinal,
+            epoch=start.epoch,
+            over=start.over,
+        )
+
+    # -- elements ----------------------------------------------------------------------------------
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        """Returns the next element.
+
+        Raises:
+            InputError: an element could not be read or made; every later call raises it again.
+            StreamLeft: the stream is not open.
+        """
+        if not self._ready:
+            await self._more()
+        self._given += 1
+        return self._ready.popleft()
+
+    async def _more(self) -> None:
+        """Waits until there is an element."""
+        system = self._system
+        if system is None:
+            message = "a stream gives elements only inside `async with`"
+            raise StreamLeft(message, hint="async with pipeline.open() as stream: ...")
+        start = system.now()
+        try:
+            while not self._ready:
+                if self._error is not None:
+                    raise self._error
+                if self._over:
+                    raise StopAsyncIteration
+                if self._left:
+                    message = "the stream was left"
+                    raise StreamLeft(message)
+                if not self._wish:
+                    self._wish = True
+                    self._buffer.try_tell(Take(self._most, self._came))
+                waiter: Future[None] = system.loop.create_future()
+                self._waiters.append(waiter)
+                await waiter
+        finally:
+            self._waited_s += system.now() - start
+
+    def _came(self, pairs: list[Any], error: BaseException | None) -> bool:
+        """The next elements are there; whoever waits for them, or asks next, gets them."""
+        self._wish = False
+        if error is not None:
+            self._error = error
+        else:
+            if pairs[-1][0] is END:
+                pairs.pop()
+                self._over = True
+                self._buffer.try_tell(Onward(False))
+            values = [value for value, _ in pairs]
+            self._ready.extend(values)
+            self._ledger.hold(self, nbytes(values))
+        self._wake()
+        return True
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    # -- what it says of itself --------------------------------------------------------------------
+
+    def position(self) -> dict[str, Any]:
+        """Returns where it is: plain data, from which `Pipeline.open` goes on after the last element given.
+
+        Raises:
+            InputError: elements come in no fixed order, since a map has ordered=False.
+        """
+        return self._position.after(self._given)
+
+    def stats(self) -> Stats:
+        """Returns what every stage has done so far, and which limits the rate."""
+        system = self._system
+        now = 0.0 if system is None else self._closed_s if self._left else system.now()
+        seconds = now - self._opened_s
+        return Stats(
+            stages=tuple(taken(meter, seconds) for meter in self._meters),
+            seconds=seconds,
+            elements=self._given,
+            waiting=self._waited_s / seconds if seconds > 0 else 0.0,
+            bytes=self._ledger.now,
+            peak_bytes=self._ledger.peak,
+        )
+
+
+def _workers(system: ActorSystem, name: str, count: int) -> setting.Workers:
+    here = SETTING.get()
+    return Threads(f"-{name}", system.loop, system.clock, count) if here is None else here.workers(f"-{name}")
+
+
+def _mapper(system: ActorSystem, stage: Stage, drawn: int) -> Mapper:
+    spec = stage.workers
+    assert spec is not None
+    seed = (drawn if spec.seed is None else spec.seed) if spec.random else None
+    if spec.name is not None and SETTING.get() is None:
+        return ProcessMapper(spec.name, spec.count, seed=seed)
+    return ThreadMapper(spec.function, _workers(system, "map", spec.count), system.loop, seed)

@@ -1,0 +1,198 @@
+"""Elements of a function of the user's: whatever iterable it returns, anew each epoch."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from inspect import isasyncgenfunction, iscoroutine
+from itertools import islice
+from typing import Any, cast
+
+from actorflow.errors import ActorflowError, ConfigError, InputError, said
+
+Made = Iterable[Any] | AsyncIterable[Any]
+
+_ANEW = "return a new one at each call, as a generator function or `lambda: iter(values)` does"
+
+
+@dataclass(slots=True)
+class _Given:
+    """The last iterator that a function gave, if it was one that can be read once."""
+
+    last: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedSource:
+    """A source whose every pass is a call of a function.
+
+    Attributes:
+        name: What errors and progress call it.
+        function: () -> the elements of an epoch.
+        blocking: Whether its elements are made on a thread.
+        size: None: unknown.
+        element_bytes: None: unknown.
+    """
+
+    name: str
+    function: Callable[[], Made]
+    blocking: bool
+    size: None = None
+    element_bytes: None = None
+    _given: _Given = field(default_factory=_Given, compare=False, repr=False)
+
+    def open(self, start: int, epoch: int) -> IterableReader | AsyncReader:
+        """Returns a reader positioned before element number `start`: those before it are made and dropped.
+
+        The function is called at the first read, or here if it is not to run on a thread.
+        """
+        if self.blocking:
+            return IterableReader(self, start, None)
+        made = made_by(self)
+        if isinstance(made, AsyncIterable):
+            return AsyncReader(self, start, made)
+        return IterableReader(self, start, made)
+
+
+def generator(function: Any, *, blocking: bool | None = None) -> GeneratedSource:
+    """Elements of the iterable, or async iterable, that `function` returns; it is called once an epoch.
+
+    To start at a later element those before it are made and dropped.
+
+    Args:
+        function: Takes nothing; a generator function, an async one, or what returns an iterable.
+        blocking: Whether elements are made on a thread, so that the loop goes on meanwhile. None: yes,
+            unless it is an async generator function. An async iterable needs the loop.
+
+    >>> from actorflow.data.generated import generator
+    >>> generator(lambda: (n * n for n in range(5)), blocking=False).open(2, 0).read(9)
+    [4, 9, 16]
+    """
+    if not callable(function) or isinstance(function, type):
+        message = f"generator takes a function that returns the elements of an epoch, got {function!r:.200}"
+        raise ConfigError(message, hint=_ANEW)
+    name = f"generator {getattr(function, '__qualname__', type(function).__name__)!r}"
+    return GeneratedSource(
+        name, function, not isasyncgenfunction(function) if blocking is None else bool(blocking)
+    )
+
+
+def made_by(source: GeneratedSource) -> Any:
+    """Calls the function; an iterator that it has given before is refused."""
+    try:
+        made: Any = source.function()
+    except Exception as cause:
+        raise _failed(source, "the call", cause) from cause
+    if iscoroutine(made):
+        made.close()
+        message = f"{source.name}: expected an iterable, got a coroutine"
+        raise InputError(message, hint="an async function that yields is an async iterable")
+    if not isinstance(made, AsyncIterable):
+        try:
+            once = iter(made) is made
+        except TypeError:
+            message = f"{source.name}: expected an iterable, got {made!r:.200}"
+            raise InputError(message, hint="yield the elements, or return a list of them") from None
+    elif source.blocking:
+        message = f"{source.name}: expected an iterable to read on a thread, got an async one"
+        raise InputError(message, hint="say blocking=False")
+    else:
+        once = made.__aiter__() is made
+    if once and made is source._given.last:
+        message = (
+            f"{source.name}: expected new elements for this pass, got the iterator of the last one again"
+        )
+        raise InputError(message, hint=_ANEW)
+    source._given.last = made if once else None
+    return made
+
+
+class IterableReader:
+    """One pass over an iterable."""
+
+    __slots__ = ("_at", "_error", "_iterator", "_source", "_start")
+
+    def __init__(self, source: GeneratedSource, start: int, made: Iterable[Any] | None) -> None:
+        self._source = source
+        self._start = start
+        self._at = 0
+        self._iterator: Iterator[Any] | None = None if made is None else iter(made)
+        self._error: InputError | None = None
+
+    def read(self, n: int) -> list[Any]:
+        """Returns the next `n` elements, fewer only at the end or before an error."""
+        if self._error is not None:
+            raise self._error
+        values: list[Any] = []
+        try:
+            if self._iterator is None:
+                made = made_by(self._source)
+                self._iterator = iter(cast("Iterable[Any]", made))  # made_by refuses an async one here
+            while self._at < self._start:
+                if next(self._iterator, self) is self:
+                    return []
+                self._at += 1
+            values.extend(islice(self._iterator, n))  # what came before an error stays in the list
+        except InputError as error:
+            self._error = error
+        except Exception as cause:  # noqa: BLE001  raised below, or at the next read
+            self._error = _failed(self._source, f"element {self._at + len(values)}", cause)
+            self._error.__cause__ = cause
+        self._at += len(values)
+        if self._error is not None and not values:
+            raise self._error
+        return values
+
+    def close(self) -> None:
+        """Ends a generator, whose `finally` runs."""
+        end = getattr(self._iterator, "close", None)
+        self._iterator = iter(())
+        if end is not None:
+            end()
+
+
+class AsyncReader:
+    """One pass over an async iterable, one element a read: nobody can tell whether the next is there."""
+
+    __slots__ = ("_error", "_iterator", "_left", "_source", "_at")
+
+    def __init__(self, source: GeneratedSource, start: int, made: AsyncIterable[Any]) -> None:
+        self._source = source
+        self._left = start
+        self._at = 0
+        self._iterator: AsyncIterator[Any] = made.__aiter__()
+        self._error: InputError | None = None
+
+    def read(self, n: int) -> Awaitable[list[Any]]:
+        """Returns an awaitable of the next element, in a list."""
+        return self._next()
+
+    async def _next(self) -> list[Any]:
+        if self._error is not None:
+            raise self._error
+        try:
+            while True:
+                value = await anext(self._iterator)
+                self._at += 1
+                if not self._left:
+                    return [value]
+                self._left -= 1
+        except StopAsyncIteration:
+            return []
+        except Exception as cause:
+            self._error = _failed(self._source, f"element {self._at}", cause)
+            raise self._error from cause
+
+    def close(self) -> None:
+        """Lets go of the iterator; the loop ends an async generator when it is collected: see `aclose`."""
+
+    async def aclose(self) -> None:
+        """Ends an async generator, whose `finally` runs."""
+        end = getattr(self._iterator, "aclose", None)
+        if end is not None:
+            await end()
+
+
+def _failed(source: GeneratedSource, at: str, cause: Exception) -> InputError:
+    hint = cause.hint if isinstance(cause, ActorflowError) else None
+    return InputError(f"{source.name}: {at} raised {said(cause)}", hint=hint)

@@ -1,0 +1,293 @@
+"""What a part of a pipeline reads from: a source, or the buffer of the part before it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from actorflow.data.buffer import END, Onward, Skip, Take
+from actorflow.data.chunk import CHUNK, Chunk, nbytes, number, numbers
+from actorflow.data.stats import Meter
+from actorflow.errors import InputError, InternalError, Where
+
+if TYPE_CHECKING:
+    from actorflow.actors.ref import Ref
+    from actorflow.data.source import Reader, Source
+    from actorflow.data.stage import Place
+    from actorflow.setting import Workers
+
+Now = Callable[[], float]
+
+
+class Inlet(Protocol):
+    """Gives chunks, epoch after epoch. At most one `want` is open at a time.
+
+    Attributes:
+        bytes: Of the elements that it holds: read ahead, or under way.
+    """
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the elements that it holds."""
+        ...
+
+    def want(self, most: int = CHUNK) -> Future[Chunk | None]:
+        """Returns the next elements, at least one; None where the epoch ends, and once only."""
+        ...
+
+    def skip(self) -> None:
+        """No more of this epoch is wanted; a `want` that is open will not be looked at."""
+        ...
+
+    def onward(self, again: bool) -> None:
+        """Says after the end of an epoch whether another one is wanted."""
+        ...
+
+    async def close(self) -> None:
+        """Lets go of everything."""
+        ...
+
+
+class _Pass:
+    """One epoch of a source: its reader, opened when it is first read."""
+
+    __slots__ = ("_reader", "_source", "epoch", "next", "reading")
+
+    def __init__(self, source: Source, epoch: int, start: int) -> None:
+        self._source = source
+        self._reader: Reader | None = None
+        self.epoch = epoch
+        self.next = start
+        self.reading: Future[Any] | None = None
+
+    def read(self, most: int) -> Any:
+        """Reads, on whatever thread it is called."""
+        if self._reader is None:
+            self._reader = self._source.open(self.next, self.epoch)
+        return self._reader.read(most)
+
+    def close(self) -> None:
+        """Closes the reader, if there is one."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
+
+class SourceInlet:
+    """Reads a source: inline, on a thread where it may block, or by awaiting what it gives.
+
+    Where reading does not happen inline, the next elements are read while the last are worked on.
+
+    Args:
+        source: What to read.
+        place: Of the source, for errors.
+        loop: Whose futures are given.
+        workers: Makes a thread for a source that blocks.
+        meter: Of the source.
+        now: Measures how long reading takes.
+        start: The ordinal of the first element of the first epoch.
+        epoch: The first epoch.
+        over: Whether that has no more elements.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        place: Place,
+        loop: AbstractEventLoop,
+        workers: Callable[[], Workers],
+        meter: Meter,
+        now: Now,
+        *,
+        start: int = 0,
+        epoch: int = 0,
+        over: bool = False,
+    ) -> None:
+        self._source = source
+        self._place = place
+        self._loop = loop
+        self._meter = meter
+        self._now = now
+        self._pass = _Pass(source, epoch, start)
+        self._workers = workers() if source.blocking else None
+        self._ahead: Future[Chunk | None] | None = None
+        self._dropped: list[_Pass] = []
+        self._eager = source.blocking
+        self.bytes = 0
+        if over:
+            self._ahead = loop.create_future()
+            self._ahead.set_result(None)
+
+    def want(self, most: int = CHUNK) -> Future[Chunk | None]:
+        """Returns the next elements; see `Inlet`."""
+        found, self._ahead = self._ahead, None
+        if found is None:
+            found = self._read(most)
+        if self._eager:
+            found.add_done_callback(self._go_ahead)
+        return found
+
+    def skip(self) -> None:
+        """Ends the epoch: nothing more of it is read."""
+        self._drop()
+
+    def onward(self, again: bool) -> None:
+        """Prepares the next epoch."""
+        self._drop()
+        self._pass = _Pass(self._source, self._pass.epoch + 1, 0)
+
+    async def close(self) -> None:
+        """Closes the readers, once nothing reads any more."""
+        self._eager = False
+        self._drop()
+        if self._workers is not None:
+            await self._workers.close()  # a read that had not begun is dropped
+        else:
+            reading = [old.reading for old in self._dropped if old.reading is not None]
+            await asyncio.gather(*reading, return_exceptions=True)
+        for old in self._dropped:
+            old.close()
+
+    def _drop(self) -> None:
+        """Ends the pass; its reader is closed after what is being read."""
+        old, self._ahead = self._pass, None
+        self._dropped = [each for each in self._dropped if each.reading is not None]
+        if old.reading is None:
+            old.close()
+        else:
+            self._dropped.append(old)
+            if self._workers is None:
+                old.reading.cancel()
+            old.reading.add_done_callback(lambda _: old.close())
+        self._pass = _Pass(self._source, old.epoch, old.next)
+
+    def _go_ahead(self, found: Future[Chunk | None]) -> None:
+        """Begins to read what will be wanted next."""
+        if not found.cancelled() and found.exception() is None and found.result() is not None and self._eager:
+            self._ahead = self._ahead or self._read(CHUNK)
+
+    def _read(self, most: int) -> Future[Chunk | None]:
+        reply: Future[Chunk | None] = self._loop.create_future()
+        current, start = self._pass, self._now()
+        if self._workers is not None:
+            done: Future[Any] = self._loop.create_future()
+            current.reading = done
+
+            def read(values: Any, error: BaseException | None, seconds: float) -> None:
+                current.reading = None
+                done.cancel()  # ends it; only its callbacks matter
+                self._done(reply, current, values, error, seconds)
+
+            self._workers.submit(lambda: current.read(most), read)
+            return reply
+        try:
+            values = current.read(most)
+        except Exception as error:  # noqa: BLE001  placed, and given to whoever asked
+            self._done(reply, current, None, error, self._now() - start)
+            return reply
+        if not inspect.isawaitable(values):
+            self._done(reply, current, values, None, self._now() - start)
+            return reply
+        self._eager = True
+        current.reading = asyncio.ensure_future(values, loop=self._loop)
+        current.reading.add_done_callback(lambda task: self._awaited(reply, current, task, start))
+        return reply
+
+    def _awaited(self, reply: Future[Chunk | None], current: _Pass, task: Future[Any], start: float) -> None:
+        current.reading = None
+        if task.cancelled():
+            reply.cancel()
+            return
+        error = task.exception()
+        self._done(reply, current, None if error else task.result(), error, self._now() - start)
+
+    def _done(
+        self, reply: Future[Chunk | None], current: _Pass, values: Any, error: BaseException | None, s: float
+    ) -> None:
+        self._meter.busy_s += s
+        if reply.done():
+            return
+        if error is not None:
+            reply.set_exception(self._failed(current, error))
+            reply.exception()  # read ahead, it may never be wanted
+        elif not values:
+            reply.set_result(None)
+        else:
+            self._meter.passed(len(values), nbytes(values[:1]))
+            chunk = Chunk(values, numbers(current.epoch, current.next, len(values)))
+            if self._eager:
+                self.bytes = chunk.bytes
+            reply.set_result(chunk)
+            current.next += len(values)
+
+    def _failed(self, current: _Pass, error: BaseException) -> BaseException:
+        if not isinstance(error, Exception):
+            return error
+        if isinstance(error, InputError):
+            return error.at(Where(defined_at=self._place.line))
+        return self._place.failed(number(current.epoch, current.next), error)
+
+
+class BufferInlet:
+    """Takes from the buffer of the part before.
+
+    Args:
+        buffer: Its actor.
+        loop: Whose futures are given.
+    """
+
+    def __init__(self, buffer: Ref, loop: AbstractEventLoop) -> None:
+        self._buffer = buffer
+        self._loop = loop
+        self._open: Take | None = None
+        self.bytes = 0  # what waits is the buffer's
+        self._ended = False
+
+    def want(self, most: int = CHUNK) -> Future[Chunk | None]:
+        """Returns the next elements; see `Inlet`."""
+        found: Future[Chunk | None] = self._loop.create_future()
+        if self._ended:
+            self._ended = False
+            found.set_result(None)
+            return found
+        self._open = Take(most, lambda pairs, error: self._came(found, pairs, error))
+        _tell(self._buffer, self._open)
+        return found
+
+    def skip(self) -> None:
+        """Wants no more of this epoch."""
+        self._ended = False
+        _tell(self._buffer, Skip(self._open))
+
+    def onward(self, again: bool) -> None:
+        """Says whether another epoch is wanted."""
+        _tell(self._buffer, Onward(again))
+
+    async def close(self) -> None:
+        """Has nothing to let go of."""
+
+    def _came(self, found: Future[Chunk | None], pairs: list[Any], error: BaseException | None) -> bool:
+        self._open = None
+        if found.done():
+            return False
+        if error is not None:
+            found.set_exception(error)
+            found.exception()  # whoever wanted it may have been cancelled
+            return True
+        if pairs[-1][0] is END:
+            pairs.pop()
+            if not pairs:
+                found.set_result(None)
+                return True
+            self._ended = True
+        found.set_result(Chunk(*map(list, zip(*pairs, strict=True))))
+        return True
+
+
+def _tell(buffer: Ref, message: Any) -> None:
+    if not buffer.try_tell(message):
+        what = f"the mailbox of '{buffer.name}' is full, with one producer and one consumer"
+        raise InternalError(what)

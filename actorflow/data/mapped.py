@@ -1,0 +1,189 @@
+"""An inlet whose elements go through a mapper: several chunks are under way, in order or as they end."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import AbstractEventLoop, Future
+from collections import deque
+from collections.abc import Callable
+from itertools import groupby
+from typing import Any
+
+from actorflow.data.chunk import CHUNK, Chunk, epoch_of, nbytes, ordinal_of
+from actorflow.data.inlet import Inlet
+from actorflow.data.mapping import Failed, Mapper
+from actorflow.data.stage import Place
+from actorflow.data.stats import Meter
+
+_AIM_S = 0.002
+"""How long a chunk should take: much longer than a hand-over to a thread, shorter than anyone notices."""
+
+Job = Future[tuple[Chunk, int, BaseException | None]]
+"""A chunk under way: the results, the bytes of what they are made of, and the error that ended them."""
+
+
+class MappedInlet:
+    """Gives what a mapper makes of the elements of another inlet.
+
+    Args:
+        inlet: What it reads.
+        mapper: Applies the function; started and closed here.
+        place: Of the map, for errors.
+        ordered: Whether results come in the order of the elements, or as they are done.
+        meter: Of the map.
+        now: Measures chunks, so that a slow function gets few elements at a time.
+        loop: Whose tasks are made.
+    """
+
+    def __init__(
+        self,
+        inlet: Inlet,
+        mapper: Mapper,
+        place: Place,
+        *,
+        ordered: bool,
+        meter: Meter,
+        now: Callable[[], float],
+        loop: AbstractEventLoop,
+    ) -> None:
+        self._inlet = inlet
+        self._mapper = mapper
+        self._place = place
+        self._ordered = ordered
+        self._meter = meter
+        self._now = now
+        self._loop = loop
+        self._under_way: deque[Job] = deque()
+        self._dropped: set[Future[Any]] = set()
+        self._started = False
+        self._wish: Future[Chunk | None] | None = None
+        self._ended = False
+        self._error: BaseException | None = None
+        self._most = 1
+        self.bytes = 0
+
+    def want(self, most: int = CHUNK) -> Future[Chunk | None]:
+        """Returns the next results; see `Inlet`."""
+        return self._loop.create_task(self._next())
+
+    def skip(self) -> None:
+        """Drops what is under way."""
+        self._drop()
+        if not self._ended:
+            self._inlet.skip()
+        self._ended = False
+
+    def onward(self, again: bool) -> None:
+        """Says whether another epoch is wanted."""
+        self._drop()
+        self._ended = False
+        self._inlet.onward(again)
+
+    async def close(self) -> None:
+        """Ends everything, whatever is under way."""
+        for job in self._under_way:
+            job.cancel()
+        await self._mapper.close()
+        await asyncio.gather(*self._under_way, *self._dropped, return_exceptions=True)
+        await self._inlet.close()
+
+    def _drop(self) -> None:
+        """Forgets what is under way; it ends unheard."""
+        self._wish = None
+        self.bytes = 0
+        for job in self._under_way:
+            if not job.done():
+                job.cancel()
+                self._dropped.add(job)
+                job.add_done_callback(self._dropped.discard)
+        self._under_way.clear()
+
+    async def _next(self) -> Chunk | None:
+        if not self._started:
+            self._started = True
+            await self._mapper.start()
+        while True:
+            self._fill()
+            job = self._first_done()
+            if job is not None:
+                chunk, size, error = job.result()
+                self.bytes -= size
+                if error is not None:
+                    self._drop()
+                    self._error = error
+                if len(chunk):
+                    self._meter.passed(len(chunk), nbytes(chunk.values[:1]))
+                    return chunk
+            elif self._under_way or self._wish is not None:
+                heads = [self._under_way[0]] if self._ordered and self._under_way else self._under_way
+                waits: list[Future[Any]] = [*heads, *([] if self._wish is None else [self._wish])]
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            elif self._error is not None:
+                raise self._error
+            else:
+                return None
+
+    def _fill(self) -> None:
+        """Gives the mapper as many chunks as it takes and the inlet has."""
+        while len(self._under_way) < self._mapper.width and not self._ended and self._error is None:
+            if self._wish is None:
+                self._wish = self._inlet.want(self._most)
+            if not self._wish.done():
+                return
+            wish, self._wish = self._wish, None
+            self._error = wish.exception()
+            if self._error is not None:
+                return
+            chunk = wish.result()
+            if chunk is None:
+                self._ended = True
+                return
+            size = chunk.bytes
+            self.bytes += size
+            self._under_way.append(self._loop.create_task(self._map(chunk, size)))
+
+    def _first_done(self) -> Job | None:
+        """Takes out the job whose results are next, if there is one."""
+        if self._ordered:
+            return self._under_way.popleft() if self._under_way and self._under_way[0].done() else None
+        for job in self._under_way:
+            if job.done():
+                self._under_way.remove(job)
+                return job
+        return None
+
+    async def _map(self, chunk: Chunk, size: int) -> tuple[Chunk, int, BaseException | None]:
+        """Returns the results, and the error that stopped them, if any."""
+        start = self._now()
+        values: list[Any] = []
+        error: BaseException | None = None
+        at = 0
+        for epoch, run in groupby(chunk.numbers, epoch_of):
+            ordinals = [ordinal_of(number) for number in run]
+            part = chunk.values[at : at + len(ordinals)]
+            try:
+                values.extend(await self._mapper.map(part, ordinals, epoch))
+            except Failed as failed:
+                before = failed.done
+                if before is None:
+                    count = ordinals.index(failed.ordinal)
+                    before = await self._mapper.map(part[:count], ordinals[:count], epoch) if count else []
+                values.extend(before)
+                error = self._place.failed(chunk.numbers[len(values)], failed.error)
+                break
+            except Exception as broken:  # noqa: BLE001  the workers failed, not the function
+                error = self._place.failed(chunk.numbers[at], broken)
+                break
+            at += len(ordinals)
+        spent = self._now() - start
+        self._meter.busy_s += spent
+        self._learn(spent, len(chunk))
+        made = Chunk(values, chunk.numbers[: len(values)])
+        self.bytes += made.bytes - size
+        return made, made.bytes, error
+
+    def _learn(self, spent: float, count: int) -> None:
+        """Chooses how many elements go into a chunk; half of the time a chunk waits for its turn."""
+        if spent > 0.0:
+            per = spent / (2 * count)
+            self._most = max(1, min(CHUNK, 2 * self._most, int(_AIM_S / per)))

@@ -1,0 +1,196 @@
+"""The stages that look at one element at a time: map, filter, take, skip, enumerate, flat_map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from actorflow.data.chance import generator
+from actorflow.data.chunk import CHUNK, Chunk, epoch_of, numbers, ordinal_of
+from actorflow.data.deferred import Deferred, made
+from actorflow.data.stage import Operator, Place
+
+
+class Map(Operator):
+    """Each element becomes what a function makes of it; with a seed it gets a generator as well."""
+
+    def __init__(self, place: Place, function: Callable[..., Any], seed: int | None = None) -> None:
+        super().__init__(place)
+        self._seed = seed
+        self._function = function
+
+    def push(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Gives what the function makes of each, and before a failure what it made until then."""
+        if self.lazy:
+            yield Chunk(
+                [self._later(*pair) for pair in zip(chunk.values, chunk.numbers, strict=True)], chunk.numbers
+            )
+            return
+        out: list[Any] = []
+        try:
+            if self._seed is None:
+                out.extend(map(self._function, chunk.values))  # what was made before a failure stays
+            else:
+                out.extend(map(self._drawn, chunk.values, chunk.numbers))
+        except Exception as error:
+            if out:
+                yield Chunk(out, chunk.numbers[: len(out)])
+            raise self.place.failed(chunk.numbers[len(out)], error) from error
+        yield Chunk(out, chunk.numbers)
+
+    def _drawn(self, value: Any, number: int) -> Any:
+        assert self._seed is not None
+        return self._function(value, generator(self._seed, epoch_of(number), ordinal_of(number)))
+
+    def _later(self, value: Any, number: int) -> Deferred:
+        def make(parts: list[Any]) -> Any:
+            try:
+                return self._function(parts[0]) if self._seed is None else self._drawn(parts[0], number)
+            except Exception as error:
+                raise self.place.failed(number, error) from error
+
+        return Deferred(make, [value])
+
+
+class Filter(Operator):
+    """Only the elements stay for which a function is true."""
+
+    def __init__(self, place: Place, keep: Callable[[Any], Any]) -> None:
+        super().__init__(place)
+        self._keep = keep
+
+    def push(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Gives those that stay."""
+        values, kept = chunk.values, []
+        at = 0
+        if self.lazy:
+            values = [made(value) for value in values]
+        try:
+            keep = self._keep
+            for at, value in enumerate(values):  # noqa: B007  the failure is at the last one looked at
+                kept.append(bool(keep(value)))
+        except Exception as error:
+            yield _those(values, chunk.numbers, kept)
+            raise self.place.failed(chunk.numbers[at], error) from error
+        yield _those(values, chunk.numbers, kept)
+
+
+def _those(values: list[Any], numbers: list[int], kept: list[bool]) -> Chunk:
+    """The elements with a True; there may be fewer flags than elements."""
+    if all(kept) and len(kept) == len(values):
+        return Chunk(values, numbers)
+    pairs = zip(values, kept, strict=False)
+    return Chunk([v for v, k in pairs if k], [n for n, k in zip(numbers, kept, strict=False) if k])
+
+
+class Take(Operator):
+    """The first elements of every epoch."""
+
+    def __init__(self, place: Place, count: int) -> None:
+        super().__init__(place)
+        self._count = count
+        self._left = count
+        self.full = count == 0
+
+    def push(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Gives as many as are wanted still."""
+        left = self._left
+        if left == 0:
+            return
+        self._left = max(0, left - len(chunk))
+        self.full = self._left == 0
+        yield chunk if len(chunk) <= left else Chunk(chunk.values[:left], chunk.numbers[:left])
+
+    def restart(self) -> None:
+        """Takes as many again."""
+        super().restart()
+        self._left = self._count
+        self.full = self._count == 0
+
+
+class Skip(Operator):
+    """All but the first elements of every epoch."""
+
+    def __init__(self, place: Place, count: int) -> None:
+        super().__init__(place)
+        self._count = count
+        self._left = count
+
+    def push(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Gives what comes after those to skip."""
+        left = self._left
+        if left == 0:
+            yield chunk
+            return
+        self._left = max(0, left - len(chunk))
+        if len(chunk) > left:
+            yield Chunk(chunk.values[left:], chunk.numbers[left:])
+
+    def restart(self) -> None:
+        """Skips as many again."""
+        super().restart()
+        self._left = self._count
+
+
+class Enumerate(Operator):
+    """(index, element), counted from `start` in every epoch."""
+
+    def __init__(self, place: Place, start: int) -> None:
+        super().__init__(place)
+        self._start = start
+        self._next = start
+
+    def push(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Gives the pairs."""
+        start = self._next
+        self._next += len(chunk)
+        if self.lazy:
+            yield Chunk([_pair(i, value) for i, value in enumerate(chunk.values, start)], chunk.numbers)
+        else:
+            yield Chunk(list(enumerate(chunk.values, start)), chunk.numbers)
+
+    def restart(self) -> None:
+        """Counts from `start` again."""
+        super().restart()
+        self._next = self._start
+
+
+def _pair(index: int, value: Any) -> Deferred:
+    return Deferred(lambda parts: (index, parts[0]), [value])
+
+
+class FlatMap(Operator):
+    """Each element becomes several: what a function gives for it, one after the other."""
+
+    def __init__(self, place: Place, function: Callable[[Any], Any]) -> None:
+        super().__init__(place)
+        self._function = function
+        self._made = 0
+
+    def push(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Gives what each becomes; no more than a chunk of it exists at once."""
+        out: list[Any] = []
+        for value, whose in zip(chunk.values, chunk.numbers, strict=True):
+            given = made(value) if self.lazy else value
+            try:
+                for part in self._function(given):
+                    out.append(part)
+                    if len(out) == CHUNK:
+                        yield self._chunk(out)
+                        out = []
+            except Exception as error:
+                if out:
+                    yield self._chunk(out)
+                raise self.place.failed(whose, error) from error
+        if out:
+            yield self._chunk(out)
+
+    def restart(self) -> None:
+        """Numbers what it makes from 0 again."""
+        super().restart()
+        self._made = 0
+
+    def _chunk(self, out: list[Any]) -> Chunk:
+        first = self._made
+        self._made += len(out)
+        return Chunk(out, numbers(self.epoch, first, len(out)))

@@ -1,0 +1,345 @@
+"""What users write: a pipeline, described stage by stage, that runs when it is opened."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from actorflow.data import settings
+from actorflow.data.batching import Batch, Bucket
+from actorflow.data.chain import Repeat
+from actorflow.data.flow import Stream
+from actorflow.data.iteration import Iteration
+from actorflow.data.names import Name, find, named
+from actorflow.data.operators import Enumerate, Filter, FlatMap, Map, Skip, Take
+from actorflow.data.padding import padded
+from actorflow.data.plan import Capacity, Length, Stage, Workers, capacity, fingerprint
+from actorflow.data.shuffle import Shuffle
+from actorflow.data.source import Source
+from actorflow.data.stacking import rows, stacked
+from actorflow.data.stage import Place
+from actorflow.errors import ConfigError, InputError, Where
+from actorflow.graph.builder import source_line
+
+
+def _same(count: float) -> Length:
+    return count
+
+
+def _unknown(count: float) -> Length:
+    return 0 if count == 0 else None
+
+
+class Pipeline:
+    """A source and the stages behind it; immutable, every method returns a new one.
+
+    It does nothing by itself: `open` runs it, as often as you like, and so does `async for`.
+
+    Args:
+        source: Where the elements come from.
+    """
+
+    __slots__ = ("_place", "_source", "_stages")
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._place = Place(source.name, source_line())
+        self._stages: tuple[Stage, ...] = ()
+
+    # -- stages ------------------------------------------------------------------------------------
+
+    def map(
+        self,
+        function: Callable[..., Any] | str,
+        *,
+        threads: int | None = None,
+        processes: int | None = None,
+        ordered: bool = True,
+        random: bool = False,
+        seed: int | None = None,
+        element_bytes: int | None = None,
+    ) -> Pipeline:
+        """Puts what `function` makes of each element in its place.
+
+        Args:
+            function: Of one element, or its name `"module:function"`; it must depend on nothing else, or a
+                pipeline that goes on at a position would give other elements.
+            threads: Runs it on so many threads; for what releases the interpreter's lock, as numpy does.
+            processes: Runs it in so many processes; then it is found there by its name. In a simulated
+                run it runs inline.
+            ordered: False: with threads or processes, elements leave as they are done.
+            random: Calls `function(element, generator)`, with a generator of numpy that depends on the
+                seed, the epoch and the element's number alone.
+            seed: Of the generators; drawn when the pipeline is opened if there is none.
+            element_bytes: How large what it gives is at most: for `capacity`, which else does not know.
+        """
+        f = settings.function("map", find(named(function)) if isinstance(function, str) else function)
+        size = settings.optional("map", "element_bytes", element_bytes, 0)
+        random, seed = settings.flag("map", "random", random), settings.seed("map", seed)
+        ordered = settings.flag("map", "ordered", ordered)
+        settings.check("map", "seed", seed, random or seed is None, "only with random=True")
+        n, m = settings.optional("map", "threads", threads), settings.optional("map", "processes", processes)
+        settings.check("map", "threads or processes", (n, m), n is None or m is None, "not both")
+        settings.check(
+            "map", "ordered", ordered, ordered or bool(n or m), "False only with threads or processes"
+        )
+        count = n or m
+        name = None if m is None else _name(f)
+        workers = None if count is None else Workers(f, count, name, ordered, random, seed)
+        own = seed
+        return self._with(
+            f"map {settings.named(f)!r}",
+            f"random {random}, seed {seed}, ordered {ordered}",
+            lambda place, drawn: Map(place, f, (drawn if own is None else own) if random else None),
+            _same,
+            workers=workers,
+            scales=False,
+            element_bytes=size,
+            unseeded=random and seed is None,
+        )
+
+    def filter(self, keep: Callable[[Any], Any]) -> Pipeline:
+        """Keeps the elements for which `keep` is true."""
+        f = settings.function("filter", keep)
+        label = f"filter {settings.named(f)!r}"
+        return self._with(label, "", lambda place, _: Filter(place, f), _unknown, looks=True)
+
+    def shuffle(self, size: int, *, seed: int | None = None) -> Pipeline:
+        """Mixes the order: holds `size` elements, and gives one drawn from them for each that comes.
+
+        Before `repeat` every epoch is mixed by itself, in an order of its own, and ends with what is left
+        in the buffer. After it, epochs mix.
+
+        Args:
+            size: Elements held; as many as an epoch has give every order the same chance.
+            seed: Of the draws; drawn when the pipeline is opened if there is none.
+        """
+        n, own = settings.whole("shuffle", "size", size), settings.seed("shuffle", seed)
+        return self._with(
+            f"shuffle({n})",
+            f"seed {own}",
+            lambda place, drawn: Shuffle(place, n, drawn if own is None else own),
+            _same,
+            holds=n,
+            unseeded=own is None,
+        )
+
+    def repeat(self, count: int | None = None) -> Pipeline:
+        """Runs everything before it `count` times, each an epoch; None: for ever, until one is empty."""
+        n = settings.optional("repeat", "count", count)
+        times = math.inf if n is None else n
+        return self._with(
+            f"repeat({'' if n is None else n})",
+            "",
+            lambda place, _: Repeat(place, n),
+            lambda length: 0 if length == 0 else length * times,
+        )
+
+    def batch(self, size: int, *, drop_remainder: bool = False) -> Pipeline:
+        """Makes one element of every `size`: each array gets a new first axis, numbers become arrays.
+
+        Args:
+            size: Elements in a batch.
+            drop_remainder: Drops the last batch of an epoch if it has fewer.
+        """
+        n, drop = (
+            settings.whole("batch", "size", size),
+            settings.flag("batch", "drop_remainder", drop_remainder),
+        )
+        return self._with(
+            f"batch({n})",
+            f"drop {drop}",
+            lambda place, _: Batch(place, n, drop_remainder=drop, join=stacked),
+            partial(_batches, n, drop),
+            holds=n,
+            gathers=n,
+        )
+
+    def padded_batch(self, size: int, *, padding: Any = 0, drop_remainder: bool = False) -> Pipeline:
+        """Makes one element of every `size`, whose arrays are padded to the largest of the batch.
+
+        Args:
+            size: Elements in a batch.
+            padding: What new places hold: one number for all arrays, or a structure like the element's.
+            drop_remainder: Drops the last batch of an epoch if it has fewer.
+        """
+        verb = "padded_batch"
+        n, drop = settings.whole(verb, "size", size), settings.flag(verb, "drop_remainder", drop_remainder)
+        return self._with(
+            f"{verb}({n})",
+            f"drop {drop}, padding {padding!r}",
+            lambda place, _: Batch(
+                place, n, drop_remainder=drop, join=lambda values: padded(values, padding)
+            ),
+            partial(_batches, n, drop),
+            holds=n,
+            gathers=n,
+            scales=False,
+        )
+
+    def bucket(
+        self,
+        length: Callable[[Any], int],
+        boundaries: Sequence[int],
+        sizes: Sequence[int],
+        *,
+        padding: Any = 0,
+        drop_remainder: bool = False,
+    ) -> Pipeline:
+        """Makes padded batches of elements of like length.
+
+        Args:
+            length: Of an element.
+            boundaries: Ascending. Bucket i has the lengths below boundary i, the last all others.
+            sizes: How many elements make a batch, for each bucket: one more than boundaries.
+            padding: What new places hold; see `padded_batch`.
+            drop_remainder: Drops what is left in the buckets when an epoch ends.
+        """
+        f, drop = (
+            settings.function("bucket", length),
+            settings.flag("bucket", "drop_remainder", drop_remainder),
+        )
+        bounds = settings.whole_numbers("bucket", "boundaries", boundaries)
+        counts = settings.whole_numbers("bucket", "sizes", sizes)
+        rising = all(a < b for a, b in pairwise(bounds))
+        settings.check("bucket", "boundaries", bounds, rising, "that ascend")
+        fits = len(counts) == len(bounds) + 1
+        settings.check("bucket", "sizes", counts, fits, f"for each of the {len(bounds) + 1} buckets")
+        return self._with(
+            f"bucket {settings.named(f)!r}",
+            f"{bounds}, {counts}, drop {drop}, padding {padding!r}",
+            lambda place, _: Bucket(
+                place, f, bounds, counts, drop_remainder=drop, join=lambda values: padded(values, padding)
+            ),
+            _unknown,
+            holds=sum(counts),
+            gathers=max(counts),
+            scales=False,
+            looks=True,
+        )
+
+    def take(self, count: int) -> Pipeline:
+        """Ends every epoch after its first `count` elements."""
+        n = settings.whole("take", "count", count, 0)
+        return self._with(f"take({n})", "", lambda place, _: Take(place, n), lambda length: min(length, n))
+
+    def skip(self, count: int) -> Pipeline:
+        """Leaves out the first `count` elements of every epoch."""
+        n = settings.whole("skip", "count", count, 0)
+        return self._with(
+            f"skip({n})", "", lambda place, _: Skip(place, n), lambda length: max(length - n, 0)
+        )
+
+    def enumerate(self, start: int = 0) -> Pipeline:
+        """Makes pairs (index, element), counted from `start` in every epoch."""
+        n = settings.whole("enumerate", "start", start, 0)
+        return self._with(f"enumerate({n})", "", lambda place, _: Enumerate(place, n), _same)
+
+    def flat_map(self, function: Callable[[Any], Any]) -> Pipeline:
+        """Puts the elements of the iterable that `function` gives for each in its place."""
+        f = settings.function("flat_map", function)
+        label = f"flat_map {settings.named(f)!r}"
+        return self._with(
+            label, "", lambda place, _: FlatMap(place, f), _unknown, scales=False, looks=True, expands=True
+        )
+
+    def unbatch(self) -> Pipeline:
+        """Takes batches apart: one element for each row of their arrays."""
+        return self._with(
+            "unbatch",
+            "",
+            lambda place, _: FlatMap(place, rows),
+            _unknown,
+            scales=False,
+            looks=True,
+            expands=True,
+        )
+
+    def prefetch(self, size: int) -> Pipeline:
+        """Works ahead of whoever takes, or of what stands behind it, by up to `size` elements."""
+        n = settings.whole("prefetch", "size", size)
+        return self._with(f"prefetch({n})", "", None, _same, room=n)
+
+    def _with(
+        self,
+        label: str,
+        told: str,
+        operator: Callable[[Place, int], Any] | None,
+        length: Callable[[float], Length],
+        **more: Any,
+    ) -> Pipeline:
+        stage = Stage(
+            place=Place(label, source_line()), settings=told, operator=operator, length=length, **more
+        )
+        made = object.__new__(Pipeline)
+        made._source, made._place, made._stages = self._source, self._place, (*self._stages, stage)
+        return made
+
+    # -- what it is --------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """How many elements it gives.
+
+        Raises:
+            InputError: nobody knows, or there is no end.
+        """
+        count: Length = self._source.size
+        unknown = self._place
+        for stage in self._stages:
+            if count is None:
+                break
+            count, unknown = stage.length(count), stage.place
+        if count is None or count == math.inf:
+            why = "the number of elements is not known" if count is None else "there is no end"
+            what = f"this pipeline has no length: {why} after {unknown.label}"
+            raise InputError(
+                what, where=Where(defined_at=unknown.line), hint="count them, or end it with take(n)"
+            )
+        return int(count)
+
+    @property
+    def capacity(self) -> Capacity:
+        """What it may hold at once when it runs: elements, and bytes where they are known beforehand."""
+        return capacity(self._place.label, self._source.element_bytes, self._stages)
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that differs for pipelines that give different elements; functions count by name."""
+        return fingerprint(self._source.name, self._source.size, self._stages)
+
+    def __repr__(self) -> str:
+        return f"<Pipeline {' → '.join([self._place.label, *(stage.place.label for stage in self._stages)])}>"
+
+    # -- running it --------------------------------------------------------------------------------
+
+    def open(self, position: Mapping[str, Any] | None = None) -> Stream:
+        """Returns a stream of its elements, to be entered with `async with`.
+
+        Args:
+            position: Of another stream of this pipeline: goes on with what that would have given next.
+
+        Raises:
+            InputError: the position is of another pipeline.
+        """
+        return Stream(self._source, self._place, self._stages, position)
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """Opens itself, gives every element, and leaves nothing behind."""
+        return Iteration(self.open())
+
+
+def _batches(size: int, drop: bool, length: float) -> Length:
+    if length == math.inf:
+        return math.inf
+    return length // size if drop else math.ceil(length / size)
+
+
+def _name(function: Callable[..., Any]) -> Name:
+    """Returns the name by which processes find a function; raises ConfigError at the user's line."""
+    try:
+        return named(function)
+    except ConfigError as error:
+        raise error.at(Where(defined_at=source_line())) from None

@@ -1,0 +1,60 @@
+"""The names that users see as `af.data.NAME`; sources become the pipelines that they begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import ParamSpec
+
+from actorflow.data import (
+    delimited,
+    fixed,
+    generated,
+    idx_files,
+    in_memory,
+    npy_files,
+    npz_files,
+    queued,
+    text,
+    tfrecord_files,
+)  # fmt: skip
+from actorflow.data.buffer import StreamLeft
+from actorflow.data.flow import Stream
+from actorflow.data.pipeline import Pipeline
+from actorflow.data.plan import Capacity
+from actorflow.data.source import Source
+from actorflow.data.stats import StageStats, Stats
+
+__all__ = [
+    "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "csv", "generator",
+    "idx", "npy", "npz", "numbers", "queue", "records", "text_lines", "tfrecord",
+]  # fmt: skip
+
+P = ParamSpec("P")
+
+
+def _pipeline(make: Callable[P, Source]) -> Callable[P, Pipeline]:
+    """Returns what begins a pipeline with the source that `make` gives."""
+
+    @wraps(make)
+    def begun(*args: P.args, **kwargs: P.kwargs) -> Pipeline:
+        return Pipeline(make(*args, **kwargs))
+
+    begun.__annotations__ = {**make.__annotations__, "return": "Pipeline"}
+    begun.__dict__["__signature__"] = signature(make).replace(return_annotation="Pipeline")
+    begun.__module__ = __name__
+    return begun
+
+
+arrays = _pipeline(in_memory.arrays)
+csv = _pipeline(delimited.csv)
+generator = _pipeline(generated.generator)
+idx = _pipeline(idx_files.idx)
+npy = _pipeline(npy_files.npy)
+npz = _pipeline(npz_files.npz)
+numbers = _pipeline(in_memory.numbers)
+queue = _pipeline(queued.queue)
+records = _pipeline(fixed.records)
+text_lines = _pipeline(text.text_lines)
+tfrecord = _pipeline(tfrecord_files.tfrecord)

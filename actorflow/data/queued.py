@@ -1,0 +1,130 @@
+"""Elements that somebody else puts into a queue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from actorflow.errors import ConfigError, InputError, OutOfRange, said
+
+Get = Callable[[], Awaitable[Any]]
+
+_NO_END = object()
+_ENDS: tuple[type[Exception], ...] = (OutOfRange,)
+if hasattr(asyncio, "QueueShutDown"):  # from Python 3.13 on
+    _ENDS += (asyncio.QueueShutDown,)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSource:
+    """A source that asks for one element after the other.
+
+    Attributes:
+        name: What errors and progress call it.
+        get: () -> an awaitable of the next element.
+        get_now: () -> the next element, or raises `asyncio.QueueEmpty`; None where that is not known.
+        end: The value that ends an epoch.
+        size: None: unknown.
+        blocking: False: it waits on the loop.
+        element_bytes: None: unknown.
+    """
+
+    name: str
+    get: Get
+    get_now: Callable[[], Any] | None
+    end: object = _NO_END
+    size: None = None
+    blocking: bool = False
+    element_bytes: None = None
+
+    def open(self, start: int, epoch: int) -> QueueReader:
+        """Returns a reader of what comes from now on; a queue has no elements before that."""
+        if start:
+            message = (
+                f"{self.name}: expected to begin at element 0, got {start}: a queue keeps nothing it gave"
+            )
+            raise InputError(message, hint="fill the queue from that element on, and open the pipeline anew")
+        return QueueReader(self, epoch)
+
+
+def queue(source: Any, *, end: object = _NO_END) -> QueueSource:
+    """Elements that come out of a queue, until it ends.
+
+    An epoch ends when `get` raises `asyncio.QueueShutDown` or `errors.OutOfRange` (what a closed queue of
+    a session has), or gives `end`. What has been asked for and not yet used is in the pipeline, not in the
+    queue, so a pipeline over a queue cannot go on at a position.
+
+    Args:
+        source: What has an async `get()`, as `asyncio.Queue`, or such a function itself.
+        end: The object that ends an epoch (it alone, not one equal to it); without one only the queue does.
+    """
+    get = getattr(source, "get", source)
+    if not callable(get) or isinstance(source, dict):
+        message = f"queue takes what has an async get(), or an async function, got {source!r:.200}"
+        raise ConfigError(message)
+    now = getattr(source, "get_nowait", None) if isinstance(source, asyncio.Queue) else None
+    return QueueSource(f"queue {type(source).__name__}", get, now, end)
+
+
+class QueueReader:
+    """One pass over a queue: what is there when the first element has come, up to the number asked for."""
+
+    __slots__ = ("_at", "_ended", "_epoch", "_error", "_source")
+
+    def __init__(self, source: QueueSource, epoch: int) -> None:
+        self._source = source
+        self._epoch = epoch
+        self._at = 0
+        self._ended = False
+        self._error: InputError | None = None
+
+    def read(self, n: int) -> Awaitable[list[Any]]:
+        """Returns an awaitable of at least one element, [] at the end."""
+        return self._next(n)
+
+    async def _next(self, n: int) -> list[Any]:
+        if self._error is not None:
+            raise self._error
+        if self._ended:
+            return []
+        values: list[Any] = []
+        source = self._source
+        try:
+            while len(values) < n:
+                if not values:
+                    value = await self._awaited()
+                elif source.get_now is None:
+                    break
+                else:
+                    value = source.get_now()  # does not wait, so a cancelled read loses nothing
+                if value is source.end:
+                    self._ended = True
+                    break
+                values.append(value)
+        except asyncio.QueueEmpty:
+            pass  # the rest comes later
+        except _ENDS as cause:
+            self._ended = True
+            if self._epoch and not self._at and not values:
+                message = f"{source.name}: expected elements for another epoch, got a queue that has ended"
+                self._error = InputError(
+                    message, hint="leave repeat() out, or end epochs by a value: queue(q, end=...)"
+                )
+                raise self._error from cause
+        self._at += len(values)
+        return values
+
+    async def _awaited(self) -> Any:
+        try:
+            return await self._source.get()
+        except _ENDS:
+            raise
+        except Exception as cause:
+            self._error = InputError(f"{self._source.name}: element {self._at} raised {said(cause)}")
+            raise self._error from cause
+
+    def close(self) -> None:
+        """Takes nothing more; what is in the queue stays there."""
+        self._ended = True

@@ -1,0 +1,131 @@
+"""The actor that runs one part of a pipeline: it reads, works and puts, epoch after epoch."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from actorflow.actors.actor import Actor
+from actorflow.actors.address import tick
+from actorflow.actors.ref import Ref
+from actorflow.data.buffer import Ended, Fail, Put, StreamLeft
+from actorflow.data.chain import Chain
+from actorflow.data.chunk import Chunk
+from actorflow.data.inlet import Inlet
+from actorflow.data.stats import Ledger, Meter
+
+_TURN_S = 0.001
+"""How long a segment works before it gives others a turn, as the pump of actors does."""
+
+
+class Run:
+    """The message that starts a segment."""
+
+
+class SegmentActor(Actor):
+    """Owns an inlet and the stages behind it, up to the next buffer.
+
+    Receives: Run, once; it works until the pipeline ends or fails.
+    Sends: Put, Ended and Fail to its buffer.
+    Promise: what came out before a failure is put before it; it stands still while the buffer is full.
+    Fails: never by what users wrote: that goes to the buffer.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Any], Inlet],
+        chain: Chain,
+        first: Iterable[Chunk],
+        buffer: Ref,
+        meters: tuple[Meter, Meter],
+        ledger: Ledger,
+    ) -> None:
+        self._make = make
+        self._inlet: Inlet | None = None
+        self._chain = chain
+        self._first = first
+        self._buffer = buffer
+        self._input, self._output = meters
+        self._ledger = ledger
+        self._turn_s = 0.0
+
+    async def receive(self, message: Any) -> None:
+        """Runs."""
+        try:
+            self._inlet = self._make(self.system)
+            await self._run(self._inlet)
+        except CancelledError:  # by its system, or by whoever cancels all tasks of the loop
+            self._buffer.try_tell(Fail(StreamLeft("a task of the stream was cancelled")))
+            self.ref.stop()
+            raise
+        except Exception as error:  # noqa: BLE001  it goes to whoever takes
+            await self._buffer.tell(Fail(error))
+
+    async def on_stop(self, reason: BaseException | None) -> None:
+        """Lets go of readers and workers."""
+        if self._inlet is not None:
+            await self._inlet.close()
+        self._ledger.hold(self, 0)
+
+    async def _run(self, inlet: Inlet) -> None:
+        chain = self._chain
+        wanted = True
+        for piece in self._first:
+            wanted = wanted and await self._put(piece, 0)
+        while True:
+            if await self._epoch(inlet, wanted):
+                for piece in chain.end():
+                    if not await self._put(piece, 0):
+                        break
+                again = chain.again
+            else:
+                again = False
+            if not again:
+                again = await self._ended()
+                if again:
+                    chain.restart()
+            inlet.onward(again)
+            wanted = True
+            if not again:
+                return
+
+    async def _epoch(self, inlet: Inlet, wanted: bool) -> bool:
+        """Runs one epoch; false when whoever takes wants no more of it."""
+        chain, now = self._chain, self.system.now
+        while wanted and not chain.full:
+            start = now()
+            chunk = await inlet.want()
+            self._input.input_s += now() - start
+            if chunk is None:
+                return True
+            held = chunk.bytes + inlet.bytes
+            self._ledger.hold(self, chain.bytes + held)
+            for piece in chain.push(chunk):
+                wanted = await self._put(piece, held)
+                if not wanted:
+                    break
+            if now() > self._turn_s + _TURN_S:  # stages that give nothing must not keep the loop
+                await tick()
+                self._turn_s = now()
+        inlet.skip()
+        return wanted
+
+    async def _put(self, piece: Chunk, held: int) -> bool:
+        """Puts a piece, and waits for room; false when this epoch is not wanted any more."""
+        now = self.system.now
+        self._ledger.hold(self, self._chain.bytes + held)
+        reply = self.system.create_future()
+        start = now()
+        await self._buffer.tell(Put(list(zip(piece.values, piece.numbers, strict=True)), reply))
+        wanted: bool = await reply
+        self._turn_s = end = now()
+        self._output.room_s += end - start
+        return wanted
+
+    async def _ended(self) -> bool:
+        """Says that the epoch is over, and returns whether another one is wanted."""
+        reply = self.system.create_future()
+        await self._buffer.tell(Ended(reply))
+        again: bool = await reply
+        return again

@@ -1,0 +1,78 @@
+"""What a pipeline is made of: named stages that remember the user's line, and tell of failures."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from actorflow.data.chunk import Chunk, epoch_of, ordinal_of
+from actorflow.errors import InputError, Where, said
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stage as errors and progress name it.
+
+    Attributes:
+        label: Such as "map 'decode'".
+        line: Where the user wrote it.
+    """
+
+    label: str
+    line: str
+
+    def failed(self, number: int, error: BaseException) -> InputError:
+        """Returns the error of the element with this number, with `error` as its cause."""
+        at = f"{self.label} failed at element {ordinal_of(number)} of epoch {epoch_of(number)}"
+        found = InputError(f"{at}: {said(error)}", where=Where(defined_at=self.line))
+        found.__cause__ = error
+        return found
+
+
+class Operator(ABC):
+    """A running stage: a small state machine over chunks, without clock or loop.
+
+    One is fed the chunks of an epoch, is told that it ends, and is restarted for the next.
+
+    Attributes:
+        place: Whose it is.
+        full: Whether it wants no more elements in this epoch.
+        lazy: Whether functions are put off: what is pushed may be `deferred`.
+        bytes: Of the elements that it holds from one chunk to the next.
+        epoch: How often it was restarted.
+    """
+
+    holds: ClassVar[bool] = False
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.full = False
+        self.lazy = False
+        self.bytes = 0
+        self.epoch = 0
+
+    def jump(self, epochs: int) -> None:
+        """The first epochs are left out: the next is the one after them."""
+        if epochs:
+            self.epoch = epochs - 1
+            self.restart()
+
+    @abstractmethod
+    def push(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Takes a chunk, and gives what comes of it; the caller takes all of it before the next chunk."""
+
+    def end(self) -> Iterator[Chunk]:
+        """The epoch ends: gives what was held."""
+        return iter(())
+
+    def restart(self) -> None:
+        """The next epoch begins."""
+        self.epoch += 1
+        self.full = False
+        self.bytes = 0
+
+    def held(self) -> list[list[Any]]:
+        """Returns the lists of elements that it holds; whoever asks may put others in their places."""
+        return []

@@ -1,0 +1,69 @@
+"""What a message may hold and how its header says so: kinds, dtypes, limits. See `transport.codec`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from actorflow.arrays import NAMES, DType, as_dtype
+
+Buffer: TypeAlias = Any
+"""What has the buffer protocol: bytes, bytearray, memoryview, an array of uint8."""
+
+ALIGN = 16
+"""Memory begins at a multiple of so many bytes in a frame."""
+
+ZEROS = bytes(ALIGN)
+
+MAX_RANK = 64
+MAX_ARRAY = 2**63 - 1
+"""The product of the dims that are not 0, in bytes; numpy's own limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one message may be, for whoever writes and whoever reads.
+
+    Attributes:
+        frame_bytes: All of it.
+        depth: Of tuples, lists and dicts in each other.
+    """
+
+    frame_bytes: int = 1 << 32
+    depth: int = 32
+
+
+LIMITS = Limits()
+
+
+class Kind(IntEnum):
+    """What stands next in the header."""
+
+    ATOM = 0  # value
+    INTEGER = 1  # bytes of one that msgpack cannot hold: little end first, signed
+    BYTES = 2  # length; body
+    ARRAY = 3  # dtype, rank, dims; body
+    SCALAR = 4  # dtype, its bytes
+    RECORDS = 5  # an array of bytes: rank, dims, elements
+    LIST = 6  # length, values
+    TUPLE = 7  # length, values
+    DICT = 8  # length, then key and value
+    ATOM_ROWS = 9  # a list from here on: n, atoms
+    BYTES_ROWS = 10  # n, lengths; body
+    ARRAY_ROWS = 11  # n, dtype, rank, dims of one; body
+    SCALAR_ROWS = 12  # n, dtype; body
+    TUPLE_ROWS = 13  # n, width, columns
+    DICT_ROWS = 14  # n, width, then key and column
+
+
+ATOMS = frozenset({type(None), bool, int, float, str, bytes})
+DTYPES: tuple[DType, ...] = tuple(as_dtype(name) for name in NAMES)
+NATIVE = len(DTYPES)
+DTYPES += tuple(  # the other byte order
+    dtype.newbyteorder() for dtype in DTYPES if dtype.itemsize > 1 and dtype.kind != "V"
+)
+CODES: dict[DType, int] = {dtype: code for code, dtype in enumerate(DTYPES)}
+BOOL = CODES[np.dtype(bool)]

@@ -1,0 +1,224 @@
+"""Puts a value together from the atoms of a header and the memory of a body. See `transport.codec`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from actorflow.arrays import BYTES, Array, name_of
+from actorflow.errors import WireError
+from actorflow.transport.kinds import ALIGN, ATOMS, BOOL, DTYPES, MAX_ARRAY, MAX_RANK, NATIVE, Kind, Limits
+
+
+class Reader:
+    """Puts one value together; every count is checked against what is left before it is believed."""
+
+    __slots__ = ("_at", "_body", "_limits", "_offset", "_tokens")
+
+    def __init__(self, tokens: list[Any], body: Array, limits: Limits) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._body = body
+        self._offset = 0
+        self._limits = limits
+
+    def value(self, depth: int) -> Any:
+        """Reads the next value."""
+        kind = self._integer("a kind", len(_READERS) - 1)
+        if kind >= Kind.LIST and depth >= self._limits.depth:
+            message = f"values may be nested {self._limits.depth} deep, got more"
+            raise WireError(message)
+        return _READERS[kind](self, depth + 1)
+
+    def finish(self) -> None:
+        """Raises unless header and body are used up."""
+        if self._at != len(self._tokens) or self._offset != self._body.size:
+            left = (len(self._tokens) - self._at, self._body.size - self._offset)
+            message = f"a frame must end with its value, got {left[0]} atoms and {left[1]} bytes more"
+            raise WireError(message)
+
+    # ---------------------------------------------------------------------- pieces of both
+
+    def _token(self, what: str, kinds: frozenset[type]) -> Any:
+        if self._at == len(self._tokens):
+            message = f"the header ends where {what} must stand"
+            raise WireError(message)
+        token = self._tokens[self._at]
+        if type(token) not in kinds:
+            message = f"the header must have {what} here, got {token!r:.60}"
+            raise WireError(message)
+        self._at += 1
+        return token
+
+    def _integer(self, what: str, most: int) -> int:
+        found: int = self._token(what, _INT)
+        if not 0 <= found <= most:
+            message = f"{what} must be in 0..{most}, got {found}"
+            raise WireError(message)
+        return found
+
+    def _count(self, what: str) -> int:
+        """A number of things that take an atom each, at least."""
+        return self._integer(what, len(self._tokens) - self._at - 1)
+
+    def _some(self, what: str) -> list[Any]:
+        """So many atoms as the next one says."""
+        n = self._count(what)
+        self._at += n
+        return self._tokens[self._at - n : self._at]
+
+    def _shape(self, itemsize: int) -> tuple[int, ...]:
+        rank = self._integer("a rank", min(MAX_RANK, len(self._tokens) - self._at))
+        shape = tuple(self._integer("a dimension", MAX_ARRAY) for _ in range(rank))
+        if prod(d or 1 for d in shape) * itemsize > MAX_ARRAY:
+            message = f"no array has shape {shape}"
+            raise WireError(message)
+        return shape
+
+    def _memory(self, length: int) -> Array:
+        """The next `length` bytes of the body."""
+        start = self._offset + (-self._offset % ALIGN if length else 0)
+        if length > self._body.size - start:
+            message = (
+                f"the body has {max(0, self._body.size - start)} bytes left where {length} are announced"
+            )
+            raise WireError(message)
+        self._offset = start + length
+        return self._body[start : start + length]
+
+    def _numbers(self, code: int, shape: tuple[int, ...]) -> Array:
+        dtype = DTYPES[code]
+        memory = self._memory(prod(shape) * dtype.itemsize)
+        if code == BOOL and memory.size and memory.max() > 1:
+            message = f"a bool is 0 or 1, got {memory.max()}"
+            raise WireError(message)
+        return np.ndarray(shape, dtype, memory) if memory.size else np.empty(shape, dtype)
+
+    # ---------------------------------------------------------------------- one value each
+
+    def _atom(self, _depth: int) -> Any:
+        return self._token("a value", ATOMS)
+
+    def _wide(self, _depth: int) -> int:
+        found = self._token("an integer", _BYTES)
+        return int.from_bytes(found, "little", signed=True)
+
+    def _bytes(self, _depth: int) -> bytes:
+        return bytes(self._memory(self._integer("a length", self._body.size)))
+
+    def _array(self, _depth: int) -> Array:
+        code = self._integer("a dtype", len(DTYPES) - 1)
+        return self._numbers(code, self._shape(DTYPES[code].itemsize))
+
+    def _scalar(self, _depth: int) -> Any:
+        dtype = DTYPES[code := self._integer("a dtype", NATIVE - 1)]
+        memory = self._token("a scalar", _BYTES)
+        if len(memory) != dtype.itemsize or (code == BOOL and memory > b"\1"):
+            message = f"a scalar of {name_of(dtype)} has {dtype.itemsize} bytes, got {memory!r:.60}"
+            raise WireError(message)
+        return np.frombuffer(memory, dtype)[0]
+
+    def _records(self, _depth: int) -> Array:
+        shape = self._shape(BYTES.itemsize)
+        n = prod(shape)
+        if n > len(self._tokens) - self._at:
+            message = f"an array of shape {shape} has {n} elements, got {len(self._tokens) - self._at} atoms"
+            raise WireError(message)
+        made = np.empty(n, BYTES)
+        for i in range(n):
+            made[i] = self._token("bytes", _BYTES)
+        return made.reshape(shape)
+
+    def _list(self, depth: int) -> list[Any]:
+        return [self.value(depth) for _ in range(self._count("a length"))]
+
+    def _tuple(self, depth: int) -> tuple[Any, ...]:
+        return tuple(self._list(depth))
+
+    def _dict(self, depth: int) -> dict[Any, Any]:
+        n = self._count("a length")
+        made = {self._key(depth): self.value(depth) for _ in range(n)}
+        return self._complete(made, n)
+
+    def _key(self, depth: int) -> Any:
+        kind = self._integer("the kind of a key", Kind.INTEGER)
+        key = self._atom(depth) if kind == Kind.ATOM else self._wide(depth)
+        if key != key:  # NaN: a second one would stand beside it
+            raise WireError("a key of a dict must equal itself, got NaN")
+        return key
+
+    def _complete(self, made: dict[Any, Any], n: int) -> dict[Any, Any]:
+        if len(made) != n:
+            message = f"a dict must have {n} keys, got {len(made)} that differ"
+            raise WireError(message)
+        return made
+
+    # ---------------------------------------------------------------------------- rows
+
+    def _atom_rows(self, _depth: int) -> list[Any]:
+        return self._some("a number of rows")
+
+    def _bytes_rows(self, _depth: int) -> list[bytes]:
+        lengths = self._some("a number of rows")
+        if not set(map(type, lengths)) <= _INT or (lengths and min(lengths) < 0):
+            raise WireError("lengths of rows must be integers of at least 0")
+        memory = memoryview(self._memory(sum(lengths)))
+        made, at = [], 0
+        for length in lengths:
+            made.append(bytes(memory[at : at + length]))
+            at += length
+        return made
+
+    def _array_rows(self, _depth: int) -> list[Array]:
+        n = self._integer("a number of rows", self._body.size)
+        code = self._integer("a dtype", len(DTYPES) - 1)
+        shape = self._shape(DTYPES[code].itemsize)
+        if not prod(shape):
+            message = f"rows must have elements, got shape {shape}"
+            raise WireError(message)
+        whole = self._numbers(code, (n, *shape))
+        return list(whole) if shape else [whole[i, ...] for i in range(n)]
+
+    def _scalar_rows(self, _depth: int) -> list[Any]:
+        n = self._integer("a number of rows", self._body.size)
+        return list(self._numbers(self._integer("a dtype", NATIVE - 1), (n,)))
+
+    def _tuple_rows(self, depth: int) -> list[tuple[Any, ...]]:
+        n = self._integer("a number of rows", self._most())
+        width = self._width()
+        return list(zip(*(self._column(n, depth) for _ in range(width)), strict=True))
+
+    def _dict_rows(self, depth: int) -> list[dict[str, Any]]:
+        n = self._integer("a number of rows", self._most())
+        width = self._width()
+        columns = {self._key(depth): self._column(n, depth) for _ in range(width)}
+        keys = tuple(self._complete(columns, width))
+        return [dict(zip(keys, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _most(self) -> int:
+        """How many rows what is left could hold: an atom or a byte each."""
+        return len(self._tokens) + int(self._body.size)
+
+    def _width(self) -> int:
+        width = self._count("a width")
+        if not width:
+            raise WireError("rows must have a column, got none")
+        return width
+
+    def _column(self, n: int, depth: int) -> list[Any]:
+        column = self.value(depth)
+        if type(column) is not list or len(column) != n:
+            got = f"{len(column)} values" if type(column) is list else type(column).__name__
+            message = f"a column of {n} rows must be a list of as many, got {got}"
+            raise WireError(message)
+        return column
+
+
+_INT = frozenset({int})
+_BYTES = frozenset({bytes})
+_READERS: tuple[Callable[[Reader, int], Any], ...] = tuple(
+    getattr(Reader, f"_{'wide' if kind is Kind.INTEGER else kind.name.lower()}") for kind in Kind
+)

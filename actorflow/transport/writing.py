@@ -1,0 +1,214 @@
+"""Takes a value apart into the atoms of a header and the memory of a body. See `transport.codec`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from actorflow.arrays import BYTES, NAMES, Array
+from actorflow.errors import CannotTravel
+from actorflow.transport.kinds import ALIGN, ATOMS, CODES, DTYPES, NATIVE, ZEROS, Buffer, Kind, Limits
+
+_LONG = 512  # bytes from which records leave the header: they are then copied once less
+_APART = 4096  # bytes from which rows are sent from where they lie; smaller ones are cheaper joined
+
+
+class Writer:
+    """Takes one value apart.
+
+    Attributes:
+        tokens: The header.
+        parts: The body.
+        size: Bytes of the body.
+    """
+
+    __slots__ = ("_limits", "_wide", "parts", "size", "tokens")
+
+    def __init__(self, limits: Limits, *, wide: bool = False) -> None:
+        self.tokens: list[Any] = []
+        self.parts: list[Buffer] = []
+        self.size = 0
+        self._limits = limits
+        self._wide = wide  # whether integers may be larger than msgpack holds
+
+    def value(self, value: Any, depth: int) -> None:
+        """Writes one value of any kind."""
+        kind = type(value)
+        if kind in ATOMS:
+            self._atom(value)
+        elif kind is np.ndarray or kind is np.memmap:
+            self._array(value)
+        elif kind is tuple or kind is list or kind is dict:
+            if depth == self._limits.depth:
+                message = f"values may be nested {depth} deep, got more"
+                raise CannotTravel(message, hint="does a list or dict hold itself?")
+            if kind is list:
+                self._list(value, depth + 1)
+            elif kind is tuple:
+                self._values(Kind.TUPLE, value, depth + 1)
+            else:
+                self._dict(value, depth + 1)
+        elif isinstance(value, np.generic) and value.dtype in CODES:
+            self.tokens += (Kind.SCALAR, CODES[value.dtype], value.tobytes())
+        else:
+            raise _refusal(value)
+
+    def _atom(self, value: Any) -> None:
+        if self._wide and type(value) is int and not -(2**63) <= value < 2**64:
+            self.tokens += (Kind.INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
+        elif type(value) is bytes and len(value) >= _LONG:
+            self.tokens += (Kind.BYTES, len(value))
+            self._raw((value,), len(value))
+        else:
+            self.tokens += (Kind.ATOM, value)
+
+    def _array(self, array: Array) -> None:
+        code = CODES.get(array.dtype)
+        if code is not None:
+            self.tokens += (Kind.ARRAY, code, array.ndim, *array.shape)
+            self._raw((_memory(array),), array.nbytes)
+            return
+        elements = array.reshape(-1).tolist() if array.dtype == BYTES else [None]
+        if not set(map(type, elements)) <= {bytes}:
+            raise _refusal(array)
+        self.tokens += (Kind.RECORDS, array.ndim, *array.shape, *elements)
+
+    def _list(self, rows: list[Any], depth: int) -> None:
+        if len(rows) < 2 or not self._rows(rows, depth):
+            self._values(Kind.LIST, rows, depth)
+
+    def _values(self, kind: Kind, values: Sequence[Any], depth: int) -> None:
+        self.tokens += (kind, len(values))
+        for value in values:
+            self.value(value, depth)
+
+    def _dict(self, value: dict[Any, Any], depth: int) -> None:
+        self.tokens += (Kind.DICT, len(value))
+        for key, inner in value.items():
+            self._key(key)
+            self.value(inner, depth)
+
+    def _key(self, key: Any) -> None:
+        if type(key) not in ATOMS or key != key:  # NaN is not the key it was
+            message = f"keys of dicts that travel are text, bytes or numbers, got {key!r:.60}"
+            raise CannotTravel(message)
+        self._atom(key) if type(key) is int else self.tokens.extend((Kind.ATOM, key))
+
+    # -------------------------------------------------------------------------- by columns
+
+    def _rows(self, rows: list[Any], depth: int) -> bool:
+        """Writes two rows or more by columns, where they have one structure; else tells that they do not."""
+        kinds = set(map(type, rows))
+        if len(kinds) > 1:
+            return kinds <= ATOMS and not self._wide and bytes not in kinds and self._atom_rows(rows)
+        (kind,) = kinds
+        if kind is np.ndarray:
+            return self._array_rows(rows)
+        if kind is tuple or kind is dict:
+            if depth == self._limits.depth:
+                return False  # it is said where it is
+            return self._tuple_rows(rows, depth + 1) if kind is tuple else self._dict_rows(rows, depth + 1)
+        if kind is bytes:
+            return self._bytes_rows(rows)
+        if kind in ATOMS:
+            return not (self._wide and kind is int) and self._atom_rows(rows)
+        return issubclass(kind, np.generic) and self._scalar_rows(rows)
+
+    def _atom_rows(self, rows: list[Any]) -> bool:
+        self.tokens += (Kind.ATOM_ROWS, len(rows), *rows)
+        return True
+
+    def _bytes_rows(self, rows: list[bytes]) -> bool:
+        lengths = list(map(len, rows))
+        size = sum(lengths)
+        self.tokens += (Kind.BYTES_ROWS, len(rows), *lengths)
+        self._raw(rows if size >= len(rows) * _APART else (b"".join(rows),), size)
+        return True
+
+    def _array_rows(self, rows: list[Array]) -> bool:
+        first = rows[0]
+        dtype, shape, n = first.dtype, first.shape, len(rows)
+        code = CODES.get(dtype)
+        # A row without memory could claim any number of its kind, so these are written one by one.
+        if code is None or not first.nbytes or not all(r.shape == shape and r.dtype == dtype for r in rows):
+            return False
+        self.tokens += (Kind.ARRAY_ROWS, n, code, len(shape), *shape)
+        if first.nbytes < _APART and shape and code < NATIVE:  # numpy joins in its own byte order alone
+            self._raw((_memory(np.concatenate(rows)),), n * first.nbytes)
+        else:
+            self._raw([_memory(row) for row in rows], n * first.nbytes)
+        return True
+
+    def _scalar_rows(self, rows: list[Any]) -> bool:
+        code = CODES.get(rows[0].dtype)
+        if code is None:
+            return False
+        self.tokens += (Kind.SCALAR_ROWS, len(rows), code)
+        column = np.array(rows, DTYPES[code])
+        self._raw((_memory(column),), column.nbytes)
+        return True
+
+    def _tuple_rows(self, rows: list[Any], depth: int) -> bool:
+        width = len(rows[0])
+        if not width or set(map(len, rows)) != {width}:
+            return False
+        self.tokens += (Kind.TUPLE_ROWS, len(rows), width)
+        for column in zip(*rows, strict=True):
+            self._list(list(column), depth)
+        return True
+
+    def _dict_rows(self, rows: list[Any], depth: int) -> bool:
+        keys = tuple(rows[0])
+        if not keys or any(tuple(row) != keys for row in rows):
+            return False
+        if not all(type(key) is str for key in keys):  # 1, 1.0 and True are equal, and not the same
+            return False
+        self.tokens += (Kind.DICT_ROWS, len(rows), len(keys))
+        for key in keys:
+            self._key(key)
+            self._list([row[key] for row in rows], depth)
+        return True
+
+    def _raw(self, parts: Sequence[Buffer], length: int) -> None:
+        """Adds memory that belongs together, at the next multiple of 16 bytes."""
+        if length:
+            if pad := -self.size % ALIGN:
+                self.parts.append(ZEROS[:pad])
+            self.parts += parts
+            self.size += pad + length
+
+
+def _memory(array: Array) -> Array:
+    """The bytes of an array in C order, copied only where they lie otherwise."""
+    if not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
+    return array.reshape(-1).view(np.uint8)  # memoryview knows no bfloat16
+
+
+def _refusal(value: Any) -> CannotTravel:
+    """The error for a value of a kind that no message holds."""
+    kind = type(value)
+    if isinstance(value, np.ndarray | np.generic):
+        what = (
+            f"an array of dtype {value.dtype}" if value.ndim or kind is np.ndarray else f"a {kind.__name__}"
+        )
+        if type(value) not in (np.ndarray, np.memmap) and isinstance(value, np.ndarray):
+            return CannotTravel(f"a {kind.__name__} cannot travel", hint="make a plain array of it")
+        if value.dtype == BYTES:
+            return CannotTravel(
+                "an array of objects cannot travel", hint="bytes are the only objects in arrays"
+            )
+        text = "text is sent as str or bytes; " if value.dtype.kind in "SU" else ""
+        return CannotTravel(f"{what} cannot travel", hint=f"{text}the dtypes are {', '.join(NAMES)}, bytes")
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    base = next(
+        (b.__name__ for b in (dict, tuple, list, int, float, str, bytes) if issubclass(kind, b)), None
+    )
+    hint = (
+        f"make a plain {base} of it"
+        if base
+        else "arrays, numbers, text and bytes travel, and tuples, lists and dicts of them"
+    )
+    return CannotTravel(f"a value of type {name} cannot travel", hint=hint)

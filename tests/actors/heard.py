@@ -1,0 +1,47 @@
+"""A session for a test of one resource, and a reply that keeps what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import actorflow as af
+from actorflow.actors.holding import HoldingActor
+from actorflow.messages import Call
+
+
+def run(graph: af.Graph, body: Any, **options: Any) -> Any:
+    """What `body` returns, which is called with a session of the graph."""
+
+    async def main() -> Any:
+        async with af.Session(graph, **options) as session:
+            return await body(session)
+
+    return af.run(main())
+
+
+class Heard:
+    """A reply that keeps its answers, and what was to be undone."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.interrupt: Callable[[], None] | None = None
+        self.said: list[Any] = []
+        self.undo: Any = None
+
+    def done(self, value: Any, undo: Any = None) -> None:
+        self.said.append(value)
+        self.undo = undo
+
+    def failed(self, error: BaseException) -> None:
+        self.said.append(error)
+
+    def wrote(self) -> None:
+        self.said.append("wrote")
+
+
+def ask(actor: HoldingActor, body: Any, reply: Heard | None = None) -> Heard:
+    """Hands a call to the actor, and returns its reply."""
+    reply = reply or Heard()
+    actor.receive(Call(reply, body))
+    return reply

@@ -1,0 +1,51 @@
+"""Numbers of elements, and their bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actorflow.data.chunk import Chunk, epoch_of, nbytes, number, numbers, ordinal_of
+
+
+@given(epoch=st.integers(0, 2**30), ordinal=st.integers(0, 2**40 - 1))
+def test_a_number_is_an_epoch_and_an_ordinal(epoch: int, ordinal: int) -> None:
+    made = number(epoch, ordinal)
+
+    assert (epoch_of(made), ordinal_of(made)) == (epoch, ordinal)
+
+
+def test_numbers_run_on() -> None:
+    assert numbers(2, 5, 3) == [number(2, 5), number(2, 6), number(2, 7)]
+    assert numbers(2, 5, 0) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        (np.zeros((3, 4)), 96),
+        (np.float32(1), 4),
+        (7, 8),
+        (7.5, 8),
+        (b"abc", 3),
+        ("abcd", 4),
+        (None, 0),
+        ({"a": np.zeros(2), "b": (1, [b"x"])}, 25),
+    ],
+)
+def test_bytes_are_those_of_arrays_numbers_and_text(value: object, size: int) -> None:
+    assert nbytes([value]) == size
+    assert nbytes([value, np.zeros(1), value]) == 2 * size + 8
+
+
+def test_a_chunk_counts_its_bytes_once() -> None:
+    values = [np.zeros(2)]
+    chunk = Chunk(values, [0])
+    assert chunk.bytes == 16
+
+    values.append(np.zeros(2))
+
+    assert chunk.bytes == 16
+    assert Chunk([], []).bytes == 0

@@ -1,0 +1,125 @@
+"""Leaving a stream: no task, thread, file or warning is left behind, under `-X dev -W error`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+PROLOGUE = """
+import asyncio, gc, os, signal, threading
+import actorflow as af
+from actorflow.data.pipeline import Pipeline
+
+class Lines:
+    name, size, blocking, element_bytes = "lines", None, True, None
+
+    def open(self, start, epoch):
+        return Reader()
+
+class Reader:
+    def __init__(self):
+        self.file = open(__file__, "rb")
+
+    def read(self, n):
+        self.file.seek(0)
+        return self.file.readlines()[:n]
+
+    def close(self):
+        self.file.close()
+
+def fds():
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+def failing(line):
+    raise LookupError(line)
+
+endless = Pipeline(Lines()).map(len, threads=2).prefetch(1).shuffle(50).map(int, threads=1, ordered=False).batch(2)
+before = fds()
+"""
+
+EPILOGUE = """
+gc.collect()
+left = [t for t in threading.enumerate() if t is not threading.main_thread()]
+assert not left, left
+assert fds() <= before, (before, fds())
+print("clean")
+"""
+
+BODIES = {
+    "leaving while everything waits": """
+        async with endless.open() as stream:
+            await anext(stream)
+            for _ in range(100):
+                await asyncio.sleep(0)
+    """,
+    "leaving before anything came": """
+        async with endless.open():
+            pass
+    """,
+    "a break out of a plain loop": """
+        async for _ in endless:
+            break
+    """,
+    "an error in the body": """
+        try:
+            async with endless.open() as stream:
+                async for _ in stream:
+                    raise LookupError
+        except LookupError:
+            pass
+    """,
+    "an error in a function that nobody hears": """
+        async with Pipeline(Lines()).map(failing, threads=2).prefetch(2).open():
+            for _ in range(100):
+                await asyncio.sleep(0)
+    """,
+    "a cancelled task": """
+        started = asyncio.Event()
+        async def consume():
+            async with endless.open() as stream:
+                async for _ in stream:
+                    started.set()
+                    await asyncio.Event().wait()
+        task = asyncio.create_task(consume())
+        await started.wait()
+        task.cancel()
+        await asyncio.wait([task])
+    """,
+    "a wait that somebody else leaves": """
+        async with Pipeline(Lines()).filter(lambda line: False).repeat().open() as stream:
+            waits = asyncio.create_task(anext(stream))
+            await asyncio.sleep(0)
+        await asyncio.wait([waits])
+        assert "the stream was left" in str(waits.exception())
+    """,
+    "Ctrl-C": """
+        async with endless.open() as stream:
+            async for _ in stream:
+                signal.raise_signal(signal.SIGINT)
+    """,
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_nothing_is_left_behind(body: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    main = "async def main():\n" + textwrap.indent(textwrap.dedent(body), "    ")
+    run = "try:\n    asyncio.run(main())\nexcept KeyboardInterrupt:\n    pass\n"
+    program.write_text(PROLOGUE + main + "\n" + run + EPILOGUE)
+
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", str(program)],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT)},
+        timeout=100,
+        check=False,
+    )
+
+    assert (done.stdout, done.stderr, done.returncode) == ("clean\n", "", 0)

@@ -1,0 +1,56 @@
+"""What a progress view shows of a pipeline."""
+
+from __future__ import annotations
+
+from actorflow.data.stats import Ledger, Meter, Stats, taken
+
+
+def meter(label: str, busy_s: float, width: int = 1) -> Meter:
+    made = Meter(label, width, room=4)
+    made.busy_s, made.input_s, made.room_s = busy_s, 1.0, 2.0
+    made.passed(10, 100)
+    made.passed(5, 50)
+    made.fill = 3
+    return made
+
+
+def test_shares_are_of_the_time_and_of_all_workers() -> None:
+    found = taken(meter("map 'f'", 15.0, width=2), 10.0)
+
+    assert (found.busy, found.waits_input, found.waits_room) == (0.75, 0.1, 0.2)
+    assert (found.elements, found.bytes, found.rate) == (15, 1250, 1.5)
+    assert str(found) == "map 'f': 15 elements, 1.5/s, busy 75%, queue 3/4"
+
+
+def test_no_time_gives_no_shares() -> None:
+    found = taken(Meter("x"), 0.0)
+
+    assert (found.busy, found.rate) == (0.0, 0.0)
+    assert str(found) == "x: 0 elements, 0/s, busy 0%"
+
+
+def stats(waiting: float, *meters: Meter) -> Stats:
+    return Stats(tuple(taken(each, 10.0) for each in meters), 10.0, 5, waiting, 0, 0)
+
+
+def test_the_bottleneck_is_the_stage_that_is_busy_most() -> None:
+    found = stats(0.9, meter("arrays", 1.0), meter("map 'f'", 9.3), meter("batch(3)", 5.0))
+
+    assert found.bottleneck is not None
+    assert found.bottleneck.label == "map 'f'"
+    assert str(found) == "input-bound: map 'f' 93 %"
+    assert str(stats(0.1, meter("arrays", 1.0))) == "input keeps up: arrays 10 %"
+
+
+def test_before_anything_worked_there_is_no_bottleneck() -> None:
+    assert stats(1.0, Meter("x")).bottleneck is None
+    assert str(stats(1.0, Meter("x"))) == "input-bound"
+    assert stats(0.0).bottleneck is None
+
+
+def test_a_ledger_keeps_the_most_that_was_held() -> None:
+    ledger = Ledger()
+    for who, amount in [("a", 5), ("b", 7), ("a", 2), ("b", 0), ("a", 9)]:
+        ledger.hold(who, amount)
+
+    assert (ledger.now, ledger.peak) == (9, 12)

@@ -1,0 +1,78 @@
+"""What a reader may hold of an array, how it is looked at, and the fault that leases are there to avoid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actorflow import leases
+from actorflow import rows as rows_module
+
+HOLD: dict[str, Callable[[Any], Any]] = {
+    "the array": lambda a: a,
+    "a slice": lambda a: a[1:],
+    "a slice of a slice": lambda a: a[:, ::-1][1:],
+    "a transpose": lambda a: a.T,
+    "a memoryview": memoryview,
+    "a memoryview of a slice": lambda a: memoryview(a[1:]),
+    "a memoryview of a memoryview": lambda a: memoryview(memoryview(a))[1:],
+    "an array of a memoryview": lambda a: np.asarray(memoryview(a)),
+    "numbers of a buffer": lambda a: np.frombuffer(memoryview(a), a.dtype),
+    "other bytes": lambda a: a.view(np.uint8),
+    "a subclass": lambda a: a.view(np.matrix),
+    "a strided trick": lambda a: np.lib.stride_tricks.as_strided(a, a.shape),
+    "a broadcast": lambda a: np.broadcast_to(a, (2, *a.shape)),
+    "dlpack": lambda a: np.from_dlpack(a),
+    "a tuple": lambda a: (a,),
+    "a closure": lambda a: lambda: a,
+    "a ctypes pointer": lambda a: a.ctypes,
+    "an iterator": lambda a: a.flat,
+    "the owner": lambda a: np.asarray(a.base),
+    "a cast memoryview": lambda a: memoryview(a).cast("B"),
+}
+"""Ways to keep the memory of a C-ordered matrix in sight."""
+
+
+def seen(held: Any) -> bytes:
+    """The bytes that a reader sees through what it holds."""
+    address: Any = type(np.empty(1).ctypes)
+    if isinstance(held, tuple):
+        held = held[0]
+    elif isinstance(held, np.flatiter):
+        held = held.base
+    elif isinstance(held, address):
+        held = held._arr
+    elif callable(held):
+        held = held()
+    return np.ascontiguousarray(held).tobytes()
+
+
+def arrays_of(held: Any) -> list[np.ndarray]:
+    """Every array that a reader can reach from what it holds, along `base` and `obj`."""
+    found, todo = [], [held]
+    while todo:
+        this = todo.pop()
+        if isinstance(this, tuple):
+            todo.extend(this)
+        elif isinstance(this, np.ndarray):
+            found.append(this)
+            todo.append(this.base)
+        elif isinstance(this, memoryview):
+            todo.append(this.obj)
+        elif hasattr(this, "__array_interface__"):
+            found.append(np.asarray(this))
+    return found
+
+
+def nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plants the fault: every write goes in place, whoever holds the array."""
+
+    def below(cell: list[Any]) -> Any:
+        return leases._memory_below(cell[0]) if leases._references(cell) else None
+
+    monkeypatch.setattr(leases, "memory_of", below)
+    monkeypatch.setattr(rows_module, "memory_of", below)
+    monkeypatch.setattr(rows_module, "unshared", lambda cell: True)

@@ -1,0 +1,300 @@
+"""Messages come back as they were, and no bytes do more than raise."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+from collections import OrderedDict, namedtuple
+from typing import Any
+
+import ml_dtypes
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from actorflow.errors import CannotTravel, WireError
+from actorflow.transport.codec import PREFIX_BYTES, decode, encode, frame_size, join, size
+from actorflow.transport.kinds import ALIGN, DTYPES, Kind, Limits
+from tests.strategies import examples
+from tests.transport.values import atoms, same, values
+
+# ------------------------------------------------------------------------------------ laws
+
+
+@settings(max_examples=examples(300))
+@given(values)
+@example([np.zeros((0, 3)), np.zeros((0, 3))])
+@example([np.array(1, ">f4"), np.array(2, ">f4")])
+@example([2**64, 1, -(2**63) - 1])
+@example([{1: 0, True.__class__.__name__: 1}, {1.0: 0, "bool": 1}])
+@example([{True: 0}, {1: 0}])
+@example(["\ud800", "ü", ""])
+@example(np.zeros((2**40, 0), "f4"))
+def test_a_message_comes_back_as_it_was(value: Any) -> None:
+    parts = encode(value)
+    frame = join(parts)
+
+    read = decode(frame)
+
+    assert same(read, value), (read, value)
+    assert len(frame) == size(parts) == frame_size(frame[:PREFIX_BYTES])
+
+
+def test_the_law_sees_what_differs() -> None:
+    """`same` is what the law rests on."""
+    assert not same(np.float32(1), np.float64(1))
+    assert not same(np.zeros(2, ">f4"), np.zeros(2, "<f4"))
+    assert not same(0.0, -0.0)
+    assert not same([1], [True])
+    assert not same({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    assert not same(np.zeros(()), np.float64(0))
+
+
+def accepted(frame: bytes) -> bool:
+    """Whether bytes are a message; anything but WireError fails the test."""
+    try:
+        decode(frame)
+    except WireError:
+        return False
+    return True
+
+
+@settings(max_examples=examples(300))
+@given(st.binary(max_size=80))
+def test_any_bytes_are_a_message_or_refused(noise: bytes) -> None:
+    accepted(noise)
+
+
+@settings(max_examples=examples(400))
+@given(values, st.data())
+def test_a_damaged_message_is_another_one_or_refused(value: Any, data: st.DataObject) -> None:
+    frame = bytearray(join(encode(value)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(frame)))
+        match data.draw(st.sampled_from(["set", "insert", "cut", "end"])):
+            case "set" if at < len(frame):
+                frame[at] = data.draw(st.integers(0, 255))
+            case "insert":
+                frame[at:at] = data.draw(st.binary(max_size=4))
+            case "cut":
+                del frame[at : at + data.draw(st.integers(1, 8))]
+            case "end":
+                del frame[at:]
+
+    accepted(bytes(frame))
+
+
+small = st.integers(0, 6) | st.integers(-2, 2**64 - 1) | st.sampled_from([0, 1, 2, len(DTYPES) - 1])
+tokens = st.lists(
+    st.sampled_from(list(map(int, Kind))) | small | atoms.filter(lambda a: type(a) is not int), max_size=24
+)
+
+
+def framed(header: list[Any], body: bytes = b"") -> bytes:
+    """A frame with any header."""
+    packed: bytes = msgpack.packb(header, unicode_errors="surrogatepass")
+    pad = bytes(-len(packed) % ALIGN)
+    return struct.pack("<4sIQ", b"AFm1", len(packed), len(body)) + packed + pad + body
+
+
+@settings(max_examples=examples(1000))
+@given(tokens, st.binary(max_size=64))
+def test_any_header_is_a_message_or_refused(header: list[Any], body: bytes) -> None:
+    accepted(framed(header, body))
+
+
+@settings(max_examples=examples(300))
+@given(tokens, st.binary(max_size=64))
+def test_what_is_read_is_at_most_a_constant_times_the_frame(header: list[Any], body: bytes) -> None:
+    frame = framed(header, body)
+    accepted(frame)  # what is made once for all
+
+    tracemalloc.start()
+    try:
+        accepted(frame)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 80_000 + 500 * len(frame), (peak, len(frame))  # 45,000 are msgpack's own
+
+
+BIG = 2**62
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "text"),
+    [
+        ([], b"", "the header ends where a kind must stand"),
+        ([99], b"", "a kind must be in 0..14, got 99"),
+        ([True, 1], b"", "must have a kind here, got True"),
+        ([Kind.LIST, BIG], b"", "a length must be in 0..0, got"),
+        ([Kind.LIST, 5, 0, 1], b"", "a length must be in 0..2, got 5"),
+        ([Kind.ARRAY, 11, 1, BIG], b"", "no array has shape"),
+        ([Kind.ARRAY, 11, 1, 100], b"\0" * 64, "the body has 64 bytes left where 400 are announced"),
+        ([Kind.ARRAY, 99, 0], b"", "a dtype must be in"),
+        ([Kind.ARRAY, 11, 70, *[1] * 70], b"\0" * 4, "a rank must be in 0..64, got 70"),
+        ([Kind.ARRAY, 11, 3, 0, BIG, BIG], b"", "no array has shape"),
+        ([Kind.ARRAY, 11, 1, -1], b"", "a dimension must be in"),
+        ([Kind.ARRAY, 0, 1, 2], b"\1\2", "a bool is 0 or 1, got 2"),
+        ([Kind.ARRAY_ROWS, BIG, 11, 1, 0], b"", "a number of rows must be in 0..0"),
+        ([Kind.ARRAY_ROWS, 4, 11, 1, 0], b"\0" * 4, "rows must have elements"),
+        ([Kind.TUPLE_ROWS, BIG, 1, 9, 1, 0], b"", "a number of rows must be in 0..6"),
+        ([Kind.TUPLE_ROWS, 2, 0, 0], b"", "rows must have a column, got none"),
+        ([Kind.TUPLE_ROWS, 2, 1, 9, 1, 0], b"", "a column of 2 rows must be a list of as many, got 1 values"),
+        ([Kind.TUPLE_ROWS, 2, 1, 0, 0], b"", "a column of 2 rows must be a list of as many, got int"),
+        ([Kind.DICT_ROWS, 1, 2, 0, "a", 9, 1, 0, 0, "a", 9, 1, 0], b"", "a dict must have 2 keys, got 1 that differ"),
+        ([Kind.DICT, 2, 0, "a", 0, 1, 0, "a", 0, 1], b"", "a dict must have 2 keys, got 1 that differ"),
+        ([Kind.DICT, 1, 0, float("nan"), 0, 1], b"", "a key of a dict must equal itself"),
+        ([Kind.BYTES, 9], b"1234", "a length must be in 0..4, got 9"),
+        ([Kind.BYTES_ROWS, 1, -1], b"", "lengths of rows must be"),
+        ([Kind.BYTES_ROWS, 2, 3, 3], b"1234", "the body has 4 bytes left where 6 are announced"),
+        ([Kind.RECORDS, 1, BIG], b"", "no array has shape"),
+        ([Kind.RECORDS, 1, 9, b""], b"", "has 9 elements, got 1 atoms"),
+        ([Kind.RECORDS, 1, 1, "a"], b"", "must have bytes here, got 'a'"),
+        ([Kind.SCALAR, 11, b"123"], b"", "a scalar of float32 has 4 bytes"),
+        ([Kind.ATOM, 1, 7], b"", "must end with its value, got 1 atoms and 0 bytes more"),
+        ([Kind.ATOM, 1], b"1", "must end with its value, got 0 atoms and 1 bytes more"),
+        ([Kind.LIST, 1] * 40 + [0, 1], b"", "values may be nested 32 deep, got more"),
+        ([[1]], b"", "the header cannot be read: 1 exceeds max_array_len"),
+        ([{}], b"", "the header must be 1 atoms"),
+    ],
+)  # fmt: skip
+def test_a_count_or_shape_that_cannot_be_is_refused_with_what_is_left(
+    header: Any, body: bytes, text: str
+) -> None:
+    with pytest.raises(WireError) as caught:
+        decode(framed(header, body))
+
+    assert text in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        (b"", "a frame begins with 16 bytes, got 0"),
+        (b"GET / HTTP/1.1\r\n", "a frame begins with b'AFm1', got b'GET '"),
+        (struct.pack("<4sIQ", b"AFm1", 0, 2**63), "a frame may have 4294967296 bytes, got 92233"),
+        (framed([0, 1])[:-1], "a frame of 32 bytes was announced, got 31"),
+        (struct.pack("<4sIQ", b"AFm1", 0, 0), "the header cannot be read"),
+    ],
+)
+def test_what_is_no_frame_is_refused(frame: bytes, text: str) -> None:
+    with pytest.raises(WireError) as caught:
+        decode(frame)
+
+    assert text in caught.value.what
+
+
+# ------------------------------------------------------------------------------- refusals
+
+
+Pair = namedtuple("Pair", "a b")
+
+
+class Mine:
+    pass
+
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Mine(), f"a value of type {__name__}.Mine cannot travel"),
+        ({1, 2}, "a value of type set cannot travel"),
+        ([1, (2, {"k": {3}})], "at [1][1]['k']: a value of type set cannot travel"),
+        ([{"a": 1}, {"a": {3}}], "at [1]['a']: a value of type set cannot travel"),
+        (Pair(1, 2), "make a plain tuple of it"),
+        (OrderedDict(a=1), "make a plain dict of it"),
+        (np.array(["text"]), "an array of dtype <U4 cannot travel\n  try:   text is sent as str or bytes"),
+        (np.array([1, None]), "an array of objects cannot travel"),
+        (np.ma.array([1], mask=[True]), "a MaskedArray cannot travel"),
+        (np.datetime64("2026-01-01"), "a datetime64 cannot travel"),
+        ({float("nan"): 1}, "keys of dicts that travel are text, bytes or numbers, got nan"),
+        ({(1, 2): 1}, "keys of dicts that travel are text, bytes or numbers, got (1, 2)"),
+        (CYCLE, "values may be nested 32 deep, got more"),
+        (lambda: 1, "a value of type function cannot travel"),
+    ],
+)
+def test_a_value_that_no_message_holds_is_refused_with_its_place(value: Any, text: str) -> None:
+    with pytest.raises(CannotTravel) as caught:
+        encode(value)
+
+    assert text in str(caught.value)
+
+
+def test_both_sides_keep_to_the_limits() -> None:
+    value = [[np.zeros(100, "u1")]]
+    frame = join(encode(value))
+
+    with pytest.raises(CannotTravel, match="a message may have 64 bytes, got"):
+        encode(value, Limits(frame_bytes=64))
+    with pytest.raises(WireError, match="a frame may have 64 bytes, got"):
+        decode(frame, Limits(frame_bytes=64))
+    with pytest.raises(CannotTravel, match="nested 1 deep"):
+        encode(value, Limits(depth=1))
+    with pytest.raises(WireError, match="nested 1 deep"):
+        decode(frame, Limits(depth=1))
+    assert same(decode(join(encode(value, Limits(depth=2))), Limits(depth=2)), value)
+
+
+# -------------------------------------------------------------------------------- memory
+
+
+def test_large_arrays_are_sent_from_where_they_lie() -> None:
+    image = np.zeros((64, 1024), "f4")
+
+    parts = encode([{"image": image}, {"image": image}])
+
+    assert sum(np.shares_memory(part, image) for part in parts if isinstance(part, np.ndarray)) == 2
+
+
+def test_arrays_are_aligned_views_of_the_frame_and_writeable_as_it_is() -> None:
+    value = [{"n": k, "x": np.arange(3, dtype="f8"), "y": np.ones((), "i1")} for k in range(3)]
+    frame = np.frombuffer(join(encode((b"odd", np.ones(3, "u1"), value))), np.uint8)
+    memory = frame.copy()
+
+    read: Any = None
+    for given_memory, writeable in ((frame, False), (memory, True)):
+        read = decode(given_memory)[2]
+        for row in read:
+            assert row["x"].flags.aligned
+            assert row["x"].ctypes.data % 8 == 0
+            assert row["x"].flags.writeable is writeable
+    assert np.shares_memory(read[0]["x"], memory)
+
+
+@pytest.mark.parametrize("offset", [1, 4, 8])
+def test_a_frame_in_an_odd_place_is_read_from_a_copy(offset: int) -> None:
+    value = np.arange(5, dtype="c16")
+    frame = join(encode(value))
+    memory = np.zeros(len(frame) + offset + 16, np.uint8)
+    start = offset - memory.ctypes.data % 16 + 16 * (memory.ctypes.data % 16 > offset)
+    memory[start : start + len(frame)] = np.frombuffer(frame, np.uint8)
+
+    read = decode(memory[start : start + len(frame)])
+
+    assert same(read, value)
+    assert read.ctypes.data % 16 == 0
+
+
+def test_a_memory_map_travels_as_an_array(tmp_path: Any) -> None:
+    np.save(tmp_path / "x.npy", np.arange(4))
+
+    read = decode(join(encode(np.load(tmp_path / "x.npy", mmap_mode="r"))))
+
+    assert same(read, np.arange(4))
+
+
+def test_bfloat16_is_among_the_rows_by_columns() -> None:
+    value = [np.full(3, k, ml_dtypes.bfloat16) for k in range(4)]
+
+    frame = join(encode(value))
+
+    assert same(decode(frame), value)
+    assert len(frame) == 16 + 16 + 4 * 6
