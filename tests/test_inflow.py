@@ -88,3 +88,33 @@ def test_an_element_that_the_queue_refuses_is_named(batch: int, which: str) -> N
     assert error.what.startswith(f"{which} what feeds queue 'texts': ")
     assert type(error) is type(raised) is errors.StateError
     assert "test_inflow.py" in str(error.where)
+
+
+def test_a_pipeline_feeds_a_queue_and_its_error_names_the_element() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(4, ["float32", "int64"], [(2,), ()], names=["x", "y"])
+        take = queue.dequeue()["y"]
+
+    def refusing(element: Any) -> Any:
+        if element["y"] == 5:
+            message = "no"
+            raise ValueError(message)
+        return element
+
+    pairs = {"x": np.zeros((8, 2), "float32"), "y": np.arange(8)}
+    pipeline = af.data.arrays(pairs).map(refusing).prefetch(2)
+    seen = []
+
+    async def body(session: af.Session) -> None:
+        async with af.Feeder(session) as feeder:
+            feeder.feed(queue, pipeline, batch=2)
+            seen.append(await drained(session, take))
+
+    with pytest.raises(ExceptionGroup) as caught:
+        run(graph, body)
+
+    ((got, error),) = seen
+    (raised,) = caught.value.exceptions
+    assert got == [0, 1, 2, 3, 4]
+    assert type(error) is type(raised) is errors.InputError
+    assert error.what == "map 'refusing' failed at element 5 of epoch 0: ValueError: no"
