@@ -182,6 +182,10 @@ class OutOfRange(StateError):
     """A closed queue has too few elements left for a dequeue."""
 
 
+class QueueStarved(StateError):
+    """A step waits for an element, and nobody has been there for long who could put one in."""
+
+
 class StepAborted(ActorflowError):
     """A step ended for a reason outside it; the reason is the cause."""
 

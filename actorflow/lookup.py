@@ -72,26 +72,35 @@ def feed_port(graph: Graph, key: Any) -> Port:
     return Port(node.id, index)
 
 
-def fitting(name: str, spec: Spec, value: Any) -> arrays.Array:
+def fitting(
+    name: str | int, spec: Spec, value: Any, *, kind: str = "feed", holder: str = "placeholder"
+) -> arrays.Array:
     """Returns a fed value as an array of that spec; arrays are never converted or copied.
+
+    Args:
+        name: Its name or number, for the error.
+        spec: What it must fit.
+        value: The value.
+        kind: What it is; likewise.
+        holder: What said that it must fit.
 
     Raises:
         FeedError: when shape or dtype do not fit, or a Python value would lose something.
     """
     if isinstance(value, Operators):
-        message = f"feed {name!r} must fit {spec}, got the symbolic {value!r}"
-        raise FeedError(message, hint="a feed is a value: run the tensor first, and feed what it gives")
+        message = f"{kind} {name!r} must fit {spec}, got the symbolic {value!r}"
+        raise FeedError(message, hint=f"a {kind} is a value: run the tensor first, and feed what it gives")
     typed = hasattr(value, "dtype") or isinstance(value, memoryview | bytearray)
     try:
         array = arrays.as_array(value) if typed else None
     except TypeError as error:
-        message = f"feed {name!r} must fit {spec}, got {type(value).__name__}: {error}"
+        message = f"{kind} {name!r} must fit {spec}, got {type(value).__name__}: {error}"
         raise FeedError(message) from None
     if array is None or array.dtype.kind == "O":
         try:
             array = arrays.converted(value, spec.dtype)
         except (TypeError, ValueError, OverflowError) as error:
-            message = f"feed {name!r} must fit {spec}, got {type(value).__name__}: {error}"
+            message = f"{kind} {name!r} must fit {spec}, got {type(value).__name__}: {error}"
             raise FeedError(message) from None
     if spec.fits(array.shape, array.dtype):
         return array
@@ -99,21 +108,21 @@ def fitting(name: str, spec: Spec, value: Any) -> arrays.Array:
     dtype = arrays.name_of(array.dtype) if same else array.dtype.name
     if not array.dtype.isnative:
         dtype = f"{array.dtype.name} in foreign byte order"
-    message = f"feed {name!r} must fit {spec}, got {show(array.shape)} {dtype}"
-    raise FeedError(message, hint=_converting(array.dtype, spec))
+    message = f"{kind} {name!r} must fit {spec}, got {show(array.shape)} {dtype}"
+    raise FeedError(message, hint=_converting(array.dtype, spec, holder))
 
 
-def _converting(given: arrays.DType, spec: Spec) -> str:
+def _converting(given: arrays.DType, spec: Spec, holder: str) -> str:
     """What to try with an array that does not fit."""
     wanted = arrays.name_of(spec.dtype)
-    declare = "or declare the placeholder with that spec"
+    declare = f"or declare the {holder} with that spec"
     if given == spec.dtype:
         return f"reshape it, {declare}"
     if given.kind == "U":
         encode = 'encode its text: np.char.encode(array, "utf-8").astype(object)'
-        return encode if wanted == "bytes" else f'{encode}, and declare the placeholder as "bytes"'
+        return encode if wanted == "bytes" else f'{encode}, and declare the {holder} as "bytes"'
     if given.kind == "S":
-        return f'convert it with .astype({spec.dtype.name!r}), or declare the placeholder as "bytes"'
+        return f'convert it with .astype({spec.dtype.name!r}), or declare the {holder} as "bytes"'
     if wanted == "bytes":
         return f"feed bytes, {declare}; af.as_bytes makes bytes of a tensor of numbers"
     return f"convert it with .astype({wanted!r}), {declare}"

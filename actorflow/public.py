@@ -15,6 +15,7 @@ from actorflow.actors.resources import reset
 from actorflow.actors.system import ActorSystem
 from actorflow.dtypes import can_cast, finfo, iinfo, result_type
 from actorflow.errors import ActorflowError
+from actorflow.feeding import Feeder, producing
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import (
     Tensor,
@@ -39,9 +40,9 @@ from actorflow.trainer import Program
 from actorflow.training import minimize
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Graph", "IndexedSlices", "OptimizerActor", "Program", "Ref",
-    "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with",
+    "Actor", "ActorSystem", "ActorflowError", "Feeder", "Graph", "IndexedSlices", "OptimizerActor", "Program",
+    "Ref", "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with",
     "container", "control_dependencies", "custom_gradient", "data", "device", "errors", "finfo", "from_data",
     "gradients", "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim",
-    "reset", "result_type", "run", "supervision", "testing", "to_data",
+    "producing", "reset", "result_type", "run", "supervision", "testing", "to_data",
 ]  # fmt: skip

@@ -16,29 +16,28 @@ from actorflow.actors import wheel
 from actorflow.actors.partition import Partition, Surroundings
 from actorflow.actors.register import Source
 from actorflow.actors.resources import Resources
+from actorflow.actors.starvation import Producers
 from actorflow.actors.step import Step
 from actorflow.actors.system import ActorSystem
-from actorflow.actors.variable import Initialise, IsInitialised
 from actorflow.errors import (
     ConfigError,
-    DeadlinePassed,
     FeedError,
     PlacementError,
     SessionClosed,
     StepAborted,
     Where,
 )
+from actorflow.firsts import FirstValues
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
-from actorflow.graph.resource import VariableDef
 from actorflow.kernels.devices import Devices, checked
 from actorflow.lookup import feed_port, fetch_port, fitting
+from actorflow.plan.fills import filled
 from actorflow.plan.lower import lower
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
 from actorflow.plan.place import devices_named
-from actorflow.plan.program import Holder, Holding
 from actorflow.report import Dump, Stats, StepEntry
 from actorflow.spec import Spec
 from actorflow.structure import flatten
@@ -68,6 +67,7 @@ class _Plan:
     fetches: int
     hidden: int
     tokens: int
+    fills: tuple[str, ...]  # resources that its steps put something into
     uninitialised: frozenset[str]
 
 
@@ -89,6 +89,8 @@ class Session:
             not listed: `/gpu:0` is opened when the graph names it.
         passes: Which passes make a program cheaper before it runs: "simplify", "fold", "cse",
             "sweep", by default all; `()` runs the graph as it was built. Values are the same bits.
+        starvation_s: How long a step may wait for an element of a queue that nobody would fill; then
+            it fails with QueueStarved. None lets it wait for ever.
 
     Raises:
         ConfigError: for a limit that would let nothing run, or a device or pass that cannot be.
@@ -106,6 +108,7 @@ class Session:
         initialise: bool = True,
         devices: Sequence[str] = (),
         passes: Sequence[str] = ALL,
+        starvation_s: float | None = 60.0,
     ) -> None:
         _at_least(1, max_steps=max_steps, max_messages=max_messages)
         if threads is not None:
@@ -118,6 +121,7 @@ class Session:
         self._system = ActorSystem(name="session") if system is None else system
         self._device_names = checked(devices)
         self._passes = checked_passes(passes)
+        self._starvation_s = _deadline(starvation_s, "starvation_s")
         self._threads = (os.cpu_count() or 1) if threads is None else threads
         self._initialises = initialise
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -152,7 +156,11 @@ class Session:
             context.run(arrays.ignore_float_errors)
         source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
         submit = None if self._device.inline_only else self._device.submit
-        self._resources = Resources(self.graph, system, source, submit, self._max_messages)
+        self.producers = Producers(system.now)
+        self._resources = Resources(
+            self.graph, system, source, submit, self._max_messages, self.producers, self._starvation_s
+        )
+        self._firsts = FirstValues(self.graph, self._resources, self._first_value, system.create_future)
         self._around = Surroundings(
             dispatch=dispatch,
             devices=self._devices.by_name,
@@ -212,13 +220,7 @@ class Session:
         One with an initial value is among them until a step has touched it.
         """
         self._check_open()
-        found = []
-        for name, resource in self.graph.resources.items():
-            if isinstance(resource, VariableDef):
-                ref = self._resources.refs.get(Holder(Holding.RESOURCE, name))
-                if ref is None or not await ref.ask(IsInitialised()):
-                    found.append(name)
-        return found
+        return await self._firsts.missing()
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -300,7 +302,9 @@ class Session:
         if plan.resets != self._resources.resets:
             plan = self._plan(*plan.key)
         while plan.uninitialised:
-            await self._initialise(plan, deadline_s)
+            with self.producers.counting(plan.fills):
+                await self._firsts.give_within(plan.uninitialised, deadline_s)
+            plan.uninitialised = frozenset()
             self._check_open()
             if plan.resets != self._resources.resets:
                 plan = self._plan(*plan.key)
@@ -318,6 +322,9 @@ class Session:
         if deadline_s is not None:
             step.waits = plan.partition.waits
             self._system.wheel.add(since + deadline_s, step)
+        fills, failure = plan.fills, None
+        if fills:
+            self.producers.enter(fills)
         try:
             if not step_id:
                 self._first[step] = plan
@@ -329,6 +336,7 @@ class Session:
             values = await step.future
         except BaseException as error:
             self._failed += bool(step_id)
+            failure = error
             if isinstance(error, asyncio.CancelledError) or not step.future.done():
                 step.cancel()
             raise
@@ -340,6 +348,9 @@ class Session:
                 self._first.pop(step, None)
             elif self._waiting:
                 self._let_in()
+            if fills:
+                self.producers.leave(fills, failure)
+            failure = None  # it holds this frame
         self._steps += bool(step_id)
         self._messages += plan.tokens
         return values[: -plan.hidden] if plan.hidden else values
@@ -401,51 +412,20 @@ class Session:
             fetches=len(program.fetches),
             hidden=program.hidden,
             tokens=program.tokens,
+            fills=filled(program.nodes),
             uninitialised=program.variables if self._initialises else frozenset(),
         )
         return plan
 
-    async def _initialise(self, plan: _Plan, deadline_s: float | None) -> None:
-        """Gives the plan's variables their initial values, within the deadline of the step."""
-        try:
-            async with asyncio.timeout(deadline_s):
-                await self._initialise_variables(plan)
-        except TimeoutError:
-            left = [n for n in sorted(plan.uninitialised) if not self._resources.first(n).done]
-            names = ", ".join(repr(n) for n in left)
-            message = (
-                f"a step did not begin within its deadline of {deadline_s:g} s; "
-                f"it waits for {names} to be initialised"
-            )
-            raise DeadlinePassed(message, hint="raise deadline_s for the first step") from None
-
-    async def _initialise_variables(self, plan: _Plan) -> None:
-        """Initialises each variable once, whoever asks first; whoever fails leaves it to the next."""
-        for name in sorted(plan.uninitialised):
-            resource = self.graph.resources[name]
-            if not isinstance(resource, VariableDef) or resource.initial is None:
-                continue
-            first = self._resources.first(name)
-            while not first.done:
-                if first.running is not None:
-                    await asyncio.shield(first.running)
-                    continue
-                future = first.running = self._system.create_future()
-                try:
-                    await self._initialise_one(name, resource.initial)
-                    first.done = True
-                finally:
-                    first.running = None
-                    future.set_result(None)
-        plan.uninitialised = frozenset()
-
-    async def _initialise_one(self, name: str, initial: Port) -> None:
+    async def _first_value(self, initial: Port) -> Any:
+        """Computes the first value of a variable, in a step of its own."""
         plan = self._plan((initial,), ())
         if plan.uninitialised:
-            await self._initialise_variables(plan)
+            await self._firsts.give(plan.uninitialised)
+            plan.uninitialised = frozenset()
         self._check_open()
         (value,) = await self._run_step(plan, (), StepId(0), self.deadline_s, self._system.now())
-        await self._resources.find(Holder(Holding.RESOURCE, name)).ask(Initialise(arrays.as_array(value)))
+        return value
 
     def _check_open(self) -> None:
         if not self._open:
@@ -454,6 +434,17 @@ class Session:
             message = "the session runs on another event loop than this one"
             hint = "await it there: asyncio.run_coroutine_threadsafe(session.run(...), loop)"
             raise SessionClosed(message, hint=hint)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it runs steps."""
+        return self._open
+
+    @property
+    def resources(self) -> Resources:
+        """The actors of its state, for code that asks them without a step."""
+        self._check_open()
+        return self._resources
 
     # -- looking inside ----------------------------------------------------------------------------
 
@@ -512,9 +503,9 @@ def _at_least(least: int, **settings: int) -> None:
             raise ConfigError(message)
 
 
-def _deadline(deadline_s: float | None) -> float | None:
+def _deadline(deadline_s: float | None, name: str = "deadline_s") -> float | None:
     """Returns a deadline that can pass; raises ConfigError for any other."""
     if deadline_s is None or 0 < deadline_s < _FOREVER_S:
         return deadline_s
-    message = f"deadline_s must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
+    message = f"{name} must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
     raise ConfigError(message, hint="None is no limit")

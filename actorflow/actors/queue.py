@@ -8,9 +8,10 @@ from math import prod
 from typing import Any
 
 from actorflow import arrays
-from actorflow.actors.actor import Actor
 from actorflow.actors.fifo import Fifo
+from actorflow.actors.hungry import Hungry
 from actorflow.actors.lines import Answer, Lines
+from actorflow.actors.starvation import LOOK
 from actorflow.actors.stores import Entry, Ranked, Shuffled
 from actorflow.arrays import Array
 from actorflow.clock import Entropy
@@ -78,7 +79,7 @@ class Fail:
     error: BaseException
 
 
-class QueueActor(Actor):
+class QueueActor(Hungry):
     """Owns the elements of one queue and everyone who waits for it.
 
     Receives: Enqueue, EnqueueMany, Dequeue, DequeueMany, Size, Close as bodies of calls; CancelCall
@@ -110,9 +111,17 @@ class QueueActor(Actor):
                     self._answer(self._ask(message.body, message.reply))
                 except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
                     message.reply.failed(error)
+                if self.hunger is not None and self.lines.dequeues:
+                    last: Any = self.lines.dequeues[-1].who
+                    if last is message.reply:
+                        self.hunger.waits(last)
         elif kind is CancelCall:
             self._batches.discard(message.reply)
+            if self.hunger is not None:
+                self.hunger.fed(message.reply)
             self._answer(self.lines.cancel(message.reply))
+        elif message is LOOK:
+            self.look()
         elif kind is PutBack:
             self._answer(self.lines.put_back(message.entries))
         elif kind is Fail:
@@ -123,7 +132,17 @@ class QueueActor(Actor):
 
     def on_stop(self, reason: BaseException | None) -> None:
         """Fails whoever waits: nobody will put in or take out any more."""
+        super().on_stop(reason)
         self._answer(self.lines.close(None, cancel_pending=True))
+
+    def starved(self, who: Any) -> None:
+        """Fails a dequeue that nobody would ever serve; what it had taken goes to the next."""
+        assert self.hunger is not None
+        left = len(self.lines) + sum(len(d.taken) for d in self.lines.dequeues)
+        answers = self.lines.cancel(who)
+        self._batches.discard(who)
+        who.failed(self.hunger.error(left))
+        self._answer(answers)
 
     def _ask(self, body: Any, who: Any) -> list[Answer]:
         lines = self.lines
@@ -174,6 +193,8 @@ class QueueActor(Actor):
             unused: list[Entry] = []
             for answer in answers:
                 who: Any = answer.who
+                if self.hunger is not None and self.hunger.since:
+                    self.hunger.fed(who)
                 if who is None or who.error is not None:
                     self._batches.discard(who)
                     unused.extend(answer.entries)

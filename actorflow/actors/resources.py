@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from actorflow.actors.actor import Actor
+from actorflow.actors.caller import call
 from actorflow.actors.containers import Containers, shared
+from actorflow.actors.hungry import Hungry
 from actorflow.actors.making import Given, made
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source, Tally
+from actorflow.actors.starvation import Hunger, Producers
 from actorflow.actors.system import ActorSystem
 from actorflow.arrays import Array
 from actorflow.errors import ActorflowError, ConfigError, GraphError, said
@@ -25,7 +29,9 @@ from actorflow.graph.block import in_order
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.graph.opdef import Effect
+from actorflow.graph.resource import ResourceDef
 from actorflow.optim import Transform
+from actorflow.plan.fills import fills
 from actorflow.plan.program import Holder, Holding
 
 
@@ -85,6 +91,8 @@ class Resources:
         submit: How an optimizer runs large updates on a device's threads; None runs them inline.
         source: Names the session: a prefix of the names of its own actors, and the source of its writes.
         max_messages: What the mailbox of each may hold.
+        producers: Who could put something into what others wait for.
+        starvation_s: How long a wait may last that nobody could end; None for ever.
 
     Attributes:
         refs: The actors that have been started.
@@ -98,6 +106,8 @@ class Resources:
         source: Source,
         submit: Callable[..., None] | None,
         max_messages: int,
+        producers: Producers,
+        starvation_s: float | None,
     ) -> None:
         self.refs: dict[Holder, Ref] = {}
         self.tally = Tally()
@@ -109,6 +119,8 @@ class Resources:
         self._containers = _containers(system)
         self._forgotten = self._containers.resets
         self._firsts: dict[str, First] = {}
+        self._producers = producers
+        self._starvation_s = starvation_s
 
     @property
     def resets(self) -> int:
@@ -138,6 +150,16 @@ class Resources:
         kept = self._containers.open(definition)
         assert kept is not None
         return kept.first
+
+    async def call(self, name: str, body: Any) -> Any:
+        """Asks the actor of a resource, as a node would; who is cancelled takes the question back."""
+        system = self._system
+        ref = self.find(Holder(Holding.RESOURCE, name))
+        return await call(ref, body, system.nobody, system.create_future())
+
+    def tell(self, name: str, message: Any) -> None:
+        """Tells the actor of a resource."""
+        self.find(Holder(Holding.RESOURCE, name)).put(message, self._system.nobody)
 
     async def stop(self) -> None:
         """Stops those of the session; optimizers first, since they write to the others."""
@@ -172,9 +194,8 @@ class Resources:
             return self._spawn_optimizer(holder)
         definition = self._graph.resources[holder.name]
         key = shared(definition)
-        tally = self.tally if key is None else Tally()
         contents = tuple(map(self._constant, definition.contents))
-        make = partial(made, definition, Given(tally, contents))
+        make = partial(self._make, definition, Given(self.tally if key is None else Tally(), contents))
         if key is None:
             return self._start(f"{self._source}/{definition.kind}/{holder.name}", make)
         kept = self._containers.open(definition)
@@ -182,6 +203,20 @@ class Resources:
             kept = Kept(self._start(f"shared/{key.container}/{definition.kind}/{key.name}", make), First())
             self._containers.add(definition, kept)
         return kept.ref
+
+    def _make(self, definition: ResourceDef, given: Given) -> Actor:
+        actor = made(definition, given)
+        grace_s = self._starvation_s
+        private = definition.shared_name is None  # else others may fill it whom nobody counts here
+        if isinstance(actor, Hungry) and grace_s is not None and private:
+            told = partial(self._fillers, definition.name)
+            actor.hunger = Hunger(definition.name, definition.kind, grace_s, self._producers, told)
+        return actor
+
+    def _fillers(self, name: str) -> list[str]:
+        """Says which nodes of the graph put something into a resource."""
+        nodes = (n for n in self._graph.nodes if n.attrs.get("resource") == name and fills(n))
+        return [f"{node.name!r} ({node.where.defined_at})" for node in nodes]
 
     def _constant(self, port: Port) -> Array:
         node = self._graph.nodes[port.node]

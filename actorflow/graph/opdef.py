@@ -76,6 +76,7 @@ class OpDef:
         asked_with: Sets of attributes with which the rule may be asked for its dtypes (`accepts`).
         sparse: Whether the rule takes IndexedSlices for the gradient of an output; else it is handed
             the dense tensor. Every rule may give them.
+        fills: Whether it puts into attrs["resource"] what others wait for there.
     """
 
     name: str
@@ -85,6 +86,7 @@ class OpDef:
     effect: Effect
     asked_with: tuple[Mapping[str, Attr], ...] = ()
     sparse: bool = False
+    fills: bool = False
 
 
 _TABLE: dict[str, OpDef] = {}
@@ -99,6 +101,7 @@ def op(
     takes_bytes: bool = False,
     asked_with: tuple[Mapping[str, Attr], ...] = (),
     sparse: bool = False,
+    fills: bool = False,
 ) -> Callable[[Constructor], Constructor]:
     """Registers the decorated constructor as op `name`.
 
@@ -115,7 +118,7 @@ def op(
             message = f"op names are unique, {name!r} is taken by {_TABLE[name].constructor!r}"
             raise GraphError(message)
         rule = spec if takes_bytes else _without_bytes(name, spec)
-        _TABLE[name] = OpDef(name, constructor, rule, gradient, effect, asked_with, sparse)
+        _TABLE[name] = OpDef(name, constructor, rule, gradient, effect, asked_with, sparse, fills)
         return constructor
 
     return register

@@ -221,13 +221,17 @@ def _scalar_spec(dtype: str) -> Callable[..., Sequence[Spec]]:
     return lambda inputs, attrs: found
 
 
-def _queue_op(name: str, rule: Callable[..., Sequence[Spec]], constructor: Callable[..., Any]) -> None:
+def _queue_op(
+    name: str, rule: Callable[..., Sequence[Spec]], constructor: Callable[..., Any], *, fills: bool = False
+) -> None:
     """Registers an op of the queue; its constructor is the method, with the queue in front."""
-    op(name, spec=rule, gradient=NOT_DIFFERENTIABLE, effect=Effect.WAIT, takes_bytes=True)(constructor)
+    op(name, spec=rule, gradient=NOT_DIFFERENTIABLE, effect=Effect.WAIT, takes_bytes=True, fills=fills)(
+        constructor
+    )
 
 
-_queue_op("queue_enqueue", _enqueue_spec, Queue.enqueue)
-_queue_op("queue_enqueue_many", _enqueue_many_spec, Queue.enqueue_many)
+_queue_op("queue_enqueue", _enqueue_spec, Queue.enqueue, fills=True)
+_queue_op("queue_enqueue_many", _enqueue_many_spec, Queue.enqueue_many, fills=True)
 _queue_op("queue_dequeue", _dequeue_spec, Queue.dequeue)
 _queue_op("queue_dequeue_many", _dequeue_batch_spec(lambda n: n), Queue.dequeue_many)
 _queue_op("queue_dequeue_up_to", _dequeue_batch_spec(lambda n: None), Queue.dequeue_up_to)

@@ -1,0 +1,220 @@
+"""Dequeues that nobody would serve fail, in virtual time; those that somebody would do not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import actorflow as af
+from actorflow import errors, sim
+
+
+def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
+    async def main() -> Any:
+        async with af.Session(graph, **options) as session:
+            return await body(session)
+
+    return sim.run(main).result
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class Chain:
+    """A queue of raw numbers, and one of their doubles that is filled from it."""
+
+    def __init__(self) -> None:
+        with af.Graph() as self.graph:
+            self.x = af.placeholder("int64", (), name="x")
+            raw = af.FIFOQueue(4, "int64", (), name="raw")
+            doubled = af.FIFOQueue(4, "int64", (), name="doubled")
+            self.raw, self.doubled = raw, doubled
+            self.put, self.take_raw, self.take_two = raw.enqueue(self.x), raw.dequeue(), raw.dequeue_many(2)
+            self.double = doubled.enqueue(raw.dequeue() * 2)
+            self.take = doubled.dequeue()
+
+
+async def starved(session: af.Session, fetch: Any) -> tuple[errors.QueueStarved, float]:
+    since = now()
+    with pytest.raises(errors.QueueStarved) as caught:
+        await session.run(fetch)
+    return caught.value, now() - since
+
+
+def test_a_dequeue_that_nobody_would_serve_fails_and_says_what_would() -> None:
+    chain = Chain()
+
+    error, seconds = run(chain.graph, lambda s: starved(s, chain.take_raw))
+
+    put, take = chain.put.node, chain.take_raw.node
+    assert str(error) == (
+        "queue 'raw' has been empty for 60 s and no step that runs would fill it; "
+        f"it is filled by 'raw/enqueue' ({put.where.defined_at})\n"
+        f"  where: node raw/dequeue, op queue_dequeue, step 1, device /cpu:0, "
+        f"defined at {take.where.defined_at}\n"
+        "  try:   run what fills it; code that fills it now and then says so: with af.producing(session, queue)"
+    )
+    assert seconds == pytest.approx(60, abs=0.02)
+
+
+def test_what_a_starved_dequeue_had_taken_goes_to_the_next() -> None:
+    chain = Chain()
+
+    async def body(session: af.Session) -> Any:
+        await session.run(chain.put, {chain.x: 7})
+        starving = asyncio.create_task(starved(session, chain.take_two))
+        await asyncio.sleep(1)
+        behind = asyncio.create_task(session.run(chain.take_raw))
+        error, _ = await starving
+        return error.what, int(await behind)
+
+    what, value = run(chain.graph, body, starvation_s=5)
+
+    assert what.startswith("queue 'raw' has had too few elements (1) for 5 s")
+    assert value == 7
+
+
+def test_a_chain_whose_first_producer_is_missing_tells_the_first_queue() -> None:
+    chain = Chain()
+
+    async def body(session: af.Session) -> Any:
+        taking = asyncio.create_task(starved(session, chain.take))
+        first, _ = await starved(session, chain.double)
+        second, seconds = await taking
+        return first.what, second.what, seconds
+
+    first, second, seconds = run(chain.graph, body, starvation_s=5)
+
+    assert first.startswith("queue 'raw' has been empty for 5 s")
+    assert second.startswith("queue 'doubled' has been empty for 5 s")
+    assert second.endswith("; the last step that would have failed: QueueStarved: " + first)
+    assert seconds == pytest.approx(10, abs=0.05)
+
+
+async def _later(seconds: float, work: Awaitable[Any]) -> None:
+    await asyncio.sleep(seconds)
+    await work
+
+
+def test_a_slow_producer_starves_nobody_while_its_step_runs() -> None:
+    """The step that fills `doubled` waits a long time for what it takes, which slow code produces."""
+    chain = Chain()
+
+    async def body(session: af.Session) -> Any:
+        taking = asyncio.create_task(session.run(chain.take))
+        doubling = asyncio.create_task(session.run(chain.double))
+        with af.producing(session, chain.raw):
+            await asyncio.sleep(3600)
+            await session.run(chain.put, {chain.x: 4})
+        await doubling
+        return int(await taking)
+
+    assert run(chain.graph, body, starvation_s=5) == 8
+
+
+def test_a_step_that_waits_for_admission_counts_as_a_producer() -> None:
+    chain = Chain()
+
+    async def body(session: af.Session) -> Any:
+        with af.producing(session, chain.doubled):
+            blocking = asyncio.create_task(session.run(chain.take))
+            await asyncio.sleep(0)
+            taking = asyncio.create_task(session.run(chain.take_raw))
+            await asyncio.sleep(0)
+            putting = asyncio.create_task(session.run(chain.put, {chain.x: 4}))
+            await asyncio.sleep(100)
+            waiting = len(session._waiting)
+            blocking.cancel()
+            await putting
+            return waiting, int(await taking)
+
+    assert run(chain.graph, body, starvation_s=5, max_steps=2) == (1, 4)
+
+
+def test_a_producer_that_is_cancelled_counts_no_more() -> None:
+    chain = Chain()
+
+    async def body(session: af.Session) -> Any:
+        doubling = asyncio.create_task(session.run(chain.double))
+        taking = asyncio.create_task(starved(session, chain.take))
+        with af.producing(session, chain.raw):
+            await asyncio.sleep(30)
+            doubling.cancel()
+            return await taking
+
+    error, seconds = run(chain.graph, body, starvation_s=5)
+
+    assert "'doubled'" in error.what
+    assert seconds == pytest.approx(35, abs=0.05)
+
+
+def test_a_producer_whose_first_values_are_being_computed_counts() -> None:
+    with af.Graph() as graph:
+        gate, queue = (af.FIFOQueue(2, "int64", (), name=name) for name in ("gate", "batches"))
+        start = af.Variable(gate.dequeue(), name="start")
+        put, take, opened = queue.enqueue(start), queue.dequeue(), gate.enqueue(np.int64(3))
+
+    async def body(session: af.Session) -> Any:
+        putting = asyncio.create_task(session.run(put))
+        taking = asyncio.create_task(session.run(take))
+        with af.producing(session, gate):
+            await asyncio.sleep(100)
+            await session.run(opened)
+        await putting
+        return int(await taking)
+
+    assert run(graph, body, starvation_s=5) == 3
+
+
+def test_without_a_limit_a_dequeue_waits_for_ever() -> None:
+    chain = Chain()
+
+    async def body(session: af.Session) -> Any:
+        taking = asyncio.create_task(session.run(chain.take_raw))
+        await asyncio.sleep(80_000)
+        assert not taking.done()
+        await session.run(chain.put, {chain.x: 4})
+        return int(await taking)
+
+    assert run(chain.graph, body, starvation_s=None) == 4
+
+
+def test_a_deadlock_with_a_live_producer_is_told_as_one() -> None:
+    """No timer stands while somebody could fill the queue, so the simulator sees that nothing can run."""
+    chain = Chain()
+
+    async def body(session: af.Session) -> Any:
+        with af.producing(session, chain.raw):
+            await session.run(chain.take_raw)
+
+    with pytest.raises(errors.Deadlock):
+        run(chain.graph, body)
+
+
+@pytest.mark.parametrize("starvation_s", [0, -1, float("nan"), 1e12])
+def test_a_grace_period_that_cannot_be_is_refused(starvation_s: float) -> None:
+    with pytest.raises(errors.ConfigError, match="starvation_s must be above 0"):
+        af.Session(af.Graph(), starvation_s=starvation_s)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda chain, other: other.raw, "queue 'raw' belongs to another graph"),
+        (lambda chain, other: chain.x, "what is filled is a queue, got <Tensor x"),
+        (lambda chain, other: "raw", "what is filled is a queue, got 'raw'"),
+    ],
+)
+def test_only_queues_of_the_graph_can_be_declared(wrong: Callable[[Chain, Chain], Any], said: str) -> None:
+    chain, other = Chain(), Chain()
+
+    async def body(session: af.Session) -> None:
+        with pytest.raises(errors.GraphError, match=said), af.producing(session, wrong(chain, other)):
+            pytest.fail("it was taken for one")
+
+    run(chain.graph, body)

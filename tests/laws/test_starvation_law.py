@@ -1,0 +1,168 @@
+"""A dequeue starves exactly when nobody could have filled its queue for a whole grace period, in every order."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import actorflow as af
+from actorflow import errors, sim
+from actorflow.actors.starvation import Producers
+from actorflow.sim.choosers import Schedule
+from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+
+GRACE_S = 5.0
+SLACK_S = 0.05
+"""A timer comes at most a tick late; nothing else takes virtual time."""
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Put:
+    """One producer's step: begins after `pause_s`, lasts `lasts_s`, and is cancelled or ends well."""
+
+    pause_s: float
+    lasts_s: float
+    cancelled: bool = False
+    declared: bool = False
+
+
+class Days:
+    """Producers, each with its steps, and consumers, each with the pauses between its dequeues."""
+
+    def __init__(
+        self, producers: tuple[tuple[Put, ...], ...], consumers: tuple[tuple[float, ...], ...]
+    ) -> None:
+        self.producers = producers
+        self.consumers = consumers
+        with af.Graph() as self.graph:
+            self.queue = af.FIFOQueue(None, "int64", (), name="queue")
+            self.take = self.queue.dequeue()
+            self.gates = [af.FIFOQueue(None, "int64", (), name=f"gate{k}") for k in range(len(producers))]
+            self.puts = [self.queue.enqueue(gate.dequeue()) for gate in self.gates]
+            self.openings = [gate.enqueue(np.int64(1)) for gate in self.gates]
+
+    async def judged(self, session: af.Session) -> None:
+        """Lets them go on to their ends, and judges every dequeue by who was there."""
+        now = session._system.now
+        live: list[Interval] = []
+
+        async def put(k: int) -> None:
+            since = now()
+            try:
+                await session.run(self.puts[k])
+            finally:
+                live.append((since, now()))
+
+        async def step(k: int, one: Put) -> None:
+            task = asyncio.create_task(put(k))
+            await asyncio.sleep(one.lasts_s)
+            if one.cancelled:
+                task.cancel()
+            else:
+                await session.run(self.openings[k])
+            await asyncio.wait([task])
+
+        async def produce(k: int) -> None:
+            for one in self.producers[k]:
+                since = now()
+                if one.declared:
+                    with af.producing(session, self.queue):
+                        await asyncio.sleep(one.pause_s)
+                    live.append((since, now()))
+                else:
+                    await asyncio.sleep(one.pause_s)
+                await step(k, one)
+
+        async def consume(pauses: tuple[float, ...]) -> list[tuple[float, float, BaseException | None]]:
+            waits: list[tuple[float, float, BaseException | None]] = []
+            for pause_s in pauses:
+                await asyncio.sleep(pause_s)
+                since = now()
+                try:
+                    await session.run(self.take)
+                except errors.QueueStarved as error:
+                    waits.append((since, now(), error))
+                else:
+                    waits.append((since, now(), None))
+            return waits
+
+        with af.producing(session, *self.gates):
+            producing = [asyncio.create_task(produce(k)) for k in range(len(self.producers))]
+            consuming = [asyncio.create_task(consume(pauses)) for pauses in self.consumers]
+            waited = await asyncio.gather(*consuming)
+            await asyncio.gather(*producing)
+        judge([wait for waits in waited for wait in waits], live)
+
+
+def judge(waits: list[tuple[float, float, BaseException | None]], live: list[Interval]) -> None:
+    """Asserts of every dequeue that it starved exactly when it had to."""
+    for since, until, error in waits:
+        quiet = longest_quiet((since, until), live)
+        if error is None:
+            assert quiet <= GRACE_S + SLACK_S, ("it should have starved", since, until, live)
+        else:
+            mine = [one for one in live if one[1] > until - GRACE_S + SLACK_S and one[0] < until - SLACK_S]
+            assert not mine, ("somebody was there", since, until, mine)
+            assert until - since >= GRACE_S - SLACK_S, ("too early", since, until)
+
+
+def longest_quiet(wait: Interval, live: list[Interval]) -> float:
+    """The longest time within the wait in which nobody was there."""
+    longest, at = 0.0, wait[0]
+    for since, until in sorted(live):
+        longest = max(longest, min(since, wait[1]) - at)
+        at = max(at, until)
+    return max(longest, wait[1] - at)
+
+
+seconds = st.sampled_from([0.0, 1.0, 4.0, 6.0, 11.0])
+puts = st.builds(Put, pause_s=seconds, lasts_s=seconds, cancelled=st.booleans(), declared=st.booleans())
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    producers=st.lists(st.lists(puts, max_size=3).map(tuple), max_size=3).map(tuple),
+    consumers=st.lists(st.lists(seconds, min_size=1, max_size=3).map(tuple), min_size=1, max_size=3).map(
+        tuple
+    ),
+    schedule=sim.schedules(),
+)
+def test_a_dequeue_starves_exactly_when_nobody_was_there_for_the_grace_period(
+    producers: tuple[tuple[Put, ...], ...], consumers: tuple[tuple[float, ...], ...], schedule: Schedule
+) -> None:
+    days = Days(producers, consumers)
+
+    run_drawn(days.graph, schedule, days.judged, starvation_s=GRACE_S)
+
+
+def test_the_law_finds_a_rule_that_counts_producers_that_have_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave = Producers.leave
+
+    def staying(self: Producers, resources: Any, error: BaseException | None = None) -> None:
+        if error is not None or not next(iter(resources)).startswith("queue"):
+            leave(self, resources, error)
+
+    monkeypatch.setattr(Producers, "leave", staying)
+
+    days = Days(((Put(0.0, 1.0), Put(0.0, 11.0)),), ((0.0, 0.0, 0.0),))
+
+    plan_of_the_fault(simulated(days.graph, days.judged, starvation_s=GRACE_S), errors.Deadlock)
+
+
+def test_the_law_finds_a_grace_period_that_is_not_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    def since_ever(self: Producers, resource: str) -> float | None:
+        return None if self._counts.get(resource) else float("-inf")
+
+    monkeypatch.setattr(Producers, "nobody_since", since_ever)
+
+    days = Days(((Put(4.0, 4.0, cancelled=True),),), ((0.0,),))
+
+    assert len(plan_of_the_fault(simulated(days.graph, days.judged, starvation_s=GRACE_S))) <= 2
