@@ -7,7 +7,7 @@ int, so that a chunk is two lists and a shuffle moves two things. A stage that m
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -55,21 +55,40 @@ def ordinal_of(number: int) -> int:
     return number & _ORDINAL
 
 
+def places(numbers: list[int]) -> tuple[list[int], list[int]]:
+    """Returns the epochs of elements, and their ordinals there."""
+    epoch = numbers[0] >> _BITS
+    if numbers[-1] >> _BITS == epoch and max(numbers) >> _BITS == min(numbers) >> _BITS:
+        first = epoch << _BITS  # nearly always: chunks that mix epochs come from a shuffle behind a repeat
+        return [epoch] * len(numbers), [number - first for number in numbers]
+    return list(map(epoch_of, numbers)), list(map(ordinal_of, numbers))
+
+
 def numbers(epoch: int, start: int, count: int) -> list[int]:
     """Returns the numbers of `count` elements of an epoch, from ordinal `start` on."""
     first = number(epoch, start)
     return list(range(first, first + count))
 
 
-def nbytes(values: Iterable[Any]) -> int:
+def nbytes(values: Sequence[Any]) -> int:
     """Returns the bytes of elements: their arrays, text and numbers, not what Python adds to them.
 
-    Cost: 25 ns for an array, 150 ns for a dict of two.
+    Elements of one structure are counted by columns. Cost: 25 ns for an array, 150 ns for a tuple or
+    dict of two, where looking at one element after the other takes 1 µs.
     """
     try:
         return sum(map(_NBYTES, values))
     except AttributeError:  # not all are arrays or numbers of numpy
-        return sum(map(_size, values))
+        pass
+    kinds = set(map(type, values))
+    try:
+        if kinds == {tuple}:
+            return sum(map(nbytes, zip(*values, strict=True)))
+        if kinds == {dict} and set(map(len, values)) == {len(values[0])}:
+            return sum(nbytes([value[key] for value in values]) for key in values[0])
+    except (ValueError, KeyError):  # of different structures
+        pass
+    return sum(map(_size, values))
 
 
 def _size(value: Any) -> int:

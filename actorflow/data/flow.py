@@ -282,5 +282,7 @@ def _mapper(system: ActorSystem, stage: Stage, drawn: int) -> Mapper:
     assert spec is not None
     seed = (drawn if spec.seed is None else spec.seed) if spec.random else None
     if spec.name is not None and SETTING.get() is None:
-        return ProcessMapper(spec.name, spec.count, seed=seed)
-    return ThreadMapper(spec.function, _workers(system, "map", spec.count), system.loop, seed)
+        return ProcessMapper(spec.name, spec.count, seed=seed, as_bits=spec.as_bits)
+    return ThreadMapper(
+        spec.function, _workers(system, "map", spec.count), system.loop, seed, as_bits=spec.as_bits
+    )
