@@ -83,10 +83,16 @@ class Input:
 
     @property
     def bottleneck(self) -> str | None:
-        """The busiest stage and how busy it is: "map 'augment' 93 %"; None where nobody knows."""
+        """The busiest stage and how busy it is: "map 'augment' 93 %"; None where nobody knows.
+
+        So it is where all stages together worked for less than half the time that steps waited: then
+        they waited for something else, such as processes that start or a source that waits itself.
+        """
         stats = self.stats
         stage = None if stats is None else stats.bottleneck
-        return None if stage is None else shown(stage)
+        if stats is None or stage is None or 2 * sum(each.busy for each in stats.stages) < self.waiting:
+            return None
+        return shown(stage)
 
     def __str__(self) -> str:
         """One line for a progress view; empty where the input keeps up."""

@@ -271,6 +271,11 @@ def test_input_that_does_not_names_the_busiest_stage() -> None:
     assert str(told) == "input-bound: map 'augment' 93 %"
 
 
+def test_stages_that_did_next_to_nothing_are_not_to_blame() -> None:
+    assert str(Input(8.0, 10.0, lambda: stats(3.9))) == "input-bound: batches 80 %"
+    assert str(Input(8.0, 10.0, lambda: stats(4.1))) == "input-bound: map 'augment' 41 %"
+
+
 def test_without_a_pipeline_the_share_of_waiting_is_all_that_is_known() -> None:
     told = Input(4.5, 10.0)
 
