@@ -249,6 +249,11 @@ class Stream:
 
     # -- what it says of itself --------------------------------------------------------------------
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it was entered and is not left yet."""
+        return self._system is not None and not self._left
+
     def position(self) -> dict[str, Any]:
         """Returns where it is: plain data, from which `Pipeline.open` goes on after the last element given.
 
