@@ -82,11 +82,13 @@ async def main(epochs: int = EPOCHS, after: int = 100) -> float:
                     break
         saved = json.dumps(event.position())
         print(f"stopped at step {after} of {event.total}, in epoch {event.epoch}: {saved}")
+        done: RunDone | None = None
         async with aclosing(train(program, session, epochs=epochs, position=json.loads(saved))) as run:
             async for event in run:
                 if isinstance(event, RunDone):
                     done = event
-    print(f"went on to step {done.step}; {done.input or 'the input keeps up'}")
+    assert done is not None  # the last event of a run that was not stopped
+    print(f"went on to step {done.step}; {done.input if done.input.bound else 'the input keeps up'}")
     print(f"test accuracy {done.test['accuracy']:.3f}")
     return done.test["accuracy"]
 
