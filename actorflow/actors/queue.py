@@ -141,7 +141,7 @@ class QueueActor(Hungry):
         left = len(self.lines) + sum(len(d.taken) for d in self.lines.dequeues)
         answers = self.lines.cancel(who)
         self._batches.discard(who)
-        who.failed(self.hunger.error(left))
+        who.failed(self.hunger.error(f"elements ({left})" if left else ""))
         self._answer(answers)
 
     def _ask(self, body: Any, who: Any) -> list[Answer]:
