@@ -89,8 +89,8 @@ class Session:
             not listed: `/gpu:0` is opened when the graph names it.
         passes: Which passes make a program cheaper before it runs: "simplify", "fold", "cse",
             "sweep", by default all; `()` runs the graph as it was built. Values are the same bits.
-        starvation_s: How long a step may wait for an element of a queue that nobody would fill; then
-            it fails with QueueStarved. None lets it wait for ever.
+        starvation_s: How long a step may wait at a queue, barrier or accumulator that nobody would
+            fill; then it fails with QueueStarved. None lets it wait for ever.
 
     Raises:
         ConfigError: for a limit that would let nothing run, or a device or pass that cannot be.
