@@ -211,7 +211,7 @@ def test_the_law_finds_steps_that_give_nothing_back(monkeypatch: pytest.MonkeyPa
     def keep(self: Step) -> None:
         self.taken = None
 
-    monkeypatch.setattr(Step, "_give_back", keep)
+    monkeypatch.setattr(Step, "give_back", keep)
 
     assert len(plan_of_the_fault(simulated(drawn.graph, drawn.judged))) <= 2
 
