@@ -97,6 +97,8 @@ class Feeder:
                 await asyncio.wait(tuple(self._tasks))
             except asyncio.CancelledError as again:
                 cancelled = again
+        for name in self._filling:  # one that has ended may wait to be closed behind enqueues of others
+            self._end(name, Call(_UNHEARD, Close(cancel_pending=True)))
         errors, self._errors, self._why = self._errors, [], None
         if isinstance(error, KeyboardInterrupt | SystemExit):
             return
