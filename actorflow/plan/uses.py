@@ -4,7 +4,8 @@ A step that is aborted gives back what it took and has not used. So an element t
 queue to another, or is trained on, is in one place whenever the step ends: it has arrived, or it is
 back where it was. An element counts as used once any node that was handed something computed from it
 has written: put it into another resource, assigned it, or updated with it. Looking something up by it
-is no use. What is written inside an atomic block has been used when the block ends, since until then it can be rolled back.
+is no use. What is written inside an atomic block has been used when the block ends, since until then
+it can be rolled back.
 
 Pure: a function of the program.
 """
