@@ -41,8 +41,8 @@ LOOK = Look()
 class Producers:
     """How many could put something into each resource, and since when nobody could.
 
-    INVARIANT: where the count of a resource is 0, its entry in `_left_at` says when the last one left;
-    a resource that never had one has neither.
+    INVARIANT: where the count of a resource is 0 and somebody has waited there since before the last one
+    left, its entry in `_left_at` says when that was. For whoever comes later it does not matter.
 
     Args:
         now: Gives the time.
@@ -71,10 +71,9 @@ class Producers:
             if isinstance(error, Exception):
                 self._last_failure[name] = said(error).splitlines()[0]
             count = self._counts[name] = self._counts[name] - 1
-            if not count:
+            if not count and name in self._hungry:
                 self._left_at[name] = self.now()
-                if name in self._hungry:
-                    self._hungry[name]()
+                self._hungry[name]()
 
     @contextmanager
     def counting(self, resources: Iterable[str]) -> Iterator[None]:
@@ -86,7 +85,10 @@ class Producers:
             self.leave(resources)
 
     def nobody_since(self, resource: str) -> float | None:
-        """Returns when the last one went, minus infinity if none ever came, None while one is there."""
+        """Returns when the last one went, None while one is there.
+
+        Minus infinity if none ever came, and a time too early if nobody waited when it went.
+        """
         if self._counts.get(resource):
             return None
         return self._left_at.get(resource, float("-inf"))
