@@ -46,6 +46,7 @@ class Begun:
 async def cancelled_at(begun: Begun, session: af.Session, turn: int, *, late: bool) -> bool:
     """Cancels whoever brings the first value about, and counts the elements; tells whether he had it."""
     fill = {begun.xs: np.arange(1, 4)}
+    filling = None
     if not late:
         await session.run(begun.put, fill)
     reading = asyncio.create_task(session.run(begun.read))
@@ -56,7 +57,7 @@ async def cancelled_at(begun: Begun, session: af.Session, turn: int, *, late: bo
         await asyncio.sleep(0)
     reading.cancel()
     await asyncio.wait([reading])
-    if late:
+    if filling is not None:
         await filling
     value = int(await session.run(begun.read))
     assert [value, *await begun.left(session)] == [1, 2, 3]

@@ -191,7 +191,7 @@ def test_without_a_shared_name_every_session_has_its_own(kind: Kind) -> None:
                 looking.cancel()
                 await asyncio.wait([looking])
             else:
-                (result,) = await asyncio.gather(looking, return_exceptions=True)
+                result: Any = (await asyncio.gather(looking, return_exceptions=True))[0]
                 assert isinstance(result, errors.OutOfRange) or result.tolist() != kind.wanted
 
     in_a_system(body)
