@@ -172,7 +172,7 @@ def read_only(value: Array) -> Array:
     if type(value) is not np.ndarray:
         return value
     seen = value.view()
-    seen.flags.writeable = False
+    seen.setflags(write=False)  # as `flags.writeable = False`, in half the time
     return seen
 
 
@@ -287,7 +287,7 @@ def frozen(value: Array) -> Array:
     """
     if not isinstance(value, np.ndarray):
         return value
-    value.flags.writeable = False
+    value.setflags(write=False)
     return value.view()
 
 

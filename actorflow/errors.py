@@ -183,7 +183,7 @@ class OutOfRange(StateError):
 
 
 class QueueStarved(StateError):
-    """A step waits for an element, and nobody has been there for long who could put one in."""
+    """A step waits at a queue, barrier or accumulator, and for long nobody was there who could fill it."""
 
 
 class StepAborted(ActorflowError):

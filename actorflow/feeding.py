@@ -40,7 +40,7 @@ from actorflow.errors import (
     said,
 )
 from actorflow.graph.builder import source_line
-from actorflow.graph.resource import QueueDef
+from actorflow.graph.resource import AccumulatorDef, BarrierDef, QueueDef, ResourceDef
 from actorflow.inflow import ENDS, Elements, Inflow
 from actorflow.lookup import feed_port, fetch_port
 from actorflow.messages import Call
@@ -97,6 +97,8 @@ class Feeder:
                 await asyncio.wait(tuple(self._tasks))
             except asyncio.CancelledError as again:
                 cancelled = again
+        for name in self._filling:  # one that has ended may wait to be closed behind enqueues of others
+            self._end(name, Call(_UNHEARD, Close(cancel_pending=True)))
         errors, self._errors, self._why = self._errors, [], None
         if isinstance(error, KeyboardInterrupt | SystemExit):
             return
@@ -173,7 +175,7 @@ class Feeder:
         ports = [fetch_port(graph, leaf) for leaf in leaves]
         needed = prune(graph, ports, [feed_port(graph, key) for key in feeds])
         fills = filled(graph.node(i) for i in needed)
-        if not fills:
+        if not self._queues(fills):
             message = f"a runner runs an op that fills a queue, got {op!r:.80}"
             raise GraphError(message, where=Where(defined_at=source_line()), hint="fetch queue.enqueue(...)")
         step = self.session.make_callable(op, tuple(feeds))
@@ -193,28 +195,34 @@ class Feeder:
         fills: tuple[str, ...],
         inflow: Inflow | None = None,
     ) -> None:
-        for name in fills:
+        queues = self._queues(fills)
+        for name in queues:
             if self._filling.get(name) == 0:
                 message = f"queue {name!r} is closed: what filled it has ended"
                 raise QueueClosed(message, hint="add all that fills a queue before the first of it can end")
-        for name in fills:
+        for name in queues:
             self._filling[name] = self._filling.get(name, 0) + 1
         self.session.producers.enter(fills)
-        task = asyncio.get_running_loop().create_task(work(), name=f"fills {_named(fills)}")
-        self._tasks[task] = fills
-        task.add_done_callback(partial(self._ended, inflow))
+        task = asyncio.get_running_loop().create_task(work(), name=f"fills {_named(queues)}")
+        self._tasks[task] = queues
+        task.add_done_callback(partial(self._ended, fills, inflow))
 
-    def _ended(self, inflow: Inflow | None, task: asyncio.Task[None]) -> None:
+    def _queues(self, fills: tuple[str, ...]) -> tuple[str, ...]:
+        """Those that are queues: what ends with what fills it."""
+        resources = self.session.graph.resources
+        return tuple(name for name in fills if isinstance(resources[name], QueueDef))
+
+    def _ended(self, fills: tuple[str, ...], inflow: Inflow | None, task: asyncio.Task[None]) -> None:
         """A task has ended: its queues hear of it. Never waits, so that it may be a callback."""
-        fills = self._tasks.pop(task)
+        queues = self._tasks.pop(task)
         if inflow is not None:
             inflow.ended = True
         if task.cancelled():
-            error: BaseException | None = self._stopped_by(fills)
+            error: BaseException | None = self._stopped_by(queues)
         else:
             error = self._failed_by(task.exception())
         self.session.producers.leave(fills, error)
-        for name in fills:
+        for name in queues:
             if not self._filling[name]:
                 continue
             self._filling[name] -= 1
@@ -237,13 +245,13 @@ class Feeder:
             self._errors.append(error)
         return origin
 
-    def _stopped_by(self, fills: tuple[str, ...]) -> StepAborted | None:
+    def _stopped_by(self, queues: tuple[str, ...]) -> StepAborted | None:
         """Why a task was cancelled, as those who wait at its queues hear it; None for a scope left well."""
         if self._why is None:
             return None
         cancelled = isinstance(self._why, asyncio.CancelledError)
         why = "was cancelled" if cancelled else f"was left by {said(self._why).splitlines()[0]}"
-        aborted = StepAborted(f"what filled {_named(fills)} was stopped: the scope of its feeder {why}")
+        aborted = StepAborted(f"what filled {_named(queues)} was stopped: the scope of its feeder {why}")
         aborted.__cause__ = None if cancelled else self._why
         return aborted
 
@@ -256,18 +264,22 @@ class Feeder:
 
 
 @contextmanager
-def producing(session: Session, *queues: Any) -> Iterator[None]:
-    """Says, while inside, that this code puts something into the queues, between its steps too.
+def producing(session: Session, *resources: Any) -> Iterator[None]:
+    """Says, while inside, that this code puts something into queues and the like, between its steps too.
 
     Nobody who waits there starves meanwhile; see `starvation_s` of the session. A step need not say so
     while it runs, nor does what a `Feeder` runs.
 
+    Args:
+        session: Where their steps run.
+        resources: Queues, barriers and accumulators of its graph.
+
     Raises:
-        GraphError: for a queue of another graph.
+        GraphError: for what nobody waits at, or what is of another graph.
         SessionClosed: when the session is not open.
     """
     _check_session(session)
-    with session.producers.counting([_name_of(session, queue) for queue in queues]):
+    with session.producers.counting([_name_of(session, each, _WAITED_AT) for each in resources]):
         yield
 
 
@@ -343,13 +355,18 @@ def _check_session(session: Session) -> None:
         raise SessionClosed("the session is not open", hint=hint)
 
 
-def _name_of(session: Session, queue: Any) -> str:
-    """Returns the name of a queue of the session's graph."""
-    if not isinstance(queue, Handle) or not isinstance(queue.definition, QueueDef):
-        message = f"what is filled is a queue, got {queue!r:.60}"
+_QUEUE = ("a queue", (QueueDef,))
+_WAITED_AT = ("a queue, barrier or accumulator", (QueueDef, BarrierDef, AccumulatorDef))
+
+
+def _name_of(session: Session, given: Any, kinds: tuple[str, tuple[type[ResourceDef], ...]] = _QUEUE) -> str:
+    """Returns the name of something of the session's graph that can be filled, of one of the kinds."""
+    if not isinstance(given, Handle) or not isinstance(given.definition, kinds[1]):
+        message = f"what is filled is {kinds[0]}, got {given!r:.60}"
         raise GraphError(message, where=Where(defined_at=source_line()))
-    if queue.graph is not session.graph:
-        message = f"queue {queue.name!r} belongs to another graph than this session's"
-        where = Where(defined_at=queue.definition.defined_at)
+    if given.graph is not session.graph:
+        kind = given.definition.kind.replace("_", " ")
+        message = f"{kind} {given.name!r} belongs to another graph than this session's"
+        where = Where(defined_at=given.definition.defined_at)
         raise GraphError(message, where=where, hint="open a session on its graph")
-    return queue.name
+    return given.name

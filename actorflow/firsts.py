@@ -2,6 +2,10 @@
 
 Whoever comes first computes it, in a step of its own, and the others wait; a value that reads other
 variables waits for theirs. Whoever fails leaves it to the next.
+
+A value may be made of what its step took out of a queue. So once it has been computed it is on its way
+to the variable, whatever becomes of whoever wanted it; and if the variable does not take it, the step
+gives back what it took.
 """
 
 from __future__ import annotations
@@ -9,15 +13,19 @@ from __future__ import annotations
 import asyncio
 from asyncio import Future
 from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
+from actorflow.actors.caller import Caller
 from actorflow.actors.ref import Ref
-from actorflow.actors.resources import Resources
+from actorflow.actors.resources import First, Resources
+from actorflow.actors.step import Step
 from actorflow.actors.variable import Initialise, IsInitialised
 from actorflow.arrays import Array, as_array
-from actorflow.errors import DeadlinePassed
+from actorflow.errors import ActorflowError, DeadlinePassed
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.graph.resource import VariableDef
+from actorflow.messages import Call
 from actorflow.plan.program import Holder, Holding
 
 
@@ -27,7 +35,7 @@ class FirstValues:
     Args:
         graph: Says how they are computed.
         resources: The variables, and what is known of their first values.
-        compute: Runs the step that computes one.
+        compute: Runs the step that computes one; gives the value and the step.
         create_future: Makes what others wait for.
     """
 
@@ -35,8 +43,8 @@ class FirstValues:
         self,
         graph: Graph,
         resources: Resources,
-        compute: Callable[[Port], Awaitable[Array]],
-        create_future: Callable[[], Future[None]],
+        compute: Callable[[Port], Awaitable[tuple[Array, Step]]],
+        create_future: Callable[[], Future[Any]],
     ) -> None:
         self._graph = graph
         self._resources = resources
@@ -71,14 +79,32 @@ class FirstValues:
                 if first.running is not None:
                     await asyncio.shield(first.running)
                     continue
-                future = first.running = self._create_future()
+                running = first.running = self._create_future()
                 try:
-                    value = await self._compute(resource.initial)
-                    await self._variable(name).ask(Initialise(as_array(value)))
-                    first.done = True
-                finally:
-                    first.running = None
-                    future.set_result(None)
+                    value, step = await self._compute(resource.initial)
+                except BaseException:
+                    _ended(first)
+                    raise
+                answer = self._hand_over(name, first, value, step)
+                await asyncio.shield(running)
+                answer.result()
+
+    def _hand_over(self, name: str, first: First, value: Array, step: Step) -> Future[Any]:
+        """Sends a variable its first value; returns the answer, which is settled whoever waits for it."""
+        answer = self._create_future()
+
+        def settle(answer: Future[Any]) -> None:
+            first.done = answer.exception() is None
+            if not first.done or not answer.result():
+                step.give_back()
+            _ended(first)
+
+        answer.add_done_callback(settle)
+        try:
+            self._resources.tell(name, Call(Caller(answer), Initialise(as_array(value))))
+        except ActorflowError as error:
+            answer.set_exception(error)
+        return answer
 
     async def missing(self) -> list[str]:
         """Returns the names of the variables that have no value now, in the order of the graph."""
@@ -95,3 +121,10 @@ class FirstValues:
 
     def _variable(self, name: str) -> Ref:
         return self._resources.find(Holder(Holding.RESOURCE, name))
+
+
+def _ended(first: First) -> None:
+    """Lets those go on who waited for the attempt to give a first value."""
+    running, first.running = first.running, None
+    assert running is not None
+    running.set_result(None)

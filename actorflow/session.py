@@ -89,8 +89,8 @@ class Session:
             not listed: `/gpu:0` is opened when the graph names it.
         passes: Which passes make a program cheaper before it runs: "simplify", "fold", "cse",
             "sweep", by default all; `()` runs the graph as it was built. Values are the same bits.
-        starvation_s: How long a step may wait for an element of a queue that nobody would fill; then
-            it fails with QueueStarved. None lets it wait for ever.
+        starvation_s: How long a step may wait at a queue, barrier or accumulator that nobody would
+            fill; then it fails with QueueStarved. None lets it wait for ever.
 
     Raises:
         ConfigError: for a limit that would let nothing run, or a device or pass that cannot be.
@@ -308,20 +308,19 @@ class Session:
             self._check_open()
             if plan.resets != self._resources.resets:
                 plan = self._plan(*plan.key)
-        return await self._run_step(plan, fed, StepId(next(self._step_ids)), deadline_s, since)
+        future = self._system.create_future()
+        step = Step(StepId(next(self._step_ids)), plan.fetches, future, deadline_s, since)
+        return await self._run_step(plan, fed, step)
 
-    async def _run_step(
-        self, plan: _Plan, fed: Sequence[Any], step_id: StepId, deadline_s: float | None, since: float
-    ) -> list[Any]:
+    async def _run_step(self, plan: _Plan, fed: Sequence[Any], step: Step) -> list[Any]:
         """Runs a step to its end, after those that were there before it when too many run.
 
-        Initialising steps (of id 0) neither wait nor count: others may wait for them. The deadline
-        runs from `since`.
+        Initialising steps (of id 0) neither wait nor count: others may wait for them.
         """
-        step = Step(step_id, plan.fetches, self._system.create_future(), deadline_s, since)
-        if deadline_s is not None:
+        step_id = step.id
+        if step.deadline_s is not None:
             step.waits = plan.partition.waits
-            self._system.wheel.add(since + deadline_s, step)
+            self._system.wheel.add(step.since + step.deadline_s, step)
         fills, failure = plan.fills, None
         if fills:
             self.producers.enter(fills)
@@ -417,15 +416,17 @@ class Session:
         )
         return plan
 
-    async def _first_value(self, initial: Port) -> Any:
-        """Computes the first value of a variable, in a step of its own."""
+    async def _first_value(self, initial: Port) -> tuple[Any, Step]:
+        """Computes the first value of a variable, in a step of its own; returns that as well."""
         plan = self._plan((initial,), ())
         if plan.uninitialised:
             await self._firsts.give(plan.uninitialised)
             plan.uninitialised = frozenset()
         self._check_open()
-        (value,) = await self._run_step(plan, (), StepId(0), self.deadline_s, self._system.now())
-        return value
+        system = self._system
+        step = Step(StepId(0), plan.fetches, system.create_future(), self.deadline_s, system.now())
+        (value,) = await self._run_step(plan, (), step)
+        return value, step
 
     def _check_open(self) -> None:
         if not self._open:

@@ -46,6 +46,24 @@ def test_leaving_ends_what_waits_and_closes_the_queues(run: Any) -> None:
     assert run(line.graph, body) == ([], errors.OutOfRange, [], [2, 2])
 
 
+def test_leaving_closes_a_queue_whose_close_waits_behind_enqueues_of_others(run: Any) -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(1, "int64", (), name="queue")
+        put, take = queue.enqueue(np.int64(2)), queue.dequeue()
+
+    async def body(session: af.Session) -> Any:
+        async with af.Feeder(session) as feeder:
+            feeder.feed(queue, [1])
+            putting = asyncio.create_task(session.run(put))
+            await asyncio.sleep(0.01)
+            assert not putting.done()
+        with pytest.raises(errors.QueueClosed):
+            await putting
+        return (await drained(session, take))[0]
+
+    assert run(graph, body) == [1]
+
+
 @pytest.mark.parametrize("cancel", [False, True])
 def test_an_end_before_its_time_is_no_clean_end_of_the_data(run: Any, cancel: bool) -> None:
     line = Line()

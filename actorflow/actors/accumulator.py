@@ -106,6 +106,11 @@ class AccumulatorActor(HoldingActor):
         """Those who take."""
         return [who for who, _ in self.rule.takes]
 
+    def left(self) -> str:
+        """How many gradients there are."""
+        count = self.rule.sum.count
+        return f"gradients ({count})" if count else ""
+
     def shown(self, value: Any) -> Any:
         """The result of a take."""
         return self.result(value.sum) if type(value) is Taken else super().shown(value)

@@ -97,6 +97,12 @@ class BarrierActor(HoldingActor):
         """Those who take."""
         return [take.who for take in self.assembly.takes]
 
+    def left(self) -> str:
+        """How many tuples are complete, and how many are not."""
+        ready, begun = len(self.assembly.ready), len(self.assembly.incomplete)
+        more = f", and {begun} incomplete" if begun else ""
+        return f"complete tuples ({ready}{more})" if ready or begun else ""
+
     def shown(self, value: Any) -> Any:
         """Tuples as batches, keys and stacked components."""
         if not isinstance(value, tuple):

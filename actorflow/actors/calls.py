@@ -61,11 +61,12 @@ class Completion:
         ref = None if step.calls is None else step.calls.pop(self, None)
         if undo is not None and ref is not None:
             step.took(node, ref, undo)
-        self.wrote()
+        if node.uses:
+            self.wrote()
         try:
-            self.node.complete(self.live, value)
+            node.complete(self.live, value)
         except Exception as error:  # noqa: BLE001  a broken graph fails its own step, not the resource
-            self.node.fail(self.live, error)
+            node.fail(self.live, error)
 
     def failed(self, error: BaseException) -> None:
         """Aborts the step."""

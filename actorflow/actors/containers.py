@@ -20,9 +20,9 @@ Held = TypeVar("Held")
 
 _OF_THE_GRAPH = frozenset(
     {"name", "device", "defined_at", "container", "shared_name", "initial", "trainable"}
-    | {"default", "keys", "values"}
+    | {"default", "keys", "values", "seed"}
 )
-"""Fields that say how one graph uses the state, or where its first contents come from; not what it is."""
+"""Fields that say how one graph uses the state, or where its first contents and its chance come from."""
 
 
 class Shared(NamedTuple):

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from actorflow import arrays
-from actorflow.actors.actor import Actor
 from actorflow.actors.answers import Answer, Once
+from actorflow.actors.hungry import Hungry
 from actorflow.actors.register import Source
+from actorflow.actors.starvation import LOOK
 from actorflow.errors import ActorDied, ActorflowError, InternalError, StateError
 from actorflow.messages import Call, CancelCall
 
@@ -31,17 +32,18 @@ class GiveBack:
     taken: Any
 
 
-class HoldingActor(Actor):
+class HoldingActor(Hungry):
     """Owns one resource and whoever waits for it.
 
     A subclass says what its rule makes of a body (`obey`), of a cancelled call, and of what is given
-    back, and who waits; it may turn the answers of the rule into values for nodes (`shown`).
+    back, who waits, and what there is for them; it may turn the answers of the rule into values for nodes
+    (`shown`).
 
     Receives: calls; CancelCall and GiveBack on the control lane.
     Promise: each call is answered once, in the order that the rule says. What was taken for a step
         that ended before it was told goes back at once. A call whose step has ended does nothing.
-    Fails: a refused call changes nothing and is answered with its error; when the actor stops, all
-        who wait are told.
+    Fails: a refused call changes nothing and is answered with its error; who waits in vain is told after
+        the grace period (`actors.starvation`); when the actor stops, all who wait are told.
     """
 
     what = "resource"
@@ -67,6 +69,10 @@ class HoldingActor(Actor):
         """All who wait."""
         return ()
 
+    def left(self) -> str:
+        """Says what is there for those who wait, as `Hunger.error` takes it."""
+        return ""
+
     def shown(self, value: Any) -> Any:
         """The outputs of a node that is answered with `value`: of a truth or a count, a scalar."""
         if isinstance(value, bool):
@@ -77,9 +83,13 @@ class HoldingActor(Actor):
         """Obeys the rule and passes on its answers."""
         kind = type(message)
         if kind is CancelCall:
+            if self.hunger is not None:
+                self.hunger.fed(message.reply)
             self._answer(self.cancelled(message.reply))
         elif kind is GiveBack:
             self._answer(self.given_back(message.taken))
+        elif message is LOOK:
+            self.look()
         elif kind is not Call:
             what = f"a {self.what} takes calls, got {kind.__name__}"
             raise InternalError(what)
@@ -91,10 +101,21 @@ class HoldingActor(Actor):
             except MemoryError as error:  # rules ask for memory before they change anything
                 message.reply.failed(self._short_of_memory(error))
             else:
+                if self.hunger is not None and all(a.who is not message.reply for a in answers):
+                    self.hunger.waits(message.reply)
                 self._answer(answers)
+
+    def starved(self, who: Any) -> None:
+        """Fails a take that nobody would ever serve; the next may go on."""
+        assert self.hunger is not None
+        error = self.hunger.error(self.left())
+        answers = self.cancelled(who)
+        who.failed(error)
+        self._answer(answers)
 
     def on_stop(self, reason: BaseException | None) -> None:
         """Fails whoever waits: nobody will bring what they wait for."""
+        super().on_stop(reason)
         error = ActorDied(f"{self.what} {self.name!r} was stopped before it could answer")
         for who in list(self.waiting()):
             who.failed(error)
@@ -113,6 +134,8 @@ class HoldingActor(Actor):
         while left:
             answer = left.popleft()
             who: Any = answer.who
+            if self.hunger is not None and self.hunger.since:
+                self.hunger.fed(who)
             if answer.error is not None:
                 who.failed(answer.error)
                 continue

@@ -13,7 +13,7 @@ class Hungry(Actor):
 
     A subclass calls `hunger.waits` when a call begins to wait for elements and `hunger.fed` when it
     no longer does, and answers `LOOK` with `look()`. It must call `on_start` and `on_stop` of this
-    class where it has its own.
+    class where it has its own. One that lets nobody wait need not do anything.
 
     Attributes:
         hunger: The rule; None where nobody wants to know.

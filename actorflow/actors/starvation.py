@@ -41,8 +41,8 @@ LOOK = Look()
 class Producers:
     """How many could put something into each resource, and since when nobody could.
 
-    INVARIANT: where the count of a resource is 0, its entry in `_left_at` says when the last one left;
-    a resource that never had one has neither.
+    INVARIANT: where the count of a resource is 0 and somebody has waited there since before the last one
+    left, its entry in `_left_at` says when that was. For whoever comes later it does not matter.
 
     Args:
         now: Gives the time.
@@ -71,10 +71,9 @@ class Producers:
             if isinstance(error, Exception):
                 self._last_failure[name] = said(error).splitlines()[0]
             count = self._counts[name] = self._counts[name] - 1
-            if not count:
+            if not count and name in self._hungry:
                 self._left_at[name] = self.now()
-                if name in self._hungry:
-                    self._hungry[name]()
+                self._hungry[name]()
 
     @contextmanager
     def counting(self, resources: Iterable[str]) -> Iterator[None]:
@@ -86,7 +85,10 @@ class Producers:
             self.leave(resources)
 
     def nobody_since(self, resource: str) -> float | None:
-        """Returns when the last one went, minus infinity if none ever came, None while one is there."""
+        """Returns when the last one went, None while one is there.
+
+        Minus infinity if none ever came, and a time too early if nobody waited when it went.
+        """
         if self._counts.get(resource):
             return None
         return self._left_at.get(resource, float("-inf"))
@@ -112,24 +114,24 @@ class Hunger:
 
     Args:
         resource: Its name.
-        kind: What it is, for the error.
+        what: What it is, for the error.
         grace_s: How long a wait that nobody could end may last.
         fillers: Says what in the graph puts something in, one phrase each.
     """
 
-    __slots__ = ("_asked", "_fillers", "_grace_s", "_kind", "_look_in", "_producers", "resource", "since")
+    __slots__ = ("_asked", "_fillers", "_grace_s", "_look_in", "_producers", "_what", "resource", "since")
 
     def __init__(
         self,
         resource: str,
-        kind: str,
+        what: str,
         grace_s: float,
         producers: Producers,
         fillers: Callable[[], Sequence[str]],
     ) -> None:
         self.resource = resource
         self.since: dict[Any, float] = {}  # who waits, the longest first
-        self._kind = kind
+        self._what = what
         self._grace_s = grace_s
         self._producers = producers
         self._fillers = fillers
@@ -137,7 +139,7 @@ class Hunger:
         self._asked = False
 
     def __repr__(self) -> str:
-        return f"<Hunger for {self._kind} {self.resource!r}, {len(self.since)} wait>"
+        return f"<Hunger for {self._what} {self.resource!r}, {len(self.since)} wait>"
 
     def begin(self, look_in: Callable[[float], None]) -> None:
         """From now on `look_in(seconds)` is called when `starved` has to be."""
@@ -172,26 +174,27 @@ class Hunger:
             yield who
         self._ask()
 
-    def error(self, left: int) -> QueueStarved:
+    def error(self, left: str) -> QueueStarved:
         """Returns what a starved waiter hears.
 
         Args:
-            left: How many elements are there, too few for it.
+            left: What is there, which is too little for it: "elements (2)"; empty when that is nothing.
         """
-        lack = f"has had too few elements ({left})" if left else "has been empty"
+        lack = f"has had too few {left}" if left else "has been empty"
         fillers = list(self._fillers())
         shown = ", ".join(fillers[:_SHOWN])
         more = f" and {len(fillers) - _SHOWN} more" if len(fillers) > _SHOWN else ""
         source = f"it is filled by {shown}{more}" if fillers else "nothing in this graph fills it"
         message = (
-            f"{self._kind} {self.resource!r} {lack} for {self._grace_s:g} s "
+            f"{self._what} {self.resource!r} {lack} for {self._grace_s:g} s "
             f"and no step that runs would fill it; {source}"
         )
         failure = self._producers.last_failure(self.resource)
         if failure is not None:
             message = f"{message}; the last step that would have failed: {failure}"
         run = "run what fills it" if fillers else "add an op that fills it, and run it"
-        hint = f"{run}; code that fills it now and then says so: with af.producing(session, queue)"
+        variable = self._what.rsplit(maxsplit=1)[-1]
+        hint = f"{run}; code that fills it now and then says so: with af.producing(session, {variable})"
         return QueueStarved(message, hint=hint)
 
     def _when(self) -> float | None:

@@ -119,7 +119,8 @@ class Step:
         for node in nodes:
             self.taken.pop(node, None)
 
-    def _give_back(self) -> None:
+    def give_back(self) -> None:
+        """Gives back what was taken and has not been used: nobody will use it."""
         taken, self.taken = self.taken, None
         for entries in (taken or {}).values():
             for ref, undo in entries:
@@ -140,7 +141,7 @@ class Step:
                 reply.interrupt()
             else:
                 ref.signal(CancelCall(reply))
-        self._give_back()
+        self.give_back()
         if not self.future.done():
             self.future.set_exception(error)
 
@@ -149,7 +150,7 @@ class Step:
         if not self.future.done():
             self.future.cancel()
         self.abort(StepAborted(f"step {self.id} was cancelled by its caller"))
-        self._give_back()
+        self.give_back()
 
     def expire(self) -> None:
         """Ends the step because its deadline passed, saying what it still waited for."""

@@ -283,10 +283,14 @@ def _sparse_take_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequ
     return _rows(attrs), spec("int64", (None,))
 
 
-method("accumulator_apply_grad", _apply_spec, Effect.WRITE, ConditionalAccumulator.apply_grad)
+method("accumulator_apply_grad", _apply_spec, Effect.WRITE, ConditionalAccumulator.apply_grad, fills=True)
 method("accumulator_take_grad", _take_spec, Effect.WAIT, ConditionalAccumulator.take_grad)
 method(
-    "sparse_accumulator_apply_grad", _sparse_apply_spec, Effect.WRITE, SparseConditionalAccumulator.apply_grad
+    "sparse_accumulator_apply_grad",
+    _sparse_apply_spec,
+    Effect.WRITE,
+    SparseConditionalAccumulator.apply_grad,
+    fills=True,
 )
 method("sparse_accumulator_take_grad", _sparse_take_spec, Effect.WAIT, SparseConditionalAccumulator.take_grad)
 for _kind in ("accumulator", "sparse_accumulator"):

@@ -239,7 +239,7 @@ _ASKED = tuple(
     for d in (*NAMES, name_of(BYTES))
 )
 
-method("barrier_insert_many", _insert_spec, Effect.WRITE, Barrier.insert_many, _ASKED)
+method("barrier_insert_many", _insert_spec, Effect.WRITE, Barrier.insert_many, _ASKED, fills=True)
 method("barrier_take_many", _take_spec, Effect.WAIT, Barrier.take_many, _ASKED)
 method("barrier_close", scalar("bool"), Effect.WRITE, Barrier.close)
 method("barrier_ready_size", scalar("int64"), Effect.READ, Barrier.ready_size)

@@ -50,7 +50,9 @@ class HashTable(Handle[HashTableDef]):
         max_size: How many keys it holds; an insert of more is refused. None for no limit.
         name: Name of the table; `hash_table`, `hash_table_1`, … when left out.
         shared_name: Under which all sessions of an actor system find the same table, in the open
-            `af.container`; without it every session has its own.
+            `af.container`; without it every session has its own. It begins with the `initial` contents
+            and has the `default` of whoever comes first. Not with oov_buckets, whose numbers follow
+            those of one graph's contents.
 
     Raises:
         SpecError: for dtypes, shapes, contents and settings that cannot be.
@@ -98,6 +100,10 @@ class HashTable(Handle[HashTableDef]):
                 f"got values {value}, mutable={changes}"
             )
             raise given.refused(message)
+        if self.oov_buckets and shared_name is not None:
+            message = f"a table with oov_buckets is not shared, got shared_name {shared_name!r:.60}"
+            hint = "it never changes, so make one in each graph; or do without oov_buckets"
+            raise given.refused(message, hint)
         if most is not None and self._buckets_from > most:
             message = f"a table of at most {most} keys cannot begin with {self._buckets_from}"
             raise given.refused(message)

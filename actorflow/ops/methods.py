@@ -16,8 +16,13 @@ def method(
     effect: Effect,
     constructor: Callable[..., Any],
     asked_with: tuple[Mapping[str, Attr], ...] = (),
+    *,
+    fills: bool = False,
 ) -> None:
-    """Registers an op; its constructor is the method, with the handle in front."""
+    """Registers an op; its constructor is the method, with the handle in front.
+
+    `fills` says that it puts something in that others wait for.
+    """
     op(
         name,
         spec=rule,
@@ -25,6 +30,7 @@ def method(
         effect=effect,
         takes_bytes=True,
         asked_with=asked_with,
+        fills=fills,
     )(constructor)
 
 

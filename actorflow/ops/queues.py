@@ -80,7 +80,8 @@ class RandomShuffleQueue(Queue):
             than `min_after_dequeue` are inside, since it could never get more. None for no limit.
         name: Name of the queue; `queue`, `queue_1`, … when left out.
         shared_name: Under which all sessions of an actor system find the same queue, in the open
-            `af.container`; without it every session has its own.
+            `af.container`; without it every session has its own. It draws from the seed
+            of whoever comes first.
 
     Raises:
         SpecError: as `FIFOQueue`, and for a `min_after_dequeue` that is negative or not below `capacity`.

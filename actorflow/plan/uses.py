@@ -3,15 +3,18 @@
 A step that is aborted gives back what it took and has not used. So an element that moves from one
 queue to another, or is trained on, is in one place whenever the step ends: it has arrived, or it is
 back where it was. An element counts as used once any node that was handed something computed from it
-has written: put it into another resource, assigned it, or updated with it. What is written inside an
-atomic block has been used when the block ends, since until then it can be rolled back.
+has written: put it into another resource, assigned it, or updated with it. Looking something up by it
+is no use. What is written inside an atomic block has been used when the block ends, since until then
+it can be rolled back.
 
 Pure: a function of the program.
 """
 
 from __future__ import annotations
 
-from actorflow.plan.program import Edge, Kind, Program
+from actorflow.graph import opdef
+from actorflow.graph.opdef import Effect
+from actorflow.plan.program import Edge, Kind, PlanNode, Program
 
 _ASKS = frozenset({Kind.REQUEST, Kind.WAIT})
 _NONE: frozenset[int] = frozenset()
@@ -38,7 +41,15 @@ def uses(program: Program) -> dict[int, frozenset[int]]:
     ends = {node.attrs["block"]: i for i, node in enumerate(nodes) if node.kind is Kind.RELEASE}
     found_in: dict[int, frozenset[int]] = {}
     for i, node in enumerate(nodes):
-        if node.kind in _ASKS and node.inputs and made_of[i]:
+        if made_of[i] and node.inputs and _writes(node):
             writer = ends.get(node.attrs.get("block"), i)
             found_in[writer] = found_in.get(writer, _NONE) | made_of[i]
     return found_in
+
+
+def _writes(node: PlanNode) -> bool:
+    """Tells whether a node hands what it is given to an actor that keeps it."""
+    if node.kind not in _ASKS:
+        return False
+    entry = opdef.table().get(node.op)
+    return entry is None or entry.effect is not Effect.READ

@@ -206,11 +206,13 @@ def test_a_grace_period_that_cannot_be_is_refused(starvation_s: float) -> None:
     ("wrong", "said"),
     [
         (lambda chain, other: other.raw, "queue 'raw' belongs to another graph"),
-        (lambda chain, other: chain.x, "what is filled is a queue, got <Tensor x"),
-        (lambda chain, other: "raw", "what is filled is a queue, got 'raw'"),
+        (lambda chain, other: chain.x, "what is filled is a queue, barrier or accumulator, got <Tensor x"),
+        (lambda chain, other: "raw", "what is filled is a queue, barrier or accumulator, got 'raw'"),
     ],
 )
-def test_only_queues_of_the_graph_can_be_declared(wrong: Callable[[Chain, Chain], Any], said: str) -> None:
+def test_only_what_is_waited_at_and_of_the_graph_can_be_declared(
+    wrong: Callable[[Chain, Chain], Any], said: str
+) -> None:
     chain, other = Chain(), Chain()
 
     async def body(session: af.Session) -> None:

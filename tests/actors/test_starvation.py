@@ -144,7 +144,7 @@ def test_after_the_end_nobody_looks() -> None:
     [
         (
             ["'put' (train.py:12)", "'put_1' (train.py:13)"],
-            0,
+            "",
             (
                 "queue 'batches' has been empty for 10 s and no step that runs would fill it; "
                 "it is filled by 'put' (train.py:12), 'put_1' (train.py:13)"
@@ -152,7 +152,7 @@ def test_after_the_end_nobody_looks() -> None:
         ),
         (
             [],
-            3,
+            "elements (3)",
             (
                 "queue 'batches' has had too few elements (3) for 10 s and no step that runs would fill it; "
                 "nothing in this graph fills it"
@@ -160,7 +160,7 @@ def test_after_the_end_nobody_looks() -> None:
         ),
         (
             list("abcdef"),
-            0,
+            "",
             (
                 "queue 'batches' has been empty for 10 s and no step that runs would fill it; "
                 "it is filled by a, b, c, d and 2 more"
@@ -168,7 +168,7 @@ def test_after_the_end_nobody_looks() -> None:
         ),
     ],
 )
-def test_the_error_names_the_queue_and_what_would_fill_it(fillers: list[str], left: int, what: str) -> None:
+def test_the_error_names_the_queue_and_what_would_fill_it(fillers: list[str], left: str, what: str) -> None:
     assert World(fillers).hunger.error(left).what == what
 
 
@@ -179,7 +179,7 @@ def test_the_error_says_why_the_last_producer_failed() -> None:
     world.producers.leave(["batches"], KernelError("kernel of 'div' raised", hint="do not"))
     world.producers.leave(["batches"])
 
-    assert world.hunger.error(0).what.endswith(
+    assert world.hunger.error("").what.endswith(
         "filled by put; the last step that would have failed: KernelError: kernel of 'div' raised"
     )
 

@@ -137,7 +137,9 @@ class Works:
                 mine = [n for n in (*got, *mapped, *raw) if n // 10 == s]
                 assert mine == sorted(mine), ("overtaken", got, mapped, raw)
         if self.broken is None and self.bad is None and self.wanted is None and not self.cancelled:
-            assert len(got) == sum(self.sources)
+            assert len(there) == sum(self.sources)
+            # A mover is none of the feeder's, which closes `mapped` without it: what it had goes back.
+            assert self.movers or len(got) == sum(self.sources)
 
     async def _once(self, session: af.Session, fetch: Any, steps: list[asyncio.Task[Any]]) -> int | None:
         """Runs one step as often as it is cancelled; None when there is no more."""
@@ -211,7 +213,7 @@ def test_the_law_finds_steps_that_give_nothing_back(monkeypatch: pytest.MonkeyPa
     def keep(self: Step) -> None:
         self.taken = None
 
-    monkeypatch.setattr(Step, "_give_back", keep)
+    monkeypatch.setattr(Step, "give_back", keep)
 
     assert len(plan_of_the_fault(simulated(drawn.graph, drawn.judged))) <= 2
 

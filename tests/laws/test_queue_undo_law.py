@@ -1,7 +1,8 @@
 """Whatever step is cancelled at whatever point, every element is in one place: in a queue or with its taker.
 
 A source fills a queue, steps move elements one by one into a second one, and consumers take them out;
-a trainer assigns what it takes from the first queue. All kinds of queue, in every drawn order.
+a trainer assigns what it takes from the first queue, or books it in two variables at once, in an atomic
+block. All kinds of queue, in every drawn order.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class Works:
         capacity: Of both; the second is also limited to two elements by bytes.
         batch: How many a consumer takes at once.
         cancelled: (task, turn): that worker is cancelled when the loop has come round so often.
+        atomic: Whether the trainer books in a block; beside it somebody else locks one of the variables.
     """
 
     def __init__(
@@ -59,8 +61,10 @@ class Works:
         capacity: int,
         batch: int,
         cancelled: frozenset[tuple[int, int]] = frozenset(),
+        atomic: bool = False,
     ) -> None:
         self.kind = kind
+        self.atomic = atomic
         self.count = count
         self.cancelled = cancelled
         with af.Graph() as self.graph:
@@ -71,7 +75,18 @@ class Works:
             with af.control_dependencies([second.enqueue((rank, value))]):
                 self.move = af.identity(value)
             self.seen = af.Variable(np.zeros(2, "int64"), name="seen", trainable=False)
-            self.train = self.seen.assign_add(af.stack([af.constant(np.int64(1)), first.dequeue()[1]]))
+            self.also = af.Variable(np.zeros(2, "int64"), name="also", trainable=False)
+            trained = af.stack([af.constant(np.int64(1)), first.dequeue()[1]])
+            if atomic:
+                with af.atomic(self.seen, self.also) as block:
+                    self.seen.assign(self.seen + trained)
+                    self.also.assign(self.also + trained)
+                self.train = block.done
+            else:
+                self.train = self.seen.assign_add(trained)
+            with af.atomic(self.also) as block:
+                self.also.assign(self.also.read())
+            self.lock = block.done
             self.take = second.dequeue_up_to(batch)[1]
             self.close = [first.close(), second.close()]
             self.rest = [first.dequeue(), second.dequeue()]
@@ -94,7 +109,10 @@ class Works:
             while True:
                 taken.extend((await session.run(self.take)).tolist())
 
-        work = (fill(), again(self.move), again(self.move), again(self.train), consume(), consume())
+        work = (
+            fill(), again(self.move), again(self.move), again(self.train), consume(), consume(),
+            self.locking(session),
+        )  # fmt: skip
         workers = [asyncio.create_task(each) for each in work]
         for turn in range(10):
             for i, when in sorted(self.cancelled):
@@ -113,8 +131,18 @@ class Works:
         assert not [*session._live, *session._waiting], "no step is left behind"
         doubtful = set(put[-1:]) if ends[0] is not None else set()
         left = await self.drained(session)
-        trained = tuple((await session.run(self.seen)).tolist())
-        count_all(put, doubtful, [*taken, *left], trained)
+        count_all(put, doubtful, [*taken, *left], await self.trained(session))
+
+    async def locking(self, session: af.Session) -> None:
+        """Locks one of the variables a few times."""
+        for _ in range(3 if self.atomic else 0):
+            await session.run(self.lock)
+
+    async def trained(self, session: af.Session) -> tuple[int, ...]:
+        """Number and sum of what was trained on."""
+        seen, also = [tuple((await session.run(v)).tolist()) for v in (self.seen, self.also)]
+        assert also == (seen if self.atomic else (0, 0)), "both variables of the block, or none"
+        return seen
 
     async def drained(self, session: af.Session) -> list[int]:
         """What is in the queues, which is in the order of their kind."""
@@ -153,7 +181,8 @@ works = st.builds(
     st.integers(1, 6),
     st.integers(1, 3),
     st.integers(1, 2),
-    st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=4),
+    st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 9)), max_size=4),
+    st.booleans(),
 )
 
 
@@ -182,3 +211,15 @@ def test_the_law_finds_a_queue_that_puts_back_in_the_wrong_place(monkeypatch: py
     monkeypatch.setattr(FirstIn, "put_back", lambda self, entries: self._entries.extend(entries))
 
     assert len(plan_of_the_fault(simulated(work.graph, work.judged))) <= 3
+
+
+def test_the_law_finds_a_block_that_does_not_say_what_it_has_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Works("fifo", 4, 2, 1, frozenset({(3, 6), (3, 8)}), atomic=True)
+    used = Step.used
+
+    def forgetful(self: Step, nodes: Any) -> None:
+        used(self, [node for node in nodes if node.plan.op == "lock_variable"])
+
+    monkeypatch.setattr(Step, "used", forgetful)
+
+    assert len(plan_of_the_fault(simulated(work.graph, work.judged))) <= 4

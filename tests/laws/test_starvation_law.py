@@ -1,8 +1,9 @@
-"""A dequeue starves exactly when nobody could have filled its queue for a whole grace period, in every order."""
+"""A take starves exactly when nobody could have put something in for a whole grace period, in every order."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.actors.starvation import Producers
+from actorflow.actors.starvation import Hunger, Producers
 from actorflow.sim.choosers import Schedule
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
@@ -34,23 +35,52 @@ class Put:
     declared: bool = False
 
 
+NEVER_TOO_OLD = np.int64(1 << 40)
+
+
+def made(kind: str) -> tuple[Any, Any, Callable[[Any], Any]]:
+    """What is filled, how it is taken from, and how an int64 is put in."""
+    match kind:
+        case "barrier":
+            barrier = af.Barrier("int64", (), name="filled")
+            taken = barrier.take_many(1).components[0]
+            return barrier, taken, lambda x: barrier.insert_many(0, [b"key"], af.reshape(x, (1,)))
+        case "accumulator":
+            dense = af.ConditionalAccumulator("int64", (), "sum", name="filled")
+            return dense, dense.take_grad(1), lambda x: dense.apply_grad(x, NEVER_TOO_OLD)
+        case "sparse accumulator":
+            sparse = af.SparseConditionalAccumulator("int64", (3,), "sum", name="filled")
+
+            def rows(x: Any) -> Any:
+                return af.IndexedSlices(af.reshape(x, (1,)), np.array([1]), (3,))
+
+            return sparse, sparse.take_grad(1).values, lambda x: sparse.apply_grad(rows(x), NEVER_TOO_OLD)
+    queue = af.FIFOQueue(None, "int64", (), name="filled")
+    return queue, queue.dequeue(), queue.enqueue
+
+
+KINDS = ("queue", "barrier", "accumulator", "sparse accumulator")
+
+
 class Days:
-    """Producers, each with its steps, and consumers, each with the pauses between its dequeues."""
+    """Producers, each with its steps, and consumers, each with the pauses between its takes."""
 
     def __init__(
-        self, producers: tuple[tuple[Put, ...], ...], consumers: tuple[tuple[float, ...], ...]
+        self,
+        producers: tuple[tuple[Put, ...], ...],
+        consumers: tuple[tuple[float, ...], ...],
+        kind: str = "queue",
     ) -> None:
         self.producers = producers
         self.consumers = consumers
         with af.Graph() as self.graph:
-            self.queue = af.FIFOQueue(None, "int64", (), name="queue")
-            self.take = self.queue.dequeue()
+            self.filled, self.take, put = made(kind)
             self.gates = [af.FIFOQueue(None, "int64", (), name=f"gate{k}") for k in range(len(producers))]
-            self.puts = [self.queue.enqueue(gate.dequeue()) for gate in self.gates]
+            self.puts = [put(gate.dequeue()) for gate in self.gates]
             self.openings = [gate.enqueue(np.int64(1)) for gate in self.gates]
 
     async def judged(self, session: af.Session) -> None:
-        """Lets them go on to their ends, and judges every dequeue by who was there."""
+        """Lets them go on to their ends, and judges every take by who was there."""
         now = session._system.now
         live: list[Interval] = []
 
@@ -74,7 +104,7 @@ class Days:
             for one in self.producers[k]:
                 since = now()
                 if one.declared:
-                    with af.producing(session, self.queue):
+                    with af.producing(session, self.filled):
                         await asyncio.sleep(one.pause_s)
                     live.append((since, now()))
                 else:
@@ -103,7 +133,7 @@ class Days:
 
 
 def judge(waits: list[tuple[float, float, BaseException | None]], live: list[Interval]) -> None:
-    """Asserts of every dequeue that it starved exactly when it had to."""
+    """Asserts of every take that it starved exactly when it had to."""
     for since, until, error in waits:
         quiet = longest_quiet((since, until), live)
         if error is None:
@@ -133,26 +163,33 @@ puts = st.builds(Put, pause_s=seconds, lasts_s=seconds, cancelled=st.booleans(),
     consumers=st.lists(st.lists(seconds, min_size=1, max_size=3).map(tuple), min_size=1, max_size=3).map(
         tuple
     ),
+    kind=st.sampled_from(KINDS),
     schedule=sim.schedules(),
 )
-def test_a_dequeue_starves_exactly_when_nobody_was_there_for_the_grace_period(
-    producers: tuple[tuple[Put, ...], ...], consumers: tuple[tuple[float, ...], ...], schedule: Schedule
+def test_a_take_starves_exactly_when_nobody_was_there_for_the_grace_period(
+    producers: tuple[tuple[Put, ...], ...],
+    consumers: tuple[tuple[float, ...], ...],
+    kind: str,
+    schedule: Schedule,
 ) -> None:
-    days = Days(producers, consumers)
+    days = Days(producers, consumers, kind)
 
     run_drawn(days.graph, schedule, days.judged, starvation_s=GRACE_S)
 
 
-def test_the_law_finds_a_rule_that_counts_producers_that_have_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_law_finds_a_rule_that_counts_producers_that_have_gone(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     leave = Producers.leave
 
     def staying(self: Producers, resources: Any, error: BaseException | None = None) -> None:
-        if error is not None or not next(iter(resources)).startswith("queue"):
+        if error is not None or not next(iter(resources)).startswith("filled"):
             leave(self, resources, error)
 
     monkeypatch.setattr(Producers, "leave", staying)
 
-    days = Days(((Put(0.0, 1.0), Put(0.0, 11.0)),), ((0.0, 0.0, 0.0),))
+    days = Days(((Put(0.0, 1.0), Put(0.0, 11.0)),), ((0.0, 0.0, 0.0),), kind)
 
     plan_of_the_fault(simulated(days.graph, days.judged, starvation_s=GRACE_S), errors.Deadlock)
 
@@ -166,3 +203,13 @@ def test_the_law_finds_a_grace_period_that_is_not_counted_anew(monkeypatch: pyte
     days = Days(((Put(4.0, 4.0, cancelled=True),),), ((0.0,),))
 
     assert len(plan_of_the_fault(simulated(days.graph, days.judged, starvation_s=GRACE_S))) <= 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_law_finds_an_actor_that_does_not_say_who_waits(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(Hunger, "waits", lambda self, who: None)
+    days = Days((), ((0.0,),), kind)
+
+    plan_of_the_fault(simulated(days.graph, days.judged, starvation_s=GRACE_S), errors.Deadlock)

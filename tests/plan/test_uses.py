@@ -52,6 +52,16 @@ def test_a_write_uses_up_nothing_that_it_only_waits_for(moving: Any) -> None:
     assert used(graph, [put]) == {}
 
 
+def test_looking_something_up_uses_up_nothing(moving: Any) -> None:
+    graph, _, b = moving
+    keys = af.FIFOQueue(2, "int64", (2,), name="keys")
+    table = af.HashTable("int64", "float32", 0.0, name="table")
+    found = table.lookup(keys.dequeue())
+
+    assert used(graph, [found]) == {}
+    assert used(graph, [b.enqueue(af.sum(found))]) == {"b/enqueue": {"keys/dequeue"}}
+
+
 def test_a_batch_is_used_up_by_a_training_update_and_by_an_assign(moving: Any) -> None:
     graph, a, _ = moving
     w = af.Variable(np.float32(1), name="w")

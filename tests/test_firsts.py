@@ -1,0 +1,150 @@
+"""First values that are taken out of something: an element is with its variable, or where it was."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import actorflow as af
+from actorflow import errors, sim
+from actorflow.actors.variable import Initialise
+from actorflow.firsts import FirstValues
+from actorflow.sim.choosers import Schedule
+from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+
+
+def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
+    async def main() -> Any:
+        async with af.Session(graph, **options) as session:
+            return await body(session)
+
+    return af.run(main())
+
+
+class Begun:
+    """A variable that begins with what it takes out of a queue."""
+
+    def __init__(self) -> None:
+        with af.Graph() as self.graph:
+            queue = af.FIFOQueue(8, "int64", (), name="queue")
+            self.xs = af.placeholder("int64", (None,), name="xs")
+            self.put = queue.enqueue_many(self.xs)
+            self.v = af.Variable(queue.dequeue(), name="v", trainable=False)
+            self.read = self.v.read()
+            self.take, self.size = queue.dequeue(), queue.size()
+
+    async def left(self, session: af.Session) -> list[int]:
+        return [int(await session.run(self.take)) for _ in range(int(await session.run(self.size)))]
+
+
+async def cancelled_at(begun: Begun, session: af.Session, turn: int, *, late: bool) -> bool:
+    """Cancels whoever brings the first value about, and counts the elements; tells whether he had it."""
+    fill = {begun.xs: np.arange(1, 4)}
+    filling = None
+    if not late:
+        await session.run(begun.put, fill)
+    reading = asyncio.create_task(session.run(begun.read))
+    if late:
+        await asyncio.sleep(0)
+        filling = asyncio.create_task(session.run(begun.put, fill))
+    for _ in range(turn):
+        await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.wait([reading])
+    if filling is not None:
+        await filling
+    value = int(await session.run(begun.read))
+    assert [value, *await begun.left(session)] == [1, 2, 3]
+    return not reading.cancelled()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_first_value_that_is_cancelled_at_any_turn_loses_no_element(late: bool) -> None:
+    begun = Begun()
+
+    def at(turn: int) -> Any:
+        return run(begun.graph, lambda session: cancelled_at(begun, session, turn, late=late))
+
+    assert {at(turn) for turn in range(40)} == {True, False}
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(turn=st.integers(0, 12), late=st.booleans(), schedule=sim.schedules())
+def test_a_first_value_that_is_cancelled_in_any_order_loses_no_element(
+    turn: int, late: bool, schedule: Schedule
+) -> None:
+    begun = Begun()
+
+    run_drawn(begun.graph, schedule, lambda session: cancelled_at(begun, session, turn, late=late))
+
+
+def test_a_first_value_that_the_variable_refuses_goes_back() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(4, "int64", None, name="queue")
+        x = af.placeholder("int64", None, name="x")
+        put, take, size = queue.enqueue(x), queue.dequeue(), queue.size()
+        v = af.Variable(queue.dequeue(), shape=(2,), name="v")
+
+    async def body(session: af.Session) -> Any:
+        await session.run(put, {x: [1, 2, 3]})
+        await session.run(put, {x: [4, 5]})
+        with pytest.raises(errors.SpecError, match=r"variable 'v' .*\(3,\)"):
+            await session.run(v)
+        refused = (await session.run(take)).tolist()
+        return refused, (await session.run(v)).tolist(), int(await session.run(size))
+
+    assert run(graph, body) == ([1, 2, 3], [4, 5], 0)
+
+
+def test_a_first_value_that_came_too_late_goes_back() -> None:
+    """Meanwhile a session whose graph gives none has assigned the shared variable."""
+    with af.Graph() as other:
+        v = af.Variable(dtype="int64", shape=(), shared_name="v", trainable=False)
+        assigned = v.assign(np.int64(7))
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(4, "int64", (), name="queue")
+        put, take = queue.enqueue(np.int64(1)), queue.dequeue()
+        mine = af.Variable(queue.dequeue(), shared_name="v", trainable=False)
+
+    async def main() -> Any:
+        async with (
+            af.ActorSystem(name="system") as system,
+            af.Session(graph, system=system) as s,
+            af.Session(other, system=system) as t,
+        ):
+            reading = asyncio.create_task(s.run(mine))
+            await asyncio.sleep(0.01)
+            await t.run(assigned)
+            await s.run(put)
+            return int(await reading), int(await s.run(take))
+
+    assert af.run(main()) == (7, 1)
+
+
+async def _asked(self: FirstValues, names: Iterable[str]) -> None:
+    """As `give`, but whoever is cancelled does not send what has been computed."""
+    for name in names:
+        resource: Any = self._graph.resources[name]
+        first = self._resources.first(name)
+        if resource.initial is not None and not first.done:
+            value, _ = await self._compute(resource.initial)
+            await self._variable(name).ask(Initialise(value))
+            first.done = True
+
+
+def test_the_law_finds_a_first_value_that_is_sent_by_whoever_may_be_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FirstValues, "give", _asked)
+    begun = Begun()
+
+    async def body(session: af.Session) -> None:
+        await cancelled_at(begun, session, 3, late=False)
+
+    assert len(plan_of_the_fault(simulated(begun.graph, body))) <= 2
