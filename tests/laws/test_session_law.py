@@ -207,7 +207,7 @@ def test_a_step_that_waits_for_ever_is_a_deadlock_that_names_its_queue() -> None
         take = af.FIFOQueue(1, ["float32"], [()], name="q").dequeue()
 
     with pytest.raises(errors.Deadlock) as caught:
-        run_drawn(graph, sim.FIFO, lambda session: session.run(take))
+        run_drawn(graph, sim.FIFO, lambda session: session.run(take), starvation_s=None)
 
     report = str(caught.value)
     assert "nothing can run any more" in report
