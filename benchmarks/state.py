@@ -18,6 +18,7 @@ from benchmarks.registry import benchmark
 
 SIZES = {"1kb": 1_000, "100mb": 100_000_000}
 CAPACITY = 64
+BLOCKED = 50
 COPIES = "TensorFlow's read copies what it hands out; ours hands out a snapshot that nobody can write"
 BARE = "no graph, no step, no check of shapes: the floor of a queue in asyncio"
 
@@ -48,6 +49,10 @@ async def contests(size: Size) -> AsyncGenerator[Contest]:
             theirs = {"queue": await stack.enter_async_context(tensorflow.open_queue(CAPACITY))}
         plain = Peer(f"asyncio.Queue({CAPACITY})", _in_turn(_asyncio_queue()), note=BARE)
         yield Contest("queue_ops", Unit.OPS, n, _in_turn(ours_queue), [_tensorflow(theirs, "queue"), plain])
+    tasks = Peer(
+        f"{2 * BLOCKED} tasks at two asyncio.Queues", _leave_tasks, note="cancelled and awaited, no more"
+    )
+    yield Contest("leave_ms", Unit.MILLISECONDS, 1, _leave, [tasks], 100.0)
 
 
 async def _variable(stack: AsyncExitStack, nbytes: int) -> dict[str, Run]:
@@ -109,6 +114,38 @@ def _asyncio_queue() -> Run:
         return await queue.get()
 
     return run
+
+
+async def _leave(_: int) -> float:
+    """Leaves a session in which steps wait at a full queue and at an empty one; returns how long that took."""
+    with af.Graph() as graph:
+        full, empty = (af.FIFOQueue(1, "float32", (), name=name) for name in ("full", "empty"))
+        put, take = full.enqueue(1.0), empty.dequeue()
+    async with af.Session(graph, max_steps=2 * BLOCKED) as session:
+        await session.run(put)
+        waiting = [asyncio.create_task(session.run(op)) for op in (put, take) for _ in range(BLOCKED)]
+        await asyncio.sleep(0.05)
+        start = perf_counter()
+    ended = await asyncio.gather(*waiting, return_exceptions=True)
+    seconds = perf_counter() - start
+    if not all(isinstance(e, af.errors.StepAborted) for e in ended):
+        message = f"every step that waited must end by the session's end, got {ended}"
+        raise RuntimeError(message)
+    return seconds
+
+
+async def _leave_tasks(_: int) -> float:
+    full: asyncio.Queue[float] = asyncio.Queue(1)
+    empty: asyncio.Queue[float] = asyncio.Queue(1)
+    await full.put(1.0)
+    waiting: list[asyncio.Task[Any]] = [asyncio.create_task(full.put(1.0)) for _ in range(BLOCKED)]
+    waiting += [asyncio.create_task(empty.get()) for _ in range(BLOCKED)]
+    await asyncio.sleep(0.05)
+    start = perf_counter()
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    return perf_counter() - start
 
 
 def _in_turn(run: Run) -> Round:

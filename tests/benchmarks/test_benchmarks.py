@@ -52,6 +52,7 @@ METRICS = {
             for verb in ("read", "update", "update_held", "assign")
         ),
         "queue_ops",
+        "leave_ms",
     ],
     "session": ["run_us", "run_concurrent_us", "null_ops_chain", "null_ops_100x100"],
 }
