@@ -117,7 +117,7 @@ def _asyncio_queue() -> Run:
 
 
 async def _leave(_: int) -> float:
-    """Leaves a session in which steps wait at a full queue and at an empty one; returns how long that took."""
+    """Leaves a session in which steps wait at a full queue and an empty one; returns how long that took."""
     with af.Graph() as graph:
         full, empty = (af.FIFOQueue(1, "float32", (), name=name) for name in ("full", "empty"))
         put, take = full.enqueue(1.0), empty.dequeue()
