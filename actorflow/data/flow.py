@@ -253,7 +253,8 @@ class Stream:
         """Returns where it is: plain data, from which `Pipeline.open` goes on after the last element given.
 
         Raises:
-            InputError: elements come in no fixed order, since a map has ordered=False.
+            InputError: elements come in no fixed order, since a map has ordered=False; or the source gives
+                its elements once, as a queue does.
         """
         return self._position.after(self._given)
 
