@@ -33,6 +33,7 @@ class MappedInlet:
         meter: Of the map.
         now: Measures chunks, so that a slow function gets few elements at a time.
         loop: Whose tasks are made.
+        max_bytes: About how many bytes of results are under way at once; at least one of each chunk.
     """
 
     def __init__(
@@ -45,7 +46,9 @@ class MappedInlet:
         meter: Meter,
         now: Callable[[], float],
         loop: AbstractEventLoop,
+        max_bytes: int | None = None,
     ) -> None:
+        self._max_bytes = max_bytes
         self._inlet = inlet
         self._mapper = mapper
         self._place = place
@@ -177,8 +180,11 @@ class MappedInlet:
             at += len(ordinals)
         spent = self._now() - start
         self._meter.busy_s += spent
-        self._learn(spent, len(chunk))
         made = Chunk(values, chunk.numbers[: len(values)])
+        self._learn(spent, len(chunk))
+        if self._max_bytes is not None:
+            fit = self._max_bytes * len(made) // max(1, self._mapper.width * made.bytes)
+            self._most = max(1, min(self._most, fit))
         self.bytes += made.bytes - size
         return made, made.bytes, error
 

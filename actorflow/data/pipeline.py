@@ -61,6 +61,7 @@ class Pipeline:
         random: bool = False,
         seed: int | None = None,
         element_bytes: int | None = None,
+        max_bytes: int | None = None,
     ) -> Pipeline:
         """Puts what `function` makes of each element in its place.
 
@@ -75,6 +76,8 @@ class Pipeline:
                 seed, the epoch and the element's number alone.
             seed: Of the generators; drawn when the pipeline is opened if there is none.
             element_bytes: How large what it gives is at most: for `capacity`, which else does not know.
+            max_bytes: With threads or processes: a queue of so many bytes right behind the map, and no
+                element larger than that.
         """
         f = settings.function("map", find(named(function)) if isinstance(function, str) else function)
         size = settings.optional("map", "element_bytes", element_bytes, 0)
@@ -87,6 +90,8 @@ class Pipeline:
             "map", "ordered", ordered, ordered or bool(n or m), "False only with threads or processes"
         )
         count = n or m
+        most = settings.optional("map", "max_bytes", max_bytes)
+        settings.check("map", "max_bytes", most, bool(count or not most), "only with threads or processes")
         name = None if m is None else _name(f)
         workers = None if count is None else Workers(f, count, name, ordered, random, seed)
         own = seed
@@ -98,6 +103,7 @@ class Pipeline:
             workers=workers,
             scales=False,
             element_bytes=size,
+            max_bytes=most,
             unseeded=random and seed is None,
         )
 
@@ -258,10 +264,17 @@ class Pipeline:
             expands=True,
         )
 
-    def prefetch(self, size: int) -> Pipeline:
-        """Works ahead of whoever takes, or of what stands behind it, by up to `size` elements."""
+    def prefetch(self, size: int, *, max_bytes: int | None = None) -> Pipeline:
+        """Works ahead of whoever takes, or of what stands behind it.
+
+        Args:
+            size: By up to so many elements.
+            max_bytes: And by up to so many bytes; an element that alone has more is an error.
+        """
         n = settings.whole("prefetch", "size", size)
-        return self._with(f"prefetch({n})", "", None, _same, room=n)
+        most = settings.optional("prefetch", "max_bytes", max_bytes)
+        label = f"prefetch({n})" if most is None else f"prefetch({n}, max_bytes={most})"
+        return self._with(label, "", None, _same, room=n, max_bytes=most)
 
     def _with(
         self,
