@@ -113,18 +113,23 @@ class SegmentActor(Actor):
                 return True
             held = chunk.bytes + inlet.bytes
             self._ledger.hold(self, chain.bytes + held)
-            for part in self._parts(chunk):
-                for piece in chain.push(part):
-                    wanted = await self._put(piece, held)
-                    if not wanted:
-                        break
-                if not wanted or chain.full:
-                    break
+            wanted = await self._work(chunk, held)
             if now() > self._turn_s + _TURN_S:  # stages that give nothing must not keep the loop
                 await tick()
                 self._turn_s = now()
         inlet.skip()
         return wanted
+
+    async def _work(self, chunk: Chunk, held: int) -> bool:
+        """Puts what comes of a chunk; false when this epoch is not wanted any more."""
+        chain = self._chain
+        for part in self._parts(chunk):
+            for piece in chain.push(part):
+                if not await self._put(piece, held):
+                    return False
+            if chain.full:
+                break
+        return True
 
     def _parts(self, chunk: Chunk) -> Iterator[Chunk]:
         """Gives a chunk, in parts that make about what the buffer holds where that has a limit of bytes."""
