@@ -14,6 +14,7 @@ from actorflow.data.inlet import Inlet
 from actorflow.data.mapping import Failed, Mapper
 from actorflow.data.stage import Place
 from actorflow.data.stats import Meter
+from actorflow.errors import ConfigError, Where
 
 _AIM_S = 0.002
 """How long a chunk should take: much longer than a hand-over to a thread, shorter than anyone notices."""
@@ -104,7 +105,10 @@ class MappedInlet:
     async def _next(self) -> Chunk | None:
         if not self._started:
             self._started = True
-            await self._mapper.start()
+            try:
+                await self._mapper.start()
+            except ConfigError as refused:
+                raise refused.at(Where(defined_at=self._place.line)) from refused.__cause__
         while True:
             self._fill()
             job = self._first_done()
