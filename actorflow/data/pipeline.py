@@ -314,6 +314,11 @@ class Pipeline:
         return int(count)
 
     @property
+    def bare(self) -> Source | None:
+        """Its source where there is no stage, else None."""
+        return None if self._stages else self._source
+
+    @property
     def capacity(self) -> Capacity:
         """What it may hold at once when it runs: elements, and bytes where they are known beforehand."""
         return capacity(self._place.label, self._source.element_bytes, self._stages)
