@@ -16,12 +16,13 @@ from actorflow.data.iteration import Iteration
 from actorflow.data.names import Name, find, named
 from actorflow.data.operators import Enumerate, Filter, FlatMap, Map, Skip, Take
 from actorflow.data.padding import padded
+from actorflow.data.page_locked import HOST, on_the_way_to
 from actorflow.data.plan import Capacity, Length, Stage, Workers, capacity, fingerprint
 from actorflow.data.shuffle import Shuffle
 from actorflow.data.source import Source
 from actorflow.data.stacking import rows, stacked
 from actorflow.data.stage import Place
-from actorflow.errors import ConfigError, InputError, Where
+from actorflow.errors import ActorflowError, ConfigError, InputError, Where
 from actorflow.graph.builder import source_line
 
 
@@ -264,17 +265,28 @@ class Pipeline:
             expands=True,
         )
 
-    def prefetch(self, size: int, *, max_bytes: int | None = None) -> Pipeline:
+    def prefetch(self, size: int, *, max_bytes: int | None = None, device: str = HOST) -> Pipeline:
         """Works ahead of whoever takes, or of what stands behind it.
 
         Args:
             size: By up to so many elements.
             max_bytes: And by up to so many bytes; an element that alone has more is an error.
+            device: Where elements go next. For a card, such as "/gpu:0", their arrays are copied into
+                page-locked memory, from which it copies while it computes; see `data.page_locked`.
+
+        Raises:
+            PlacementError: for a card where CuPy, or the card, is missing.
         """
         n = settings.whole("prefetch", "size", size)
         most = settings.optional("prefetch", "max_bytes", max_bytes)
-        label = f"prefetch({n})" if most is None else f"prefetch({n}, max_bytes={most})"
-        return self._with(label, "", None, _same, room=n, max_bytes=most)
+        try:
+            copy = on_the_way_to(device)
+        except ActorflowError as error:
+            raise error.at(Where(defined_at=source_line())) from error.__cause__
+        limit = "" if most is None else f", max_bytes={most}"
+        label = f"prefetch({n}{limit}{'' if device == HOST else f', device={device!r}'})"
+        operator = None if copy is None else lambda place, _: Map(place, copy)
+        return self._with(label, "", operator, _same, room=n, max_bytes=most)
 
     def _with(
         self,

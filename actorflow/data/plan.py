@@ -43,7 +43,7 @@ class Stage:
     Attributes:
         place: Its name, and the user's line.
         settings: What it was given, as text; part of the pipeline's fingerprint.
-        operator: (place, seed) -> the operator that runs it; None for a prefetch.
+        operator: (place, seed) -> the operator that runs it; None for a prefetch to the host.
         length: (elements that come) -> elements that leave.
         holds: Elements that it holds from one chunk to the next.
         gathers: How many elements it makes one of; None: one of one.
@@ -111,6 +111,8 @@ def parts(stages: Sequence[Stage]) -> list[Part]:
     for k, stage in enumerate(stages):
         last = found[-1]
         if stage.room is not None:
+            if stage.operator is not None:
+                last.stages.append((k, stage))
             last.room = stage.room
             last.limit = stage if stage.max_bytes is not None else None
             found.append(Part())
