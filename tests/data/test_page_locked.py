@@ -20,7 +20,7 @@ Point = namedtuple("Point", "x y")
 
 def test_an_element_is_copied_array_by_array_in_its_structure() -> None:
     text = np.array([b"a", b"bc"], object)
-    element = {
+    element: Any = {
         "a": np.arange(6).reshape(2, 3).T,
         "b": (1, text, [np.float32(2)]),
         "c": Point(np.ones(2), "t"),
