@@ -33,10 +33,10 @@ from actorflow.graph.slices import IndexedSlices
 from actorflow.loop import run
 from actorflow.messages import Terminated
 from actorflow.nn import init
+from actorflow.program import Program
 from actorflow.rows import Slices
 from actorflow.session import Session
 from actorflow.spec import Spec
-from actorflow.trainer import Program
 from actorflow.training import minimize
 
 __all__ = [

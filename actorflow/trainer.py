@@ -10,35 +10,19 @@ The session is whatever runs steps: this module knows two of its verbs, `run` an
 from __future__ import annotations
 
 import math
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-    Sized,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from inspect import isawaitable
-from traceback import walk_tb
 from typing import Any, Protocol
 
 from actorflow import setting
+from actorflow.batches import Batches, Feeds, Input
+from actorflow.bookmark import Bookmark
 from actorflow.clock import Clock
-from actorflow.errors import ActorflowError, NumericError, ProgramError, SpecError, Where
-from actorflow.graph.builder import Tensor, is_users, line_at
-from actorflow.graph.graph import Graph
-from actorflow.spec import show
-
-Feeds = Mapping[Any, Any]
-"""Placeholder → array: what one step is fed."""
-
-Scores = Mapping[str, float]
-"""What an evaluation found, by name."""
+from actorflow.errors import ConfigError, NumericError, ProgramError, Where
+from actorflow.program import Program, Scores
+from actorflow.users_code import users_code
 
 
 class Stats(Protocol):
@@ -63,60 +47,6 @@ class Runner(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
-    """What `actorflow train FILE` trains: the value of the file's `build(seed)`.
-
-    Attributes:
-        graph: The graph, built with `Graph(seed=seed)`.
-        loss: A scalar tensor, fetched at every step and shown.
-        train: What to fetch for its effect: the update from `minimize`.
-        batches: Epoch (0, 1, …) → the feeds of its steps, in order. Where they have a length, the
-            time left is known from the first step on.
-        epochs: How often to go through the batches, unless the caller says otherwise.
-        metrics: More scalar tensors to fetch at every step and show, by name.
-        evaluate: Called with the session after every epoch; returns scores by name, on data held out
-            for choosing between programs. Time spent there is not training time.
-        test: Called with the session once, after the last epoch, so that the test set is read once;
-            returns scores by name. A run that fails or is stopped does not test.
-    """
-
-    graph: Graph
-    loss: Tensor
-    train: Any
-    batches: Callable[[int], Iterable[Feeds] | AsyncIterable[Feeds]]
-    epochs: int
-    metrics: Mapping[str, Tensor] = field(default_factory=dict)
-    evaluate: Callable[[Any], Awaitable[Scores]] | None = None
-    test: Callable[[Any], Awaitable[Scores]] | None = None
-
-    def __post_init__(self) -> None:
-        _check_program(self)
-        scalars: dict[str, Any] = {"loss": self.loss, **self.metrics}
-        for name, tensor in scalars.items():
-            if not isinstance(tensor, Tensor) or tensor.graph is not self.graph:
-                message = f"{name} must be a tensor of the program's graph, got {tensor!r}"
-                raise ProgramError(message)
-            if tensor.shape != ():
-                message = f"{name} must be a scalar, got shape {show(tensor.shape)}"
-                raise SpecError(message, where=tensor.node.where, hint="take its mean")
-
-
-def _check_program(program: Any) -> None:
-    """Raises ProgramError for what a program file easily gets wrong, before a step has run."""
-    if not isinstance(program.epochs, int) or program.epochs < 1:
-        message = f"a program trains for at least one epoch, got {program.epochs!r}"
-        raise ProgramError(message)
-    if program.train is None:
-        message = "train must be what to fetch for an update, got None"
-        raise ProgramError(message, hint="pass what minimize(...) returned")
-    for name in ("batches", "evaluate", "test"):
-        function = getattr(program, name)
-        if not callable(function) and (function is not None or name == "batches"):
-            message = f"{name} must be a function, got {function!r:.60}"
-            raise ProgramError(message)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """How far a run has come.
 
@@ -128,6 +58,8 @@ class Progress:
         metrics: The program's metrics.
         train_s: Seconds spent so far, evaluation and test left out.
         messages: Messages delivered in that time.
+        input: How long steps waited for their batches, and why: in the current epoch so far.
+        bookmark: Where the run is.
     """
 
     epoch: int
@@ -137,6 +69,19 @@ class Progress:
     metrics: Mapping[str, float]
     train_s: float
     messages: int
+    input: Input
+    bookmark: Bookmark
+
+    def position(self) -> dict[str, Any]:
+        """Returns where the run is, as plain data from which `train` goes on with the next batch.
+
+        It says where the batches are. The variables are the session's, which must be the same one, or
+        hold the same values.
+
+        Raises:
+            InputError: the batches come from a pipeline that gives no fixed order.
+        """
+        return self.bookmark.data()
 
     @property
     def steps_per_s(self) -> float:
@@ -167,7 +112,7 @@ class EpochDone(Progress):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDone(Progress):
-    """The run ended; loss and metrics are those of its last epoch.
+    """The run ended; loss and metrics are those of its last epoch, input is that of the whole run.
 
     Attributes:
         scores: What `evaluate` returned after the last epoch; empty without one.
@@ -189,6 +134,7 @@ async def train(
     epochs: int | None = None,
     steps: int | None = None,
     clock: Clock | None = None,
+    position: Mapping[str, Any] | None = None,
 ) -> AsyncGenerator[Event, None]:
     """Yields a StepDone after every step, an EpochDone after every epoch, and one RunDone, last.
 
@@ -198,15 +144,21 @@ async def train(
         epochs: Stop after so many epochs; the program's number when neither limit is given.
         steps: Stop after so many steps, in the middle of an epoch if need be.
         clock: Tells how long it took; the machine's when None.
+        position: Of an event of another run: goes on with the batch that would have come next there,
+            in the middle of an epoch if need be. Steps and times count on, limits count from the start
+            of the first run. A pipeline goes on at its position, other batches are gone through again.
 
     Raises:
         NumericError: when the loss is no longer finite; no later step could repair it.
+        InputError: when a pipeline fails at an element.
         ProgramError: when an epoch has no batch, `evaluate` or `test` does not return scores, or one
             of the three fails.
+        ConfigError: when there is nothing to go on with at the position.
     """
     if epochs is None and steps is None:
         epochs = program.epochs
-    run = _Run(program, session, epochs, steps, clock or setting.clock())
+    at = Bookmark.of(position, 1 + len(program.metrics))
+    run = _Run(program, session, epochs, steps, clock or setting.clock(), at)
     while not run.over:
         async with aclosing(run.steps()) as events:
             async for event in events:
@@ -219,19 +171,35 @@ class _Run:
     """The state of one run: where it is, and the sums of the current epoch."""
 
     def __init__(
-        self, program: Program, session: Runner, epochs: int | None, steps: int | None, clock: Clock
+        self,
+        program: Program,
+        session: Runner,
+        epochs: int | None,
+        steps: int | None,
+        clock: Clock,
+        at: Bookmark,
     ) -> None:
         self._program = program
         self._session = session
         self._epochs = epochs
         self._steps = steps
+        self._clock = clock
         self._fetches = [program.loss, *program.metrics.values(), program.train]
-        self._meter = _Meter(session, clock)
-        self._epoch = 0
-        self._step = 0
+        self._meter = _Meter(session, clock, at)
+        self._at = at  # where the next epoch begins
+        self._batches: Batches | None = None  # of the epoch that is not over
+        self._epoch = at.epoch
+        self._step = at.step
         self._first = 0  # steps before this epoch
         self._sums: list[float] = []
+        self._now = self._whole = Input(0.0, 0.0)  # of this epoch, and of all so far
         self._last: EpochDone
+        if self.over or (steps is not None and at.step > steps) or (epochs is not None and at.epoch > epochs):
+            message = f"nothing is left to train: {at.epoch} epochs and {at.step} steps are done"
+            hint = (
+                f"the limits are epochs={epochs} and steps={steps}, counted from the start: set higher ones"
+            )
+            raise ConfigError(message, hint=hint)
 
     @property
     def over(self) -> bool:
@@ -241,26 +209,33 @@ class _Run:
     async def steps(self) -> AsyncGenerator[StepDone, None]:
         """Begins the next epoch and yields its steps."""
         made = f"batches({self._epoch})"
-        with _users_code(made):
-            feeds_of_epoch: Any = self._program.batches(self._epoch)
-        if not isinstance(feeds_of_epoch, Iterable | AsyncIterable):
-            message = f"{made} must return an iterable of feeds, got {feeds_of_epoch!r:.60}"
-            raise ProgramError(message)
-        size = len(feeds_of_epoch) if isinstance(feeds_of_epoch, Sized) else None
+        with users_code(made):
+            source: Any = self._program.batches(self._epoch)
+        at, self._at = self._at, Bookmark()
+        batches = Batches(source, made, self._clock, at)
         self._epoch += 1
-        self._first = self._step
-        self._sums = [0.0] * (len(self._fetches) - 1)
-        total = self._total(size)
-        async with aclosing(_each(feeds_of_epoch, made)) as each:
-            async for feeds in each:
+        began_s = self._meter.seconds()
+        self._first = self._step - at.taken
+        self._sums = list(at.sums) if at.taken else [0.0] * (len(self._fetches) - 1)
+        total = self._total(batches.size)
+        self._batches = batches
+        async with batches:
+            while (feeds := await batches.take()) is not None:
                 *values, _ = await self._session.run(self._fetches, feeds)
                 numbers = [float(v) for v in values]
                 self._step += 1
                 self._require_finite(numbers[0])
                 self._sums = [a + b for a, b in zip(self._sums, numbers, strict=True)]
-                yield StepDone(**self._progress(numbers, total))
+                train_s = self._meter.seconds()
+                waited = Input(batches.waited_s, train_s - began_s, batches.stats)
+                yield StepDone(**self._progress(numbers, total, train_s, waited))
                 if self._step == self._steps:
-                    return
+                    break
+            else:
+                self._batches = None
+        stats = batches.stats()
+        self._now = Input(batches.waited_s, self._meter.seconds() - began_s, lambda: stats)
+        self._whole += self._now
 
     async def end_epoch(self) -> EpochDone:
         """Evaluates, off the meter, and returns the means of the epoch."""
@@ -271,7 +246,8 @@ class _Run:
             raise ProgramError(message, hint=hint)
         scores = await self._scores("evaluate", self._program.evaluate)
         means = [total / size for total in self._sums]
-        self._last = EpochDone(**self._progress(means, self._total(size)), scores=scores)
+        told = self._progress(means, self._total(size), self._meter.seconds(), self._now)
+        self._last = EpochDone(**told, scores=scores)
         return self._last
 
     async def end(self) -> RunDone:
@@ -279,12 +255,13 @@ class _Run:
         test = await self._scores("test", self._program.test)
         last = self._last
         numbers = [last.loss, *last.metrics.values()]
-        return RunDone(**self._progress(numbers, self._step), scores=last.scores, test=test)
+        told = self._progress(numbers, self._step, self._meter.seconds(), self._whole)
+        return RunDone(**told, scores=last.scores, test=test)
 
     async def _scores(self, name: str, call: Callable[[Any], Awaitable[Scores]] | None) -> Scores:
         if call is None:
             return {}
-        with self._meter.paused(), _users_code(name):
+        with self._meter.paused(), users_code(name):
             scores: Any = call(self._session)
             if isawaitable(scores):
                 scores = await scores
@@ -304,16 +281,37 @@ class _Run:
         all_epochs = self._first + size * (self._epochs - self._epoch + 1)
         return all_epochs if self._steps is None else min(all_epochs, self._steps)
 
-    def _progress(self, numbers: Sequence[float], total: int | None) -> dict[str, Any]:
+    def _progress(
+        self, numbers: Sequence[float], total: int | None, train_s: float, waited: Input
+    ) -> dict[str, Any]:
+        messages = self._meter.messages()
         return {
             "epoch": self._epoch,
             "step": self._step,
             "total": total,
             "loss": numbers[0],
             "metrics": dict(zip(self._program.metrics, numbers[1:], strict=True)),
-            "train_s": self._meter.seconds(),
-            "messages": self._meter.messages(),
+            "train_s": train_s,
+            "messages": messages,
+            "input": waited,
+            "bookmark": self._bookmark(train_s, messages),
         }
+
+    def _bookmark(self, train_s: float, messages: int) -> Bookmark:
+        batches = self._batches
+        if batches is None:
+            return Bookmark(epoch=self._epoch, step=self._step, train_s=train_s, messages=messages)
+        stream, unfixed = batches.position()
+        return Bookmark(
+            epoch=self._epoch - 1,
+            step=self._step,
+            taken=batches.taken,
+            sums=tuple(self._sums),
+            train_s=train_s,
+            messages=messages,
+            stream=stream,
+            unfixed=unfixed,
+        )
 
     def _require_finite(self, loss: float) -> None:
         if not math.isfinite(loss):
@@ -324,13 +322,13 @@ class _Run:
 
 
 class _Meter:
-    """Seconds and messages since it was made, without those while it was paused."""
+    """Seconds and messages since it was made, and before; without those while it was paused."""
 
-    def __init__(self, session: Runner, clock: Clock) -> None:
+    def __init__(self, session: Runner, clock: Clock, at: Bookmark) -> None:
         self._session = session
         self._clock = clock
-        self._began = clock.now()
-        self._before = session.stats().messages
+        self._began = clock.now() - at.train_s
+        self._before = session.stats().messages - at.messages
 
     def seconds(self) -> float:
         return self._clock.now() - self._began
@@ -345,33 +343,3 @@ class _Meter:
         yield
         self._began = self._clock.now() - seconds
         self._before = self._session.stats().messages - messages
-
-
-async def _each(batches: Iterable[Feeds] | AsyncIterable[Feeds], name: str) -> AsyncGenerator[Feeds, None]:
-    """Yields the feeds of either kind of iterable; `name` is what errors call it."""
-    with _users_code(name):  # whoever takes the feeds fails outside: nothing is thrown in here
-        if isinstance(batches, AsyncIterable):
-            async for feeds in batches:
-                yield feeds
-        else:
-            for feeds in batches:
-                yield feeds
-
-
-@contextmanager
-def _users_code(name: str) -> Iterator[None]:
-    """Turns what fails in the program's own code into a ProgramError at its line."""
-    try:
-        yield
-    except ActorflowError:
-        raise
-    except Exception as error:
-        message = f"{name} must not fail"
-        raise ProgramError(message, where=_place(error)) from error
-
-
-def _place(error: Exception) -> Where | None:
-    """The innermost line of the first file that is not ours."""
-    told = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__) if is_users(f)]
-    lines = [line for file, line in told if file == told[0][0]]
-    return Where(defined_at=line_at(told[0][0], lines[-1])) if told else None

@@ -37,6 +37,7 @@ class Unit(Enum):
     FIRINGS = "firings/s"
     MESSAGES = "messages/s"
     OPS = "ops/s"
+    ELEMENTS = "elements/s"
     MILLISECONDS = "ms"
     MICROSECONDS = "us"
     MEBIBYTES = "MiB"

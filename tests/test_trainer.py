@@ -3,80 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorflow.errors import NumericError, ProgramError, SpecError
-from actorflow.graph.builder import Tensor
+from actorflow.errors import NumericError, ProgramError
 from actorflow.graph.graph import Graph
-from actorflow.graph.node import Port
-from actorflow.spec import spec
-from actorflow.trainer import EpochDone, Event, Program, RunDone, StepDone, train
-
-
-@dataclass
-class Counts:
-    messages: int
-
-
-class Recorder:
-    """A session that returns the fed number as the loss, takes 1 s and 10 messages a step."""
-
-    def __init__(self) -> None:
-        self.fed: list[float] = []
-        self.evaluations = 0
-        self.seconds = 0.0
-
-    async def run(self, fetches: Sequence[Any], feeds: Mapping[Any, Any]) -> list[Any]:
-        await asyncio.sleep(0)
-        self.seconds += 1.0
-        self.fed.append(feeds["x"])
-        return [feeds["x"]] * (len(fetches) - 1) + [None]
-
-    def stats(self) -> Counts:
-        return Counts(messages=10 * len(self.fed) + 1000 * self.evaluations)
-
-    def now(self) -> float:
-        return self.seconds
-
-
-def scalar(graph: Graph, shape: tuple[int, ...] = ()) -> Tensor:
-    node = graph.add(
-        "made_up", name="t", inputs=(), attrs={}, outputs=(spec("float32", shape),), defined_at="a.py:1"
-    )
-    return Tensor(graph, Port(node.id))
-
-
-def program(batches: Callable[[int], Any], **others: Any) -> Program:
-    graph = Graph()
-    usual: dict[str, Any] = {
-        "graph": graph,
-        "loss": scalar(graph),
-        "train": scalar(graph),
-        "batches": batches,
-        "epochs": 2,
-    }
-    return Program(**(usual | others))
-
-
-def feeds(*values: float) -> list[Mapping[Any, Any]]:
-    return [{"x": v} for v in values]
-
-
-def events(what: Program, session: Recorder | None = None, **limits: Any) -> list[Event]:
-    session = session or Recorder()
-
-    async def collect() -> list[Event]:
-        async with aclosing(train(what, session, clock=session, **limits)) as run:
-            return [event async for event in run]
-
-    return asyncio.run(collect())
+from actorflow.trainer import EpochDone, RunDone, StepDone, train
+from tests.recorded import Recorder, events, feeds, program, scalar
 
 
 def test_every_step_and_epoch_is_told_in_order() -> None:
@@ -250,34 +188,6 @@ def test_an_iterator_used_up_by_the_first_epoch_is_an_error() -> None:
 
     with pytest.raises(ProgramError, match=r"batches\(1\) gave none"):
         events(program(lambda _: once))
-
-
-def test_a_program_wants_scalars_of_its_own_graph() -> None:
-    graph = Graph()
-
-    with pytest.raises(SpecError, match=r"loss must be a scalar, got shape \(3,\)"):
-        program(lambda _: [], graph=graph, loss=scalar(graph, (3,)))
-    with pytest.raises(ProgramError, match="loss must be a tensor of the program's graph"):
-        program(lambda _: [], graph=graph, loss=scalar(Graph()))
-    with pytest.raises(ProgramError, match="norm must be a tensor"):
-        program(lambda _: [], metrics={"norm": 3.0})
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"epochs": 0}, "at least one epoch, got 0"),
-        ({"epochs": "3"}, "at least one epoch, got '3'"),
-        ({"train": None}, "train must be what to fetch for an update, got None\n  try:   pass what minimize"),
-        ({"batches": [1, 2]}, r"batches must be a function, got \[1, 2\]"),
-        ({"batches": None}, "batches must be a function, got None"),
-        ({"evaluate": 3}, "evaluate must be a function, got 3"),
-        ({"test": {"accuracy": 1.0}}, "test must be a function, got {'accuracy': 1.0}"),
-    ],
-)
-def test_what_a_program_gets_wrong_is_said_before_a_step_runs(wrong: dict[str, Any], said: str) -> None:
-    with pytest.raises(ProgramError, match=said):
-        program(**({"batches": lambda _: []} | wrong))
 
 
 def test_batches_must_return_feeds_one_after_the_other() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from actorflow.cli import interrupt
 from actorflow.errors import ActorflowError, ProgramError, Where
 from actorflow.graph.graph import Graph
-from actorflow.trainer import Program
+from actorflow.program import Program
 
 
 class ProgramFile:

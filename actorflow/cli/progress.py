@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.text import Text
 
+from actorflow.batches import Input, shown
 from actorflow.cli.table import columns
 from actorflow.clock import SystemClock
 from actorflow.trainer import EpochDone, Event, Progress, RunDone
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _QUIET_S = 10.0  # plain lines: say something at least this often
+_LOOK_S = 0.2  # the live bar: look at the pipeline no more often
+_BUSY = 0.05  # the end names stages that were busy for so much of the time
 
 
 class Display:
@@ -46,7 +49,8 @@ class Display:
         """Says where the run is."""
         if self._last is None:
             return f"seed {self._seed}, before the first step"
-        return "  ".join([f"seed {self._seed}", *self._facts(self._last)])
+        facts = [f"seed {self._seed}", *self._figures(self._last), str(self._last.input)]
+        return "  ".join(filter(None, facts))
 
     def end(self, last: RunDone) -> None:
         """Says that the run is over; called after the block."""
@@ -54,7 +58,7 @@ class Display:
         done = f"seed {self._seed}  done: {last.step:,} steps in {last.train_s:.1f} s"
         self._console.print("  ".join([done, *facts]))
 
-    def _facts(self, event: Progress) -> Iterator[str]:
+    def _figures(self, event: Progress) -> Iterator[str]:
         yield f"epoch {event.epoch}"
         yield f"step {event.step:,}" + ("" if event.total is None else f"/{event.total:,}")
         yield f"loss {event.loss:.4f}"
@@ -81,7 +85,10 @@ class Log(Display):
 
 
 class Live(Display):
-    """A bar and a line of figures that stay while the run lasts, and one line when it is over."""
+    """A bar and a line of figures that stay while the run lasts, and one line when it is over.
+
+    While steps wait for input, a line of its own says what for: among the figures it would push them out.
+    """
 
     def __init__(self, console: Console, seed: int) -> None:
         super().__init__(console, seed)
@@ -94,9 +101,10 @@ class Live(Display):
         )
         self._task = self._bar.add_task("", total=None)
         self._line = Text("starting", no_wrap=True, overflow="ellipsis")
-        self._live = Screen(
-            Group(self._bar, self._line), console=console, transient=True, refresh_per_second=5
-        )
+        self._input = Text(no_wrap=True, overflow="ellipsis")
+        self._now = SystemClock.now
+        self._looked = self._now() - _LOOK_S
+        self._live = Screen(get_renderable=self._drawn, console=console, transient=True, refresh_per_second=5)
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -110,7 +118,15 @@ class Live(Display):
         super().show(event)
         self._bar.update(self._task, completed=event.step, total=event.total)
         # Four columns stay free: the terminal echoes ^C there, and must not begin a new line with it.
-        self._line.plain = _fitting(self._facts(event), self._console.width - 4)
+        self._line.plain = _fitting(self._figures(event), self._console.width - 4)
+        if isinstance(event, EpochDone) or self._now() - self._looked >= _LOOK_S:
+            self._looked = self._now()
+            self._input.plain = str(event.input)[: self._console.width - 4]
+
+    def _drawn(self) -> Group:
+        """What the screen shows; called in its thread, so it looks at nothing that runs."""
+        lines = [self._line, self._input] if self._input.plain else [self._line]
+        return Group(self._bar, *lines)
 
 
 def _fitting(facts: Iterable[str], width: int) -> str:
@@ -142,6 +158,17 @@ def summary(console: Console, ended: Mapping[int, RunDone]) -> None:
     for name in names:
         console.print(f"min {name} over {seeds}: {min(scores[name] for scores in found.values()):.4f}")
     console.print(f"max training time: {max(last.train_s for last in ended.values()):.1f} s a seed")
+    for seed, last in ended.items():
+        if last.input.bound:
+            console.print(f"seed {seed}: {_waited(last.input)}")
+
+
+def _waited(told: Input) -> str:
+    """Says how long steps waited for input, and what was busy meanwhile."""
+    line = f"steps waited {100 * told.waiting:.0f} % of the time for input"
+    busiest = sorted(told.stages, key=lambda stage: stage.busy, reverse=True)
+    busy = [shown(stage) for stage in busiest if stage.busy >= _BUSY]
+    return f"{line}; busy: {', '.join(busy)}" if busy else line
 
 
 def _found(last: RunDone) -> dict[str, float]:

@@ -15,8 +15,9 @@ from actorflow.cli.arguments import natural, positive
 from actorflow.cli.program import ProgramFile
 from actorflow.cli.progress import Display, Live, Log, summary
 from actorflow.errors import ActorflowError
+from actorflow.program import Program
 from actorflow.session import Session
-from actorflow.trainer import Program, RunDone, train
+from actorflow.trainer import RunDone, train
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]

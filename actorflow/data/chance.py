@@ -6,6 +6,8 @@ draws what it would have drawn.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.random.bit_generator import ISeedSequence  # noqa: TID251  seeded
 
 _MASK = 2**64 - 1
 _BLOCK = 1024
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class _Key(ISeedSequence):
@@ -36,7 +39,7 @@ def generator(seed: int, epoch: int, ordinal: int) -> np.random.Generator:  # no
         epoch: The epoch of the element.
         ordinal: The number of the element in its epoch.
 
-    Elements draw from disjoint blocks of 2**128 numbers. Cost: about 5 µs.
+    Elements draw from disjoint blocks of 2**128 numbers. Cost: about 5 µs; see `Chance` for many.
     """
     counter = np.array([0, 0, ordinal & _MASK, 1], np.uint64)
     return _generator(seed, epoch, counter)
@@ -45,6 +48,68 @@ def generator(seed: int, epoch: int, ordinal: int) -> np.random.Generator:  # no
 def _generator(seed: int, epoch: int, counter: Any = None) -> np.random.Generator:  # noqa: TID251  seeded
     key: Any = _Key(seed, epoch)  # numpy's stubs know its own class only
     return np.random.Generator(np.random.Philox(key, counter=counter))  # noqa: TID251  seeded
+
+
+class Chance:
+    """The generators of many elements, one at a time: `generator`, without making a new one for each.
+
+    It is one generator of numpy, set to where that of the element would begin: 1.2 µs an element, not 5.
+    So it is the element's only until the next is asked for.
+    """
+
+    __slots__ = ("_counter", "_epoch", "_generator", "_seed", "_state")
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._epoch = -1
+
+    def of(self, epoch: int, ordinal: int) -> np.random.Generator:  # noqa: TID251  seeded
+        """Returns the generator, which gives what `generator` of the same element gives."""
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._generator = generator(self._seed, epoch, 0)
+            self._state: Any = self._generator.bit_generator.state
+            self._counter = self._state["state"]["counter"]
+        self._counter[2] = ordinal
+        self._generator.bit_generator.state = self._state
+        return self._generator
+
+
+def bits(seed: int, epochs: Any, ordinals: Any) -> list[int]:
+    """Returns 64 random bits for each element, as ints: two rounds of SplitMix64 over its place.
+
+    Args:
+        seed: As for `generator`.
+        epochs: Of the elements, or the one of all.
+        ordinals: Of the elements.
+
+    Cost: 0.1 µs an element where there are many; a generator takes 2 until it has given a number.
+
+    Source: Steele, Lea, Flood, Fast splittable pseudorandom number generators, OOPSLA 2014.
+    """
+    begun = _mixed(np.uint64(seed & _MASK) + np.atleast_1d(np.asarray(epochs, np.uint64)) * _GOLDEN)
+    found: list[int] = _mixed(begun + np.asarray(ordinals, np.uint64) * _GOLDEN).tolist()
+    return found
+
+
+def _mixed(state: Any) -> Any:
+    """The next number of SplitMix64 for each state in an array, which wraps round in silence."""
+    state = state + _GOLDEN
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+def drawn(seed: int, epochs: Any, ordinals: Sequence[int], *, as_bits: bool) -> Iterable[Any]:
+    """Returns what a function with chance is given for each element, in order: bits, or a generator.
+
+    A generator is the element's only until the next one is asked for.
+    """
+    if as_bits:
+        return bits(seed, epochs, ordinals)
+    of = Chance(seed).of
+    each = repeat(epochs) if isinstance(epochs, int) else epochs
+    return map(of, each, ordinals)
 
 
 class Draws:

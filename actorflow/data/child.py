@@ -44,7 +44,8 @@ class Hello:
         path: Its sys.path.
         python_path: Its environment variable PYTHONPATH, None where it has none.
         module, qualname, file, digest: The name of the function.
-        seed: Of the generators that the function takes as its second argument; None when it takes none.
+        seed: Of the chance that the function takes as its second argument; None when it takes none.
+        as_bits: Whether that is 64 random bits and not a generator.
     """
 
     path: list[str]
@@ -54,6 +55,7 @@ class Hello:
     file: str | None
     digest: bytes | None
     seed: int | None
+    as_bits: bool
 
     def data(self) -> dict[str, Any]:
         """Returns it as a value that travels."""
@@ -146,10 +148,10 @@ def _answer(function: Callable[..., Any], hello: Hello, request: Any) -> list[Bu
         if hello.seed is None:
             results.extend(map(function, values))  # what was made before a failure stays
         else:
-            from actorflow.data.chance import generator  # with numpy.random, which others need not wait for
+            from actorflow.data.chance import drawn  # with numpy.random, which others need not wait for
 
-            drawn = (generator(hello.seed, epoch, ordinal) for ordinal in ordinals)
-            results.extend(map(function, values, drawn))
+            chance = drawn(hello.seed, epoch, ordinals, as_bits=hello.as_bits)
+            results.extend(map(function, values, chance))
     except BaseException as error:  # noqa: BLE001  it travels to whoever waits for the element
         report = {
             "what": f"raised {said(error)}",

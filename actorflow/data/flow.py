@@ -258,6 +258,11 @@ class Stream:
 
     # -- what it says of itself --------------------------------------------------------------------
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it was entered and is not left yet."""
+        return self._system is not None and not self._left
+
     def position(self) -> dict[str, Any]:
         """Returns where it is: plain data, from which `Pipeline.open` goes on after the last element given.
 
@@ -292,5 +297,7 @@ def _mapper(system: ActorSystem, stage: Stage, drawn: int) -> Mapper:
     assert spec is not None
     seed = (drawn if spec.seed is None else spec.seed) if spec.random else None
     if spec.name is not None and SETTING.get() is None:
-        return ProcessMapper(spec.name, spec.count, seed=seed)
-    return ThreadMapper(spec.function, _workers(system, "map", spec.count), system.loop, seed)
+        return ProcessMapper(spec.name, spec.count, seed=seed, as_bits=spec.as_bits)
+    return ThreadMapper(
+        spec.function, _workers(system, "map", spec.count), system.loop, seed, as_bits=spec.as_bits
+    )

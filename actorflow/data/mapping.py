@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol
 
-from actorflow.data.chance import generator
+from actorflow.data.chance import drawn
 from actorflow.setting import Workers
 
 
@@ -52,10 +53,11 @@ class ThreadMapper:
     """Applies a function on the threads of `workers`; it owns them.
 
     Args:
-        function: Of an element, and of a generator where there is a seed.
+        function: Of an element, and of its chance where there is a seed.
         workers: Its threads; in a simulated run they are the setting's.
         loop: Where results come in.
-        seed: Of the generators; None for a function without chance.
+        seed: Of the chance; None for a function without.
+        as_bits: Whether it is given 64 random bits and not a generator.
     """
 
     def __init__(
@@ -64,6 +66,8 @@ class ThreadMapper:
         workers: Workers,
         loop: AbstractEventLoop,
         seed: int | None,
+        *,
+        as_bits: bool = False,
     ) -> None:
         self.width = 2 * len(workers)  # one in work and one in wait for each
         self.busy_s = 0.0
@@ -71,6 +75,7 @@ class ThreadMapper:
         self._workers = workers
         self._loop = loop
         self._seed = seed
+        self._as_bits = as_bits
         self._closed = False
 
     async def start(self) -> None:
@@ -90,7 +95,8 @@ class ThreadMapper:
                 reply.set_exception(error)
                 reply.exception()  # whoever waited may be gone
 
-        self._workers.submit(lambda: applied(self._function, values, ordinals, epoch, self._seed), done)
+        job = partial(applied, self._function, values, ordinals, epoch, self._seed, as_bits=self._as_bits)
+        self._workers.submit(job, done)
         return reply
 
     async def close(self) -> None:
@@ -101,7 +107,13 @@ class ThreadMapper:
 
 
 def applied(
-    function: Callable[..., Any], values: list[Any], ordinals: list[int], epoch: int, seed: int | None
+    function: Callable[..., Any],
+    values: list[Any],
+    ordinals: list[int],
+    epoch: int,
+    seed: int | None,
+    *,
+    as_bits: bool = False,
 ) -> list[Any]:
     """Returns the function's results; raises Failed, with what was done before, at the first failure."""
     results: list[Any] = []
@@ -109,8 +121,8 @@ def applied(
         if seed is None:
             results.extend(map(function, values))  # what was made before a failure stays
         else:
-            drawn = (generator(seed, epoch, ordinal) for ordinal in ordinals)
-            results.extend(map(function, values, drawn))
+            chance = drawn(seed, epoch, ordinals, as_bits=as_bits)
+            results.extend(map(function, values, chance))
     except Exception as error:
         raise Failed(ordinals[len(results)], error, results) from error
     return results

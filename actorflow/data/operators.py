@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from actorflow.data.chance import generator
-from actorflow.data.chunk import CHUNK, Chunk, epoch_of, numbers, ordinal_of
+from actorflow.data.chance import drawn
+from actorflow.data.chunk import CHUNK, Chunk, numbers, places
 from actorflow.data.deferred import Deferred, made
 from actorflow.data.stage import Operator, Place
 
 
 class Map(Operator):
-    """Each element becomes what a function makes of it; with a seed it gets a generator as well."""
+    """Each element becomes what a function makes of it; with a seed it gets chance of its own as well."""
 
-    def __init__(self, place: Place, function: Callable[..., Any], seed: int | None = None) -> None:
+    def __init__(
+        self, place: Place, function: Callable[..., Any], seed: int | None = None, *, as_bits: bool = False
+    ) -> None:
         super().__init__(place)
         self._seed = seed
+        self._as_bits = as_bits
         self._function = function
 
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
@@ -31,21 +34,23 @@ class Map(Operator):
             if self._seed is None:
                 out.extend(map(self._function, chunk.values))  # what was made before a failure stays
             else:
-                out.extend(map(self._drawn, chunk.values, chunk.numbers))
+                out.extend(map(self._function, chunk.values, self._drawn(chunk.numbers)))
         except Exception as error:
             if out:
                 yield Chunk(out, chunk.numbers[: len(out)])
             raise self.place.failed(chunk.numbers[len(out)], error) from error
         yield Chunk(out, chunk.numbers)
 
-    def _drawn(self, value: Any, number: int) -> Any:
+    def _drawn(self, numbers: list[int]) -> Iterable[Any]:
         assert self._seed is not None
-        return self._function(value, generator(self._seed, epoch_of(number), ordinal_of(number)))
+        epochs, ordinals = places(numbers)
+        return drawn(self._seed, epochs, ordinals, as_bits=self._as_bits)
 
     def _later(self, value: Any, number: int) -> Deferred:
         def make(parts: list[Any]) -> Any:
             try:
-                return self._function(parts[0]) if self._seed is None else self._drawn(parts[0], number)
+                chance = () if self._seed is None else self._drawn([number])
+                return self._function(parts[0], *chance)
             except Exception as error:
                 raise self.place.failed(number, error) from error
 

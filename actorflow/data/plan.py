@@ -24,8 +24,9 @@ class Workers:
         count: How many threads or processes.
         name: Of the function, where it runs in processes; None for threads.
         ordered: Whether results keep the order of the elements.
-        random: Whether the function takes a generator.
-        seed: Of the generators; None for a drawn one.
+        random: Whether the function takes chance.
+        as_bits: Whether it takes that as bits, not as a generator.
+        seed: Of the chance; None for a drawn one.
     """
 
     function: Callable[..., Any]
@@ -33,6 +34,7 @@ class Workers:
     name: Name | None
     ordered: bool
     random: bool
+    as_bits: bool
     seed: int | None
 
 

@@ -39,6 +39,7 @@ class ProcessMapper:
         processes: How many, at least 1.
         seed: None for a function without chance; else it is called `function(element, generator)`, with
             the generators of this seed, see `data.chance`.
+        as_bits: Whether it is given 64 random bits, an int, and not a generator.
         start_s: How long the processes may take to import the function.
 
     **Promise.** Results come in the order of the elements, or `Failed` for the first that failed, or
@@ -51,7 +52,13 @@ class ProcessMapper:
     """
 
     def __init__(
-        self, function: Any, processes: int, *, seed: int | None = None, start_s: float = 60.0
+        self,
+        function: Any,
+        processes: int,
+        *,
+        seed: int | None = None,
+        as_bits: bool = False,
+        start_s: float = 60.0,
     ) -> None:
         if type(processes) is not int or processes < 1:
             message = f"processes must be an integer of at least 1, got {processes!r}"
@@ -60,6 +67,7 @@ class ProcessMapper:
         self._name = named(function)
         self._processes = processes
         self._seed = seed
+        self._as_bits = as_bits
         self._start_s = start_s
         self._children: list[_Child] = []
         self._waiting: deque[_Chunk] = deque()
@@ -82,7 +90,7 @@ class ProcessMapper:
         self._started = True
         loop = asyncio.get_running_loop()
         self._ready, self._empty = loop.create_future(), loop.create_future()
-        hello = encode(_hello(self._name, self._seed).data())
+        hello = encode(_hello(self._name, self._seed, as_bits=self._as_bits).data())
         try:
             for _ in range(self._processes):
                 child = _Child()
@@ -277,10 +285,10 @@ def _load(child: _Child) -> int:
     return len(child.chunks)
 
 
-def _hello(name: Name, seed: int | None) -> Hello:
+def _hello(name: Name, seed: int | None, *, as_bits: bool) -> Hello:
     path = [os.path.abspath(entry) if not entry or os.path.exists(entry) else entry for entry in sys.path]
     python_path = os.environ.get("PYTHONPATH")
-    return Hello(path, python_path, name.module, name.qualname, name.file, name.digest, seed)
+    return Hello(path, python_path, name.module, name.qualname, name.file, name.digest, seed, as_bits)
 
 
 def _note(error: Exception, child: _Child, traceback: str | None) -> None:

@@ -163,3 +163,50 @@ def taken(meter: Meter, seconds: float) -> StageStats:
         fill_bytes=meter.fill_bytes,
         room_bytes=meter.room_bytes,
     )
+
+
+def together(first: Stats, second: Stats) -> Stats:
+    """Returns what two streams have done, one after the other, as if they had been one.
+
+    Stages are the same where label and place are; those of one stream alone keep their counts.
+    """
+    seconds = first.seconds + second.seconds
+
+    def share(a: float, b: float) -> float:
+        return (a * first.seconds + b * second.seconds) / seconds if seconds > 0 else 0.0
+
+    def keyed(stats: Stats) -> dict[tuple[int, str], StageStats]:
+        return {(k, stage.label): stage for k, stage in enumerate(stats.stages)}
+
+    before, after = keyed(first), keyed(second)
+    found = []
+    for key in {**before, **after}:
+        label = key[1]
+        a, b = before.get(key, _idle(label)), after.get(key, _idle(label))
+        found.append(
+            StageStats(
+                label=label,
+                elements=a.elements + b.elements,
+                bytes=a.bytes + b.bytes,
+                rate=share(a.rate, b.rate),
+                busy=share(a.busy, b.busy),
+                waits_input=share(a.waits_input, b.waits_input),
+                waits_room=share(a.waits_room, b.waits_room),
+                fill=b.fill,
+                room=b.room or a.room,
+                fill_bytes=b.fill_bytes,
+                room_bytes=a.room_bytes if b.room_bytes is None else b.room_bytes,
+            )
+        )
+    return Stats(
+        stages=tuple(found),
+        seconds=seconds,
+        elements=first.elements + second.elements,
+        waiting=share(first.waiting, second.waiting),
+        bytes=second.bytes,
+        peak_bytes=max(first.peak_bytes, second.peak_bytes),
+    )
+
+
+def _idle(label: str) -> StageStats:
+    return taken(Meter(label), 0.0)

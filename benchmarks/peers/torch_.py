@@ -30,7 +30,9 @@ class Augmented(_data.Dataset):  # type: ignore[misc]
 @contextmanager
 def open_input(workers: int) -> Iterator[Iterator[Any]]:
     """Gives the batches of epoch after epoch; workers stay between them."""
-    loader = _data.DataLoader(Augmented(), BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
+    loader = _data.DataLoader(
+        Augmented(), BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0
+    )
 
     def epochs() -> Iterator[Any]:
         while True:
@@ -39,4 +41,3 @@ def open_input(workers: int) -> Iterator[Iterator[Any]]:
     batches = epochs()
     yield batches
     batches.close()  # type: ignore[attr-defined]
-    del loader

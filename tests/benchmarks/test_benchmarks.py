@@ -43,6 +43,16 @@ METRICS = {
             "lbfgs",
         )
     ],
+    "input": ["elements_0_workers", "elements_2_workers"],
+    "backpressure": ["peak_inline", "peak_2_threads", "blocked_cpu_ms"],
+    "state": [
+        *(
+            f"{verb}_{size}"
+            for size in ("1kb", "100mb")
+            for verb in ("read", "update", "update_held", "assign")
+        ),
+        "queue_ops",
+    ],
     "session": ["run_us", "run_concurrent_us", "null_ops_chain", "null_ops_100x100"],
 }
 
@@ -65,6 +75,6 @@ def test_a_benchmark_has_its_metrics_and_every_side_of_them_ran(name: str) -> No
 def test_a_name_that_nobody_registered_is_refused_with_the_others_listed() -> None:
     with pytest.raises(
         UnknownBenchmark,
-        match=r"there is no benchmark 'dispach'; there are atomic, dispatch, .*memory, optimizers, .*session",
+        match=r"there is no benchmark 'dispach'; there are atomic, backpressure, dispatch, input, memory",
     ):
         registry.find("dispach")

@@ -8,10 +8,12 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from actorflow import setting
 from actorflow.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -186,3 +188,70 @@ def test_a_terminal_gets_a_live_bar_that_leaves_nothing_behind(tmp_path: Path) -
         "min w over 1 seed: 3.0000",
         "min test error over 1 seed: 0.0000",
     ]
+
+
+PIPELINE = """\
+import numpy as np
+import actorflow as af
+from actorflow import setting
+
+def augment(example):
+    setting.clock().time += 1.0
+    if example["x"][0] == BAD:
+        raise ValueError("torn")
+    return example
+
+def build(seed):
+    with af.Graph(seed=seed) as graph:
+        x = af.placeholder("float32", (2,), name="x")
+        w = af.Variable(np.float32(seed), name="w")
+        loss = af.mean(af.square(x * w - 3.0 * x))
+        update = af.minimize(loss, af.optim.sgd(0.001))
+    values = np.arange(8, dtype="float32").reshape(4, 2)
+    return af.Program(
+        graph=graph,
+        loss=loss,
+        train=update,
+        batches=lambda _: af.data.arrays({"x": values}).map(augment),
+        epochs=2,
+    )
+"""
+
+
+@dataclass
+class Hands:
+    """A clock that the program moves."""
+
+    time: float = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+
+@pytest.fixture
+def hands(monkeypatch: pytest.MonkeyPatch) -> Hands:
+    """The only clock there is."""
+    clock = Hands()
+    monkeypatch.setattr(setting, "clock", lambda: clock)
+    return clock
+
+
+@pytest.mark.usefixtures("hands")
+def test_a_slow_pipeline_is_named_on_every_line_and_at_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", write(tmp_path, text=PIPELINE.replace("BAD", "-1"))]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.endswith("  input-bound: map 'augment' 100 %") for line in lines[:2])
+    assert lines[-1] == "seed 0: steps waited 100 % of the time for input; busy: map 'augment' 100 %"
+
+
+@pytest.mark.usefixtures("hands")
+def test_an_error_of_a_pipeline_names_its_element(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", write(tmp_path, text=PIPELINE.replace("BAD", "4"))]) == 1
+
+    err = capsys.readouterr().err
+    assert err.startswith("InputError: map 'augment' failed at element 2 of epoch 0: ValueError: torn\n")
+    assert re.search(r"where: defined at \S*/line\.py:\d+", err)
+    assert "\n  run:   seed 0  epoch 1  step 2/8  loss " in err

@@ -161,6 +161,10 @@ class Kit:
         return value
 
 
+def with_bits(value: Any, bits: int) -> Any:
+    return int(value), bits
+
+
 nameless = lambda value: value  # noqa: E731
 partially = functools.partial(doubled)
 number = 7

@@ -12,7 +12,9 @@ from hypothesis import given
 
 import actorflow as af
 from actorflow import errors
+from actorflow.data.chance import bits
 from actorflow.data.pipeline import Pipeline
+from tests.data import functions
 from tests.data.pipelines import Drawn, Unsized, drawn, numbers_from
 
 
@@ -290,3 +292,19 @@ def test_numbers_of_numpy_are_numbers() -> None:
     pipeline = loose().batch(np.int64(3), drop_remainder=np.bool_(True)).take(np.int8(2))
 
     assert len(elements(pipeline)) == 2
+
+
+@pytest.mark.slow
+def test_bits_are_the_same_inline_on_threads_and_in_processes() -> None:
+    def all_of(**how: Any) -> list[Any]:
+        async def main() -> list[Any]:
+            pipeline = af.data.numbers(300).map(functions.with_bits, random="bits", seed=3, **how)
+            return [element async for element in pipeline]
+
+        return af.run(main())
+
+    inline = all_of()
+
+    assert inline == [(i, b) for i, b in enumerate(bits(3, 0, range(300)))]
+    assert all_of(threads=2) == inline
+    assert all_of(processes=2) == inline

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from actorflow.data.stats import Ledger, Meter, Stats, taken
+import pytest
+
+from actorflow.data.stats import Ledger, Meter, Stats, taken, together
 
 
 def meter(label: str, busy_s: float, width: int = 1) -> Meter:
@@ -54,3 +56,28 @@ def test_a_ledger_keeps_the_most_that_was_held() -> None:
         ledger.hold(who, amount)
 
     assert (ledger.now, ledger.peak) == (9, 12)
+
+
+def test_two_streams_add_up_stage_by_stage() -> None:
+    first = stats(0.5, meter("arrays", 1.0), meter("map 'f'", 9.0))
+    second = Stats(
+        (taken(meter("arrays", 15.0), 30.0), taken(meter("map 'g'", 12.0), 30.0)), 30.0, 7, 0.1, 3, 9
+    )
+
+    found = together(first, second)
+
+    assert (found.seconds, found.elements, found.bytes, found.peak_bytes) == (40.0, 12, 3, 9)
+    assert found.waiting == pytest.approx((0.5 * 10 + 0.1 * 30) / 40)
+    assert [(s.label, s.elements, s.fill) for s in found.stages] == [
+        ("arrays", 30, 3),
+        ("map 'f'", 15, 0),
+        ("map 'g'", 15, 3),
+    ]
+    assert [s.busy for s in found.stages] == pytest.approx([16 / 40, 9 / 40, 12 / 40])
+    assert found.stages[0].rate == pytest.approx(30 / 40)
+
+
+def test_streams_that_took_no_time_add_up_to_one_that_took_none() -> None:
+    nothing = Stats((taken(Meter("x"), 0.0),), 0.0, 0, 0.0, 0, 0)
+
+    assert together(nothing, nothing) == nothing
