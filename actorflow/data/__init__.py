@@ -11,8 +11,9 @@ import sys
 TYPE_CHECKING = False  # type checkers know the name
 
 __all__ = [
-    "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "csv", "generator",
-    "idx", "npy", "npz", "numbers", "queue", "records", "text_lines", "tfrecord",
+    "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "concatenate", "csv",
+    "generator", "idx", "interleave", "npy", "npz", "numbers", "queue", "records", "text_lines", "tfrecord",
+    "zip",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

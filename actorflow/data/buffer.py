@@ -20,9 +20,10 @@ from typing import Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.fifo import Fifo
 from actorflow.actors.lines import Answer
-from actorflow.data.chunk import nbytes
+from actorflow.data.chunk import epoch_of, ordinal_of, size_of
+from actorflow.data.stage import Place
 from actorflow.data.stats import Ledger, Meter
-from actorflow.errors import InternalError, OutOfRange, StateError
+from actorflow.errors import InputError, InternalError, OutOfRange, StateError, Where
 
 
 class Mark(Enum):
@@ -40,10 +41,17 @@ class StreamLeft(StateError):
 
 @dataclass(slots=True, eq=False)
 class Put:
-    """Producer → buffer: elements; answered True once all are in, False if this epoch is not wanted."""
+    """Producer → buffer: elements; answered True once all are in, False if this epoch is not wanted.
+
+    Attributes:
+        pairs: Of values and numbers.
+        reply: The answer.
+        refusal: What is answered once those are in that come before an element which is too large.
+    """
 
     pairs: list[tuple[Any, int]]
     reply: Future[bool]
+    refusal: InputError | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -95,13 +103,29 @@ class BufferActor(Actor):
     Promise: every element goes out once, in order; an error comes after all that was put before it, and
         again for whoever takes later. A put waits for room, so a slow consumer holds the producer up.
     Fails: when it stops, whoever waits gets StreamLeft.
+
+    Args:
+        name: What errors call it.
+        capacity: How many elements fit.
+        meter: Of the stage before it.
+        ledger: Counts the bytes of what is inside, or waits to be.
+        max_bytes: How many bytes fit; an element that alone has more is refused.
+        place: Of the stage that has the limit, for that error.
     """
 
-    def __init__(self, name: str, capacity: int, meter: Meter, ledger: Ledger) -> None:
-        self.fifo = Fifo(name, capacity)
+    def __init__(
+        self,
+        name: str,
+        capacity: int,
+        meter: Meter,
+        ledger: Ledger,
+        max_bytes: int | None = None,
+        place: Place | None = None,
+    ) -> None:
+        self.fifo = Fifo(name, capacity, max_bytes, size=_size)
+        self._place = place
         self._meter = meter
         self._ledger = ledger
-        self._bytes = 0
         self._error: BaseException | None = None
         self._skipping = False
         self._ended: Future[bool] | None = None
@@ -146,8 +170,11 @@ class BufferActor(Actor):
         if self._skipping:
             _reply(put.reply, False)
             return
-        self._bytes += nbytes([value for value, _ in put.pairs])
-        self._answer(self.fifo.enqueue(put, list(put.pairs)))
+        pairs = put.pairs
+        limit = self.fifo.max_bytes
+        if limit is not None and self._place is not None:
+            pairs, put.refusal = fitting(pairs, limit, self._place)
+        self._answer(self.fifo.enqueue(put, pairs))
 
     def _end(self, reply: Future[bool]) -> None:
         self._ended = reply
@@ -171,7 +198,6 @@ class BufferActor(Actor):
         for who in waiting:
             self._answer(fifo.cancel(who))
         self._answer(fifo.clear())
-        self._bytes = 0
         self._skipping = self._ended is None
         for who in waiting:
             if type(who) is Put:
@@ -181,7 +207,7 @@ class BufferActor(Actor):
         for answer in answers:
             who = answer.who
             if type(who) is Put:
-                _reply(who.reply, True, answer.error)
+                _reply(who.reply, True, answer.error or who.refusal)
             elif type(who) is Take:
                 error: BaseException | None = answer.error
                 if isinstance(error, OutOfRange):
@@ -190,14 +216,33 @@ class BufferActor(Actor):
 
     def _take(self, take: Take, answer: Answer, error: BaseException | None) -> None:
         pairs = answer.elements
-        if take.came(pairs, error):
-            self._bytes -= nbytes([value for value, _ in pairs if value is not END])
-        else:
+        if not take.came(pairs, error):
             self._answer(self.fifo.put_back(answer.entries))
 
     def _show(self) -> None:
-        self._meter.fill = len(self.fifo)
-        self._ledger.hold(self, self._bytes)
+        fifo = self.fifo
+        self._meter.fill = len(fifo)
+        self._meter.fill_bytes = fifo.bytes
+        waiting = sum(sum(put.sizes) for put in fifo.enqueues if put.sizes)
+        self._ledger.hold(self, fifo.bytes + waiting)
+
+
+def fitting(
+    pairs: list[tuple[Any, int]], max_bytes: int, place: Place
+) -> tuple[list[tuple[Any, int]], InputError | None]:
+    """Returns the pairs before the first that alone has more than `max_bytes`, and the error of that one."""
+    for i, pair in enumerate(pairs):
+        size = _size(pair)
+        if size > max_bytes:
+            at = f"element {ordinal_of(pair[1])} of epoch {epoch_of(pair[1])}"
+            message = f"{place.label} may hold {max_bytes} bytes, got {size} bytes in {at} alone"
+            hint = f"max_bytes={size} or more, or smaller elements"
+            return pairs[:i], InputError(message, where=Where(defined_at=place.line), hint=hint)
+    return pairs, None
+
+
+def _size(pair: tuple[Any, int]) -> int:
+    return 0 if pair[0] is END else size_of(pair[0])
 
 
 def _reply(reply: Future[bool] | None, value: Any, error: BaseException | None = None) -> None:

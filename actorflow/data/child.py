@@ -25,10 +25,12 @@ from inspect import unwrap
 from typing import Any, NoReturn
 
 from actorflow.data.frames import Inbox, Outbox
-from actorflow.data.names import Name, find
+from actorflow.data.names import MAIN, Name, find
 from actorflow.errors import CannotTravel, ConfigError, said
 from actorflow.transport.codec import decode, encode
 from actorflow.transport.kinds import Buffer
+
+_BEHIND = 'what stands behind if __name__ == "__main__": does not run in the processes of a map'
 
 LINGER_S = 0.5
 """How long a function may go on when the parent is no more."""
@@ -153,7 +155,7 @@ def _answer(function: Callable[..., Any], hello: Hello, request: Any) -> list[Bu
     except BaseException as error:  # noqa: BLE001  it travels to whoever waits for the element
         report = {
             "what": f"raised {said(error)}",
-            "hint": None,
+            "hint": _BEHIND if isinstance(error, NameError) and hello.module == MAIN else None,
             "traceback": _traceback(error),
             "place": _place(function, error),
         }

@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
+from actorflow.arrays import NDArray, content_bytes
+
 CHUNK = 64
 """Elements that a stage takes at once: with 16 a cheap stage takes 1.3 times as long, with 256 as long."""
 
 _NBYTES = attrgetter("nbytes")
+_HAS_OBJECTS = attrgetter("dtype.hasobject")
 _BITS = 40
 _ORDINAL = (1 << _BITS) - 1
 
@@ -73,11 +76,13 @@ def numbers(epoch: int, start: int, count: int) -> list[int]:
 def nbytes(values: Sequence[Any]) -> int:
     """Returns the bytes of elements: their arrays, text and numbers, not what Python adds to them.
 
-    Elements of one structure are counted by columns. Cost: 25 ns for an array, 150 ns for a tuple or
-    dict of two, where looking at one element after the other takes 1 µs.
+    An array of bytes objects counts what they hold. Elements of one structure are counted by columns.
+    Cost: 110 ns for an array, half of it to see that it holds no objects; a tuple or dict of two costs
+    1 µs where one element is looked at after the other.
     """
     try:
-        return sum(map(_NBYTES, values))
+        if not any(map(_HAS_OBJECTS, values)):
+            return sum(map(_NBYTES, values))
     except AttributeError:  # not all are arrays or numbers of numpy
         pass
     kinds = set(map(type, values))
@@ -88,17 +93,21 @@ def nbytes(values: Sequence[Any]) -> int:
             return sum(nbytes([value[key] for value in values]) for key in values[0])
     except (ValueError, KeyError):  # of different structures
         pass
-    return sum(map(_size, values))
+    return sum(map(size_of, values))
 
 
-def _size(value: Any) -> int:
+def size_of(value: Any) -> int:
+    """Returns the bytes of one element, see `nbytes`."""
+    kind = type(value)
+    if kind is NDArray:
+        return content_bytes(value) if value.dtype.hasobject else int(value.nbytes)
+    if kind is dict or isinstance(value, dict):
+        return sum(map(size_of, value.values()))
     size = getattr(value, "nbytes", None)
     if size is not None:
         return int(size)
-    if isinstance(value, dict):
-        return sum(map(_size, value.values()))
     if isinstance(value, tuple | list):
-        return sum(map(_size, value))
+        return sum(map(size_of, value))
     if isinstance(value, bytes | str | bytearray):
         return len(value)
     return 8 if isinstance(value, int | float) else 0

@@ -118,10 +118,17 @@ class Stream:
             first_meter = source_meter if i == 0 else (meters[own[0][0]] if own else last_meter)
             if part.mapped is not None:
                 first_meter = meters[part.mapped[0]]
-            last_meter.room = part.room
+            last_meter.room, last_meter.room_bytes = part.room, part.max_bytes
             inlet_of = self._inlet(part, buffer, start if i == 0 else Start(), source_meter, meters)
             buffer = system.spawn(
-                BufferActor, f"input/{i}", part.room, last_meter, self._ledger, name=f"buffer-{i}"
+                BufferActor,
+                f"input/{i}",
+                part.room,
+                last_meter,
+                self._ledger,
+                part.max_bytes,
+                None if part.limit is None else part.limit.place,
+                name=f"buffer-{i}",
             )
             left = start.left if i == len(cut) - 1 else ()
             segment = system.spawn(
@@ -132,6 +139,7 @@ class Stream:
                 buffer,
                 (first_meter, last_meter),
                 self._ledger,
+                None if part.gathers else part.max_bytes,  # batches are put one by one
                 name=f"segment-{i}",
             )
             await segment.tell(Run())
@@ -165,6 +173,7 @@ class Stream:
                 meter=meters[k],
                 now=system.now,
                 loop=system.loop,
+                max_bytes=stage.max_bytes,
             )
 
         return make
@@ -258,7 +267,8 @@ class Stream:
         """Returns where it is: plain data, from which `Pipeline.open` goes on after the last element given.
 
         Raises:
-            InputError: elements come in no fixed order, since a map has ordered=False.
+            InputError: elements come in no fixed order, since a map has ordered=False; or the source gives
+                its elements once, as a queue does.
         """
         return self._position.after(self._given)
 

@@ -184,7 +184,7 @@ class AsyncReader:
             raise self._error from cause
 
     def close(self) -> None:
-        """Lets go of the iterator; the loop ends an async generator when it is collected: see `aclose`."""
+        """Is not enough for an async generator: `aclose` ends it, on the loop."""
 
     async def aclose(self) -> None:
         """Ends an async generator, whose `finally` runs."""

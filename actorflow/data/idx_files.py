@@ -88,7 +88,7 @@ def _blocks(files: tuple[_File, ...], start: int) -> Blocks:
     ordinal = 0
     for path, dtype, shape, layout in files:
         count = layout.count or 0
-        if start < ordinal + count:
+        if start < ordinal + max(count, 1):  # one without rows has an end to look at
             make = partial(rows_of, dtype, shape)
             yield from file_blocks(path, layout, make, max(0, start - ordinal), ordinal)
         ordinal += count

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 from asyncio import AbstractEventLoop, Future
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from actorflow.data.buffer import END, Onward, Skip, Take
 from actorflow.data.chunk import CHUNK, Chunk, nbytes, number, numbers
+from actorflow.data.source import AsyncCloses
 from actorflow.data.stats import Meter
 from actorflow.errors import InputError, InternalError, Where
 
@@ -69,11 +70,13 @@ class _Pass:
             self._reader = self._source.open(self.next, self.epoch)
         return self._reader.read(most)
 
-    def close(self) -> None:
-        """Closes the reader, if there is one."""
+    def close(self) -> Awaitable[None] | None:
+        """Closes the reader, if there is one; returns what is to be awaited where that takes more."""
         reader, self._reader = self._reader, None
-        if reader is not None:
-            reader.close()
+        if reader is None:
+            return None
+        reader.close()
+        return reader.aclose() if isinstance(reader, AsyncCloses) else None
 
 
 class SourceInlet:
@@ -116,6 +119,7 @@ class SourceInlet:
         self._ahead: Future[Chunk | None] | None = None
         self._wanted: Future[Chunk | None] | None = None
         self._dropped: list[_Pass] = []
+        self._closing: set[Future[None]] = set()
         self._eager = source.blocking
         self.bytes = 0
         if over:
@@ -153,7 +157,23 @@ class SourceInlet:
             reading = [old.reading for old in self._dropped if old.reading is not None]
             await asyncio.gather(*reading, return_exceptions=True)
         for old in self._dropped:
-            old.close()
+            self._let_go(old)
+        ended = await asyncio.gather(*self._closing, return_exceptions=True)
+        for error in ended:
+            if error is not None:
+                raise error
+
+    def _let_go(self, old: _Pass) -> None:
+        """Closes a reader that nobody reads; `close` waits until an async one has ended."""
+        rest = old.close()
+        if rest is not None:
+            ending: Future[None] = asyncio.ensure_future(rest, loop=self._loop)
+            self._closing.add(ending)
+            ending.add_done_callback(self._let_gone)
+
+    def _let_gone(self, ending: Future[None]) -> None:
+        if ending.cancelled() or ending.exception() is None:  # `close` raises the error of the others
+            self._closing.discard(ending)
 
     def _drop(self) -> None:
         """Ends the pass; its reader is closed after what is being read."""
@@ -161,12 +181,12 @@ class SourceInlet:
         self.bytes = 0
         self._dropped = [each for each in self._dropped if each.reading is not None]
         if old.reading is None:
-            old.close()
+            self._let_go(old)
         else:
             self._dropped.append(old)
             if self._workers is None:
                 old.reading.cancel()
-            old.reading.add_done_callback(lambda _: old.close())
+            old.reading.add_done_callback(lambda _: self._let_go(old))
         self._pass = _Pass(self._source, old.epoch, old.next)
 
     def _go_ahead(self, found: Future[Chunk | None]) -> None:

@@ -14,6 +14,7 @@ from actorflow.data.inlet import Inlet
 from actorflow.data.mapping import Failed, Mapper
 from actorflow.data.stage import Place
 from actorflow.data.stats import Meter
+from actorflow.errors import ConfigError, Where
 
 _AIM_S = 0.002
 """How long a chunk should take: much longer than a hand-over to a thread, shorter than anyone notices."""
@@ -33,6 +34,7 @@ class MappedInlet:
         meter: Of the map.
         now: Measures chunks, so that a slow function gets few elements at a time.
         loop: Whose tasks are made.
+        max_bytes: About how many bytes of results are under way at once; at least one of each chunk.
     """
 
     def __init__(
@@ -45,7 +47,9 @@ class MappedInlet:
         meter: Meter,
         now: Callable[[], float],
         loop: AbstractEventLoop,
+        max_bytes: int | None = None,
     ) -> None:
+        self._max_bytes = max_bytes
         self._inlet = inlet
         self._mapper = mapper
         self._place = place
@@ -101,7 +105,10 @@ class MappedInlet:
     async def _next(self) -> Chunk | None:
         if not self._started:
             self._started = True
-            await self._mapper.start()
+            try:
+                await self._mapper.start()
+            except ConfigError as refused:
+                raise refused.at(Where(defined_at=self._place.line)) from refused.__cause__
         while True:
             self._fill()
             job = self._first_done()
@@ -177,8 +184,11 @@ class MappedInlet:
             at += len(ordinals)
         spent = self._now() - start
         self._meter.busy_s += spent
-        self._learn(spent, len(chunk))
         made = Chunk(values, chunk.numbers[: len(values)])
+        self._learn(spent, len(chunk))
+        if self._max_bytes is not None:
+            fit = self._max_bytes * len(made) // max(1, self._mapper.width * made.bytes)
+            self._most = max(1, min(self._most, fit))
         self.bytes += made.bytes - size
         return made, made.bytes, error
 

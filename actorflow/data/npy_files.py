@@ -169,7 +169,7 @@ def _blocks(files: tuple[tuple[str, Saved], ...], start: int) -> Blocks:
         first = max(0, start - ordinal)
         if saved.fortran and first < saved.shape[0]:
             yield from _mapped(path, saved, first)
-        elif first < saved.shape[0]:
+        elif first < max(saved.shape[0], 1):  # one without rows has an end to look at
             make = partial(rows_of, saved.dtype, saved.shape[1:])
             yield from file_blocks(path, saved.layout, make, first, ordinal)
         ordinal += saved.shape[0]

@@ -16,12 +16,13 @@ from actorflow.data.iteration import Iteration
 from actorflow.data.names import Name, find, named
 from actorflow.data.operators import Enumerate, Filter, FlatMap, Map, Skip, Take
 from actorflow.data.padding import padded
+from actorflow.data.page_locked import HOST, on_the_way_to
 from actorflow.data.plan import Capacity, Length, Stage, Workers, capacity, fingerprint
 from actorflow.data.shuffle import Shuffle
 from actorflow.data.source import Source
 from actorflow.data.stacking import rows, stacked
 from actorflow.data.stage import Place
-from actorflow.errors import ConfigError, InputError, Where
+from actorflow.errors import ActorflowError, ConfigError, InputError, Where
 from actorflow.graph.builder import source_line
 
 
@@ -61,6 +62,7 @@ class Pipeline:
         random: bool | Literal["bits"] = False,
         seed: int | None = None,
         element_bytes: int | None = None,
+        max_bytes: int | None = None,
     ) -> Pipeline:
         """Puts what `function` makes of each element in its place.
 
@@ -77,6 +79,8 @@ class Pipeline:
                 0.1 µs, where a generator takes 2 until it has given a number.
             seed: Of the chance; drawn when the pipeline is opened if there is none.
             element_bytes: How large what it gives is at most: for `capacity`, which else does not know.
+            max_bytes: With threads or processes: a queue of so many bytes right behind the map, and no
+                element larger than that.
         """
         f = settings.function("map", find(named(function)) if isinstance(function, str) else function)
         size = settings.optional("map", "element_bytes", element_bytes, 0)
@@ -90,6 +94,8 @@ class Pipeline:
             "map", "ordered", ordered, ordered or bool(n or m), "False only with threads or processes"
         )
         count = n or m
+        most = settings.optional("map", "max_bytes", max_bytes)
+        settings.check("map", "max_bytes", most, bool(count or not most), "only with threads or processes")
         name = None if m is None else _name(f)
         workers = None if count is None else Workers(f, count, name, ordered, random, as_bits, seed)
         own = seed
@@ -103,6 +109,7 @@ class Pipeline:
             workers=workers,
             scales=False,
             element_bytes=size,
+            max_bytes=most,
             unseeded=random and seed is None,
         )
 
@@ -263,10 +270,28 @@ class Pipeline:
             expands=True,
         )
 
-    def prefetch(self, size: int) -> Pipeline:
-        """Works ahead of whoever takes, or of what stands behind it, by up to `size` elements."""
+    def prefetch(self, size: int, *, max_bytes: int | None = None, device: str = HOST) -> Pipeline:
+        """Works ahead of whoever takes, or of what stands behind it.
+
+        Args:
+            size: By up to so many elements.
+            max_bytes: And by up to so many bytes; an element that alone has more is an error.
+            device: Where elements go next. For a card, such as "/gpu:0", their arrays are copied into
+                page-locked memory, from which it copies while it computes; see `data.page_locked`.
+
+        Raises:
+            PlacementError: for a card where CuPy, or the card, is missing.
+        """
         n = settings.whole("prefetch", "size", size)
-        return self._with(f"prefetch({n})", "", None, _same, room=n)
+        most = settings.optional("prefetch", "max_bytes", max_bytes)
+        try:
+            copy = on_the_way_to(device)
+        except ActorflowError as error:
+            raise error.at(Where(defined_at=source_line())) from error.__cause__
+        limit = "" if most is None else f", max_bytes={most}"
+        label = f"prefetch({n}{limit}{'' if device == HOST else f', device={device!r}'})"
+        operator = None if copy is None else lambda place, _: Map(place, copy)
+        return self._with(label, "", operator, _same, room=n, max_bytes=most)
 
     def _with(
         self,
@@ -304,6 +329,11 @@ class Pipeline:
                 what, where=Where(defined_at=unknown.line), hint="count them, or end it with take(n)"
             )
         return int(count)
+
+    @property
+    def bare(self) -> Source | None:
+        """Its source where there is no stage, else None."""
+        return None if self._stages else self._source
 
     @property
     def capacity(self) -> Capacity:

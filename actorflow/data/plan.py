@@ -45,7 +45,7 @@ class Stage:
     Attributes:
         place: Its name, and the user's line.
         settings: What it was given, as text; part of the pipeline's fingerprint.
-        operator: (place, seed) -> the operator that runs it; None for a prefetch.
+        operator: (place, seed) -> the operator that runs it; None for a prefetch to the host.
         length: (elements that come) -> elements that leave.
         holds: Elements that it holds from one chunk to the next.
         gathers: How many elements it makes one of; None: one of one.
@@ -55,6 +55,7 @@ class Stage:
         expands: Whether it may make several elements of one.
         workers: Where a map runs, if not inline.
         room: Elements that a prefetch holds.
+        max_bytes: Bytes that the queue behind it holds; None: as many as its elements have.
         unseeded: Whether it draws, and was given no seed.
     """
 
@@ -70,6 +71,7 @@ class Stage:
     expands: bool = False
     workers: Workers | None = None
     room: int | None = None
+    max_bytes: int | None = None
     unseeded: bool = False
 
 
@@ -81,11 +83,13 @@ class Part:
         mapped: The stage whose workers what comes in goes through.
         stages: (index, stage) of the others.
         room: Elements that the buffer behind it holds.
+        limit: The stage whose `max_bytes` that buffer has, if any.
     """
 
     mapped: tuple[int, Stage] | None = None
     stages: list[tuple[int, Stage]] = field(default_factory=list)
     room: int = 0
+    limit: Stage | None = None
 
     @property
     def empty(self) -> bool:
@@ -97,6 +101,11 @@ class Part:
         """Whether what leaves is batches."""
         return any(stage.gathers for _, stage in self.stages)
 
+    @property
+    def max_bytes(self) -> int | None:
+        """Bytes that the buffer behind it holds."""
+        return None if self.limit is None else self.limit.max_bytes
+
 
 def parts(stages: Sequence[Stage]) -> list[Part]:
     """Returns the parts that run side by side, the first of which reads the source."""
@@ -104,13 +113,21 @@ def parts(stages: Sequence[Stage]) -> list[Part]:
     for k, stage in enumerate(stages):
         last = found[-1]
         if stage.room is not None:
+            if stage.operator is not None:
+                last.stages.append((k, stage))
             last.room = stage.room
+            last.limit = stage if stage.max_bytes is not None else None
             found.append(Part())
         elif stage.workers is not None:
             if not last.empty:
                 last.room = 2 * stage.workers.count if last.gathers else CHUNK
                 found.append(Part())
             found[-1].mapped = (k, stage)
+            if stage.max_bytes is not None:  # its own queue, right behind it
+                batches = any(part.gathers for part in found)
+                found[-1].room = 2 * stage.workers.count if batches else CHUNK
+                found[-1].limit = stage
+                found.append(Part())
         else:
             last.stages.append((k, stage))
     if len(found) > 1 and found[-1].empty:
@@ -179,13 +196,18 @@ def capacity(label: str, element_bytes: int | None, stages: Sequence[Stage]) -> 
 
     A stage holds what it keeps, the chunk that it works on, and the one that it makes of it; a map on
     workers two chunks for each of them and the one that is handed on; whoever takes from a buffer, what
-    it took.
+    it took. Behind a buffer with a limit of bytes no element has more.
     """
     found: list[Holds] = []
     size, chunk = element_bytes, CHUNK
 
-    def add(name: str, count: int) -> None:
-        found.append(Holds(name, count, None if size is None else count * size))
+    def add(name: str, count: int, limited: int = 0, most: int = 0) -> None:
+        """So many elements, and `limited` more that have `most` bytes together, at most."""
+        if size is None:
+            found.append(Holds(name, count + limited, None))
+        else:
+            inside = min(limited * size, most) if most else limited * size
+            found.append(Holds(name, count + limited, count * size + inside))
 
     add(label, 3 * CHUNK)  # what is worked on, read ahead, and being read
     for part in parts(stages):
@@ -194,7 +216,7 @@ def capacity(label: str, element_bytes: int | None, stages: Sequence[Stage]) -> 
             assert stage.workers is not None
             under_way = 2 * stage.workers.count * CHUNK
             add(f"{stage.place.label}, to do", under_way)
-            size = stage.element_bytes
+            size = _least(stage.element_bytes, stage.max_bytes)
             add(f"{stage.place.label}, done", under_way + CHUNK)
         for _, stage in part.stages:
             add(stage.place.label, stage.holds)
@@ -205,5 +227,10 @@ def capacity(label: str, element_bytes: int | None, stages: Sequence[Stage]) -> 
             elif size is not None and stage.gathers:
                 size *= stage.gathers
             add(f"{stage.place.label}, on the way", chunk)
-        add("queue", part.room + 2 * chunk)
+        size = _least(size, part.max_bytes)  # an element that alone has more is refused
+        add("queue", 2 * chunk, part.room, part.max_bytes or 0)
     return Capacity(tuple(found))
+
+
+def _least(*sizes: int | None) -> int | None:
+    return min((size for size in sizes if size is not None), default=None)

@@ -18,7 +18,7 @@ from typing import Any
 
 from actorflow.data.child import Hello
 from actorflow.data.mapping import Failed
-from actorflow.data.names import Name, is_finding, named
+from actorflow.data.names import MAIN, Name, is_finding, named
 from actorflow.data.process import Process
 from actorflow.errors import CannotTravel, ConfigError, InputError, StateError, Where
 from actorflow.graph.builder import line_at
@@ -85,8 +85,8 @@ class ProcessMapper:
         if self._started or self._closed:
             raise StateError("a pool of processes starts once")
         if is_finding():
-            message = f"{self._name} is being imported by a process of a map, which must not start others"
-            raise ConfigError(message, hint='put what runs behind if __name__ == "__main__"')
+            message = "its module runs a pipeline when it is imported, and would again in every process"
+            raise ConfigError(message, hint='put what runs behind if __name__ == "__main__":')
         self._started = True
         loop = asyncio.get_running_loop()
         self._ready, self._empty = loop.create_future(), loop.create_future()
@@ -206,7 +206,8 @@ class ProcessMapper:
     def _error(self, child: _Child, report: dict[str, Any]) -> InputError:
         place = report["place"]
         where = None if place is None else Where(defined_at=line_at(*place))
-        error = InputError(f"{self._name} {report['what']}", where=where, hint=report["hint"])
+        what = report["what"].replace(MAIN, "__main__")
+        error = InputError(f"{self._name} {what}", where=where, hint=report["hint"])
         _note(error, child, report["traceback"])
         return error
 
@@ -292,4 +293,5 @@ def _hello(name: Name, seed: int | None, *, as_bits: bool) -> Hello:
 
 def _note(error: Exception, child: _Child, traceback: str | None) -> None:
     if traceback is not None:
-        error.add_note(f"in process {child.process.pid}:\n{traceback}".rstrip())
+        told = traceback.replace(MAIN, "__main__")
+        error.add_note(f"in process {child.process.pid}:\n{told}".rstrip())

@@ -8,11 +8,12 @@ from typing import Any, Self
 
 from actorflow.clock import Entropy
 from actorflow.data.plan import Stage, fingerprint
-from actorflow.data.source import Source
+from actorflow.data.source import Once, Source
 from actorflow.errors import InputError, Where
 from actorflow.graph.builder import source_line
 
 _VERSION = 1
+_ANEW = "read what can be read again, such as files, or fill the queue anew and open the pipeline without one"
 
 
 @dataclass(slots=True)
@@ -23,26 +24,33 @@ class Position:
         fingerprint: Of the pipeline.
         taken: Elements given before the stream was opened.
         seed: Of the stages that were given none; -1 until it is drawn.
-        fixed: The place of a stage that gives no fixed order, if there is one.
+        loose: A stage that gives no fixed order, if there is one.
+        once: Why the source cannot be read again, if it cannot.
     """
 
     fingerprint: str
     taken: int
     seed: int
     loose: Stage | None
+    once: str | None
 
     @classmethod
     def of(cls, source: Source, stages: Sequence[Stage], data: Mapping[str, Any] | None) -> Self:
         """Returns the position that `data` tells, or the start.
 
         Raises:
-            InputError: it is none, or of another pipeline.
+            InputError: it is none, or of another pipeline, or the source cannot be read again.
         """
         mark = fingerprint(source.name, source.size, stages)
         loose = next((s for s in stages if s.workers is not None and not s.workers.ordered), None)
+        once = source.once if isinstance(source, Once) else None
+        if once is not None:
+            once = f"a stream of {source.name} has no position: {once}"
         if data is None:
-            return cls(mark, 0, -1, loose)
+            return cls(mark, 0, -1, loose, once)
         here = Where(defined_at=source_line())
+        if once is not None:
+            raise InputError(once, where=here, hint=_ANEW)
         try:
             version, theirs = data["version"], data["pipeline"]
             taken, seed = data["taken"], data["seed"]
@@ -57,7 +65,7 @@ class Position:
             what = f"this position is of another pipeline: of {theirs}, and this one is {mark}"
             hint = "open it with the pipeline, and the source, that it was taken from"
             raise InputError(what, where=here, hint=hint)
-        return cls(mark, taken, seed, loose)
+        return cls(mark, taken, seed, loose, once)
 
     def settle(self, stages: Sequence[Stage], entropy: Entropy) -> None:
         """Draws the seed, where one is needed and there is none."""
@@ -68,8 +76,10 @@ class Position:
         """Returns the position after so many more elements, as plain data.
 
         Raises:
-            InputError: the elements come in no fixed order.
+            InputError: the elements come in no fixed order, or the source cannot be read again.
         """
+        if self.once is not None:
+            raise InputError(self.once, where=Where(defined_at=source_line()), hint=_ANEW)
         if self.loose is not None:
             what = f"no position is fixed behind {self.loose.place.label}: with ordered=False any may be next"
             raise InputError(

@@ -23,12 +23,14 @@ from actorflow.data.buffer import StreamLeft
 from actorflow.data.flow import Stream
 from actorflow.data.pipeline import Pipeline
 from actorflow.data.plan import Capacity
+from actorflow.data.several import concatenate, interleave, zip
 from actorflow.data.source import Source
 from actorflow.data.stats import StageStats, Stats
 
 __all__ = [
-    "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "csv", "generator",
-    "idx", "npy", "npz", "numbers", "queue", "records", "text_lines", "tfrecord",
+    "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "concatenate", "csv",
+    "generator", "idx", "interleave", "npy", "npz", "numbers", "queue", "records", "text_lines", "tfrecord",
+    "zip",
 ]  # fmt: skip
 
 P = ParamSpec("P")

@@ -7,7 +7,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow.errors import ConfigError, InputError, OutOfRange, said
+from actorflow.actors.queue import Dequeue
+from actorflow.errors import (
+    ActorflowError,
+    ConfigError,
+    GraphError,
+    InputError,
+    OutOfRange,
+    SessionClosed,
+    Where,
+    said,
+)
+from actorflow.graph.resource import QueueDef
 
 Get = Callable[[], Awaitable[Any]]
 
@@ -29,6 +40,7 @@ class QueueSource:
         size: None: unknown.
         blocking: False: it waits on the loop.
         element_bytes: None: unknown.
+        once: Why no stream of it has a position.
     """
 
     name: str
@@ -38,18 +50,17 @@ class QueueSource:
     size: None = None
     blocking: bool = False
     element_bytes: None = None
+    once: str = "a queue keeps nothing that it gave"
 
     def open(self, start: int, epoch: int) -> QueueReader:
         """Returns a reader of what comes from now on; a queue has no elements before that."""
         if start:
-            message = (
-                f"{self.name}: expected to begin at element 0, got {start}: a queue keeps nothing it gave"
-            )
+            message = f"{self.name}: expected to begin at element 0, got {start}: {self.once}"
             raise InputError(message, hint="fill the queue from that element on, and open the pipeline anew")
         return QueueReader(self, epoch)
 
 
-def queue(source: Any, *, end: object = _NO_END) -> QueueSource:
+def queue(source: Any, of: Any = None, *, end: object = _NO_END) -> QueueSource:
     """Elements that come out of a queue, until it ends.
 
     An epoch ends when `get` raises `asyncio.QueueShutDown` or `errors.OutOfRange` (what a closed queue of
@@ -57,15 +68,52 @@ def queue(source: Any, *, end: object = _NO_END) -> QueueSource:
     queue, so a pipeline over a queue cannot go on at a position.
 
     Args:
-        source: What has an async `get()`, as `asyncio.Queue`, or such a function itself.
+        source: What has an async `get()`, as `asyncio.Queue`, or such a function itself. Or a session,
+            open on the loop on which the pipeline runs and for longer.
+        of: A queue of the session's graph. Its actor is asked, without a step; elements are read-only
+            arrays: one, a tuple of components, or a dict where the queue has names.
         end: The object that ends an epoch (it alone, not one equal to it); without one only the queue does.
     """
+    if of is not None:
+        return QueueSource(f"queue {getattr(of, 'name', '?')!r}", _of_session(source, of), None, end)
     get = getattr(source, "get", source)
     if not callable(get) or isinstance(source, dict):
         message = f"queue takes what has an async get(), or an async function, got {source!r:.200}"
-        raise ConfigError(message)
+        hint = "queue(session, queue) reads a queue of a session" if _is_handle(source) else None
+        raise ConfigError(message, hint=hint)
     now = getattr(source, "get_nowait", None) if isinstance(source, asyncio.Queue) else None
     return QueueSource(f"queue {type(source).__name__}", get, now, end)
+
+
+def _is_handle(value: Any) -> bool:
+    return isinstance(getattr(value, "definition", None), QueueDef)
+
+
+def _of_session(session: Any, handle: Any) -> Get:
+    """Returns what asks the actor of a queue for its next element."""
+    if not _is_handle(handle):
+        message = f"queue takes a session and a queue of its graph, got {handle!r:.80}"
+        raise ConfigError(message)
+    if not hasattr(type(session), "resources") or not hasattr(session, "graph"):
+        message = f"queue takes an open session before its queue, got {session!r:.80}"
+        raise ConfigError(message, hint="af.data.queue(session, queue)")
+    if session.graph is not handle.graph:
+        message = f"queue {handle.name!r} belongs to another graph than this session's"
+        where = Where(defined_at=handle.definition.defined_at)
+        raise GraphError(message, where=where, hint="open a session on its graph")
+    name, names, single = handle.name, handle.names, len(handle.components) == 1
+
+    async def get() -> Any:
+        try:
+            value = await session.resources.call(name, Dequeue())
+        except OutOfRange as error:
+            if session.is_open:
+                raise
+            message = f"the session was closed while its queue {name!r} was read"
+            raise SessionClosed(message, hint="leave the stream before the session") from error
+        return value if names is None else dict(zip(names, (value,) if single else value, strict=True))
+
+    return get
 
 
 class QueueReader:
@@ -121,8 +169,13 @@ class QueueReader:
             return await self._source.get()
         except _ENDS:
             raise
+        except InputError as error:  # of what filled it, which says more
+            self._error = error
+            raise
         except Exception as cause:
-            self._error = InputError(f"{self._source.name}: element {self._at} raised {said(cause)}")
+            hint = cause.hint if isinstance(cause, ActorflowError) else None
+            message = f"{self._source.name}: element {self._at} raised {said(cause)}"
+            self._error = InputError(message, hint=hint)
             raise self._error from cause
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ from actorflow.data.inlet import Inlet
 from actorflow.data.operators import Map
 from actorflow.data.plan import Length, Stage
 from actorflow.data.stage import Operator
+from actorflow.errors import InputError
 
 _TURN = 256  # elements between two turns of everybody else
 
@@ -71,7 +72,7 @@ async def replayed(
     known = None if any(stage.looks for stage in stages) else size
     most = 1 if any(stage.expands for stage in stages) else CHUNK
     epoch, given = (0, 0) if known is None else _jump(known, stages, operators, taken)
-    walk = _Walk(Chain(running, (), lambda: 0.0), taken - given, most)
+    walk = _Walk(Chain(running, (), lambda: 0.0), taken, given, most)
     start = await walk.run(opened, known, epoch)
     held = [values for operator in running for values in operator.held()]
     await _read(leaves(value for values in [*held, walk.left] for value in values), opened)
@@ -134,10 +135,11 @@ class _Walk:
         numbers: Of those.
     """
 
-    def __init__(self, chain: Chain, taken: int, most: int) -> None:
+    def __init__(self, chain: Chain, taken: int, given: int, most: int) -> None:
         self._chain = chain
         self._most = most
-        self._missing = taken
+        self._missing = taken - given
+        self._taken = taken
         self.left: list[Any] = []
         self.numbers: list[int] = []
 
@@ -167,10 +169,18 @@ class _Walk:
                 return Start(epoch, ordinal)
             self._count(chain.end())
             if not chain.again:
+                if self._missing:
+                    raise self._ended()
                 return Start(epoch, ordinal, over=True)
             epoch += 1
             if not self._missing:
                 return Start(epoch, 0)
+
+    def _ended(self) -> InputError:
+        reached, taken = self._taken - self._missing, self._taken
+        what = f"the pipeline must give the same elements again, but ended after {reached} of the {taken} "
+        hint = "has a file become shorter, or does a generator go on with what another pass has begun?"
+        return InputError(f"{what}before the position", hint=hint)
 
     def _push(self, values: list[Any], epoch: int, ordinal: int) -> int:
         """Pushes elements until the position is reached, and returns how many."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from actorflow.actors.actor import Actor
@@ -11,7 +11,7 @@ from actorflow.actors.address import tick
 from actorflow.actors.ref import Ref
 from actorflow.data.buffer import Ended, Fail, Put, StreamLeft
 from actorflow.data.chain import Chain
-from actorflow.data.chunk import Chunk
+from actorflow.data.chunk import CHUNK, Chunk
 from actorflow.data.inlet import Inlet
 from actorflow.data.stats import Ledger, Meter
 
@@ -30,6 +30,15 @@ class SegmentActor(Actor):
     Sends: Put, Ended and Fail to its buffer.
     Promise: what came out before a failure is put before it; it stands still while the buffer is full.
     Fails: never by what users wrote: that goes to the buffer.
+
+    Args:
+        make: Makes the inlet.
+        chain: The stages.
+        first: What is put before anything is read.
+        buffer: Where everything is put.
+        meters: Of the first stage, and of the last.
+        ledger: Counts the bytes of what is held here.
+        max_bytes: What the buffer holds, if that is limited: then less is worked on at once.
     """
 
     def __init__(
@@ -40,7 +49,10 @@ class SegmentActor(Actor):
         buffer: Ref,
         meters: tuple[Meter, Meter],
         ledger: Ledger,
+        max_bytes: int | None = None,
     ) -> None:
+        self._max_bytes = max_bytes
+        self._most = CHUNK if max_bytes is None else 1
         self._make = make
         self._inlet: Inlet | None = None
         self._chain = chain
@@ -101,20 +113,42 @@ class SegmentActor(Actor):
                 return True
             held = chunk.bytes + inlet.bytes
             self._ledger.hold(self, chain.bytes + held)
-            for piece in chain.push(chunk):
-                wanted = await self._put(piece, held)
-                if not wanted:
-                    break
+            wanted = await self._work(chunk, held)
             if now() > self._turn_s + _TURN_S:  # stages that give nothing must not keep the loop
                 await tick()
                 self._turn_s = now()
         inlet.skip()
         return wanted
 
+    async def _work(self, chunk: Chunk, held: int) -> bool:
+        """Puts what comes of a chunk; false when this epoch is not wanted any more."""
+        chain = self._chain
+        for part in self._parts(chunk):
+            for piece in chain.push(part):
+                if not await self._put(piece, held):
+                    return False
+            if chain.full:
+                break
+        return True
+
+    def _parts(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Gives a chunk, in parts that make about what the buffer holds where that has a limit of bytes."""
+        if self._max_bytes is None:
+            yield chunk
+            return
+        at = 0
+        while at < len(chunk):
+            stop = at + self._most
+            yield Chunk(chunk.values[at:stop], chunk.numbers[at:stop])
+            at = stop
+
     async def _put(self, piece: Chunk, held: int) -> bool:
         """Puts a piece, and waits for room; false when this epoch is not wanted any more."""
         now = self.system.now
         self._ledger.hold(self, self._chain.bytes + held)
+        if self._max_bytes is not None:
+            fit = self._max_bytes * len(piece) // max(1, piece.bytes)
+            self._most = max(1, min(CHUNK, 2 * self._most, fit))
         reply = self.system.create_future()
         start = now()
         await self._buffer.tell(Put(list(zip(piece.values, piece.numbers, strict=True)), reply))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 class Reader(Protocol):
@@ -18,6 +18,29 @@ class Reader(Protocol):
 
     def close(self) -> None:
         """Lets go of files and the like."""
+        ...
+
+
+@runtime_checkable
+class AsyncCloses(Protocol):
+    """A reader that ends on the event loop: `aclose` is awaited after `close`."""
+
+    async def aclose(self) -> None:
+        """Ends what it reads."""
+        ...
+
+
+@runtime_checkable
+class Once(Protocol):
+    """A source that gives every element once, to whoever asks first: no position in it can be gone back to.
+
+    Attributes:
+        once: Why, as errors say it: "a queue keeps nothing that it gave".
+    """
+
+    @property
+    def once(self) -> str | None:
+        """Why; None where it can be read again all the same."""
         ...
 
 

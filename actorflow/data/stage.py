@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from actorflow.data.chunk import Chunk, epoch_of, ordinal_of
-from actorflow.errors import InputError, Where, said
+from actorflow.errors import ActorflowError, InputError, Where, said
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,19 @@ class Place:
     def failed(self, number: int, error: BaseException) -> InputError:
         """Returns the error of the element with this number, with `error` as its cause."""
         at = f"{self.label} failed at element {ordinal_of(number)} of epoch {epoch_of(number)}"
-        found = InputError(f"{at}: {said(error)}", where=Where(defined_at=self.line))
+        text, hint = _told(error)
+        found = InputError(f"{at}: {text}", where=Where(defined_at=self.line), hint=hint)
         found.__cause__ = error
         return found
+
+
+def _told(error: BaseException) -> tuple[str, str | None]:
+    """Returns what an error says, in one piece, and what to try."""
+    if not isinstance(error, ActorflowError):
+        return said(error), None
+    kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
+    place = "" if error.where is None else f" ({error.where})"
+    return f"{kind}{error.what}{place}", error.hint
 
 
 class Operator(ABC):

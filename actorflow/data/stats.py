@@ -18,7 +18,9 @@ class Meter:
         room_s: Time in which it waited for room behind it.
         width: How many can work at once.
         fill: Elements that wait in its queue now.
+        fill_bytes: Their bytes, each counted.
         room: Elements that its queue holds at most; 0 for a stage without.
+        room_bytes: Bytes that it holds at most; None where elements alone are counted.
         largest: Bytes of the largest element seen.
     """
 
@@ -27,20 +29,23 @@ class Meter:
         "bytes",
         "elements",
         "fill",
+        "fill_bytes",
         "input_s",
         "label",
         "largest",
         "room",
+        "room_bytes",
         "room_s",
         "width",
     )
 
     def __init__(self, label: str, width: int = 1, room: int = 0) -> None:
         self.label = label
-        self.elements = self.bytes = self.largest = self.fill = 0
+        self.elements = self.bytes = self.largest = self.fill = self.fill_bytes = 0
         self.busy_s = self.input_s = self.room_s = 0.0
         self.width = width
         self.room = room
+        self.room_bytes: int | None = None
 
     def passed(self, count: int, size: int) -> None:
         """Elements of about that size have left the stage."""
@@ -82,6 +87,8 @@ class StageStats:
         waits_room: Share in which it waited for room behind it.
         fill: Elements in its queue now.
         room: Elements that its queue holds at most; 0 for a stage without.
+        fill_bytes: Bytes of the elements in its queue, each counted.
+        room_bytes: Bytes that its queue holds at most; None where only elements are limited.
     """
 
     label: str
@@ -93,9 +100,13 @@ class StageStats:
     waits_room: float
     fill: int
     room: int
+    fill_bytes: int
+    room_bytes: int | None
 
     def __str__(self) -> str:
         queue = f", queue {self.fill}/{self.room}" if self.room else ""
+        if self.room_bytes is not None:
+            queue += f", {self.fill_bytes}/{self.room_bytes} bytes"
         return f"{self.label}: {self.elements} elements, {self.rate:.4g}/s, busy {self.busy:.0%}{queue}"
 
 
@@ -149,6 +160,8 @@ def taken(meter: Meter, seconds: float) -> StageStats:
         waits_room=share(meter.room_s),
         fill=meter.fill,
         room=meter.room,
+        fill_bytes=meter.fill_bytes,
+        room_bytes=meter.room_bytes,
     )
 
 
@@ -181,6 +194,8 @@ def together(first: Stats, second: Stats) -> Stats:
                 waits_room=share(a.waits_room, b.waits_room),
                 fill=b.fill,
                 room=b.room or a.room,
+                fill_bytes=b.fill_bytes,
+                room_bytes=a.room_bytes if b.room_bytes is None else b.room_bytes,
             )
         )
     return Stats(

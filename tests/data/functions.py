@@ -168,3 +168,18 @@ def with_bits(value: Any, bits: int) -> Any:
 nameless = lambda value: value  # noqa: E731
 partially = functools.partial(doubled)
 number = 7
+
+
+def with_pid(value: Any) -> Any:
+    return value, os.getpid()
+
+
+def ended_at_500(value: Any) -> Any:
+    if value == 500:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return value
+
+
+def waiting(value: Any) -> Any:
+    time.sleep(600 if value >= 100 else 0)
+    return value, os.getpid()

@@ -123,7 +123,7 @@ def steps(*, shuffled: bool = False) -> st.SearchStrategy[Step]:
         threads.map(
             lambda n: Step(
                 f"map(threads={n})",
-                lambda p: p.map(plus_one, threads=n),
+                lambda p: p.map(plus_one, threads=n, max_bytes=20 if n == 2 else None),
                 each(lambda e: [plus_one(v) for v in e]),
             )
         ),
@@ -142,7 +142,9 @@ def steps(*, shuffled: bool = False) -> st.SearchStrategy[Step]:
                 each(lambda e: cut(e, *a)),
             )
         ),
-        small.map(lambda n: Step(f"prefetch({n})", lambda p: p.prefetch(n), each(list))),
+        st.tuples(small, st.sampled_from([None, 8, 20])).map(
+            lambda a: Step(f"prefetch{a}", lambda p: p.prefetch(a[0], max_bytes=a[1]), each(list))
+        ),
         st.just(
             Step(
                 "enumerate",

@@ -12,17 +12,21 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from actorflow import errors
 from actorflow.data.buffer import END, BufferActor, Ended, Fail, Onward, Put, Skip, StreamLeft, Take
+from actorflow.data.chunk import number
+from actorflow.data.stage import Place
 from actorflow.data.stats import Ledger, Meter
 from tests.strategies import examples
+
+PLACE = Place("prefetch(4)", "here.py:1")
 
 
 class Ends:
     """A buffer of four, its producer and its consumer."""
 
-    def __init__(self, capacity: int = 4) -> None:
+    def __init__(self, capacity: int = 4, max_bytes: int | None = None) -> None:
         self.loop = asyncio.new_event_loop()
         self.meter, self.ledger = Meter("x"), Ledger()
-        self.buffer = BufferActor("x", capacity, self.meter, self.ledger)
+        self.buffer = BufferActor("x", capacity, self.meter, self.ledger, max_bytes, PLACE)
         self.came: list[Any] = []
         self.open: Take | None = None
 
@@ -68,7 +72,7 @@ class BufferHistories(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ends = Ends()
+        self.ends = self.made()
         self.waits: list[Any] = []
         self.next = 0
         self.putting: asyncio.Future[bool] | None = None
@@ -77,6 +81,9 @@ class BufferHistories(RuleBasedStateMachine):
         self.skipped = False
         self.onward: bool | None = None
         self.failed: BaseException | None = None
+
+    def made(self) -> Ends:
+        return Ends()
 
     @precondition(lambda self: self.putting is None and self.ending is None and self.failed is None)
     @rule(count=st.integers(1, 7))
@@ -166,6 +173,25 @@ class BufferHistories(RuleBasedStateMachine):
         self.ends.close()
 
 
+class BufferHistoriesInBytes(BufferHistories):
+    """The same where bytes are what is limited: three elements of 8 bytes; an end has none."""
+
+    def made(self) -> Ends:
+        return Ends(100, 24)
+
+    def putting_waits(self) -> bool:
+        return sum(each is not END for each in self.waits) > 3 and not self.skipped
+
+    @invariant()
+    def holds_no_more_bytes(self) -> None:
+        assert self.ends.buffer.fifo.peak_bytes <= 24
+        assert self.ends.ledger.now == 8 * sum(each is not END for each in self.waits)
+
+
+TestBufferHistoriesInBytes = BufferHistoriesInBytes.TestCase
+TestBufferHistoriesInBytes.settings = settings(
+    max_examples=examples(80), stateful_step_count=40, deadline=None
+)
 TestBufferHistories = BufferHistories.TestCase
 TestBufferHistories.settings = settings(max_examples=examples(80), stateful_step_count=40, deadline=None)
 
@@ -217,3 +243,19 @@ def test_a_stop_fails_whoever_waits(ends: Ends) -> None:
 def test_other_messages_are_refused(ends: Ends) -> None:
     with pytest.raises(errors.InternalError, match="a buffer takes no str"):
         ends.buffer.receive("hello")
+
+
+def test_an_element_that_alone_is_too_large_is_refused_behind_those_before_it(ends: Ends) -> None:
+    made = Ends(4, 10)
+    put = made.loop.create_future()
+
+    made.buffer.receive(Put([(1, number(2, 0)), (b"x" * 11, number(2, 1)), (3, number(2, 2))], put))
+
+    assert str(put.exception()) == (
+        "prefetch(4) may hold 10 bytes, got 11 bytes in element 1 of epoch 2 alone\n"
+        "  where: defined at here.py:1\n"
+        "  try:   max_bytes=11 or more, or smaller elements"
+    )
+    made.take(9)
+    assert made.came == [[1]]
+    made.close()

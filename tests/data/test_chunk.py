@@ -33,6 +33,8 @@ def test_numbers_run_on() -> None:
         ("abcd", 4),
         (None, 0),
         ({"a": np.zeros(2), "b": (1, [b"x"])}, 25),
+        (np.array([b"abc", b"de"], object), 5),
+        ({"a": np.array([[b"abcd"]], object)}, 4),
     ],
 )
 def test_bytes_are_those_of_arrays_numbers_and_text(value: object, size: int) -> None:

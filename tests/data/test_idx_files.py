@@ -166,3 +166,20 @@ def test_a_damaged_packed_file_is_an_error_or_gives_its_rows(tmp_path_factory, p
 
     assert not cuts or error is not None
     assert error is not None or same(found, list(array))
+
+
+def test_a_packed_file_without_rows_is_held_against_its_checksum(tmp_path):
+    """A bit that makes the count of a damaged file 0 would else go unseen: no row is read."""
+    whole = gzip.compress(packed(np.zeros((0, 6), np.int16)), mtime=0)
+    path = tmp_path / "a.gz"
+    path.write_bytes(flipped(whole, len(whole) - 8, 0))
+
+    with pytest.raises(InputError, match="CRC"):
+        idx(path).open(0, 0).read(1)
+
+
+def test_what_follows_a_packed_file_without_rows_is_found(tmp_path):
+    data = b"\0\0\x08\1" + struct.pack(">I", 0) + bytes(3)
+
+    with pytest.raises(InputError, match="expected the end of the file, got more"):
+        idx(written(tmp_path, data, "a.gz")).open(0, 0).read(1)

@@ -204,3 +204,53 @@ def test_an_error_is_that_of_the_next_element() -> None:
         await made.close()
 
     asyncio.run(main())
+
+
+class AsyncClosed(GatedReader):
+    async def aclose(self) -> None:
+        await asyncio.sleep(0)
+        self.source.closed += 10
+        if self.source.fails == -1:
+            raise OSError("its end failed")
+
+
+class AsyncGated(Gated):
+    def open(self, start: int, epoch: int) -> Any:
+        self.opened.append((start, epoch))
+        return AsyncClosed(self, start)
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_reader_that_closes_on_the_loop_has_ended_when_the_inlet_is_closed(reads: bool) -> None:
+    async def main() -> None:
+        source = AsyncGated(20)
+        made = inlet(source)
+        made.want()
+        await turns()
+        if not reads:
+            source.let()
+            await turns()
+        made.skip()
+        made.onward(True)
+
+        await made.close()
+
+        assert source.closed == 11 * len(source.opened) == 11
+
+    asyncio.run(main())
+
+
+def test_what_the_end_of_a_reader_raises_comes_out_of_closing() -> None:
+    async def main() -> None:
+        source = AsyncGated(20, fails=-1)
+        made = inlet(source)
+        made.want()
+        await turns()
+        made.skip()
+        made.onward(True)
+        await turns()
+
+        with pytest.raises(OSError, match="its end failed"):
+            await made.close()
+
+    asyncio.run(main())

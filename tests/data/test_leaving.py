@@ -39,6 +39,18 @@ def fds():
 def failing(line):
     raise LookupError(line)
 
+ended = []
+
+async def counting():
+    try:
+        for n in range(10**9):
+            await asyncio.sleep(0)
+            yield n
+    finally:
+        await asyncio.sleep(0)
+        ended.append(n)
+
+counted = af.data.generator(counting)  # imported before the loop runs, which else tells that it stood still
 endless = Pipeline(Lines()).map(len, threads=2).prefetch(1).shuffle(50).map(int, threads=1, ordered=False).batch(2)
 before = fds()
 """
@@ -97,6 +109,34 @@ BODIES = {
             await asyncio.sleep(0)
         await asyncio.wait([waits])
         assert "the stream was left" in str(waits.exception())
+    """,
+    "an async generator that is left early": """
+        for pipeline in (counted, counted.map(str, threads=2)):
+            async with pipeline.open() as stream:
+                await anext(stream)
+                assert ended == []
+            assert len(ended) == 1
+            ended.clear()
+    """,
+    "an async generator that is taken from, three epochs": """
+        assert [n async for n in counted.take(2).repeat(3)] == [0, 1] * 3
+        assert len(ended) == 3
+    """,
+    "an async generator, and a task that is cancelled": """
+        started = asyncio.Event()
+        async def consume():
+            async for n in counted:
+                started.set()
+                await asyncio.Event().wait()
+        task = asyncio.create_task(consume())
+        await started.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        del task
+        gc.collect()
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others)
+        assert len(ended) == 1
     """,
     "Ctrl-C": """
         async with endless.open() as stream:

@@ -245,3 +245,11 @@ def test_a_damaged_packed_file_is_an_error_or_gives_its_rows(tmp_path_factory, p
 
     assert not cuts or error is not None
     assert error is not None or same(found, list(array))
+
+
+def test_what_follows_a_packed_file_without_rows_is_found(tmp_path):
+    path = tmp_path / "a.npy.gz"
+    path.write_bytes(gzip.compress(saved(array_of(0, (2,), "<i4")) + b"\0"))
+
+    with pytest.raises(InputError, match="expected the end of the file, got more"):
+        npy(path).open(0, 0).read(1)

@@ -174,10 +174,71 @@ def test_a_capacity_is_the_sum_of_what_stages_hold() -> None:
     assert numbers().map(decode, element_bytes=8).capacity.bytes == numbers().skip(1).capacity.bytes
 
 
+def test_a_limit_in_bytes_is_what_the_queue_and_no_element_exceeds() -> None:
+    mapped = numbers().map(decode, threads=2, max_bytes=100)
+    held = {stage.label: stage.bytes for stage in mapped.padded_batch(4, padding=0).capacity.stages}
+    close = {stage.label: stage for stage in numbers().prefetch(1000, max_bytes=100).capacity.stages}
+
+    assert mapped.capacity.bytes is not None
+    assert held["map 'decode', done"] == (2 * 2 * 64 + 64) * 100
+    assert held["padded_batch(4)"] == 4 * 100
+    assert (close["queue"].elements, close["queue"].bytes) == (1000 + 2 * 64, 2 * 64 * 8 + 100)
+    told = numbers().map(decode, threads=2, max_bytes=100, element_bytes=8).capacity.bytes
+    assert told is not None
+    assert told < mapped.capacity.bytes / 5
+
+
+def sized(n: int) -> np.ndarray:
+    return np.zeros(n, np.uint8)
+
+
+LIMITED: dict[str, Callable[[Pipeline], Pipeline]] = {
+    "map inline": lambda p: p.map(sized).prefetch(50, max_bytes=300),
+    "map": lambda p: p.map(sized, threads=2, max_bytes=300),
+    "map, batches": lambda p: p.map(sized, threads=1, max_bytes=300).padded_batch(3).unbatch(),
+}
+
+
+@pytest.mark.parametrize("limited", LIMITED.values(), ids=LIMITED)
+def test_a_queue_stays_below_its_limit_in_bytes(limited: Callable[[Pipeline], Pipeline]) -> None:
+    async def main() -> int:
+        async with limited(numbers(200)).open() as stream:
+            given = 0
+            async for _ in stream:
+                given += 1
+                for stage in stream.stats().stages:
+                    assert stage.room_bytes is None or stage.fill_bytes <= stage.room_bytes == 300
+            assert stream.stats().peak_bytes < 200 * 100  # without a limit chunks of 64 would wait
+            return given
+
+    assert asyncio.run(main()) == 200
+
+
+@pytest.mark.parametrize("limited", LIMITED.values(), ids=LIMITED)
+def test_an_element_larger_than_the_limit_is_an_error_at_that_element(
+    limited: Callable[[Pipeline], Pipeline],
+) -> None:
+    seen = []
+
+    async def main() -> None:
+        async with limited(numbers(400)).open() as stream:
+            async for element in stream:
+                seen.append(element)  # noqa: PERF401  what came before an error is to stay
+
+    with pytest.raises(
+        errors.InputError, match="may hold 300 bytes, got 301 bytes in element 301 of epoch 0 alone"
+    ):
+        asyncio.run(main())
+    assert len(seen) in {300, 301}  # three make a batch
+
+
 def test_fingerprints_tell_pipelines_apart_but_not_how_they_run() -> None:
     plain = numbers().map(decode).batch(4)
 
-    assert plain.fingerprint == numbers().map(decode, threads=2).prefetch(1).batch(4).prefetch(2).fingerprint
+    assert (
+        plain.fingerprint
+        == numbers().map(decode, threads=2).prefetch(1, max_bytes=9).batch(4).prefetch(2).fingerprint
+    )
     others = [
         numbers(11).map(decode).batch(4),
         numbers().map(str).batch(4),

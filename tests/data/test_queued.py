@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
+from actorflow.data.buffer import StreamLeft
 from actorflow.data.queued import queue
-from actorflow.errors import ConfigError, InputError, OutOfRange
+from actorflow.errors import ConfigError, GraphError, InputError, OutOfRange
 from tests.data.reading import SIZES, read_async, run
 from tests.strategies import examples
 
@@ -168,3 +172,149 @@ def test_a_queue_cannot_start_later():
 def test_what_is_no_queue_is_refused(source):
     with pytest.raises(ConfigError, match="what has an async get"):
         queue(source)
+
+
+# ------------------------------------------------------------------------ queues of a session
+
+
+@asynccontextmanager
+async def filled(*values: Any, names: list[str] | None = None) -> AsyncIterator[tuple[af.Session, Any]]:
+    """A session, and a queue of it with these pairs inside, which is closed behind them."""
+    with af.Graph() as graph:
+        line = af.FIFOQueue(64, ["int32", "float32"], [(), (2,)], names=names, name="line")
+    async with af.Session(graph) as session, af.Feeder(session) as feeder:
+        feeder.feed(line, values)
+        yield session, line
+
+
+def pair(k: int) -> tuple[Any, ...]:
+    return np.int32(k), np.full(2, k, "float32")
+
+
+def test_a_queue_of_a_session_is_read_without_a_step() -> None:
+    async def main() -> None:
+        async with filled(*map(pair, range(7))) as (session, line):
+            found = [value async for value in af.data.queue(session, line).batch(3)]
+            steps = session.stats().steps
+
+        assert [batch[0].tolist() for batch in found] == [[0, 1, 2], [3, 4, 5], [6]]
+        assert found[1][1].tolist() == [[3, 3], [4, 4], [5, 5]]
+        assert steps == 0
+
+    run(main())
+
+
+def test_elements_of_a_queue_with_names_are_dicts_and_one_component_is_bare() -> None:
+    async def main() -> None:
+        async with filled({"k": pair(4)[0], "x": pair(4)[1]}, names=["k", "x"]) as (session, line):
+            [found] = [value async for value in af.data.queue(session, line)]
+        assert list(found) == ["k", "x"]
+        assert (int(found["k"]), found["x"].tolist()) == (4, [4, 4])
+
+        with af.Graph() as graph:
+            single = af.FIFOQueue(4, "int64", ())
+        async with af.Session(graph) as session, af.Feeder(session) as feeder:
+            feeder.feed(single, range(3))
+            assert [int(value) async for value in af.data.queue(session, single)] == [0, 1, 2]
+
+    run(main())
+
+
+def test_an_error_of_what_fills_the_queue_comes_out_behind_the_good_elements() -> None:
+    def pairs() -> Iterator[Any]:
+        yield pair(1)
+        raise LookupError("no more")
+
+    seen: list[Any] = []
+
+    async def main() -> None:
+        with af.Graph() as graph:
+            line = af.FIFOQueue(64, ["int32", "float32"], [(), (2,)], name="line")
+        async with af.Session(graph) as session, af.Feeder(session) as feeder:
+            feeder.feed(line, pairs())
+            seen.extend([int(value[0]) async for value in af.data.queue(session, line).take(1)])
+            with pytest.raises(
+                InputError, match="element 1 of what feeds queue 'line' .*LookupError: no more"
+            ):
+                async for _ in af.data.queue(session, line):
+                    pass
+
+    with pytest.raises(ExceptionGroup):
+        run(main())
+    assert seen == [1]
+
+
+def test_a_session_that_closes_while_its_queue_is_read_is_no_clean_end() -> None:
+    async def main() -> None:
+        with af.Graph() as graph:
+            line = af.FIFOQueue(4, "int64", (), name="line")
+        session = af.Session(graph)
+        await session.__aenter__()
+        async with af.data.queue(session, line).open() as stream:
+            waiting = asyncio.ensure_future(anext(stream))
+            for _ in range(20):
+                await asyncio.sleep(0)
+
+            await session.close()
+
+            with pytest.raises(
+                InputError, match="SessionClosed: the session was closed while its queue 'line'"
+            ):
+                await waiting
+        with pytest.raises(InputError, match="SessionClosed: the session is not open"):
+            async for _ in af.data.queue(session, line):
+                pass
+
+    run(main())
+
+
+def test_a_stream_that_is_left_while_it_waits_takes_nothing_from_the_queue() -> None:
+    async def main() -> None:
+        with af.Graph() as graph:
+            line = af.FIFOQueue(4, "int64", ())
+            put, size = line.enqueue(7), line.size()
+        async with af.Session(graph) as session:
+            async with af.data.queue(session, line).open() as stream:
+                waiting = asyncio.ensure_future(anext(stream))
+                for _ in range(20):
+                    await asyncio.sleep(0)
+            with pytest.raises(StreamLeft):
+                await waiting
+            await session.run(put)
+            assert await session.run(size) == 1
+
+    run(main())
+
+
+def test_what_is_no_queue_of_the_session_is_refused() -> None:
+    with af.Graph() as graph:
+        line = af.FIFOQueue(4, "int64", (), name="line")
+    with af.Graph() as other:
+        pass
+
+    with pytest.raises(GraphError, match="queue 'line' belongs to another graph than this session's"):
+        af.data.queue(af.Session(other), line)
+    with pytest.raises(ConfigError, match="a session and a queue of its graph, got 'line'"):
+        af.data.queue(af.Session(graph), "line")
+    with pytest.raises(ConfigError, match="an open session before its queue, got 3"):
+        af.data.queue(3, line)
+    with pytest.raises(ConfigError, match=r"try:   queue\(session, queue\) reads a queue of a session"):
+        af.data.queue(line)
+
+
+# ----------------------------------------------------------------------------------- positions
+
+
+def test_a_stream_of_a_queue_has_no_position_and_none_can_be_gone_on_at() -> None:
+    async def main() -> None:
+        async with af.data.queue(closed_after([1, 2, 3])).open() as stream:
+            assert await anext(stream) == 1
+            with pytest.raises(
+                InputError, match="a stream of queue function has no position: a queue keeps"
+            ) as found:
+                stream.position()
+            assert "test_queued.py" in str(found.value)
+
+    run(main())
+    with pytest.raises(InputError, match="has no position: a queue keeps nothing that it gave"):
+        af.data.queue(closed_after([])).open({"version": 1, "pipeline": "x", "taken": 1, "seed": 0})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import actorflow as af
 from actorflow import errors
 from actorflow.data.pipeline import Pipeline
 from tests.data.chunks import noting
@@ -134,14 +136,37 @@ def test_whole_epochs_are_left_out_without_a_trace(
     asyncio.run(main())
 
 
-def test_a_position_behind_the_end_gives_nothing() -> None:
+def test_a_position_at_the_end_gives_nothing_and_one_behind_it_is_refused() -> None:
     async def main() -> None:
         pipeline = Pipeline(numbers_from(4)).repeat(2)
         found, end = await some(pipeline, 99)
         assert len(found) == 8
 
         assert (await some(pipeline, 9, end))[0] == []
-        assert (await some(pipeline, 9, {**end, "taken": 50}))[0] == []
+        with pytest.raises(errors.InputError, match="ended after 8 of the 50 before the position"):
+            await some(pipeline, 9, {**end, "taken": 50})
+
+    asyncio.run(main())
+
+
+def test_a_generator_that_goes_on_with_what_another_pass_has_begun_is_found() -> None:
+    """Twice over: the iterator itself, and one that hides behind a generator function."""
+    left = iter(range(6))
+
+    def hidden() -> Iterator[int]:
+        yield from left
+
+    async def main() -> None:
+        given = iter(range(6))
+        once = af.data.generator(lambda: given)
+        _, position = await some(once, 2)
+        with pytest.raises(errors.InputError, match="got the iterator of the last one again"):
+            await some(once, 2, position)
+
+        pipeline = af.data.generator(hidden, blocking=False)
+        _, position = await some(pipeline, 5)
+        with pytest.raises(errors.InputError, match="ended after . of the 5 before the position"):
+            await some(pipeline, 2, position)
 
     asyncio.run(main())
 
