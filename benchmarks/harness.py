@@ -17,7 +17,9 @@ from enum import Enum
 from statistics import median, quantiles
 
 Round = Callable[[int], Awaitable[float]]
-"""(operations) -> the seconds that they took, taken as close to them as can be, or the MiB."""
+"""(operations) -> the seconds that they took, taken as close to them as can be, or the MiB.
+
+For a metric in MB/s an operation is a byte."""
 
 
 class Better(Enum):
@@ -38,6 +40,7 @@ class Unit(Enum):
     MESSAGES = "messages/s"
     OPS = "ops/s"
     ELEMENTS = "elements/s"
+    MEGABYTES = "MB/s"
     MILLISECONDS = "ms"
     MICROSECONDS = "us"
     MEBIBYTES = "MiB"
@@ -54,7 +57,9 @@ class Unit(Enum):
             return seconds
         if self is Unit.MILLISECONDS:
             return seconds / operations * 1e3
-        return seconds / operations * 1e6 if self is Unit.MICROSECONDS else operations / seconds
+        if self is Unit.MICROSECONDS:
+            return seconds / operations * 1e6
+        return operations / seconds / (1e6 if self is Unit.MEGABYTES else 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -39,10 +40,16 @@ async def contests(size: Size) -> AsyncGenerator[Contest]:
                     Peer("plain Python loop", _loop(), note="no shuffle, no chance of its own, no bounds")
                 )
             n = size.operations(20_000, step=BATCH)
-            note = (
-                f"one element is {BYTES} bytes when it leaves, so 100,000 a second are {BYTES / 10:.0f} MB/s"
+            yield Contest(f"elements_{workers}_workers", Unit.ELEMENTS, n, ours, peers)
+            peers = [replace(peer, round=peer.round and _by_bytes(peer.round)) for peer in peers]
+            note = f"the same in bytes: an element has {BYTES} when it leaves"
+            yield Contest(
+                f"megabytes_{workers}_workers", Unit.MEGABYTES, n * BYTES, _by_bytes(ours), peers, note=note
             )
-            yield Contest(f"elements_{workers}_workers", Unit.ELEMENTS, n, ours, peers, note=note)
+
+
+def _by_bytes(round_: Round) -> Round:
+    return lambda n: round_(n // BYTES)
 
 
 def augment(element: tuple[Any, Any], bits: int) -> tuple[Any, Any]:

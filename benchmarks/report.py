@@ -86,6 +86,8 @@ def quantity(value: float, unit: Unit) -> str:
         return f"{_digits(value)} µs"
     if unit is Unit.MILLISECONDS:
         return f"{_digits(value)} ms"
+    if unit is Unit.MEGABYTES:
+        return f"{_digits(value)} MB/s"
     for size, prefix in ((1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{_digits(value / size)} {prefix}/s"

@@ -43,7 +43,7 @@ METRICS = {
             "lbfgs",
         )
     ],
-    "input": ["elements_0_workers", "elements_2_workers"],
+    "input": [f"{what}_{n}_workers" for n in (0, 2) for what in ("elements", "megabytes")],
     "backpressure": ["peak_inline", "peak_2_threads", "blocked_cpu_ms"],
     "state": [
         *(
