@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from asyncio import CancelledError
 from collections.abc import Callable
 from typing import Any
 
@@ -183,3 +184,15 @@ def ended_at_500(value: Any) -> Any:
 def waiting(value: Any) -> Any:
     time.sleep(600 if value >= 100 else 0)
     return value, os.getpid()
+
+
+def stopped_at_70(value: int, *_: Any) -> int:
+    if value == 70:
+        raise StopIteration
+    return value
+
+
+def cancelled_at_70(value: int, *_: Any) -> int:
+    if value == 70:
+        raise CancelledError
+    return value
