@@ -8,7 +8,7 @@ from typing import Any
 from actorflow.data.chance import drawn
 from actorflow.data.chunk import CHUNK, Chunk, numbers, places
 from actorflow.data.deferred import Deferred, made
-from actorflow.data.each import apply_to_each
+from actorflow.data.each import apply_to_each, check_is_value
 from actorflow.data.failures import FAILURES
 from actorflow.data.stage import Operator, Place
 
@@ -50,9 +50,11 @@ class Map(Operator):
         def make(parts: list[Any]) -> Any:
             try:
                 chance = () if self._seed is None else self._drawn([number])
-                return self._function(parts[0], *chance)
+                result = self._function(parts[0], *chance)
+                check_is_value(result)
             except FAILURES as error:
                 raise self.place.failed(number, error) from error
+            return result
 
         return Deferred(make, [value])
 
@@ -73,7 +75,9 @@ class Filter(Operator):
         try:
             keep = self._keep
             for at, value in enumerate(values):  # noqa: B007  the failure is at the last one looked at
-                kept.append(bool(keep(value)))
+                found = keep(value)
+                check_is_value(found)
+                kept.append(bool(found))
         except FAILURES as error:
             yield _those(values, chunk.numbers, kept)
             raise self.place.failed(chunk.numbers[at], error) from error
@@ -178,7 +182,9 @@ class FlatMap(Operator):
         for value, whose in zip(chunk.values, chunk.numbers, strict=True):
             given = made(value) if self.lazy else value
             try:
-                for part in self._function(given):
+                parts = self._function(given)
+                check_is_value(parts)
+                for part in parts:
                     out.append(part)
                     if len(out) == CHUNK:
                         yield self._chunk(out)

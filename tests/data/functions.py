@@ -117,6 +117,11 @@ async def later(value: Any) -> Any:
     return value
 
 
+def promised_at_70(value: int, *_: Any) -> Any:
+    """What looks like a plain function, and gives a coroutine from element 70 on."""
+    return value if value < 70 else later(value)
+
+
 def plainly(function: Callable[..., Any]) -> Callable[..., Any]:
     def inside(value: Any) -> Any:
         return function(value)

@@ -75,6 +75,31 @@ def test_a_function_that_raises_what_loops_understand_fails_at_its_element(
     assert raised in error
 
 
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_function_that_gives_a_coroutine_fails_at_its_element(way: dict[str, Any]) -> None:
+    seen, error = until_it_fails(af.data.numbers(200).map(functions.promised_at_70, **way))
+
+    assert seen == list(range(70))
+    assert error.startswith("map 'promised_at_70' failed at element 70 of epoch 0: ")
+    assert "expected a value, got the coroutine 'later'" in error
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        af.data.numbers(3).filter(lambda n: functions.later(n)),
+        af.data.numbers(3).flat_map(lambda n: functions.later(n)),
+        af.data.numbers(3).map(lambda n: functions.later(n)).shuffle(2, seed=1),
+        af.data.numbers(3).shuffle(2, seed=1).map(lambda n: functions.later(n)),
+    ],
+)
+def test_no_stage_takes_a_coroutine_for_a_value(pipeline: af.data.Pipeline) -> None:
+    seen, error = until_it_fails(pipeline)
+
+    assert seen == []
+    assert "expected a value, got the coroutine 'later'" in error
+
+
 def test_a_stop_on_the_way_to_a_position_is_told() -> None:
     def late(value: int) -> int:
         if value == 6 and stops:
