@@ -37,7 +37,7 @@ class Number:
     def observes(self, call: Call) -> bool:
         return call.op == "read"
 
-    def step(self, state: int, call: Call) -> Any:
+    def step(self, state: Any, call: Call) -> Any:
         match call.op:
             case "next":
                 wanted, after = (state, state + 1) if state < LIMIT else (ENDED, state)
