@@ -90,7 +90,15 @@ class Inflow:
             SpecError: an element does not fit.
         """
         source = self._source
-        iterator: Any = aiter(source) if isinstance(source, AsyncIterable) else iter(source)
+        try:
+            iterator: Any = aiter(source) if isinstance(source, AsyncIterable) else iter(source)
+        except ENDS:
+            return
+        except (InputError, SpecError):
+            raise
+        except Exception as error:
+            what = f"{self._told} could not be begun: {said(error)}"
+            raise InputError(what, where=self._where) from error
         take = iterator.__anext__ if isinstance(source, AsyncIterable) else partial(_next, iterator)
         try:
             while True:
@@ -114,10 +122,20 @@ class Inflow:
         except ENDS:
             return
         finally:
+            await self._close(iterator)
+
+    async def _close(self, iterator: Any) -> None:
+        """Ends a generator, whose `finally` runs."""
+        try:
             if isinstance(iterator, AsyncGenerator):
                 await iterator.aclose()
             elif isinstance(iterator, Generator):
                 iterator.close()
+        except InputError:
+            raise
+        except Exception as error:
+            what = f"{self._told} could not be closed: {said(error)}"
+            raise InputError(what, where=self._where) from error
 
     async def _put(self, session: Session, body: Enqueue | EnqueueMany, count: int) -> None:
         """Puts `count` elements in; a refusal of the queue names them."""

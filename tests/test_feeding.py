@@ -344,6 +344,37 @@ def test_the_body_hears_of_an_error_at_the_last_queue_and_the_group_tells_it_onc
     assert type(raised) is errors.InputError
 
 
+class Unready:
+    """An iterable of which no iterator can be had; or it ends before its first element."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __iter__(self) -> Any:
+        raise self.error
+
+
+class AsyncUnready(Unready):
+    def __aiter__(self) -> Any:
+        raise self.error
+
+
+@pytest.mark.parametrize("kind", [Unready, AsyncUnready])
+def test_an_iterable_that_cannot_be_begun_is_an_error_of_the_input(run: Any, kind: type[Unready]) -> None:
+    line = Line()
+
+    async def body(session: af.Session) -> None:
+        async with af.Feeder(session) as feeder:
+            feeder.feed(line.raw, kind(LookupError("no file")))
+            await feeder.join()
+
+    (raised,) = group(run, line, body)
+
+    assert type(raised) is errors.InputError
+    assert "what feeds queue 'raw' could not be begun: LookupError: no file" in raised.what
+    assert isinstance(raised.__cause__, LookupError)
+
+
 def test_an_error_of_the_body_comes_first_in_the_group(run: Any) -> None:
     line = Line()
 
@@ -388,4 +419,6 @@ def test_an_error_of_a_generator_that_is_closed_is_raised(run: Any) -> None:
 
     (raised,) = group(run, line, body)
 
-    assert isinstance(raised, KeyError)
+    assert type(raised) is errors.InputError
+    assert "could not be closed: KeyError: 'while closing'" in raised.what
+    assert isinstance(raised.__cause__, KeyError)

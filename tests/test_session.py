@@ -244,6 +244,31 @@ def test_an_odd_fetch_is_refused(doubling: Any, fetch: Any, text: str) -> None:
     assert caught.value.what == text
 
 
+class Parts:
+    """What has `components` of its own, as queues and barriers do."""
+
+    components = (1, 2)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda: af.FIFOQueue(3, "float32", ()), "FIFOQueue"),
+        (lambda: af.Barrier("float32", ()), "Barrier"),
+        (lambda: af.Stack("float32", ()), "Stack"),
+        (af.Counter, "Counter"),
+        (Parts, "Parts"),
+    ],
+)
+def test_what_holds_state_is_no_fetch(make: Any, kind: str, wrapped: bool) -> None:
+    with af.Graph() as graph:
+        held = make()
+
+    with pytest.raises(errors.FetchError, match=f"or a structure of them, got {kind}"):
+        run(graph, lambda s: s.run([held] if wrapped else held))
+
+
 def test_reading_an_uninitialised_variable_names_it() -> None:
     with af.Graph() as graph:
         w = af.Variable(name="w", dtype="float32", shape=(2,))

@@ -9,6 +9,7 @@ from typing import Any
 
 from actorflow.data.chunk import Chunk, nbytes, number
 from actorflow.data.deferred import Deferred, made
+from actorflow.data.failures import FAILURES
 from actorflow.data.stacking import stacked
 from actorflow.data.stage import Operator, Place
 
@@ -131,7 +132,7 @@ class Bucket(_Gathers):
             value = made(given) if self.lazy else given
             try:
                 which = bisect_right(self._boundaries, self._length(value))
-            except Exception as error:
+            except FAILURES as error:
                 raise self.place.failed(whose, error) from error
             bucket = self._buckets[which]
             if not bucket:

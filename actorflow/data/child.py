@@ -24,6 +24,7 @@ from dataclasses import dataclass, fields
 from inspect import unwrap
 from typing import Any, NoReturn
 
+from actorflow.data.each import apply_to_each
 from actorflow.data.frames import Inbox, Outbox
 from actorflow.data.names import MAIN, Name, find
 from actorflow.errors import CannotTravel, ConfigError, said
@@ -145,13 +146,12 @@ def _answer(function: Callable[..., Any], hello: Hello, request: Any) -> list[Bu
     results: list[Any] = []
     report = None
     try:
-        if hello.seed is None:
-            results.extend(map(function, values))  # what was made before a failure stays
-        else:
+        chance = None
+        if hello.seed is not None:
             from actorflow.data.chance import drawn  # with numpy.random, which others need not wait for
 
             chance = drawn(hello.seed, epoch, ordinals, as_bits=hello.as_bits)
-            results.extend(map(function, values, chance))
+        apply_to_each(function, results, values, chance)
     except BaseException as error:  # noqa: BLE001  it travels to whoever waits for the element
         report = {
             "what": f"raised {said(error)}",

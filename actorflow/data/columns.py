@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from actorflow.arrays import as_dtype, name_of
+from actorflow.arrays import as_dtype, converted, name_of
 from actorflow.errors import ConfigError, InternalError
 
 _TRUTH = {"true": True, "false": False, "1": True, "0": False}
@@ -73,8 +73,9 @@ def _fitting(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
             return value
     else:
         try:
-            with np.errstate(over="ignore"):
-                return np.array(value, dtype)[()]
+            found = converted(value, dtype)
+            if not found.shape:
+                return found[()]
         except (TypeError, ValueError, OverflowError):
             pass  # told below
     message = f"csv takes a {name_of(dtype)} for what is missing in column {name!r}, got {value!r}"

@@ -7,7 +7,7 @@ numbers; a fault is then looked for row by row.
 from __future__ import annotations
 
 import csv as python_csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -74,7 +74,9 @@ def csv(
         quotechar: What stands around a field that holds delimiters, line ends or, doubled, itself.
         encoding: How bytes become text; a byte order mark of UTF-8 is passed over.
     """
-    check_encoding("csv", encoding)
+    encoding = check_encoding("csv", encoding)
+    texts = _listed("missing_texts", missing_texts)
+    said = None if names is None else _listed("names", names)
     marks: dict[str, Any] = {"delimiter": delimiter, "quotechar": quotechar}
     for name, value in marks.items():
         if not isinstance(value, str) or len(value) != 1 or value in "\r\n":
@@ -86,7 +88,7 @@ def csv(
     files = files_of("csv", paths)
     plain = Form(None, 0, (), False, delimiter, quotechar, encoding)
     first = _header(files[0], plain) if header else None
-    called = first if names is None else tuple(names)
+    called = first if said is None else said
     if called is None:
         message = "csv needs names=[...] where header=False"
         raise ConfigError(message)
@@ -96,7 +98,7 @@ def csv(
     if len(set(called)) < len(called) or not called:
         message = f"csv needs columns with different names, at least one, got {', '.join(map(repr, called))}"
         raise ConfigError(message, hint="say them by names=[...]")
-    columns = columns_of(called, dtypes, missing, tuple(missing_texts), encoding)
+    columns = columns_of(called, dtypes, missing, texts, encoding)
     width = None
     if as_array:
         kinds = {column.dtype for column in columns}
@@ -108,6 +110,16 @@ def csv(
         width = sum(column.dtype.itemsize for column in columns)
     form = Form(first, len(called), columns, bool(as_array), delimiter, quotechar, encoding)
     return BlockSource(named("csv", files), partial(_blocks, files, form), None, width)
+
+
+def _listed(name: str, value: Any) -> tuple[str, ...]:
+    """Returns several texts as a tuple; ConfigError for one text, whose letters nobody means."""
+    several = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    found = tuple(value) if several else ()
+    if not several or not all(isinstance(each, str) for each in found):
+        message = f"csv takes {name} as a list of texts, got {value!r:.80}"
+        raise ConfigError(message, hint=f"{name}=[{value!r}]" if isinstance(value, str) else None)
+    return found
 
 
 # --------------------------------------------------------------------------------------- rows

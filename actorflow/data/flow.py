@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from asyncio import Future
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -28,12 +29,17 @@ from actorflow.data.stats import Ledger, Meter, Stats, taken
 from actorflow.kernels.workers import Threads
 from actorflow.setting import SETTING
 
+log = logging.getLogger("actorflow.data")
+
 
 class Stream:
     """The elements of a running pipeline: `async with` it, and `async for` over it.
 
     Leaving ends everything, whatever waits, and leaves no task, thread, process or open reader. An
     element is handed out once; a wait for it that is cancelled loses nothing, the next one gets it.
+
+    When a reader of the source cannot be closed, leaving raises an InputError that says so; if another
+    error leaves, it is logged.
     """
 
     def __init__(
@@ -49,6 +55,7 @@ class Stream:
         self._waiters: list[Future[None]] = []
         self._left = self._over = False
         self._error: BaseException | None = None
+        self._unclosed: list[BaseException] = []
         self._given = 0
         self._waited_s = self._opened_s = self._closed_s = 0.0
         self._ledger = Ledger()
@@ -86,6 +93,11 @@ class Stream:
             self._ready.clear()
             self._wake()
             self._ledger.hold(self, 0)
+            unclosed, self._unclosed = self._unclosed, []
+            if unclosed and error is not None:  # which leaves
+                log.error("%s", unclosed[0], exc_info=unclosed[0])
+        if unclosed and error is None:
+            raise unclosed[0]
 
     async def _start(self, system: ActorSystem) -> None:
         stages, seed = self._stages, self._position.seed
@@ -190,6 +202,7 @@ class Stream:
             start=start.ordinal,
             epoch=start.epoch,
             over=start.over,
+            unclosed=self._unclosed.append,
         )
 
     # -- elements ----------------------------------------------------------------------------------

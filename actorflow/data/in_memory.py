@@ -65,7 +65,8 @@ def arrays(structure: Any) -> SliceSource:
     changed while a pipeline reads them.
 
     Args:
-        structure: An array, or a tuple or dict of arrays, nested as you like; equal first sizes.
+        structure: An array, or a tuple or dict of arrays, nested as you like; equal first sizes. One that
+            `np.load(path, mmap_mode="r")` maps is read as its rows are wanted, on the event loop.
 
     >>> import numpy as np
     >>> from actorflow.data.in_memory import arrays
@@ -127,12 +128,18 @@ def _parted(tree: Any, path: str, sizes: dict[str, int], widths: list[int | None
         message = f"arrays takes arrays of numpy, and tuples and dicts of them, got {type(tree).__name__}"
         message += f" at {path}" if path else ""
         raise ConfigError(message, hint="make it an array: np.asarray(...)")
+    if type(tree) not in (np.ndarray, np.memmap):
+        message = f"arrays takes plain arrays, got a {type(tree).__name__}{f' at {path}' if path else ''}"
+        hint = (
+            ".filled(...) makes one" if isinstance(tree, np.ma.MaskedArray) else "np.asarray(...) makes one"
+        )
+        raise ConfigError(message, hint=hint)
     if tree.ndim == 0:
         message = (
             f"arrays needs arrays with at least one axis, got one without{f' at {path}' if path else ''}"
         )
         raise ConfigError(message)
-    view = tree.view()
+    view = np.asarray(tree).view()  # of a memory map: its rows are plain arrays
     view.flags.writeable = False
     sizes[path] = len(view)
     widths.append(

@@ -12,7 +12,7 @@ from actorflow.data.buffer import END, Onward, Skip, Take
 from actorflow.data.chunk import CHUNK, Chunk, nbytes, number, numbers
 from actorflow.data.source import AsyncCloses
 from actorflow.data.stats import Meter
-from actorflow.errors import InputError, InternalError, Where
+from actorflow.errors import InputError, InternalError, Where, said
 
 if TYPE_CHECKING:
     from actorflow.actors.ref import Ref
@@ -55,7 +55,7 @@ class Inlet(Protocol):
 class _Pass:
     """One epoch of a source: its reader, opened when it is first read."""
 
-    __slots__ = ("_reader", "_source", "epoch", "next", "reading")
+    __slots__ = ("_reader", "_source", "epoch", "left", "next", "reading")
 
     def __init__(self, source: Source, epoch: int, start: int) -> None:
         self._source = source
@@ -63,15 +63,23 @@ class _Pass:
         self.epoch = epoch
         self.next = start
         self.reading: Future[Any] | None = None
+        self.left = False  # nobody wants what a read that has not begun would give
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a reader, or will be one."""
+        return self._reader is not None or self.reading is not None
 
     def read(self, most: int) -> Any:
         """Reads, on whatever thread it is called."""
+        if self.left:
+            return []
         if self._reader is None:
             self._reader = self._source.open(self.next, self.epoch)
         return self._reader.read(most)
 
     def close(self) -> Awaitable[None] | None:
-        """Closes the reader, if there is one; returns what is to be awaited where that takes more."""
+        """Closes the reader on the thread that read, if there is one; returns what is still to be awaited."""
         reader, self._reader = self._reader, None
         if reader is None:
             return None
@@ -94,6 +102,8 @@ class SourceInlet:
         start: The ordinal of the first element of the first epoch.
         epoch: The first epoch.
         over: Whether that has no more elements.
+        unclosed: Hears once, while this closes, of the first reader whose end failed; `close` raises it
+            where this is None.
     """
 
     def __init__(
@@ -108,6 +118,7 @@ class SourceInlet:
         start: int = 0,
         epoch: int = 0,
         over: bool = False,
+        unclosed: Callable[[BaseException], None] | None = None,
     ) -> None:
         self._source = source
         self._place = place
@@ -120,6 +131,8 @@ class SourceInlet:
         self._wanted: Future[Chunk | None] | None = None
         self._dropped: list[_Pass] = []
         self._closing: set[Future[None]] = set()
+        self._unclosed = unclosed
+        self._fault: BaseException | None = None
         self._eager = source.blocking
         self.bytes = 0
         if over:
@@ -148,44 +161,87 @@ class SourceInlet:
         self._pass = _Pass(self._source, self._pass.epoch + 1, 0)
 
     async def close(self) -> None:
-        """Closes the readers, once nothing reads any more."""
+        """Closes the readers, once nothing reads any more; raises what failed where nobody else hears of it.
+
+        Raises:
+            InputError: the end of a reader failed.
+        """
         self._eager = False
         self._drop()
-        if self._workers is not None:
-            await self._workers.close()  # a read that had not begun is dropped
-        else:
+        try:
             reading = [old.reading for old in self._dropped if old.reading is not None]
             await asyncio.gather(*reading, return_exceptions=True)
-        for old in self._dropped:
-            self._let_go(old)
-        ended = await asyncio.gather(*self._closing, return_exceptions=True)
-        for error in ended:
-            if error is not None:
-                raise error
+            for old in self._dropped:
+                self._let_go(old)
+            while self._closing:
+                await asyncio.wait(tuple(self._closing))
+        finally:
+            if self._workers is not None:
+                await self._workers.close()
+        fault, self._fault = self._fault, None
+        if fault is not None:
+            if self._unclosed is None:
+                raise fault
+            self._unclosed(fault)
 
     def _let_go(self, old: _Pass) -> None:
-        """Closes a reader that nobody reads; `close` waits until an async one has ended."""
-        rest = old.close()
+        """Closes a reader that nobody reads, on the thread that read it; `close` waits for its end.
+
+        Files, databases and the code of a generator may belong to that thread, and may take their time.
+        """
+        if not old.begun:
+            return
+        if self._workers is None:
+            try:
+                self._end(old.close())
+            except Exception as error:  # noqa: BLE001  told when this closes
+                self._not_closed(error)
+            return
+        closing: Future[None] = self._loop.create_future()
+        self._closing.add(closing)
+
+        def closed(rest: Awaitable[None] | None, error: BaseException | None, _seconds: float) -> None:
+            if error is not None:
+                self._not_closed(error)
+            self._end(rest)
+            self._closing.discard(closing)
+            closing.cancel()  # ends it; `close` looks at what is left
+
+        self._workers.submit(old.close, closed)
+
+    def _end(self, rest: Awaitable[None] | None) -> None:
+        """Awaits what a reader still has to do on the loop."""
         if rest is not None:
             ending: Future[None] = asyncio.ensure_future(rest, loop=self._loop)
             self._closing.add(ending)
-            ending.add_done_callback(self._let_gone)
+            ending.add_done_callback(self._ended)
 
-    def _let_gone(self, ending: Future[None]) -> None:
-        if ending.cancelled() or ending.exception() is None:  # `close` raises the error of the others
-            self._closing.discard(ending)
+    def _ended(self, ending: Future[None]) -> None:
+        self._closing.discard(ending)
+        error = None if ending.cancelled() else ending.exception()
+        if error is not None:
+            self._not_closed(error)
+
+    def _not_closed(self, error: BaseException) -> None:
+        """Keeps the error of the first end that failed."""
+        if self._fault is None:
+            self._fault = error
+            if isinstance(error, Exception):
+                message = f"{self._source.name}: closing it raised {said(error)}"
+                self._fault = InputError(message, where=Where(defined_at=self._place.line))
+                self._fault.__cause__ = error
 
     def _drop(self) -> None:
         """Ends the pass; its reader is closed after what is being read."""
         old, self._ahead, self._wanted = self._pass, None, None
         self.bytes = 0
         self._dropped = [each for each in self._dropped if each.reading is not None]
-        if old.reading is None:
+        old.left = True
+        if old.reading is None or self._workers is not None:  # on its thread, what reads comes first
             self._let_go(old)
         else:
             self._dropped.append(old)
-            if self._workers is None:
-                old.reading.cancel()
+            old.reading.cancel()
             old.reading.add_done_callback(lambda _: self._let_go(old))
         self._pass = _Pass(self._source, old.epoch, old.next)
 

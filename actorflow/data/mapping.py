@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from actorflow.data.chance import drawn
+from actorflow.data.each import apply_to_each
+from actorflow.data.failures import FAILURES
 from actorflow.setting import Workers
 
 
@@ -118,11 +120,8 @@ def applied(
     """Returns the function's results; raises Failed, with what was done before, at the first failure."""
     results: list[Any] = []
     try:
-        if seed is None:
-            results.extend(map(function, values))  # what was made before a failure stays
-        else:
-            chance = drawn(seed, epoch, ordinals, as_bits=as_bits)
-            results.extend(map(function, values, chance))
-    except Exception as error:
+        chance = None if seed is None else drawn(seed, epoch, ordinals, as_bits=as_bits)
+        apply_to_each(function, results, values, chance)
+    except FAILURES as error:
         raise Failed(ordinals[len(results)], error, results) from error
     return results

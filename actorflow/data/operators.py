@@ -8,6 +8,8 @@ from typing import Any
 from actorflow.data.chance import drawn
 from actorflow.data.chunk import CHUNK, Chunk, numbers, places
 from actorflow.data.deferred import Deferred, made
+from actorflow.data.each import apply_to_each, check_is_value
+from actorflow.data.failures import FAILURES
 from actorflow.data.stage import Operator, Place
 
 
@@ -31,11 +33,9 @@ class Map(Operator):
             return
         out: list[Any] = []
         try:
-            if self._seed is None:
-                out.extend(map(self._function, chunk.values))  # what was made before a failure stays
-            else:
-                out.extend(map(self._function, chunk.values, self._drawn(chunk.numbers)))
-        except Exception as error:
+            chance = None if self._seed is None else self._drawn(chunk.numbers)
+            apply_to_each(self._function, out, chunk.values, chance)
+        except FAILURES as error:
             if out:
                 yield Chunk(out, chunk.numbers[: len(out)])
             raise self.place.failed(chunk.numbers[len(out)], error) from error
@@ -50,9 +50,11 @@ class Map(Operator):
         def make(parts: list[Any]) -> Any:
             try:
                 chance = () if self._seed is None else self._drawn([number])
-                return self._function(parts[0], *chance)
-            except Exception as error:
+                result = self._function(parts[0], *chance)
+                check_is_value(result)
+            except FAILURES as error:
                 raise self.place.failed(number, error) from error
+            return result
 
         return Deferred(make, [value])
 
@@ -73,8 +75,10 @@ class Filter(Operator):
         try:
             keep = self._keep
             for at, value in enumerate(values):  # noqa: B007  the failure is at the last one looked at
-                kept.append(bool(keep(value)))
-        except Exception as error:
+                found = keep(value)
+                check_is_value(found)
+                kept.append(bool(found))
+        except FAILURES as error:
             yield _those(values, chunk.numbers, kept)
             raise self.place.failed(chunk.numbers[at], error) from error
         yield _those(values, chunk.numbers, kept)
@@ -178,12 +182,14 @@ class FlatMap(Operator):
         for value, whose in zip(chunk.values, chunk.numbers, strict=True):
             given = made(value) if self.lazy else value
             try:
-                for part in self._function(given):
+                parts = self._function(given)
+                check_is_value(parts)
+                for part in parts:
                     out.append(part)
                     if len(out) == CHUNK:
                         yield self._chunk(out)
                         out = []
-            except Exception as error:
+            except FAILURES as error:
                 if out:
                     yield self._chunk(out)
                 raise self.place.failed(whose, error) from error

@@ -26,7 +26,11 @@ def files_of(source: str, paths: Paths) -> tuple[str, ...]:
         source: What errors call the source.
         paths: See `Paths`.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    given: Any = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if not isinstance(given, Iterable):
+        message = f"{source} takes a path, a pattern, or several, got {paths!r:.80}"
+        raise ConfigError(message)
+    given = list(given)
     if not given:
         message = f"{source} takes at least one path, got none"
         raise ConfigError(message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -314,7 +315,7 @@ class Pipeline:
         """How many elements it gives.
 
         Raises:
-            InputError: nobody knows, or there is no end.
+            InputError: nobody knows, there is no end, or more than `len` may give.
         """
         count: Length = self._source.size
         unknown = self._place
@@ -322,8 +323,10 @@ class Pipeline:
             if count is None:
                 break
             count, unknown = stage.length(count), stage.place
-        if count is None or count == math.inf:
+        if count is None or count > sys.maxsize:
             why = "the number of elements is not known" if count is None else "there is no end"
+            if count is not None and count != math.inf:
+                why = f"{count} elements are more than {sys.maxsize}"
             what = f"this pipeline has no length: {why} after {unknown.label}"
             raise InputError(
                 what, where=Where(defined_at=unknown.line), hint="count them, or end it with take(n)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from typing import Any
 
 from actorflow.actors.queue import Dequeue
@@ -81,8 +82,19 @@ def queue(source: Any, of: Any = None, *, end: object = _NO_END) -> QueueSource:
         message = f"queue takes what has an async get(), or an async function, got {source!r:.200}"
         hint = "queue(session, queue) reads a queue of a session" if _is_handle(source) else None
         raise ConfigError(message, hint=hint)
+    holder = source if get is not source else getattr(source, "__self__", None)
+    if holder is not None and getattr(get, "__name__", "get") == "get" and not _is_async(get):
+        kind = f"{type(holder).__module__}.{type(holder).__qualname__}"
+        message = f"queue takes what has an async get(), got a {kind}, whose get() would block the event loop"
+        hint = "fill an asyncio.Queue, or read it on a thread: af.data.generator(lambda: iter(q.get, END))"
+        raise ConfigError(message, hint=hint)
     now = getattr(source, "get_nowait", None) if isinstance(source, asyncio.Queue) else None
     return QueueSource(f"queue {type(source).__name__}", get, now, end)
+
+
+def _is_async(get: Any) -> bool:
+    """Tells of a function, or an object that can be called, that it gives a coroutine."""
+    return iscoroutinefunction(get) or iscoroutinefunction(getattr(get, "__call__", None))  # noqa: B004
 
 
 def _is_handle(value: Any) -> bool:

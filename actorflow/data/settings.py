@@ -55,11 +55,12 @@ def function(verb: str, value: Any) -> Callable[..., Any]:
     """Returns a plain function."""
     check(verb, "a function", value, callable(value), "that can be called", None)
     called = value.func if isinstance(value, partial) else value
+    itself = getattr(called, "__call__", None)  # noqa: B004  that of an object may be async
     check(
         verb,
         "a function",
         value,
-        not iscoroutinefunction(called),
+        not (iscoroutinefunction(called) or iscoroutinefunction(itself)),
         "that is plain, no coroutine",
         "await in a source: af.data.generator takes async generators",
     )

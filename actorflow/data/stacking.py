@@ -17,11 +17,12 @@ class Uneven(Exception):
 def stacked(values: list[Any]) -> Any:
     """Returns the elements as one, each array with a new first axis.
 
-    Dicts, tuples and lists keep their structure; numbers become arrays, text an array of bytes. Cost for
-    arrays of 28x28 bytes: 0.15 µs an element, where np.stack takes 0.9.
+    Dicts, tuples and lists keep their structure; numbers become arrays (Python's int64, float64, complex128
+    and bool), text an array of bytes. Cost for arrays of 28x28 bytes: 0.15 µs an element, where np.stack
+    takes 0.9.
 
     Raises:
-        Uneven: elements that differ in structure, shape or dtype.
+        Uneven: elements that differ in structure, shape or dtype, or integers that int64 cannot hold.
     """
     return _stacked(values, "")
 
@@ -54,6 +55,8 @@ def _stacked(values: list[Any], path: str) -> Any:
     kind = type(first)
     if kind is np.ndarray:
         return _arrays(values, path)
+    if kind is np.memmap:  # an array, wherever its memory is
+        return _arrays([np.asarray(value) if type(value) is kind else value for value in values], path)
     if isinstance(first, dict):
         keys = first.keys()
         for value in values:
@@ -102,7 +105,22 @@ def _scalars(values: list[Any], path: str) -> Any:
     for value in values:
         if type(value) is not kind:
             raise Uneven(_differ(path, values, value))
+    if issubclass(kind, int) and kind is not bool:
+        return _integers(values, path)
     return np.array(values)
+
+
+def _integers(values: list[int], path: str) -> Any:
+    """Python's integers as int64, whatever their size: numpy would make floats or objects of some."""
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        index = next(i for i, value in enumerate(values) if not -(2**63) <= value < 2**63)
+        message = (
+            f"takes integers of Python from -2**63 to 2**63 - 1{_at(path)}, got {values[index]:,} as number "
+            f"{index} of a batch; map them to np.uint64, floats or text before"
+        )
+        raise Uneven(message) from None
 
 
 def _differ(path: str, values: list[Any], other: Any) -> str:

@@ -9,6 +9,7 @@ from functools import partial
 
 from actorflow.data.blocks import Blocks, BlockSource
 from actorflow.data.paths import Paths, files_of, named
+from actorflow.data.settings import is_whole
 from actorflow.data.stream import READ_BYTES, ByteStream, broken, open_stream
 from actorflow.errors import ConfigError
 
@@ -29,23 +30,29 @@ def text_lines(paths: Paths, *, encoding: str | None = None, max_line_bytes: int
     """
     if encoding is not None:
         check_encoding("text_lines", encoding)
-    if max_line_bytes < 1:
-        message = f"max_line_bytes must be positive, got {max_line_bytes!r}"
+    if not is_whole(max_line_bytes) or max_line_bytes < 1:
+        message = f"max_line_bytes must be positive, a whole number, got {max_line_bytes!r}"
         raise ConfigError(message)
     files = files_of("text_lines", paths)
     return BlockSource(named("text_lines", files), partial(_blocks, files, encoding, max_line_bytes))
 
 
-def check_encoding(source: str, encoding: str) -> None:
-    """Raises ConfigError for an encoding that is none, or in which lines cannot be told apart as bytes."""
+def check_encoding(source: str, encoding: str) -> str:
+    """Returns the name that an encoding has in Python, whichever of its names is given.
+
+    Raises:
+        ConfigError: for what is none, or one in which lines cannot be told apart as bytes.
+    """
     try:
-        same = "\r\nA".encode(encoding) == b"\r\nA" and codecs.lookup(encoding)._is_text_encoding
+        found = codecs.lookup(encoding)
+        same = "\r\nA".encode(encoding) == b"\r\nA" and found._is_text_encoding
     except (LookupError, UnicodeError, TypeError):
         message = f"{source} takes the name of an encoding, got {encoding!r}"
         raise ConfigError(message, hint="utf-8, latin-1, ...") from None
     if not same:
         message = f"{source} needs an encoding that writes line ends as ASCII does, got {encoding!r}"
         raise ConfigError(message, hint="convert the file to utf-8")
+    return found.name
 
 
 def whole_lines(stream: ByteStream, max_line_bytes: int = LINE_BYTES) -> Iterator[tuple[int, bytes]]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from actorflow.errors import GraphError
 from actorflow.graph.node import Attr, Node
 from actorflow.graph.opdef import Effect, OpDef, lookup
-from actorflow.graph.resource import ResourceDef
+from actorflow.graph.resource import ResourceDef, VariableDef
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,16 @@ def in_order(names: Iterable[str], resources: Mapping[str, ResourceDef]) -> tupl
     return tuple(sorted(names, key=key))
 
 
-def marks(block: Block, op: OpDef, attrs: Mapping[str, Attr]) -> Mapping[str, Attr]:
+def marks(
+    block: Block, op: OpDef, attrs: Mapping[str, Attr], resources: Mapping[str, ResourceDef]
+) -> Mapping[str, Attr]:
     """Returns the attributes by which a node inside a block says so.
+
+    Args:
+        block: The block.
+        op: What the node does.
+        attrs: With which attributes.
+        resources: Of the graph, by name.
 
     Raises:
         GraphError: when the op may not be used there; says why.
@@ -57,6 +65,11 @@ def marks(block: Block, op: OpDef, attrs: Mapping[str, Attr]) -> Mapping[str, At
     effect = op.effect
     if effect in (Effect.READ, Effect.WRITE):
         resource = attrs["resource"]
+        found = resources.get(resource)
+        if found is not None and not isinstance(found, VariableDef):
+            kind = found.kind.replace("_", " ")
+            message = f"an atomic block locks variables only, got {op.name} of {kind} {resource!r}"
+            raise GraphError(message, hint="build it before the block or after it")
         if resource not in block.resources:
             message = (
                 f"an atomic block touches what it has locked, {_list(block.resources)}, "
@@ -108,7 +121,7 @@ def check_blocks(nodes: Sequence[Node], resources: Mapping[str, ResourceDef]) ->
             ended.add(node.attrs["block"])
             locks = []
         elif locks:
-            _check_inside(node, op, locks)
+            _check_inside(node, op, locks, resources)
         elif "block" in node.attrs and op.effect in (Effect.READ, Effect.WRITE):
             raise _wrong(node, "stands outside of its atomic block")
     if locks:
@@ -139,13 +152,13 @@ def _check_end(node: Node, locks: Sequence[Node]) -> None:
         raise _wrong(node, "does not wait for all locks of its atomic block")
 
 
-def _check_inside(node: Node, op: OpDef, locks: Sequence[Node]) -> None:
+def _check_inside(node: Node, op: OpDef, locks: Sequence[Node], resources: Mapping[str, ResourceDef]) -> None:
     if op.effect is Effect.CONSTANT:
         return
     names: tuple[str, ...] = locks[0].attrs["resources"]
     block = Block(locks[0].attrs["block"], names, locks[0].defined_at)
     try:
-        marked = marks(block, op, node.attrs)
+        marked = marks(block, op, node.attrs, resources)
     except GraphError as error:
         raise error.at(node.where) from None
     if len(locks) < len(names) or locks[-1].id not in node.controls:

@@ -265,7 +265,7 @@ def _marks(graph: Graph, op: str, attrs: Mapping[str, Attr], where: Where) -> Ma
     """What a node says of the atomic block that it is built in; GraphError when it may not be."""
     assert graph.scope.block is not None
     try:
-        return marks(graph.scope.block, opdef.lookup(op), attrs)
+        return marks(graph.scope.block, opdef.lookup(op), attrs, graph.resources)
     except GraphError as error:
         raise error.at(where) from None
 

@@ -196,16 +196,23 @@ def _port(value: Array | None, name: str) -> Port | None:
     return None if value is None else as_tensor(value, name=name).port
 
 
-def _constant(value: Any, wanted: Spec, what: str) -> Array:
-    """Returns `value` as an array of what is wanted; raises SpecError when it is none."""
+def _constant(value: Any, wanted: Spec, what: str, *, whole: bool = False) -> Array:
+    """Returns `value` as an array of what is wanted; raises SpecError when it is none.
+
+    It may be broadcast, unless it is the `whole` of what is wanted.
+    """
     if isinstance(value, Tensor) or hasattr(value, "as_tensor"):
         message = f"{what} is known while the graph is built, got {value!r:.60}"
         raise given.refused(message)
     try:
-        return filled(converted(value, wanted.dtype), sizes(wanted.shape))
-    except (TypeError, ValueError, OverflowError) as error:
-        message = f"{what} fits {wanted}, got {value!r:.60}: {error}"
-        raise given.refused(message) from None
+        made = converted(value, wanted.dtype)
+        if not whole or made.shape == wanted.shape:
+            return filled(made, sizes(wanted.shape))
+        error: Exception = ValueError(f"its shape is {made.shape}")
+    except (TypeError, ValueError, OverflowError) as refusal:
+        error = refusal
+    message = f"{what} fits {wanted}, got {value!r:.60}: {error}"
+    raise given.refused(message)
 
 
 def _contents(initial: Any, key: Spec, value: Spec) -> tuple[Array, Array]:
@@ -215,15 +222,15 @@ def _contents(initial: Any, key: Spec, value: Spec) -> tuple[Array, Array]:
         raise given.refused(message)
     keys, values = initial
     n = len(keys) if hasattr(keys, "__len__") else 0
-    first = _constant(keys, Spec((n,), key.dtype), "each key of the initial contents of a table")
-    whole = Spec((n, *sizes(value.shape)), value.dtype)
-    second = _constant(values, whole, "the values of the initial contents of a table")
+    first = _constant(keys, Spec((n,), key.dtype), "each key of the initial contents of a table", whole=True)
+    each = Spec((n, *sizes(value.shape)), value.dtype)
+    second = _constant(values, each, "the values of the initial contents of a table", whole=True)
     seen: set[Any] = set()
-    for each in listed(first):
-        if each in seen:
-            message = f"key {each!r:.60} comes twice in the initial contents of a table"
+    for found in listed(first):
+        if found in seen:
+            message = f"key {found!r:.60} comes twice in the initial contents of a table"
             raise given.refused(message)
-        seen.add(each)
+        seen.add(found)
     return first, second
 
 

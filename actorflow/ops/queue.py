@@ -145,6 +145,11 @@ class Queue(Handle[QueueDef]):
                 message = f"an element of queue {self.name!r} has the keys {list(names)}, got {keys}"
                 raise SpecError(message, where=Where(defined_at=source_line()))
             return [components[k] for k in names]
+        if isinstance(components, Mapping):
+            keys = list(components)
+            message = f"queue {self.name!r} has no names, got an element by names: {keys!r:.80}"
+            hint = f"make it with names=[...], or give {'the tensor' if n == 1 else f'a tuple of {n}'}"
+            raise SpecError(message, where=Where(defined_at=source_line()), hint=hint)
         if n == 1 and not isinstance(components, tuple):
             return [components]
         if not isinstance(components, tuple | list) or len(components) != n:

@@ -18,6 +18,10 @@ ALIGN = 16
 
 ZEROS = bytes(ALIGN)
 
+ROW_LEVELS = 3
+"""How many rows of tuples or dicts may be columns of each other, one in one: each makes an object for every
+row, and the innermost column alone has bytes for it."""
+
 MAX_RANK = 64
 MAX_ARRAY = 2**63 - 1
 """The product of the dims that are not 0, in bytes; numpy's own limit."""

@@ -10,19 +10,31 @@ import numpy as np
 
 from actorflow.arrays import BYTES, Array, name_of
 from actorflow.errors import WireError
-from actorflow.transport.kinds import ALIGN, ATOMS, BOOL, DTYPES, MAX_ARRAY, MAX_RANK, NATIVE, Kind, Limits
+from actorflow.transport.kinds import (
+    ALIGN,
+    ATOMS,
+    BOOL,
+    DTYPES,
+    MAX_ARRAY,
+    MAX_RANK,
+    NATIVE,
+    ROW_LEVELS,
+    Kind,
+    Limits,
+)
 
 
 class Reader:
     """Puts one value together; every count is checked against what is left before it is believed."""
 
-    __slots__ = ("_at", "_body", "_limits", "_offset", "_tokens")
+    __slots__ = ("_at", "_body", "_levels", "_limits", "_offset", "_tokens")
 
     def __init__(self, tokens: list[Any], body: Array, limits: Limits) -> None:
         self._tokens = tokens
         self._at = 0
         self._body = body
         self._offset = 0
+        self._levels = 0  # rows of tuples or dicts whose column is read, one in one
         self._limits = limits
 
     def value(self, depth: int) -> Any:
@@ -209,7 +221,13 @@ class Reader:
         return width
 
     def _column(self, n: int, depth: int) -> list[Any]:
+        outer = self._levels
+        self._levels = outer + 1 if self._tokens[self._at : self._at + 1] in _NESTED else 0
+        if self._levels == ROW_LEVELS:
+            message = f"rows by columns may be nested {ROW_LEVELS} deep, got more"
+            raise WireError(message)
         column = self.value(depth)
+        self._levels = outer
         if type(column) is not list or len(column) != n:
             got = f"{len(column)} values" if type(column) is list else type(column).__name__
             message = f"a column of {n} rows must be a list of as many, got {got}"
@@ -219,6 +237,7 @@ class Reader:
 
 _INT = frozenset({int})
 _BYTES = frozenset({bytes})
+_NESTED = ([Kind.TUPLE_ROWS], [Kind.DICT_ROWS])
 _READERS: tuple[Callable[[Reader, int], Any], ...] = tuple(
     getattr(Reader, f"_{'wide' if kind is Kind.INTEGER else kind.name.lower()}") for kind in Kind
 )

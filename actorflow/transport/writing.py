@@ -9,7 +9,18 @@ import numpy as np
 
 from actorflow.arrays import BYTES, NAMES, Array
 from actorflow.errors import CannotTravel
-from actorflow.transport.kinds import ALIGN, ATOMS, CODES, DTYPES, NATIVE, ZEROS, Buffer, Kind, Limits
+from actorflow.transport.kinds import (
+    ALIGN,
+    ATOMS,
+    CODES,
+    DTYPES,
+    NATIVE,
+    ROW_LEVELS,
+    ZEROS,
+    Buffer,
+    Kind,
+    Limits,
+)
 
 _LONG = 512  # bytes from which records leave the header: they are then copied once less
 _APART = 4096  # bytes from which rows are sent from where they lie; smaller ones are cheaper joined
@@ -75,8 +86,8 @@ class Writer:
             raise _refusal(array)
         self.tokens += (Kind.RECORDS, array.ndim, *array.shape, *elements)
 
-    def _list(self, rows: list[Any], depth: int) -> None:
-        if len(rows) < 2 or not self._rows(rows, depth):
+    def _list(self, rows: list[Any], depth: int, levels: int = 0) -> None:
+        if len(rows) < 2 or not self._rows(rows, depth, levels):
             self._values(Kind.LIST, rows, depth)
 
     def _values(self, kind: Kind, values: Sequence[Any], depth: int) -> None:
@@ -98,8 +109,11 @@ class Writer:
 
     # -------------------------------------------------------------------------- by columns
 
-    def _rows(self, rows: list[Any], depth: int) -> bool:
-        """Writes two rows or more by columns, where they have one structure; else tells that they do not."""
+    def _rows(self, rows: list[Any], depth: int, levels: int) -> bool:
+        """Writes two rows or more by columns, where they have one structure; else tells that they do not.
+
+        They are a column of a column and so on, `levels` times; see `ROW_LEVELS`.
+        """
         kinds = set(map(type, rows))
         if len(kinds) > 1:
             return kinds <= ATOMS and not self._wide and bytes not in kinds and self._atom_rows(rows)
@@ -107,9 +121,10 @@ class Writer:
         if kind is np.ndarray:
             return self._array_rows(rows)
         if kind is tuple or kind is dict:
-            if depth == self._limits.depth:
-                return False  # it is said where it is
-            return self._tuple_rows(rows, depth + 1) if kind is tuple else self._dict_rows(rows, depth + 1)
+            if depth == self._limits.depth or levels == ROW_LEVELS:
+                return False  # too deep is said where it is
+            by_columns = self._tuple_rows if kind is tuple else self._dict_rows
+            return by_columns(rows, depth + 1, levels + 1)
         if kind is bytes:
             return self._bytes_rows(rows)
         if kind in ATOMS:
@@ -150,16 +165,16 @@ class Writer:
         self._raw((_memory(column),), column.nbytes)
         return True
 
-    def _tuple_rows(self, rows: list[Any], depth: int) -> bool:
+    def _tuple_rows(self, rows: list[Any], depth: int, levels: int) -> bool:
         width = len(rows[0])
         if not width or set(map(len, rows)) != {width}:
             return False
         self.tokens += (Kind.TUPLE_ROWS, len(rows), width)
         for column in zip(*rows, strict=True):
-            self._list(list(column), depth)
+            self._list(list(column), depth, levels)
         return True
 
-    def _dict_rows(self, rows: list[Any], depth: int) -> bool:
+    def _dict_rows(self, rows: list[Any], depth: int, levels: int) -> bool:
         keys = tuple(rows[0])
         if not keys or any(tuple(row) != keys for row in rows):
             return False
@@ -168,7 +183,7 @@ class Writer:
         self.tokens += (Kind.DICT_ROWS, len(rows), len(keys))
         for key in keys:
             self._key(key)
-            self._list([row[key] for row in rows], depth)
+            self._list([row[key] for row in rows], depth, levels)
         return True
 
     def _raw(self, parts: Sequence[Buffer], length: int) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from asyncio import CancelledError
 from collections.abc import Callable
 from typing import Any
 
@@ -116,6 +117,11 @@ async def later(value: Any) -> Any:
     return value
 
 
+def promised_at_70(value: int, *_: Any) -> Any:
+    """What looks like a plain function, and gives a coroutine from element 70 on."""
+    return value if value < 70 else later(value)
+
+
 def plainly(function: Callable[..., Any]) -> Callable[..., Any]:
     def inside(value: Any) -> Any:
         return function(value)
@@ -183,3 +189,15 @@ def ended_at_500(value: Any) -> Any:
 def waiting(value: Any) -> Any:
     time.sleep(600 if value >= 100 else 0)
     return value, os.getpid()
+
+
+def stopped_at_70(value: int, *_: Any) -> int:
+    if value == 70:
+        raise StopIteration
+    return value
+
+
+def cancelled_at_70(value: int, *_: Any) -> int:
+    if value == 70:
+        raise CancelledError
+    return value

@@ -112,6 +112,14 @@ def test_other_encodings_and_quotes(tmp_path):
     assert read(csv(path, dtypes="bytes", encoding="latin-1", quotechar="'")) == [{"grün": b"a,'b"}]
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF-8", "utf8", "utf_8", "U8"])
+def test_a_mark_is_passed_over_whatever_utf_8_is_called(tmp_path, encoding):
+    path = tmp_path / "marked.csv"
+    path.write_bytes(b"\xef\xbb\xbfa,b\n1,2\n")
+
+    assert list(read(csv(path, encoding=encoding))[0]) == ["a", "b"]
+
+
 def test_missing_values_are_given_by_column_or_for_all(tmp_path):
     path = written(tmp_path, "a,b,t\n,1,\n2,NA,x\n")
     by_name = {"a": -1, "b": float("nan"), "t": b"?"}
@@ -215,6 +223,17 @@ def test_an_empty_file_has_no_header(tmp_path):
         ({"missing": {"c": 1}}, "no column 'c', named in missing"),
         ({"dtypes": "int7"}, "a dtype for column 'a', got 'int7'"),
         ({"dtypes": {"a": None, "b": None}}, "at least one column"),
+        ({"dtypes": "int32", "missing": 1.5}, "an? int32 for what is missing in column 'a', got 1.5"),
+        ({"dtypes": "bool", "missing": 3}, "a bool for what is missing in column 'a', got 3"),
+        ({"dtypes": "int8", "missing": 300}, "a?n? int8 for what is missing in column 'a', got 300"),
+        ({"missing": [1.0]}, "a float32 for what is missing in column 'a', got \\[1.0\\]"),
+        (
+            {"missing_texts": "NA"},
+            r"missing_texts as a list of texts, got 'NA'\n  try:   missing_texts=\['NA'\]",
+        ),
+        ({"missing_texts": [3]}, r"missing_texts as a list of texts, got \[3\]"),
+        ({"names": "ab"}, "names as a list of texts, got 'ab'"),
+        ({"names": 5}, "names as a list of texts, got 5"),
         ({"missing": "x"}, "a float32 for what is missing in column 'a', got 'x'"),
         ({"dtypes": "bytes", "missing": 3}, "a bytes for what is missing in column 'a', got 3"),
         (

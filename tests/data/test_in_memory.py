@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import actorflow as af
 from actorflow.data.in_memory import arrays, numbers
 from actorflow.errors import ConfigError, InputError
-from tests.data.reading import SIZES, read, same
+from tests.data.reading import SIZES, read, run, same
 from tests.strategies import examples
 
 
@@ -47,6 +48,21 @@ def test_rows_are_views_that_cannot_be_written():
     x[0, 0] = 1  # the array itself stays as it was
 
 
+def test_rows_of_a_memory_map_are_plain_views_of_it(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6).reshape(3, 2))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+
+    rows = read(arrays({"x": mapped}))
+
+    assert [type(row["x"]) for row in rows] == [np.ndarray] * 3
+    assert np.shares_memory(rows[1]["x"], mapped)
+
+    async def batches() -> list[Any]:
+        return [batch async for batch in af.data.arrays(mapped).batch(2)]
+
+    assert [batch.tolist() for batch in run(batches())] == [[[0, 1], [2, 3]], [[4, 5]]]
+
+
 def test_the_bytes_of_an_element_are_the_sum_of_its_rows():
     half = np.zeros((4, 3), ml_dtypes.bfloat16)
 
@@ -73,6 +89,8 @@ def test_first_sizes_that_differ_are_told_by_their_places():
         ((np.zeros(2), np.array(3)), r"without at \[1\]"),
         ({}, "no empty dict"),
         ((np.zeros(2), ()), r"no empty tuple, got one at \[1\]"),
+        (np.zeros((2, 2)).view(np.matrix), r"plain arrays, got a matrix\n  try:   np.asarray"),
+        ({"x": np.ma.zeros(3)}, r"plain arrays, got a MaskedArray at \['x'\]\n  try:   .filled\("),
     ],
 )
 def test_what_is_no_array_is_refused(given_, told):
@@ -90,6 +108,13 @@ def test_numbers_from_anywhere(n, start, sizes):
 def test_numbers_takes_how_many(n):
     with pytest.raises(ConfigError, match="0 or more"):
         numbers(n)
+
+
+def test_more_numbers_than_len_may_give_have_no_length():
+    assert len(af.data.numbers(2**63 - 1)) == 2**63 - 1
+    for many in (af.data.numbers(2**70), af.data.numbers(2**62).repeat(4)):
+        with pytest.raises(InputError, match="has no length: .* elements are more than 9223372036854775807"):
+            len(many)
 
 
 def test_a_hundred_billion_numbers_cost_nothing():

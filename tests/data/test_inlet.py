@@ -250,7 +250,12 @@ def test_what_the_end_of_a_reader_raises_comes_out_of_closing() -> None:
         made.onward(True)
         await turns()
 
-        with pytest.raises(OSError, match="its end failed"):
+        with pytest.raises(
+            errors.InputError, match="gated: closing it raised OSError: its end failed"
+        ) as told:
             await made.close()
+
+        assert isinstance(told.value.__cause__, OSError)
+        assert "here.py:1" in str(told.value)
 
     asyncio.run(main())

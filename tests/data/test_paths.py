@@ -26,6 +26,12 @@ def test_a_path_may_be_text_or_a_path(tmp_path):
     )
 
 
+@pytest.mark.parametrize("paths", [None, 3, 1.5])
+def test_what_is_neither_a_path_nor_several_is_refused(paths):
+    with pytest.raises(ConfigError, match=f"s takes a path, a pattern, or several, got {paths!r}"):
+        files_of("s", paths)
+
+
 def test_several_paths_keep_their_order_and_patterns_are_sorted(tmp_path):
     made(tmp_path, "b.txt", "a.txt", "c.csv", "d.csv", "folder.txt/x")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -251,10 +252,17 @@ def test_fingerprints_tell_pipelines_apart_but_not_how_they_run() -> None:
     assert len({plain.fingerprint, *(other.fingerprint for other in others)}) == 8
 
 
+class Later:
+    async def __call__(self, value: Any) -> Any:
+        return value
+
+
 # -- what it refuses -----------------------------------------------------------------------------------
 
 REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: loose().map(3), "map takes a function that can be called, got 3"),
+    (lambda: loose().map(Later()), "map takes a function that is plain, no coroutine"),
+    (lambda: loose().filter(partial(Later())), "filter takes a function that is plain, no coroutine"),
     (lambda: loose().map(later), "map takes a function that is plain, no coroutine"),
     (lambda: loose().map(decode, threads=0), "map takes threads from 1 on"),
     (lambda: loose().map(decode, threads=True), "map takes threads from 1 on"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from queue import Queue, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -172,6 +174,22 @@ def test_a_queue_cannot_start_later():
 def test_what_is_no_queue_is_refused(source):
     with pytest.raises(ConfigError, match="what has an async get"):
         queue(source)
+
+
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        (Queue, "queue.Queue"),
+        (SimpleQueue, "_queue.SimpleQueue"),
+        (multiprocessing.Queue, "multiprocessing.queues.Queue"),
+    ],
+)
+def test_a_queue_of_threads_or_processes_is_refused_since_it_blocks_the_loop(made, kind):
+    line = made()
+    for source in (line, line.get):
+        with pytest.raises(ConfigError, match=f"got a {kind}, whose get\\(\\) would block") as refused:
+            queue(source)
+        assert "af.data.generator(" in str(refused.value)
 
 
 # ------------------------------------------------------------------------ queues of a session

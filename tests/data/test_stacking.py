@@ -64,6 +64,24 @@ def test_halves_and_bytes_stack() -> None:
     assert stacked([text, text]).tolist() == [[b"a", b"bc"]] * 2
 
 
+def test_numbers_of_python_have_one_dtype_each_whatever_their_size():
+    ends = [-(2**63), 2**63 - 1]
+
+    assert stacked(ends).tolist() == ends
+    assert [stacked([x, x]).dtype for x in (1, 2**40, 1.0, 1j, True)] == ["i8", "i8", "f8", "c16", "?"]
+    assert stacked([np.uint64(2**63 + 1), np.uint64(1)]).tolist() == [2**63 + 1, 1]
+
+
+def test_memory_maps_stack_as_arrays(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6).reshape(3, 2))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+
+    out = stacked([mapped[0], np.asarray(mapped[1])])
+
+    assert type(out) is np.ndarray
+    assert out.tolist() == [[0, 1], [2, 3]]
+
+
 @pytest.mark.parametrize(
     ("elements", "told"),
     [
@@ -80,6 +98,9 @@ def test_halves_and_bytes_stack() -> None:
         ([{"a": {"b": 1}}, {"a": {"b": "x"}}], r"at \['a'\]\['b'\]"),
         ([object(), object()], "takes arrays, numbers, text"),
         ([None, None], "got NoneType"),
+        ([1, 2**63 + 1], "got 9,223,372,036,854,775,809 as number 1 of a batch; map them to np.uint64"),
+        ([{"n": 2**70}], r"from -2\*\*63 to 2\*\*63 - 1 at \['n'\], got 1,180,591,.* as number 0"),
+        ([-(2**63) - 1, 0], "got -9,223,372,036,854,775,809 as number 0"),
     ],
 )
 def test_elements_that_differ_are_told_apart(elements: list[Any], told: str) -> None:

@@ -117,9 +117,10 @@ def test_an_encoding_in_which_lines_cannot_be_found_is_refused(tmp_path, encodin
         text_lines(written(tmp_path, b""), encoding=encoding)
 
 
-def test_a_limit_below_one_byte_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="max_line_bytes must be positive, got 0"):
-        text_lines(written(tmp_path, b""), max_line_bytes=0)
+@pytest.mark.parametrize("limit", [0, -1, "a", 1.5, None, True])
+def test_a_limit_below_one_byte_is_refused(tmp_path, limit):
+    with pytest.raises(ConfigError, match=f"max_line_bytes must be positive, a whole number, got {limit!r}"):
+        text_lines(written(tmp_path, b""), max_line_bytes=limit)
 
 
 @settings(max_examples=examples(150), deadline=None)

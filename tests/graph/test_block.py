@@ -99,6 +99,30 @@ REFUSED: list[tuple[Callable[[Any, Any, Any], Any], str]] = [
 ]
 
 
+OTHERS: list[tuple[Callable[[], Any], Callable[[Any], Any], str]] = [
+    (lambda: af.Stack("float32", (), name="s"), lambda s: s.push(1.0), "got stack_push of stack 's'"),
+    (lambda: af.Counter(name="n"), lambda n: n.next(), "of counter 'n'"),
+    (
+        lambda: af.HashTable("int64", "int64", 0, name="t"),
+        lambda t: t.insert([1], [2]),
+        "got hash_table_insert of hash table 't'",
+    ),
+    (lambda: af.HashTable("int64", "int64", 0, name="t"), lambda t: t.size(), "of hash table 't'"),
+]
+
+
+@pytest.mark.parametrize(("make", "act", "said"), OTHERS)
+def test_what_is_no_variable_cannot_be_locked_and_the_error_says_so(make: Any, act: Any, said: str) -> None:
+    with af.Graph():
+        a, held = af.Variable(1.0, name="a"), make()
+        with pytest.raises(GraphError) as caught, af.atomic(a, name="transfer"):
+            act(held)
+
+    assert caught.value.what.startswith("an atomic block locks variables only, got ")
+    assert said in caught.value.what
+    assert "lock it as well" not in str(caught.value)
+
+
 @pytest.mark.parametrize(("act", "said"), REFUSED, ids=[said[-40:] for _, said in REFUSED])
 def test_what_may_not_be_inside_is_refused_at_the_users_line(act: Any, said: str) -> None:
     with pytest.raises(GraphError) as caught:

@@ -131,6 +131,15 @@ class Vocabulary(af.HashTable):
             r"fits \(1,\) int64, got \[\[1\]\]",
         ),
         (
+            lambda: af.HashTable("int64", "int64", 0, initial=([1, 2, 3], [7])),
+            r"fits \(3,\) int64, got \[7\]: its shape is \(1,\)",
+        ),
+        (
+            lambda: af.HashTable("int64", "int64", 0, (2,), initial=([1, 2], [7, 8])),
+            r"fits \(2, 2\) int64, got \[7, 8\]: its shape is \(2,\)",
+        ),
+        (lambda: af.HashTable("int64", "int64", 0, initial=([1, 2], 7)), r"fits \(2,\) int64, got 7"),
+        (
             lambda: af.HashTable("int64", "int64", 0, initial=([b"a"], [2])),
             "each key of the initial contents",
         ),

@@ -109,6 +109,10 @@ def test_names_make_dicts() -> None:
     [
         (lambda q: q.enqueue((1.0,)), "has 2 components, got 1"),
         (lambda q: q.enqueue(1.0), "has 2 components, got float"),
+        (
+            lambda q: q.enqueue({"a": 1, "b": 2}),
+            r"queue 'q' has no names, got an element by names: \['a', 'b'\]",
+        ),
         (lambda q: q.enqueue(([1.0], 1)), r"component 0 of queue 'q' must fit \(2, 3\) float32"),
         (lambda q: q.enqueue_many((af.placeholder("float32", (4, 2, 3)), [1, 2])), "equal first sizes"),
         (lambda q: q.enqueue_many((af.placeholder("float32", (4, 2, 3)), 1)), "axis 0 to slice along"),

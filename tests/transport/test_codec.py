@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from actorflow.errors import CannotTravel, WireError
 from actorflow.transport.codec import PREFIX_BYTES, decode, encode, frame_size, join, size
-from actorflow.transport.kinds import ALIGN, DTYPES, Kind, Limits
+from actorflow.transport.kinds import ALIGN, DTYPES, ROW_LEVELS, Kind, Limits
 from tests.strategies import examples
 from tests.transport.values import atoms, same, values
 
@@ -119,6 +119,49 @@ def test_what_is_read_is_at_most_a_constant_times_the_frame(header: list[Any], b
         tracemalloc.stop()
 
     assert peak < 80_000 + 500 * len(frame), (peak, len(frame))  # 45,000 are msgpack's own
+
+
+def nested_rows(n: int, levels: list[Kind], leaf: list[Any]) -> list[Any]:
+    """The header of `n` rows of one column, which are rows of one column, and so on down to a leaf."""
+    header: list[Any] = []
+    for kind in levels:
+        header += [kind, n, 1, Kind.ATOM, "k"] if kind is Kind.DICT_ROWS else [kind, n, 1]
+    return [*header, *leaf]
+
+
+LEAVES = {Kind.SCALAR_ROWS: [0], Kind.ARRAY_ROWS: [0, 0]}
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.integers(1, 4000),
+    st.lists(st.sampled_from([Kind.TUPLE_ROWS, Kind.DICT_ROWS]), max_size=30),
+    st.sampled_from(list(LEAVES)),
+)
+@example(4000, [Kind.DICT_ROWS] * 26, Kind.SCALAR_ROWS)
+@example(4000, [Kind.DICT_ROWS] * ROW_LEVELS, Kind.ARRAY_ROWS)
+def test_rows_in_rows_make_at_most_a_constant_times_the_frame(n: int, levels: list[Kind], leaf: Kind) -> None:
+    frame = framed(nested_rows(n, levels, [leaf, n, *LEAVES[leaf]]), bytes(n))
+    accepted(frame)
+
+    tracemalloc.start()
+    try:
+        read = accepted(frame)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert read is (len(levels) <= ROW_LEVELS)
+    assert peak < 80_000 + 1000 * len(frame), (peak, len(frame))
+
+
+@pytest.mark.parametrize("deep", range(1, 8))
+def test_rows_of_any_depth_come_back(deep: int) -> None:
+    value: list[Any] = [np.uint8(i) for i in range(50)]
+    for level in range(deep):
+        value = [{"k": each} if level % 2 else (each,) for each in value]
+
+    assert same(decode(join(encode(value))), value)
 
 
 BIG = 2**62
