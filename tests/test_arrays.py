@@ -232,3 +232,16 @@ def test_a_value_fills_a_shape_with_a_copy_of_its_own() -> None:
     assert not found.flags.writeable
     with pytest.raises(ValueError, match="broadcast"):
         arrays.filled(np.ones(3), (2,))
+
+
+def test_what_is_handed_out_is_another_view_of_what_is_read_only_and_else_itself() -> None:
+    mine, kept = np.zeros(3), arrays.read_only(np.ones(3))
+
+    given = arrays.handed(kept)
+    given.shape = (3, 1)
+
+    assert kept.shape == (3,)
+    assert np.shares_memory(given, kept)
+    assert not given.flags.writeable
+    assert arrays.handed(mine) is mine
+    assert arrays.handed(None) is None
