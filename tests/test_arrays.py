@@ -245,3 +245,12 @@ def test_what_is_handed_out_is_another_view_of_what_is_read_only_and_else_itself
     assert not given.flags.writeable
     assert arrays.handed(mine) is mine
     assert arrays.handed(None) is None
+
+
+@pytest.mark.parametrize("one", [np.float32(1), np.array([1.0, np.nan]), np.array([b"a", b"b"], object)])
+def test_arrays_are_the_same_to_the_bit(one: Any) -> None:
+    assert arrays.same(one, np.array(one))
+    assert not arrays.same(one, np.array([one, one]))
+    assert not arrays.same(one, np.zeros(np.shape(one), "int32"))
+    assert not arrays.same(np.array(0.0), np.array(-0.0))
+    assert not arrays.same(np.array([b"a", b"c"], object), np.array([b"a", b"b"], object))
