@@ -241,6 +241,46 @@ def test_other_definitions_are_refused_and_the_attribute_is_named(name: str, att
 _LOOKS = ("size", "ready_size", "num_accumulated", "read")
 
 
+QUEUES = ("queue", "shuffle_queue", "padding_queue", "priority_queue")
+
+
+@pytest.mark.parametrize(("made", "opened"), [(a, b) for a in QUEUES for b in QUEUES if a != b])
+def test_a_queue_of_another_kind_is_refused_and_the_kinds_are_named(made: str, opened: str) -> None:
+    (a, mine), (b, theirs) = KINDS[made].graph(), KINDS[opened].graph()
+    with a:
+        put = KINDS[made].put(mine)
+    with b:
+        size = theirs.size()
+
+    async def body(system: af.ActorSystem) -> None:
+        async with af.Session(a, system=system) as s, af.Session(b, system=system) as t:
+            await s.run(put)
+            with pytest.raises(errors.StateError) as caught:
+                await t.run(size)
+            at = a.resources["mine"].defined_at
+            said = f'shared name "everybody\'s" stands for a {made} made at {at}, got a {opened}'
+            assert caught.value.what == said
+
+    in_a_system(body)
+
+
+def test_each_graph_has_names_of_its_own_for_the_components_of_a_shared_queue() -> None:
+    """What is in the queue is the order; names are how one graph says it."""
+    with af.Graph() as a:
+        pairs = af.FIFOQueue(2, ["int64", "int64"], [(), ()], names=["x", "y"], shared_name="q")
+        put = pairs.enqueue({"y": ONE * 2, "x": ONE})
+    with af.Graph() as b:
+        others = af.FIFOQueue(2, ["int64", "int64"], [(), ()], names=["y", "z"], shared_name="q")
+        take = others.dequeue()
+
+    async def body(system: af.ActorSystem) -> Any:
+        async with af.Session(a, system=system) as s, af.Session(b, system=system) as t:
+            await s.run(put)
+            return {name: int(value) for name, value in (await t.run(take)).items()}
+
+    assert in_a_system(body) == {"y": 1, "z": 2}
+
+
 @each_kind
 def test_a_reset_tells_who_waits_and_makes_it_anew(kind: Kind) -> None:
     graph, mine = kind.graph()
