@@ -185,6 +185,20 @@ def test_what_is_fetched_is_the_callers_own_to_see_in_another_way(how: str, made
     assert found == ([[[2.0] * 2] * 2, [[2.0] * 2] * 2, [[4.0] * 2] * 2], (1, 0))
 
 
+def test_a_feed_that_is_fetched_again_is_a_view_of_the_callers_buffer() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (4,), name="x")
+        fetches = [x, af.reshape(x, (2, 2)), x[1:], af.stop_gradient(x)]
+
+    async def body(session: af.Session) -> Any:
+        buffer = np.zeros(4, "float32")
+        found = await session.run(fetches, {x: buffer})
+        buffer[:] = 3
+        return [(float(value.max()), value.flags.writeable) for value in found]
+
+    assert run(graph, body) == [(3.0, False)] * 4
+
+
 @pytest.mark.parametrize("how", SPOIL)
 def test_a_rule_of_ones_own_gets_arrays_of_its_own(how: str) -> None:
     """The gradient of `v` is the value of `w` itself."""
