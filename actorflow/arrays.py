@@ -176,6 +176,16 @@ def read_only(value: Array) -> Array:
     return seen
 
 
+def handed(value: Array) -> Array:
+    """Returns what user code may have of a value: one that is read-only as another view, others as they are.
+
+    numpy lets whoever holds an array set its shape, dtype or strides, though it may not write to it. The
+    array that a variable or the graph goes on with is therefore not the one that is handed out. That takes
+    0.4 µs of the 10.6 of a read.
+    """
+    return value.view() if type(value) is np.ndarray and not value.flags.writeable else value
+
+
 _KINDS_HELD = {"b": "b", "u": "bui", "i": "bui", "f": "buif", "V": "buif", "c": "buifc"}  # V: bfloat16
 
 
@@ -351,6 +361,13 @@ def weight(value: Array) -> int:
 def filled(value: Array, shape: tuple[int, ...]) -> Array:
     """Returns an array broadcast to `shape`, read-only; ValueError where it cannot be."""
     return frozen(np.array(np.broadcast_to(value, shape)))
+
+
+def same(a: Array, b: Array) -> bool:
+    """Tells whether two arrays have one shape, dtype and value, to the bit: NaN is NaN, 0.0 is not -0.0."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return listed(a) == listed(b) if a.dtype.hasobject else bool(a.tobytes() == b.tobytes())
 
 
 def number(value: Array) -> Any:

@@ -1,15 +1,15 @@
 """Arrays that are lent: whoever holds one can only read it, and its memory is known to be free again.
 
-`lend` gives a read-only view of memory that the caller gives up. The view stands on an `Owner`, which
-is no array: so numpy refuses to make the view, or any view of it, writeable again, and every view of a
-view holds the view that was handed out. A lease is a reference to that view or to its owner: what a
-variable handed out, and every slice, memoryview, buffer, DLPack capsule or tensor of another library
-made of it. It ends when the last of them dies. `memory_of` gives the memory back to be written as soon
-as nobody but the caller holds the view, and tells that by CPython's counts of references alone: a read
-costs nothing, and there is no call that ends a lease and could be forgotten.
+`lend` gives a read-only view of memory that the caller gives up. It is a view of a bare array that stands
+on an `Owner`, which is no array: so numpy refuses to make the view, or any view of it, writeable again,
+and every view of the view holds the bare array. A lease is a reference to the view, to what is below it,
+or to a view of these: what a variable handed out, and every slice, memoryview, buffer, DLPack capsule or
+tensor of another library made of it. It ends when the last of them dies. `memory_of` gives the memory
+back to be written as soon as nobody but the caller holds the view, and tells that by CPython's counts of
+references alone: a read costs nothing, and there is no call that ends a lease and could be forgotten.
 
 INVARIANT: whoever can reach the memory of a lent view holds, through whatever else, a reference to the
-view, to the array that it is a view of (there is one for bfloat16), to the owner, or to the memory. So
+view, to the array that it is a view of, to the owner, or to the memory. So
 when each of these has exactly as many references as a new one has in the same place, and no weak one,
 nobody can see a write, and nobody can come to see it while it is being written: one needs a reference
 to make another. A thread that works on a view holds one for as long as it works.
@@ -83,9 +83,10 @@ def _lent(memory: Array) -> Array:
         return frozen(memory)
     owner = Owner()
     _give(owner, memory)
-    bare = np.asarray(owner)
-    # The interface knows no bfloat16: what it calls two bytes is seen as what they are.
-    return bare if bare.dtype == memory.dtype else bare.view(memory.dtype)
+    # What is lent is a view of an array that nobody uses. So views of it stand on that array as well, and
+    # who sets a shape or dtype along `.base` changes nothing. Also the interface knows no bfloat16, what
+    # it calls two bytes is seen here as what they are.
+    return np.asarray(owner).view(memory.dtype)
 
 
 def memory_of(cell: list[Array]) -> Array | None:
@@ -115,9 +116,8 @@ _base: Callable[[Any], Any] = NDArray.__dict__["base"].__get__
 
 
 def _owner_of(view: Array) -> Any:
-    """What a view stands on, past what gave it its dtype."""
-    base = _base(view)
-    return _base(base) if type(base) is NDArray else base
+    """What a lent view stands on, past the bare array."""
+    return _base(_base(view))
 
 
 def _memory_below(view: Array) -> Array:
@@ -129,8 +129,6 @@ def _references(cell: list[Array]) -> tuple[int, ...]:
     if type(cell[0]) is not NDArray:
         return ()
     base = _base(cell[0])
-    if type(base) is Owner:
-        return _to_array(cell), sys.getrefcount(base), sys.getrefcount(_held_by(base))
     if type(base) is not NDArray or type(_base(base)) is not Owner:
         return ()
     bare = sys.getrefcount(base) + _MANY * weakref.getweakrefcount(base)

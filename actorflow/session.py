@@ -482,12 +482,12 @@ class Session:
 
 
 def _given(build: Callable[[Sequence[Any]], Any], values: list[Any]) -> Any:
-    """Returns the values as the caller asked for them, and lets go of them.
+    """Returns the values as the caller asked for them and may have them, and lets go of them.
 
     The event loop keeps the list until the caller suspends again, and leases on variables would last
     as long: the caller's next write would have to copy what it does not hold any more.
     """
-    found = build(values)
+    found = build([*map(arrays.handed, values)])
     values.clear()
     return found
 

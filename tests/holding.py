@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,8 @@ HOLD: dict[str, Callable[[Any], Any]] = {
     "a closure": lambda a: lambda: a,
     "a ctypes pointer": lambda a: a.ctypes,
     "an iterator": lambda a: a.flat,
-    "the owner": lambda a: np.asarray(a.base),
+    "the bare array": lambda a: a.base,
+    "the owner": lambda a: np.asarray(a.base.base),
     "a cast memoryview": lambda a: memoryview(a).cast("B"),
 }
 """Ways to keep the memory of a C-ordered matrix in sight."""
@@ -65,6 +67,25 @@ def arrays_of(held: Any) -> list[np.ndarray]:
         elif hasattr(this, "__array_interface__"):
             found.append(np.asarray(this))
     return found
+
+
+SPOIL: dict[str, Callable[[Any], Any]] = {
+    "shape": lambda a: setattr(a, "shape", (a.size, 1)),
+    "dtype": lambda a: setattr(a, "dtype", f"V{a.dtype.itemsize}"),
+    "strides": lambda a: setattr(a, "strides", (0,) * a.ndim),
+    "state": lambda a: a.__setstate__((1, (1,), np.dtype("int8"), False, b"x")),
+    "shape along base": lambda a: setattr(a.base, "shape", (a.size, 1)),
+    "dtype along base": lambda a: setattr(a.base, "dtype", f"V{a.dtype.itemsize}"),
+    "strides along base": lambda a: setattr(a.base, "strides", (0,) * a.base.ndim),
+}
+"""What numpy lets whoever holds an array do to it, though it is read-only."""
+
+
+def spoil(how: str, array: Any) -> None:
+    """Does so, to an array that the caller lets go of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        SPOIL[how](array)
 
 
 def nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:

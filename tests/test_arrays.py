@@ -232,3 +232,25 @@ def test_a_value_fills_a_shape_with_a_copy_of_its_own() -> None:
     assert not found.flags.writeable
     with pytest.raises(ValueError, match="broadcast"):
         arrays.filled(np.ones(3), (2,))
+
+
+def test_what_is_handed_out_is_another_view_of_what_is_read_only_and_else_itself() -> None:
+    mine, kept = np.zeros(3), arrays.read_only(np.ones(3))
+
+    given = arrays.handed(kept)
+    given.shape = (3, 1)
+
+    assert kept.shape == (3,)
+    assert np.shares_memory(given, kept)
+    assert not given.flags.writeable
+    assert arrays.handed(mine) is mine
+    assert arrays.handed(None) is None
+
+
+@pytest.mark.parametrize("one", [np.float32(1), np.array([1.0, np.nan]), np.array([b"a", b"b"], object)])
+def test_arrays_are_the_same_to_the_bit(one: Any) -> None:
+    assert arrays.same(one, np.array(one))
+    assert not arrays.same(one, np.array([one, one]))
+    assert not arrays.same(one, np.zeros(np.shape(one), "int32"))
+    assert not arrays.same(np.array(0.0), np.array(-0.0))
+    assert not arrays.same(np.array([b"a", b"c"], object), np.array([b"a", b"b"], object))

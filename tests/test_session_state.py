@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.sim.choosers import Schedule
+from tests.holding import SPOIL, arrays_of, spoil
 from tests.strategies import examples, run_drawn
 
 
@@ -148,12 +149,89 @@ def test_what_a_constant_gives_cannot_be_written() -> None:
     async def body(session: af.Session) -> Any:
         for tensor in (plain, folded):
             array = await session.run(tensor)
-            assert not isinstance(array.base, np.ndarray)
-            with pytest.raises(ValueError, match="cannot set WRITEABLE"):
-                array.flags.writeable = True
+            for reached in arrays_of(array):
+                with pytest.raises(ValueError, match="cannot set WRITEABLE"):
+                    reached.flags.writeable = True
         return (await session.run([plain, folded]))[1].tolist()
 
     assert run(graph, body) == [2, 4]
+
+
+@pytest.mark.parametrize("made", [False, True])
+@pytest.mark.parametrize("how", SPOIL)
+def test_what_is_fetched_is_the_callers_own_to_see_in_another_way(how: str, made: bool) -> None:
+    """numpy lets whoever holds an array set its shape, be it read-only."""
+    with af.Graph() as graph:
+        w = af.Variable(np.ones((2, 2)), name="w")
+        k = af.constant(np.full((2, 2), 2.0))
+        add, train = w.assign_add(k), af.minimize(af.sum(w * w), af.optim.sgd(0.5))
+        fetches = [w.read(), add, k, k * 2.0, [w, k]]
+
+    async def body(session: af.Session) -> Any:
+        for fetch in fetches:
+            got = await (session.make_callable(fetch)() if made else session.run(fetch))
+            for array in got if isinstance(got, list) else [got]:
+                spoil(how, array)
+        got = array = None
+        await session.run(train)
+        before = session.stats()
+        await session.run(add)
+        values = await session.run([w, k, k * 2.0])
+        return [v.tolist() for v in values], since(before, session.stats())
+
+    with graph:
+        found = run(graph, body)
+
+    assert found == ([[[2.0] * 2] * 2, [[2.0] * 2] * 2, [[4.0] * 2] * 2], (1, 0))
+
+
+def test_a_feed_that_is_fetched_again_is_a_view_of_the_callers_buffer() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (4,), name="x")
+        fetches = [x, af.reshape(x, (2, 2)), x[1:], af.stop_gradient(x)]
+
+    async def body(session: af.Session) -> Any:
+        buffer = np.zeros(4, "float32")
+        found = await session.run(fetches, {x: buffer})
+        buffer[:] = 3
+        return [(float(value.max()), value.flags.writeable) for value in found]
+
+    assert run(graph, body) == [(3.0, False)] * 4
+
+
+@pytest.mark.parametrize("how", SPOIL)
+def test_a_rule_of_ones_own_gets_arrays_of_its_own(how: str) -> None:
+    """The gradient of `v` is the value of `w` itself."""
+
+    class Spoils(af.OptimizerActor):
+        sparse = True
+
+        def init(self, params: Any) -> Any:
+            for param in params.values():
+                spoil(how, param)
+            return ()
+
+        async def on_gradients(self, grads: Any, ctx: Any) -> Any:
+            deltas = {"v": -0.5 * grads["v"], "t": af.optim.as_rows(-grads["t"].values, grads["t"])}
+            for array in (*ctx.params.values(), grads["v"]):
+                assert not array.flags.writeable
+                spoil(how, array)
+            return deltas, ()
+
+    with af.Graph() as graph:
+        w, v = (af.Variable(np.ones((2, 2)), name=name) for name in "wv")
+        t, ones = af.Variable(np.zeros((3, 1)), name="t"), af.constant(np.ones((2, 1)))
+        grads = [w.read(), af.IndexedSlices(ones, np.array([1, 2]), (3, 1))]
+        train = af.apply_gradients(grads, [v, t], lambda: Spoils())
+        values = [w + 0.0, v + 0.0, t + 0.0, ones]
+
+    async def body(session: af.Session) -> Any:
+        await session.run(train)
+        await session.run(train)
+        return [value.tolist() for value in await session.run(values)]
+
+    expected = [[[1.0] * 2] * 2, [[0.0] * 2] * 2, [[0.0], [-2.0], [-2.0]], [[1.0], [1.0]]]
+    assert run(graph, body) == expected
 
 
 # --------------------------------------------------------------------------------- first values

@@ -241,6 +241,46 @@ def test_other_definitions_are_refused_and_the_attribute_is_named(name: str, att
 _LOOKS = ("size", "ready_size", "num_accumulated", "read")
 
 
+QUEUES = ("queue", "shuffle_queue", "padding_queue", "priority_queue")
+
+
+@pytest.mark.parametrize(("made", "opened"), [(a, b) for a in QUEUES for b in QUEUES if a != b])
+def test_a_queue_of_another_kind_is_refused_and_the_kinds_are_named(made: str, opened: str) -> None:
+    (a, mine), (b, theirs) = KINDS[made].graph(), KINDS[opened].graph()
+    with a:
+        put = KINDS[made].put(mine)
+    with b:
+        size = theirs.size()
+
+    async def body(system: af.ActorSystem) -> None:
+        async with af.Session(a, system=system) as s, af.Session(b, system=system) as t:
+            await s.run(put)
+            with pytest.raises(errors.StateError) as caught:
+                await t.run(size)
+            at = a.resources["mine"].defined_at
+            said = f'shared name "everybody\'s" stands for a {made} made at {at}, got a {opened}'
+            assert caught.value.what == said
+
+    in_a_system(body)
+
+
+def test_each_graph_has_names_of_its_own_for_the_components_of_a_shared_queue() -> None:
+    """What is in the queue is the order; names are how one graph says it."""
+    with af.Graph() as a:
+        pairs = af.FIFOQueue(2, ["int64", "int64"], [(), ()], names=["x", "y"], shared_name="q")
+        put = pairs.enqueue({"y": ONE * 2, "x": ONE})
+    with af.Graph() as b:
+        others = af.FIFOQueue(2, ["int64", "int64"], [(), ()], names=["y", "z"], shared_name="q")
+        take = others.dequeue()
+
+    async def body(system: af.ActorSystem) -> Any:
+        async with af.Session(a, system=system) as s, af.Session(b, system=system) as t:
+            await s.run(put)
+            return {name: int(value) for name, value in (await t.run(take)).items()}
+
+    assert in_a_system(body) == {"y": 1, "z": 2}
+
+
 @each_kind
 def test_a_reset_tells_who_waits_and_makes_it_anew(kind: Kind) -> None:
     graph, mine = kind.graph()
@@ -307,19 +347,69 @@ def test_its_docstring_says_what_a_shared_name_does(kind: Kind) -> None:
     )
 
 
-def test_a_shared_table_begins_with_what_the_first_session_gives_it() -> None:
-    def built(value: int) -> tuple[af.Graph, Any, Any]:
+CONTENTS: dict[str, Any] = {"default": -1, "initial": ([1, 2], [10, 20])}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"default": -2}, "default -1 made at {}, got default -2"),
+        ({"initial": ([1, 3], [10, 20])}, "keys [1, 2] made at {}, got keys [1, 3]"),
+        ({"initial": ([2, 1], [20, 10])}, "keys [1, 2] made at {}, got keys [2, 1]"),
+        ({"initial": ([1, 2], [10, 21])}, "values [10, 20] made at {}, got values [10, 21]"),
+        ({"initial": None}, "keys [1, 2] made at {}, got keys None"),
+        ({"initial": (range(50), range(50))}, "keys [1, 2] made at {}, got keys [0, 1, 2, 3,"),
+    ],
+)
+def test_a_shared_table_has_one_default_and_one_initial_contents(changes: Any, said: str) -> None:
+    def built(**arguments: Any) -> tuple[af.Graph, Any, Any]:
         with af.Graph() as graph:
-            table = af.HashTable("int64", "int64", -value, initial=([value], [value]), shared_name="t")
-            return graph, table.export()[0], table.lookup([ONE * 9])
+            table = af.HashTable("int64", "int64", **arguments, shared_name="t")
+            return graph, table.export()[0], table.insert([9], [9])
 
     async def body(system: af.ActorSystem) -> Any:
-        (a, keys, _), (b, theirs, missing) = built(1), built(2)
+        (a, keys, put), (b, theirs, _), (c, other, _) = (
+            built(**CONTENTS),
+            built(**CONTENTS),
+            built(**{**CONTENTS, **changes}),
+        )
+        async with (
+            af.Session(a, system=system) as s,
+            af.Session(b, system=system) as t,
+            af.Session(c, system=system) as u,
+        ):
+            await s.run(put)
+            with pytest.raises(errors.StateError) as caught:
+                await u.run(other)
+            made_at = a.resources["hash_table"].defined_at
+            expected = "shared name 't' stands for a hash_table of " + said.format(made_at)
+            assert caught.value.what.startswith(expected), caught.value.what
+            await s.run(keys)
+            return (await t.run(theirs)).tolist()
+
+    assert in_a_system(body) == [1, 2, 9]
+
+
+def test_after_a_reset_a_shared_table_may_begin_with_other_contents() -> None:
+    """Only who still says the old ones is refused, and only where it asks for the table."""
+
+    def built(value: int) -> tuple[af.Graph, Any, Any]:
+        with af.Graph() as graph:
+            table = af.HashTable("int64", "int64", value, initial=([value], [value]), shared_name="t")
+            return graph, table.export()[0], af.Counter().next()
+
+    async def body(system: af.ActorSystem) -> Any:
+        (a, keys, number), (b, theirs, _) = built(1), built(2)
         async with af.Session(a, system=system) as s, af.Session(b, system=system) as t:
             first = (await s.run(keys)).tolist()
-            return first, (await t.run(theirs)).tolist(), (await t.run(missing)).tolist()
+            await af.reset(system)
+            second = (await t.run(theirs)).tolist()
+            counted = int(await s.run(number))
+            with pytest.raises(errors.StateError, match=r"of default 2 made at .*, got default 1"):
+                await s.run(keys)
+            return first, second, counted
 
-    assert in_a_system(body) == ([1], [1], [-1])
+    assert in_a_system(body) == ([1], [2], 0)
 
 
 def test_a_table_with_oov_buckets_is_not_shared() -> None:

@@ -10,19 +10,28 @@ Pure: what is held under a name is opaque here. `actors.resources` keeps one tab
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from actorflow import arrays
+from actorflow.arrays import Array
 from actorflow.errors import StateError, Where
+from actorflow.graph.node import Port
 from actorflow.graph.resource import ResourceDef
 
 Held = TypeVar("Held")
 
 _OF_THE_GRAPH = frozenset(
-    {"name", "device", "defined_at", "container", "shared_name", "initial", "trainable"}
-    | {"default", "keys", "values", "seed"}
+    {"name", "device", "defined_at", "container", "shared_name", "initial", "trainable", "seed"}
 )
-"""Fields that say how one graph uses the state, or where its first contents and its chance come from."""
+"""Fields that say how one graph uses the state, or where its first value and its chance come from."""
+
+Contents = Mapping[str, Array]
+"""The constants with which state begins, by the fields of its definition that name them as ports."""
+
+_NOTHING: Contents = MappingProxyType({})
 
 
 class Shared(NamedTuple):
@@ -43,10 +52,11 @@ def shared(definition: ResourceDef) -> Shared | None:
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Held]):
-    """State under a shared name: the definition that made it, and what is held for it."""
+    """State under a shared name: the definition and contents that made it, and what is held for it."""
 
     definition: ResourceDef
     held: Held
+    contents: Contents
 
 
 class Containers(Generic[Held]):
@@ -62,25 +72,38 @@ class Containers(Generic[Held]):
     def __repr__(self) -> str:
         return f"<Containers of {len(self.entries)} shared names, {self.resets} resets>"
 
-    def open(self, definition: ResourceDef) -> Held | None:
+    def open(self, definition: ResourceDef, contents: Contents = _NOTHING) -> Held | None:
         """Returns what is held under the definition's shared name, None when nothing is.
 
+        Args:
+            definition: Which has the shared name.
+            contents: The constants with which it would begin.
+
         Raises:
-            StateError: when the state was made by a definition that says otherwise; names what differs.
+            StateError: when the state was made by a definition that says otherwise, or began with other
+                contents; names what differs.
         """
-        key = shared(definition)
-        entry = None if key is None else self.entries.get(key)
+        entry = self._entry(definition)
         if entry is None:
             return None
-        _check_agrees(definition, entry.definition)
+        _check_agrees(Entry(definition, None, contents), entry)
         return entry.held
 
-    def add(self, definition: ResourceDef, held: Held) -> None:
+    def held(self, definition: ResourceDef) -> Held | None:
+        """Returns what is held under the definition's shared name, whatever it was made by."""
+        entry = self._entry(definition)
+        return None if entry is None else entry.held
+
+    def _entry(self, definition: ResourceDef) -> Entry[Held] | None:
+        key = shared(definition)
+        return None if key is None else self.entries.get(key)
+
+    def add(self, definition: ResourceDef, held: Held, contents: Contents = _NOTHING) -> None:
         """Enters new state under the definition's shared name, which `open` found free."""
         key = shared(definition)
         assert key is not None
         assert key not in self.entries
-        self.entries[key] = Entry(definition, held)
+        self.entries[key] = Entry(definition, held, contents)
 
     def reset(self, container: str | None) -> list[Held]:
         """Takes out the entries of a container, or of all for None; returns what was held, the last first."""
@@ -90,23 +113,29 @@ class Containers(Generic[Held]):
         return [self.entries.pop(key).held for key in reversed(keys)]
 
 
-def _check_agrees(here: ResourceDef, there: ResourceDef) -> None:
+def _check_agrees(opened: Entry[Any], entry: Entry[Any]) -> None:
+    here, there = opened.definition, entry.definition
     key = shared(here)
     where, hint = Where(defined_at=here.defined_at), "choose another shared_name, or another container"
     if here.kind != there.kind:
         message = f"shared name {key} stands for a {there.kind} made at {there.defined_at}, got a {here.kind}"
         raise StateError(message, where=where, hint=hint)
-    for field in fields(there):
-        if field.name in _OF_THE_GRAPH:
-            continue
-        held, given = getattr(there, field.name), getattr(here, field.name)
-        if held != given:
+    for name in (field.name for field in fields(there) if field.name not in _OF_THE_GRAPH):
+        if isinstance(getattr(there, name), Port) or isinstance(getattr(here, name), Port):
+            held, given = entry.contents.get(name), opened.contents.get(name)
+            agree = held is not None and given is not None and arrays.same(held, given)
+        else:
+            held, given = getattr(there, name), getattr(here, name)
+            agree = bool(held == given)
+        if not agree:
             message = (
-                f"shared name {key} stands for a {there.kind} of {field.name} {_said(held)} "
-                f"made at {there.defined_at}, got {field.name} {_said(given)}"
+                f"shared name {key} stands for a {there.kind} of {name} {_said(held)} "
+                f"made at {there.defined_at}, got {name} {_said(given)}"
             )
             raise StateError(message, where=where, hint=hint)
 
 
 def _said(value: Any) -> str:
+    if isinstance(value, arrays.NDArray):
+        return f"{value.tolist()!r:.60}"
     return f"({', '.join(map(str, value))})" if isinstance(value, tuple) and value else str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,11 +38,11 @@ class Given:
 
     Attributes:
         tally: Counts how the writes of variables found their memory.
-        contents: The constants with which the resource begins, those of its definition.
+        contents: The constants with which the resource begins, by the field of its definition.
     """
 
     tally: Tally
-    contents: Sequence[Array] = ()
+    contents: Mapping[str, Array]
 
 
 def made(definition: ResourceDef, given: Given) -> Actor:
@@ -72,12 +72,13 @@ def _sparse_accumulator(definition: SparseAccumulatorDef, given: Given) -> Actor
 
 
 def _hash_table(definition: HashTableDef, given: Given) -> Actor:
-    default, *initial = given.contents
+    held = given.contents
+    initial = [held["keys"], held["values"]] if "keys" in held else []
     return HashTableActor(
         definition.name,
         definition.key,
         definition.value,
-        default,
+        held["default"],
         initial,
         mutable=definition.mutable,
         max_size=definition.max_size,

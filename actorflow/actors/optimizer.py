@@ -214,7 +214,7 @@ class OptimizerActor(Actor):
             versions[name], params[name] = lent.pop(), lent.pop()
         grads = await self._given(gradients, params)
         slots = self._state_for(params)
-        ctx = UpdateContext(MappingProxyType(params), slots.tree(), self.count, self._compute)
+        ctx = UpdateContext(_shown(params), slots.tree(), self.count, self._compute)
         update: Any = await self.on_gradients(grads, ctx)
         if not isinstance(update, tuple) or len(update) != 2:
             who = type(self).__name__
@@ -230,11 +230,11 @@ class OptimizerActor(Actor):
         """The state, made before the first update; raises StateError when it is of other shapes."""
         shapes = {name: param.shape for name, param in params.items()}
         if self._slots is None:
-            slots = Slots(self.init(MappingProxyType(params)))
+            slots = Slots(self.init(_shown(params)))
             self._made_for = MadeFor(shapes, slots.shapes())
             return slots
         if shapes != self._made_for.params:
-            now = Slots(self.init(MappingProxyType(params)))
+            now = Slots(self.init(_shown(params)))
             self._made_for.check(shapes, now.shapes())
         return self._slots
 
@@ -242,8 +242,11 @@ class OptimizerActor(Actor):
         """The gradients by name, as `on_gradients` takes them."""
         for name, grad in zip(self._names, gradients, strict=True):
             _check_shape(name, grad, params[name].shape)
-        named = zip(self._names, gradients, strict=True)
-        grads = {n: Rows(g[0], g[1], params[n].shape) if type(g) is tuple else g for n, g in named}
+        shown = arrays.handed
+        grads = {
+            n: Rows(shown(g[0]), shown(g[1]), params[n].shape) if type(g) is tuple else shown(g)
+            for n, g in zip(self._names, gradients, strict=True)
+        }
         if not self.sparse and any(type(g) is Rows for g in grads.values()):
             self._nbytes = sum(map(arrays.nbytes, params.values()))
             grads = await self._compute(_dense, grads)
@@ -335,6 +338,11 @@ class OptimizerActor(Actor):
                 rows = f"{grads[name]!r:.60}, got {delta!r}"
                 message = f"{who}'s delta for {name!r} must have the rows of its gradient, {rows}"
                 raise StateError(message, hint="make it with af.optim.as_rows")
+
+
+def _shown(params: Mapping[str, Array]) -> Mapping[str, Array]:
+    """The params as a rule may have them, which may be anybody's."""
+    return MappingProxyType({name: arrays.handed(param) for name, param in params.items()})
 
 
 def check_descends(transform: Transform) -> None:

@@ -100,7 +100,8 @@ class Register:
     """The state of one variable.
 
     INVARIANT: `version` counts applied writes; `value` is lent and is None exactly while the
-    version is 0; `staged` updates have been checked.
+    version is 0; `staged` updates have been checked. A working copy knows the receipts of its own
+    writes, and looks up older ones in the register that it was forked from.
 
     Args:
         name: The variable's, for errors.
@@ -108,7 +109,7 @@ class Register:
         tally: Where its writes are counted; by default in one of its own.
     """
 
-    __slots__ = ("counted", "last", "name", "spec", "staged", "tally", "value", "version")
+    __slots__ = ("counted", "forked_from", "last", "name", "spec", "staged", "tally", "value", "version")
 
     def __init__(self, name: str, spec: Spec, tally: Tally | None = None) -> None:
         self.name = name
@@ -119,6 +120,7 @@ class Register:
         self.staged: dict[GroupId, Staged | StagedRows] = {}
         self.counted: dict[Source, tuple[int, Array]] = {}
         self.tally = Tally() if tally is None else tally
+        self.forked_from: Register | None = None
 
     def read(self) -> tuple[Array, int]:
         """Returns (snapshot, version); raises UninitialisedError naming the variable."""
@@ -184,6 +186,8 @@ class Register:
     def _retried(self, source: Source, sequence: int) -> Receipt | None:
         """The receipt of a write that has been applied before, or is too old to be."""
         last = self.last.get(source)
+        if last is None and self.forked_from is not None:
+            last = self.forked_from.last.get(source)
         if last is None or sequence > last[0]:
             return None
         latest = sequence == last[0] and last[1] == self.version
@@ -244,6 +248,8 @@ class Register:
         value, _ = self.read()
         if self._retried(source, sequence) is not None:
             counted = self.counted.get(source)
+            if counted is None and self.forked_from is not None:
+                counted = self.forked_from.counted.get(source)
             return arrays.scalar(value) if counted is None or counted[0] != sequence else counted[1]
         if value.shape != ():
             message = f"a variable counts when it is a scalar, {self.name!r} has shape {show(value.shape)}"
@@ -334,17 +340,21 @@ class Register:
         return self.version
 
     def fork(self) -> Register:
-        """Returns a working copy: it begins with the same value, and its writes leave this one alone."""
+        """Returns a working copy: it begins with the same value, and its writes leave this one alone.
+
+        It copies nothing, however many sources have written.
+        """
         working = Register(self.name, self.spec, self.tally)
         working.value, working.version = self.value, self.version
-        working.last, working.counted = dict(self.last), dict(self.counted)
+        working.forked_from = self
         return working
 
     def adopt(self, working: Register, base: int) -> None:
         """Takes over what a fork made at version `base` has become; nothing but first values came since."""
         self.value = working.value
         self.version += working.version - base
-        self.last, self.counted = working.last, working.counted
+        self.last.update(working.last)
+        self.counted.update(working.counted)
 
     def discard(self, group: GroupId) -> None:
         """Forgets a staged update, if there is one."""

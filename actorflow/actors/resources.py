@@ -147,7 +147,7 @@ class Resources:
         if definition.shared_name is None:
             return self._firsts.setdefault(name, First())
         self.find(Holder(Holding.RESOURCE, name))
-        kept = self._containers.open(definition)
+        kept = self._containers.held(definition)
         assert kept is not None
         return kept.first
 
@@ -176,7 +176,7 @@ class Resources:
         gone = set()
         for holder, ref in tuple(self.refs.items()):
             if self._is_shared(holder):
-                kept = self._containers.open(self._graph.resources[holder.name])
+                kept = self._containers.held(self._graph.resources[holder.name])
                 if kept is None or kept.ref is not ref:
                     gone.add(holder.name)
                     del self.refs[holder]
@@ -194,14 +194,14 @@ class Resources:
             return self._spawn_optimizer(holder)
         definition = self._graph.resources[holder.name]
         key = shared(definition)
-        contents = tuple(map(self._constant, definition.contents))
+        contents = {name: self._constant(port) for name, port in definition.contents.items()}
         make = partial(self._make, definition, Given(self.tally if key is None else Tally(), contents))
         if key is None:
             return self._start(f"{self._source}/{definition.kind}/{holder.name}", make)
-        kept = self._containers.open(definition)
+        kept = self._containers.open(definition, contents)
         if kept is None:
             kept = Kept(self._start(f"shared/{key.container}/{definition.kind}/{key.name}", make), First())
-            self._containers.add(definition, kept)
+            self._containers.add(definition, kept, contents)
         return kept.ref
 
     def _make(self, definition: ResourceDef, given: Given) -> Actor:

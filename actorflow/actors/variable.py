@@ -269,7 +269,8 @@ class VariableActor(Actor):
             case CountUpTo(limit, source, sequence):
                 return register.count_up_to(limit, source, sequence)
             case Read():
-                return register.read()
+                value, version = register.read()
+                return arrays.handed(value), version
             case Borrow():
                 return list(register.read())
             case Initialise(value):

@@ -7,7 +7,7 @@ its fields have the types that `graph.serial` lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
@@ -42,9 +42,9 @@ class ResourceDef:
         return self.kind
 
     @property
-    def contents(self) -> tuple[Port, ...]:
-        """The constants that its actor is handed when it is started."""
-        return ()
+    def contents(self) -> Mapping[str, Port]:
+        """The constants that its actor is handed when it is started, by the field that names them."""
+        return {}
 
 
 KINDS: dict[str, type[ResourceDef]] = {}
@@ -208,9 +208,10 @@ class HashTableDef(ResourceDef):
         return f"{self.value} by {name_of(self.key.dtype)}{limit}{'' if self.mutable else ', fixed'}"
 
     @property
-    def contents(self) -> tuple[Port, ...]:
-        """The default, then keys and values."""
-        return tuple(port for port in (self.default, self.keys, self.values) if port is not None)
+    def contents(self) -> Mapping[str, Port]:
+        """The default, keys and values."""
+        ports = {"default": self.default, "keys": self.keys, "values": self.values}
+        return {name: port for name, port in ports.items() if port is not None}
 
 
 @kind("counter")

@@ -90,12 +90,15 @@ def gather(params: Array, indices: Array, *, axis: int, xp: Library = np) -> Arr
     return taken.reshape((*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :]))
 
 
-def within(indices: Array, n: int, xp: Library) -> Array:
-    """Returns the indices as int64 in [0, n), counted from the start; IndexError for one outside [-n, n)."""
+def within(indices: Array, n: int, xp: Library, *, from_end: bool = True) -> Array:
+    """Returns the indices as int64 in [0, n), counted from the start; IndexError for one that names nothing.
+
+    Those in [-n, 0) count from the end, unless `from_end` is False.
+    """
     at = indices.astype(np.int64, copy=False)
     if xp is np and at.size and at.min() >= 0 and at.max() < n:
         return at  # two passes that write nothing: 1,000,000 take 0.5 ms and not 25
-    wrong = (at < -n) | (at >= n)
+    wrong = (at < (-n if from_end else 0)) | (at >= n)
     if indices.dtype == xp.uint64:  # what int64 cannot hold has become negative
         wrong = wrong | (at < 0)
     if wrong.any():
@@ -104,6 +107,19 @@ def within(indices: Array, n: int, xp: Library) -> Array:
         message += f", at {place} of the indices" if place else ""
         raise IndexError(message)
     return xp.where(at < 0, at + n, at)
+
+
+@kernel("row_numbers")
+def row_numbers(ids: Array, *, rows: int, what: str, from_end: bool, xp: Library = np) -> Array:
+    """The ids as int64 in [0, rows); SpecError naming `what`, one that is no row, and its place.
+
+    The check waits for the card.
+    """
+    try:
+        return within(ids, rows, xp, from_end=from_end)
+    except IndexError as error:
+        message = f"{what} has no such row: {error}"
+        raise SpecError(message) from None
 
 
 @kernel("gather", only="numpy", cost=_picked)

@@ -32,11 +32,12 @@ def rank(x: Array, *, xp: Library = np) -> Array:
 
 
 @kernel("ensure_shape", cost=view_cost)
-def ensure_shape(x: Array, *, shape: Shape) -> Array:
+def ensure_shape(x: Array, *, shape: Shape, holder: str = "") -> Array:
     """`x` itself; SpecError when its shape does not fit."""
     try:
         merge(shape, x.shape)
     except SpecError:
-        message = f"ensure_shape needs a shape that fits {show(shape)}, got {show(x.shape)}"
+        who = f"{holder} must hold" if holder else "ensure_shape needs a shape that fits"
+        message = f"{who} {show(shape)}, got {show(x.shape)}"
         raise SpecError(message) from None
     return x

@@ -16,6 +16,7 @@ from actorflow.ops.elementwise import maximum, multiply, subtract
 from actorflow.ops.facts import ensure_shape, shape, size
 from actorflow.ops.fill import arange, full_like
 from actorflow.ops.logic import equal, greater, less, not_equal, where
+from actorflow.ops.numbering import row_numbers
 from actorflow.ops.passing import cast, identity, widened
 from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
@@ -78,6 +79,11 @@ def embedding_lookup(
     route = params.route if parted else partial(_by_mod if strategy == "mod" else _by_div, rows)
     shards = list(params.parts) if parted else shards
     wanted = ids if padding_id is None else where(equal(ids, padding_id), zeros_like(ids), ids)
+    if parted:
+        wanted = params.numbers(wanted)
+    elif len(shards) > 1 and None not in rows:
+        total = sum(n or 0 for n in rows)
+        wanted = row_numbers(wanted, total, f"the table of {len(shards)} shards", from_end=False)
     if unique:
         wanted, inverse = unique_inverse(wanted)
         found = gather(looked_up(shards, wanted, route), inverse)

@@ -14,7 +14,7 @@ from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.arguments import verb
 from actorflow.ops.rules import size_of
 from actorflow.ops.source import constant
-from actorflow.spec import Dim, Spec, check_shape, merge, show
+from actorflow.spec import Dim, Shape, Spec, check_shape, merge, show
 
 
 def _shape_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
@@ -72,6 +72,11 @@ def _ensure_shape_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Seq
     except SpecError:
         message = f"ensure_shape needs a shape that fits {show(wanted)}, got {x}"
         raise SpecError(message) from None
+
+
+def held_by(holder: str, x: Tensor, shape: Shape) -> Tensor:
+    """`x`, of a shape that fits `shape`; the error of a step where it does not names the holder."""
+    return build_one("ensure_shape", [x], {"shape": shape, "holder": holder})
 
 
 def _pass(use: Use, grad: Tensor) -> Sequence[Tensor | None]:

@@ -50,9 +50,9 @@ class HashTable(Handle[HashTableDef]):
         max_size: How many keys it holds; an insert of more is refused. None for no limit.
         name: Name of the table; `hash_table`, `hash_table_1`, … when left out.
         shared_name: Under which all sessions of an actor system find the same table, in the open
-            `af.container`; without it every session has its own. It begins with the `initial` contents
-            and has the `default` of whoever comes first. Not with oov_buckets, whose numbers follow
-            those of one graph's contents.
+            `af.container`; without it every session has its own. All say the same `default` and
+            `initial` contents, in the same order, or are refused with a StateError. Not with
+            oov_buckets, whose numbers follow those of one graph's contents.
 
     Raises:
         SpecError: for dtypes, shapes, contents and settings that cannot be.

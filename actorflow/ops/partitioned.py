@@ -17,10 +17,10 @@ from actorflow.ops import reduce
 from actorflow.ops.array import concat, gather
 from actorflow.ops.choose import dynamic_partition
 from actorflow.ops.embedding import looked_up
-from actorflow.ops.facts import ensure_shape, shape
+from actorflow.ops.facts import held_by, shape
 from actorflow.ops.fill import full_like, zeros
 from actorflow.ops.join import stack
-from actorflow.ops.logic import greater_equal, less, logical_or, where
+from actorflow.ops.numbering import row_numbers
 from actorflow.ops.passing import cast, identity
 from actorflow.ops.resource import check_fits, resource_name, typed
 from actorflow.ops.rules import Takes, check_dtypes
@@ -180,7 +180,7 @@ class PartitionedVariable(Operators):
             check_fits(given.spec, self.spec, f"a value of variable {self.name!r}")
         except SpecError as error:
             raise error.at(Where(op=verb, defined_at=source_line())) from None
-        checked = given if given.spec == self.spec else ensure_shape(given, self.shape)
+        checked = given if given.spec == self.spec else held_by(f"variable {self.name!r}", given, self.shape)
         spans = zip(self.parts, _spans(self.rows), strict=True)
         written = [write(part, checked[start:stop]) for part, (start, stop) in spans]
         return concat(written, 0, name=self._under(verb))
@@ -195,7 +195,7 @@ class PartitionedVariable(Operators):
         Gradient: sparse in each part, the rows that it was asked for; none to ids.
         """
         self._check_graph()
-        found = looked_up(self.parts, as_tensor(ids), self.route)
+        found = looked_up(self.parts, self.numbers(ids), self.route)
         return identity(found, name=name or self._under("gather"))
 
     def scatter_update(self, indices: Any, updates: Any) -> Tensor:
@@ -233,7 +233,7 @@ class PartitionedVariable(Operators):
                 check_fits(given.spec, wanted, f"what {verb} of variable {self.name!r} writes there")
         except SpecError as error:
             raise error.at(Where(op=verb, defined_at=source_line())) from None
-        flat = reshape(ids, (-1,))
+        flat = reshape(self.numbers(ids), (-1,))
         part, row = self.route(flat)
         values: Sequence[Tensor] = [given] * len(self.parts)  # one number for all
         if given.shape != ():
@@ -244,19 +244,18 @@ class PartitionedVariable(Operators):
         written = [getattr(variable, verb)(rows, updates) for variable, rows, updates in each]
         return concat(written, 0, name=self._under(verb))
 
-    def route(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """The part that has each row, and the number of the row there; part -1 for what is no row."""
-        total = sum(self.rows)
-        numbers = cast(ids, "int64")
-        numbers = where(less(numbers, 0), numbers + total, numbers)
+    def numbers(self, ids: Any) -> Tensor:
+        """The ids counted from the start; the step refuses what is no row."""
+        return row_numbers(ids, sum(self.rows), f"variable {self.name!r}")
+
+    def route(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """The part that has each row, and the number of the row there, for numbers of rows."""
         starts = [start for start, _ in _spans(self.rows)]
         if len(starts) == 1:
             part = full_like(numbers, 0)
         else:
             part = searchsorted(constant(starts[1:], "int64"), numbers, side="right")
-        row = numbers - gather(constant(starts, "int64"), part)
-        outside = logical_or(less(numbers, 0), greater_equal(numbers, total))
-        return where(outside, full_like(part, -1), part), row
+        return part, numbers - gather(constant(starts, "int64"), part)
 
     def joined(self, grads: Sequence[Gradient | None]) -> Gradient | None:
         """The gradient of the whole from those of its parts: sparse when all are; None for none."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from actorflow.actors.containers import Containers, Shared, shared
 from actorflow.errors import StateError, Where
-from actorflow.graph.resource import QueueDef, ResourceDef, VariableDef
+from actorflow.graph.node import NodeId, Port
+from actorflow.graph.resource import HashTableDef, QueueDef, ResourceDef, VariableDef
 from actorflow.spec import spec
 
 W = VariableDef(
@@ -88,6 +90,39 @@ def test_different_state_never_meets_under_one_name(there: ResourceDef, here: Re
 
     assert said in caught.value.what
     assert caught.value.where == Where(defined_at="b.py:9")
+
+
+TABLE = HashTableDef(
+    name="t",
+    key=spec("int64"),
+    value=spec("float64"),
+    default=Port(NodeId(0)),
+    keys=None,
+    values=None,
+    mutable=True,
+    max_size=None,
+    shared_name="t",
+    defined_at="a.py:3",
+)
+
+
+def test_contents_agree_to_the_bit_wherever_they_stand_in_their_graphs() -> None:
+    table: Containers[int] = Containers()
+    table.add(TABLE, 0, {"default": np.float64("nan")})
+    theirs = replace(TABLE, default=Port(NodeId(7)), defined_at="b.py:9")
+
+    assert table.open(theirs, {"default": np.array(np.nan)}) == 0
+    for other in (np.float64(1), np.array([np.nan]), np.float32("nan")):
+        with pytest.raises(StateError, match="stands for a hash_table of default nan made at a.py:3, got"):
+            table.open(theirs, {"default": other})
+
+
+def test_what_is_held_is_told_to_whoever_knows_the_name() -> None:
+    table = opened(W)
+
+    assert table.held(replace(W, spec=spec("int32", (9,)))) == 0
+    assert table.held(replace(W, container="d")) is None
+    assert table.held(replace(W, shared_name=None)) is None
 
 
 class Names(RuleBasedStateMachine):

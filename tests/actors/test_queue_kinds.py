@@ -151,6 +151,21 @@ def test_a_padded_batch_of_nothing_is_empty() -> None:
     assert (numbers.shape, texts.shape, flags.shape) == ((0, 0, 2), (0, 0), (0,))
 
 
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("verb", ["dequeue_many", "dequeue_up_to"])
+def test_nothing_is_taken_at_once_from_an_empty_queue_too(verb: str, closed: bool) -> None:
+    with af.Graph() as graph:
+        queue = af.RandomShuffleQueue(3, 1, "int32", (2,))
+        none, close = getattr(queue, verb)(0), queue.close()
+
+    async def body(session: af.Session) -> Any:
+        if closed:
+            await session.run(close)
+        return await session.run(none)
+
+    assert run(graph, body).shape == (0, 2)
+
+
 def test_a_padded_batch_too_large_for_memory_fails_its_step_and_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -14,6 +14,7 @@ from actorflow.arrays import as_dtype
 from actorflow.errors import OutOfRange, SpecError, UninitialisedError
 from actorflow.rows import How
 from actorflow.spec import spec
+from tests.holding import arrays_of
 
 A, B = Source("a"), Source("b")
 
@@ -145,8 +146,7 @@ def test_nobody_can_write_what_was_read_nor_what_it_stands_on() -> None:
     w.commit((B, 1))
     array = w.read()[0]
 
-    assert not isinstance(array.base, np.ndarray)
-    for seen in (array, array[1:], array.T):
+    for seen in (array, array[1:], array.T, *arrays_of(array)):
         with pytest.raises(ValueError, match="cannot set WRITEABLE"):
             seen.flags.writeable = True
 
@@ -237,3 +237,40 @@ def test_a_variable_that_is_no_scalar_now_does_not_count() -> None:
 
     with pytest.raises(SpecError, match=r"'w' has shape \(2,\)"):
         w.count_up_to(3, B, 1)
+
+
+# ---------------------------------------------------------------------------------- working copies
+
+
+def test_a_working_copy_knows_what_was_written_before_and_copies_no_receipt() -> None:
+    w = Register("w", spec("int64", ()))
+    w.write(Write.ASSIGN, np.array(1), A, 1)
+    w.write(Write.ADD, np.array(1), B, 7)
+    assert w.count_up_to(9, A, 2).item() == 2
+    working = w.fork()
+    assert (working.last, working.counted) == ({}, {})
+
+    assert not working.write(Write.ADD, np.array(10), B, 7).applied
+    assert working.count_up_to(9, A, 2).item() == 2
+    assert working.write(Write.ADD, np.array(10), B, 8).applied
+    assert working.count_up_to(99, A, 3).item() == 13
+
+    assert (w.read()[0].item(), w.version) == (3, 3)
+    assert w.last == {A: (2, 3), B: (7, 2)}, "what a block writes is nobody's until its end"
+
+
+def test_what_a_working_copy_wrote_is_written_once_when_it_has_become_the_value() -> None:
+    w = Register("w", spec("int64", ()))
+    w.write(Write.ASSIGN, np.array(1), A, 1)
+    w.write(Write.ADD, np.array(1), Source("other"), 4)
+    base, working = w.version, w.fork()
+    working.write(Write.ADD, np.array(10), A, 2)
+    counted = working.count_up_to(99, B, 1)
+
+    w.adopt(working, base)
+
+    assert (w.read()[0].item(), w.version) == (13, 4)
+    assert not w.write(Write.ADD, np.array(10), A, 2).applied
+    assert not w.write(Write.ADD, np.array(1), Source("other"), 4).applied
+    assert w.count_up_to(99, B, 1) == counted
+    assert w.read()[0].item() == 13

@@ -16,15 +16,16 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 import actorflow as af
-from actorflow import arrays, leases, sim
+from actorflow import arrays, errors, leases, sim
 from actorflow.actors.register import Register, Source, Write
 from actorflow.rows import How, Rows, plus_rows
 from actorflow.sim.choosers import Schedule
 from actorflow.spec import spec
-from tests.holding import HOLD, arrays_of, nobody_asked, seen
+from tests.holding import HOLD, SPOIL, arrays_of, nobody_asked, seen, spoil
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
 WAYS = tuple(sorted(HOLD))
+SPOILS = tuple(sorted(SPOIL.keys() - {"strides along base"}))  # seen by those who hold the base itself
 A, B = Source("a"), Source("b")
 WIDTH = 2
 
@@ -90,7 +91,17 @@ class History:
     # -- readers
 
     def read(self, n: int) -> None:
-        self.held.append(Held(HOLD[WAYS[n % len(WAYS)]](self.register.read()[0]), self._address()))
+        """As a session hands it out."""
+        given = arrays.handed(self.register.read()[0])
+        self.held.append(Held(HOLD[WAYS[n % len(WAYS)]](given), self._address()))
+
+    def spoil(self, n: int) -> None:
+        """A reader sees what it was given in another way, holds a slice of that, and drops the rest."""
+        given, address = arrays.handed(self.register.read()[0]), self._address()
+        how = SPOILS[n % len(SPOILS)]
+        spoil(how, given)
+        if how != "state" and n & 16:
+            self.held.append(Held(given[:1], address))
 
     def pass_on(self, n: int) -> None:
         """A reader takes a view of what another holds, who may let go of it."""
@@ -202,7 +213,7 @@ _COMBINE: dict[How, Callable[[Any, Any], Any]] = {
     How.MIN: np.minimum,
 }
 EVENTS: tuple[Callable[[History, int], None], ...] = (
-    History.read, History.read, History.read, History.pass_on, History.drop, History.drop, History.drop_all,
+    History.read, History.read, History.read, History.spoil, History.pass_on, History.drop, History.drop, History.drop_all,
     History.assign, History.resize, History.add, History.add_to_itself, History.retry, History.scatter,
     History.scatter, History.train, History.train_rows,
 )  # fmt: skip
@@ -253,7 +264,7 @@ def test_every_event_and_every_way_to_hold_takes_part() -> None:
 
 
 def fails(begun: Callable[[History], None] = lambda history: None) -> None:
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
+    with pytest.raises((AssertionError, pytest.fail.Exception, errors.SpecError)):
         law(1000, begun, database=None, derandomize=True, report_multiple_bugs=False)()
 
 
@@ -293,6 +304,25 @@ def test_the_law_finds_a_register_that_looks_at_what_it_handed_out_alone(
 def test_the_law_finds_owners_that_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "lend", lambda memory: arrays.frozen(np.array(memory)))
     monkeypatch.setattr(leases, "lent_copy", lambda value: arrays.frozen(np.array(value)))
+
+    fails()
+
+
+def test_the_law_finds_readers_that_are_given_the_very_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "handed", lambda value: value)
+
+    fails()
+
+
+def test_the_law_finds_lent_views_that_stand_on_the_owner_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the base of what is handed out is the register's own array."""
+    view = leases._lent
+
+    def direct(memory: Any) -> Any:
+        lent = view(memory)
+        return np.asarray(lent.base.base)
+
+    monkeypatch.setattr(leases, "_lent", direct)
 
     fails()
 
@@ -341,6 +371,8 @@ class Clients:
                     value = await session.run(self.read)
                     mine.append(Held(HOLD[WAYS[n % len(WAYS)]](value), address(value)))
                     del value
+                elif verb == "spoil":
+                    spoil(SPOILS[n % len(SPOILS)], await session.run(self.read))
                 elif verb == "drop":
                     del mine[n % 3 :]
                 elif verb == "written":  # a write gives a snapshot as well
@@ -367,7 +399,20 @@ class Clients:
 
 VERBS = st.tuples(
     st.sampled_from(
-        ["hold", "hold", "written", "drop", "assign", "add", "sub", "scatter", "scatter_add", "train", "uses"]
+        [
+            "hold",
+            "hold",
+            "spoil",
+            "written",
+            "drop",
+            "assign",
+            "add",
+            "sub",
+            "scatter",
+            "scatter_add",
+            "train",
+            "uses",
+        ]
     ),
     st.integers(0, 19),
 )

@@ -92,8 +92,8 @@ def test_the_law_finds_a_table_that_forgets(monkeypatch: pytest.MonkeyPatch) -> 
     """Every session makes state of its own under the shared name."""
     found = Containers.open
 
-    def forgetful(self: Containers[Any], definition: Any) -> Any:
-        held = found(self, definition)
+    def forgetful(self: Containers[Any], definition: Any, *contents: Any) -> Any:
+        held = found(self, definition, *contents)
         if held is not None and definition.name == "look":
             self.entries.clear()
             return None

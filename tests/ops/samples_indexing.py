@@ -147,6 +147,14 @@ def slice_update(draw: st.DrawFn) -> Case:
     return Case(tuple(several(draw, [shape, np.zeros(shape)[numpy_index].shape])), {"index": index})
 
 
+@sample("row_numbers")
+@st.composite
+def row_numbers(draw: st.DrawFn) -> Case:
+    rows, from_end = draw(st.integers(1, 4)), draw(st.booleans())
+    ids = integers(draw, draw(shapes(empty=True)), -rows if from_end else 0, rows - 1)
+    return Case((ids,), {"rows": rows, "what": "a table", "from_end": from_end})
+
+
 @sample("dynamic_partition", dtypes=ALL)
 @st.composite
 def dynamic_partition(draw: st.DrawFn) -> Case:

@@ -23,7 +23,7 @@ def test_table_is_declared_and_survives_being_written() -> None:
     definition = graph.resources["input/t"]
     assert isinstance(definition, HashTableDef)
     assert repr(made) == "<HashTable input/t: (2,) float32 by bytes, at most 3, fixed>"
-    assert [graph.nodes[p.node].name for p in definition.contents] == [
+    assert [graph.nodes[p.node].name for p in definition.contents.values()] == [
         "input/t/default",
         "input/t/initial_keys",
         "input/t/initial_values",

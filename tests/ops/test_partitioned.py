@@ -81,10 +81,11 @@ def test_a_value_of_another_number_of_rows_is_refused_in_the_step() -> None:
     with af.Graph() as graph:
         new = af.placeholder("float32", (None, 2), name="new")
         t = table()
-        write, look = t.assign(new), t.read()
+        write, t_add, look = t.assign(new), t.assign_add(new), t.read()
 
-    with pytest.raises(errors.ActorflowError, match="ensure_shape"):
-        run(graph, write, feeds={"new": np.zeros((8, 2), "float32")})
+    for wrong in (write, t_add):
+        with pytest.raises(errors.SpecError, match=r"variable 't' must hold \(7, 2\), got \(8, 2\)"):
+            run(graph, wrong, feeds={"new": np.zeros((8, 2), "float32")})
     np.testing.assert_array_equal(run(graph, look, feeds={"new": TABLE})[0], TABLE)
 
 
@@ -121,12 +122,28 @@ def test_rows_are_gathered_from_the_parts_that_have_them() -> None:
     assert none.shape == (0, 2)
 
 
-@pytest.mark.parametrize("wrong", [7, -8])
-def test_what_is_no_row_is_refused_in_the_step(wrong: int) -> None:
-    with af.Graph() as graph:
-        found = table().gather([0, wrong])
+NO_ROW: dict[str, Callable[[Any, Any], Any]] = {
+    "gather": lambda t, ids: t.gather(ids),
+    "af.gather": lambda t, ids: af.gather(t, ids),
+    "embedding_lookup": lambda t, ids: af.embedding_lookup(t, ids),
+    "unique": lambda t, ids: af.embedding_lookup(t, ids, unique=True, padding_id=3),
+    "scatter_add": lambda t, ids: t.scatter_add(ids, 1.0),
+    "scatter_update": lambda t, ids: t.scatter_update(ids, np.ones((2, 2, 2), "float32")),
+}
 
-    with pytest.raises(errors.KernelError, match="partition -1 is negative"):
+
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("wrong", [7, -8])
+@pytest.mark.parametrize("build", NO_ROW.values(), ids=NO_ROW)
+def test_what_is_no_row_is_refused_in_the_step(
+    build: Callable[[Any, Any], Any], wrong: int, partitions: int
+) -> None:
+    """The error names the table, its rows, the index as it was given, and its place."""
+    with af.Graph() as graph:
+        found = build(table(partitions=partitions), af.constant([[0, 1], [wrong, 2]]))
+
+    said = rf"variable 't' has no such row: index {wrong} is out of bounds for an axis of size 7, at \(1, 0\)"
+    with pytest.raises(errors.SpecError, match=said):
         run(graph, found)
 
 
@@ -293,7 +310,7 @@ def test_an_index_that_names_no_row_writes_nothing() -> None:
 
     async def main() -> Any:
         async with af.Session(graph, threads=0) as session:
-            with pytest.raises(errors.KernelError, match="partition -1 is negative"):
+            with pytest.raises(errors.SpecError, match="variable 't' has no such row: index 7 is out of"):
                 await session.run(wrong)
             return await session.run(look)
 

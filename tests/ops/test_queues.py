@@ -146,6 +146,18 @@ def test_a_queue_that_cannot_be_is_refused_at_the_user_s_line(make: Any, message
     assert "test_queues.py:" in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["FIFOQueue", "RandomShuffleQueue", "PriorityQueue", "PaddingFIFOQueue"])
+def test_minus_one_is_no_way_to_say_no_limit(name: str) -> None:
+    """It is TensorFlow's."""
+    arguments: Any = (0, "int64", ()) if name == "RandomShuffleQueue" else ("int64", ())
+    with Graph():
+        assert getattr(af, name)(None, *arguments).capacity is None
+        for given in ((-1, {}), (None, {"max_bytes": -1})):
+            with pytest.raises(SpecError, match="got (capacity|max_bytes) -1") as caught:
+                getattr(af, name)(given[0], *arguments, **given[1])
+            assert caught.value.hint == "None is no limit"
+
+
 def test_a_limit_that_the_smallest_element_meets_is_taken() -> None:
     with Graph():
         assert af.FIFOQueue(8, "float32", (2,), max_bytes=8).max_bytes == 8
