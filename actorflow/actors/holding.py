@@ -118,7 +118,7 @@ class HoldingActor(Hungry):
         super().on_stop(reason)
         error = ActorDied(f"{self.what} {self.name!r} was stopped before it could answer")
         for who in list(self.waiting()):
-            who.failed(error)
+            who.failed(error.again())
 
     def _asked(self, body: Any, who: Any) -> Sequence[Answer]:
         if type(body) is not Written:

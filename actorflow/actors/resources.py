@@ -54,9 +54,10 @@ class Kept:
 async def reset(system: ActorSystem, container: str | None = None) -> None:
     """Drops the shared state of a container, or of all: it is made anew when it is next used.
 
-    Steps that wait for that state end with an error, ActorDied or what a closed queue says; so do those
-    that run and ask for it later. Later steps of the same sessions find it as it was first, and
-    optimizers that trained a variable of it begin anew as well. Private state is not touched.
+    Steps that wait for that state end with ActorDied, be it for room or for elements of a queue; so do
+    those that run and ask for it later. Later steps of the same sessions find it as it was first, and
+    optimizers that trained a variable of it begin anew as well. Private state is not touched. A container
+    in which nothing is shared has nothing to drop: that is no error.
 
     Args:
         system: Where the sessions live, open.
