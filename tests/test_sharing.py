@@ -238,14 +238,17 @@ def test_a_feeder_whose_queue_is_reset_fails_and_does_not_end_well() -> None:
     with af.Graph() as graph:
         queue = af.FIFOQueue(2, "int64", (), name="jobs", shared_name="jobs")
 
+    async def fed(session: af.Session, system: af.ActorSystem) -> None:
+        async with af.Feeder(session) as feeder:
+            feeder.feed(queue, range(10))
+            await asyncio.sleep(0.005)
+            await af.reset(system)
+            await feeder.join()
+
     async def body(system: af.ActorSystem) -> None:
         async with af.Session(graph, system=system) as session:
             with pytest.raises(ExceptionGroup) as caught:
-                async with af.Feeder(session) as feeder:
-                    feeder.feed(queue, range(10))
-                    await asyncio.sleep(0.005)
-                    await af.reset(system)
-                    await feeder.join()
+                await fed(session, system)
             (error,) = caught.value.exceptions
             assert isinstance(error, errors.ActorDied)
             assert "queue 'jobs' was stopped before it could answer" in str(error)

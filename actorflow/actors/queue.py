@@ -11,6 +11,7 @@ from actorflow import arrays
 from actorflow.actors.fifo import Fifo
 from actorflow.actors.hungry import Hungry
 from actorflow.actors.lines import Answer, Lines
+from actorflow.actors.register import Forget
 from actorflow.actors.starvation import LOOK
 from actorflow.actors.stores import Entry, Ranked, Shuffled
 from actorflow.arrays import Array
@@ -82,8 +83,8 @@ class Fail:
 class QueueActor(Hungry):
     """Owns the elements of one queue and everyone who waits for it.
 
-    Receives: Enqueue, EnqueueMany, Dequeue, DequeueMany, Size, Close as bodies of calls; CancelCall
-        and PutBack on the control lane; Fail.
+    Receives: Enqueue, EnqueueMany, Dequeue, DequeueMany, Size, Close as bodies of calls; CancelCall,
+        PutBack and Forget on the control lane; Fail.
     Promise: exactly once, and in the order of its store (`actors.lines`). Elements are copied in and
         leave read-only, so that nobody else can change them. What a step took and has not used when it
         is aborted comes back to its place. A waiting call holds no room in the mailbox.
@@ -125,6 +126,8 @@ class QueueActor(Hungry):
             self._answer(self.lines.put_back(message.entries))
         elif kind is Fail:
             self._answer(self.lines.fail(message.error))
+        elif kind is Forget:
+            pass  # what is put in or taken out has no receipts
         else:
             what = f"a queue takes calls, got {kind.__name__}"
             raise InternalError(what)

@@ -19,7 +19,7 @@ from actorflow.actors.hungry import Hungry
 from actorflow.actors.making import Given, made
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
-from actorflow.actors.register import Source, Tally
+from actorflow.actors.register import Forget, Source, Tally
 from actorflow.actors.starvation import Hunger, Producers
 from actorflow.actors.system import ActorSystem
 from actorflow.arrays import Array
@@ -163,10 +163,18 @@ class Resources:
         self.find(Holder(Holding.RESOURCE, name)).put(message, self._system.nobody)
 
     async def stop(self) -> None:
-        """Stops those of the session; optimizers first, since they write to the others."""
-        for holder, ref in reversed(tuple(self.refs.items())):
-            if not self._is_shared(holder):
-                await self._system.stop(ref)
+        """Stops those of the session; optimizers first, since they write to the others.
+
+        Shared ones live on; they forget what the session wrote, which nobody will retry.
+        """
+        shared_ones = [ref for holder, ref in self.refs.items() if self._is_shared(holder)]
+        try:
+            for holder, ref in reversed(tuple(self.refs.items())):
+                if not self._is_shared(holder):
+                    await self._system.stop(ref)
+        finally:  # ORDER: what an optimizer still does to shared state comes before
+            for ref in shared_ones:
+                ref.signal(Forget(self._source))
 
     def _is_shared(self, holder: Holder) -> bool:
         return holder.kind is Holding.RESOURCE and self._graph.resources[holder.name].shared_name is not None
