@@ -137,8 +137,8 @@ class QueueActor(Hungry):
         super().on_stop(reason)
         lines = self.lines
         error = ActorDied(f"queue {lines.name!r} was stopped before it could answer")
-        for attempt in (*lines.enqueues, *lines.dequeues):
-            who: Any = attempt.who
+        who: Any
+        for who in [a.who for a in lines.enqueues] + [a.who for a in lines.dequeues]:
             who.failed(error.again())
 
     def starved(self, who: Any) -> None:
