@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -16,8 +17,9 @@ from actorflow.actors import wheel
 from actorflow.actors.partition import Partition, Surroundings
 from actorflow.actors.register import Source
 from actorflow.actors.resources import Resources
-from actorflow.actors.starvation import Producers
+from actorflow.actors.starvation import Producers, Waits
 from actorflow.actors.step import Step
+from actorflow.actors.stuck import Running
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
     ConfigError,
@@ -156,7 +158,7 @@ class Session:
             context.run(arrays.ignore_float_errors)
         source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
         submit = None if self._device.inline_only else self._device.submit
-        self.producers = Producers(system.now)
+        self.producers = Producers(system.now, self._seen, self.max_steps)
         self._resources = Resources(
             self.graph, system, source, submit, self._max_messages, self.producers, self._starvation_s
         )
@@ -374,6 +376,12 @@ class Session:
         else:
             system.inline_left = system.inline_limit
             dispatch.schedule()
+
+    def _seen(self, waits: Waits) -> tuple[list[Running], Counter[str]]:
+        """Returns what `actors.stuck` wants to know of the steps; those that give first values may go on."""
+        seen = [Running(plan.fills, step.parked(waits), step.holds) for step, plan in self._live.items()]
+        seen += [Running(plan.fills, None, step.holds) for step, plan in self._first.items()]
+        return seen, Counter(name for plan, _ in self._waiting.values() for name in plan.fills)
 
     def _let_in(self) -> None:
         """Begins waiting steps while there is room, first come first served."""
