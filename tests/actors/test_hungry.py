@@ -317,3 +317,27 @@ def test_who_waits_for_what_a_running_step_holds_does_not_starve() -> None:
         return int(await taking)
 
     assert run(chain.graph, body, starvation_s=5) == 4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            lambda session, queue: (None, queue),
+            "producing takes a session, and what the code fills, got NoneType",
+        ),
+        (
+            lambda session, queue: (queue, session),
+            "producing takes a session, and what the code fills, got FIFO",
+        ),
+        (lambda session, queue: (session,), "producing takes what the code fills, got a session alone"),
+    ],
+)
+def test_code_says_in_which_session_it_fills_what(wrong: Callable[[Any, Any], Any], said: str) -> None:
+    chain = Chain()
+
+    async def body(session: af.Session) -> None:
+        with pytest.raises(errors.ConfigError, match=said), af.producing(*wrong(session, chain.raw)):
+            pytest.fail("it was taken for one")
+
+    run(chain.graph, body)
