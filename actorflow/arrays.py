@@ -336,6 +336,12 @@ def row(value: Array, i: int) -> Array:
     return whole(value[i])
 
 
+def own_row(value: Array, i: int) -> Array:
+    """Returns `row(value, i)` in memory of its own, read-only: it keeps nothing of `value` alive."""
+    found = row(value, i)
+    return found if isinstance(found, np.generic) else frozen_copy(found)
+
+
 def empty(shape: tuple[int, ...], dtype: DType) -> Array:
     """Returns an array of `shape` with no meaning yet."""
     return np.empty(shape, dtype)

@@ -24,6 +24,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from numbers import Integral
 from types import TracebackType
 from typing import Any, Self
 
@@ -149,7 +150,7 @@ class Feeder:
         """
         self._check_open()
         name = _name_of(self.session, queue)
-        _check_count("batch", batch)
+        batch = _count("batch", batch)
         inflow = Inflow(queue, elements, batch, source_line())
         self._start(partial(inflow.pour, self.session), (name,), inflow)
         return inflow
@@ -169,7 +170,7 @@ class Feeder:
             QueueClosed: when a queue that it fills has been ended by this feeder already.
         """
         self._check_open()
-        _check_count("copies", copies)
+        copies = _count("copies", copies)
         graph, feeds = self.session.graph, dict(feeds or {})
         leaves, _ = flatten(op)
         ports = [fetch_port(graph, leaf) for leaf in leaves]
@@ -272,12 +273,21 @@ def producing(session: Session, *resources: Any) -> Iterator[None]:
 
     Args:
         session: Where their steps run.
-        resources: Queues, barriers and accumulators of its graph.
+        resources: Queues, barriers and accumulators of its graph, at least one.
 
     Raises:
+        ConfigError: for what is no session, or without a resource.
         GraphError: for what nobody waits at, or what is of another graph.
         SessionClosed: when the session is not open.
     """
+    given: Any = session
+    if not isinstance(given, Session):
+        got = f"{type(given).__name__} {given!r:.60}"
+        message = f"producing takes a session, and what the code fills, got {got}"
+        raise ConfigError(message, hint="with af.producing(session, queue): ...")
+    if not resources:
+        message = "producing takes what the code fills, got a session alone"
+        raise ConfigError(message, hint="with af.producing(session, queue): ...")
     _check_session(session)
     with session.producers.counting([_name_of(session, each, _WAITED_AT) for each in resources]):
         yield
@@ -317,10 +327,12 @@ async def _repeat(step: Callable[..., Awaitable[Any]], values: Sequence[Any]) ->
             return
 
 
-def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+def _count(name: str, value: Any) -> int:
+    """Returns a number of things as Python's."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
         message = f"{name} is a whole number of at least 1, got {value!r:.60}"
         raise ConfigError(message)
+    return int(value)
 
 
 def _as_told(error: BaseException) -> ActorflowError:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -16,8 +18,9 @@ from actorflow.actors import wheel
 from actorflow.actors.partition import Partition, Surroundings
 from actorflow.actors.register import Source
 from actorflow.actors.resources import Resources
-from actorflow.actors.starvation import Producers
+from actorflow.actors.starvation import Producers, Waits
 from actorflow.actors.step import Step
+from actorflow.actors.stuck import Running
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
     ConfigError,
@@ -93,7 +96,8 @@ class Session:
             fill; then it fails with QueueStarved. None lets it wait for ever.
 
     Raises:
-        ConfigError: for a limit that would let nothing run, or a device or pass that cannot be.
+        ConfigError: for a limit that is no number or would let nothing run, or a device or pass that
+            cannot be.
     """
 
     def __init__(
@@ -110,19 +114,16 @@ class Session:
         passes: Sequence[str] = ALL,
         starvation_s: float | None = 60.0,
     ) -> None:
-        _at_least(1, max_steps=max_steps, max_messages=max_messages)
-        if threads is not None:
-            _at_least(0, threads=threads)
         self.graph = graph
         self.deadline_s = _deadline(deadline_s)
-        self.max_steps = max_steps
-        self._max_messages = max_messages
+        self.max_steps = _at_least(1, "max_steps", max_steps)
+        self._max_messages = _at_least(1, "max_messages", max_messages)
         self._own_system = system is None
         self._system = ActorSystem(name="session") if system is None else system
         self._device_names = checked(devices)
         self._passes = checked_passes(passes)
         self._starvation_s = _deadline(starvation_s, "starvation_s")
-        self._threads = (os.cpu_count() or 1) if threads is None else threads
+        self._threads = (os.cpu_count() or 1) if threads is None else _at_least(0, "threads", threads)
         self._initialises = initialise
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open = False
@@ -156,7 +157,7 @@ class Session:
             context.run(arrays.ignore_float_errors)
         source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
         submit = None if self._device.inline_only else self._device.submit
-        self.producers = Producers(system.now)
+        self.producers = Producers(system.now, self._seen, self.max_steps)
         self._resources = Resources(
             self.graph, system, source, submit, self._max_messages, self.producers, self._starvation_s
         )
@@ -240,7 +241,7 @@ class Session:
 
         Raises:
             FeedError, FetchError: when they do not fit the graph; nothing ran.
-            ConfigError: when `deadline_s` is not above 0.
+            ConfigError: when `deadline_s` is no number above 0.
             SessionClosed: when the session is not open, or runs on another event loop.
             ActorflowError: the first error of the step, placed at its node. Everything else of the
                 step was dropped; no training update of it was applied, or all of its group were.
@@ -375,6 +376,12 @@ class Session:
             system.inline_left = system.inline_limit
             dispatch.schedule()
 
+    def _seen(self, waits: Waits) -> tuple[list[Running], Counter[str]]:
+        """Returns what `actors.stuck` wants to know of the steps; those that give first values may go on."""
+        seen = [Running(plan.fills, step.parked(waits), step.holds) for step, plan in self._live.items()]
+        seen += [Running(plan.fills, None, step.holds) for step, plan in self._first.items()]
+        return seen, Counter(name for plan, _ in self._waiting.values() for name in plan.fills)
+
     def _let_in(self) -> None:
         """Begins waiting steps while there is room, first come first served."""
         while self._waiting and len(self._live) < self.max_steps:
@@ -496,17 +503,26 @@ def _only(values: Sequence[Any]) -> Any:
     return values[0]
 
 
-def _at_least(least: int, **settings: int) -> None:
-    """Raises ConfigError naming the first setting below `least`."""
-    for name, value in settings.items():
-        if value < least:
-            message = f"{name} must be at least {least}, got {value}"
-            raise ConfigError(message)
+def _at_least(least: int, name: str, value: Any) -> int:
+    """Returns a whole number as Python's; raises ConfigError for any other, or one below `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        message = f"{name} is a whole number, got {value!r:.60}"
+        raise ConfigError(message)
+    if value < least:
+        message = f"{name} must be at least {least}, got {value}"
+        raise ConfigError(message)
+    return int(value)
 
 
-def _deadline(deadline_s: float | None, name: str = "deadline_s") -> float | None:
+def _deadline(deadline_s: Any, name: str = "deadline_s") -> float | None:
     """Returns a deadline that can pass; raises ConfigError for any other."""
-    if deadline_s is None or 0 < deadline_s < _FOREVER_S:
-        return deadline_s
+    if deadline_s is None:
+        return None
+    if isinstance(deadline_s, bool) or not isinstance(deadline_s, Real):
+        message = f"{name} is a number of seconds, got {deadline_s!r:.60}"
+        raise ConfigError(message, hint="None is no limit")
+    seconds: Any = deadline_s
+    if 0 < seconds < _FOREVER_S:
+        return float(seconds)
     message = f"{name} must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
     raise ConfigError(message, hint="None is no limit")

@@ -512,6 +512,14 @@ def test_a_fetched_variable_cannot_be_changed_from_outside() -> None:
         ({"threads": -1}, "threads must be at least 0, got -1"),
         ({"deadline_s": 0}, "deadline_s must be above 0 and below 1e+09, got 0"),
         ({"deadline_s": float("nan")}, "deadline_s must be above 0 and below 1e+09, got nan"),
+        ({"max_steps": "x"}, "max_steps is a whole number, got 'x'"),
+        ({"max_messages": 1.5}, "max_messages is a whole number, got 1.5"),
+        ({"threads": True}, "threads is a whole number, got True"),
+        ({"deadline_s": float("inf")}, "deadline_s must be above 0 and below 1e+09, got inf"),
+        ({"deadline_s": "x"}, "deadline_s is a number of seconds, got 'x'"),
+        ({"deadline_s": True}, "deadline_s is a number of seconds, got True"),
+        ({"starvation_s": "x"}, "starvation_s is a number of seconds, got 'x'"),
+        ({"starvation_s": True}, "starvation_s is a number of seconds, got True"),
     ],
 )
 def test_a_setting_that_would_let_nothing_run_is_refused(doubling: Any, options: Any, text: str) -> None:
@@ -523,11 +531,27 @@ def test_a_setting_that_would_let_nothing_run_is_refused(doubling: Any, options:
     assert caught.value.what == text
 
 
-def test_the_deadline_of_one_step_is_checked_as_well(doubling: Any) -> None:
+def test_limits_may_be_numbers_of_numpy(doubling: Any) -> None:
+    graph, x, y = doubling
+    options: dict[str, Any] = {
+        "max_steps": np.int64(2), "deadline_s": np.float32(60), "starvation_s": np.int8(9),
+    }  # fmt: skip
+    nine: Any = np.int64(9)
+
+    value = run(graph, lambda s: s.run(y, {x: np.ones((1, 3), "float32")}, deadline_s=nine), **options)
+
+    assert value.tolist() == [[2, 2, 2]]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [(-1, "must be above 0"), ("x", "is a number of seconds, got 'x'"), (True, "is a number of seconds")],
+)
+def test_the_deadline_of_one_step_is_checked_as_well(doubling: Any, wrong: Any, said: str) -> None:
     graph, x, y = doubling
 
-    with pytest.raises(errors.ConfigError, match="deadline_s must be above 0"):
-        run(graph, lambda s: s.run(y, {x: np.zeros((1, 3), "float32")}, deadline_s=-1))
+    with pytest.raises(errors.ConfigError, match=f"deadline_s {said}"):
+        run(graph, lambda s: s.run(y, {x: np.zeros((1, 3), "float32")}, deadline_s=wrong))
 
 
 def test_a_session_opens_once(doubling: Any) -> None:

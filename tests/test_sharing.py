@@ -228,10 +228,58 @@ def test_who_waits_for_state_that_is_reset_is_told() -> None:
             for _ in range(5):
                 await asyncio.sleep(0)
             await af.reset(system, "")
-            with pytest.raises(errors.StateError):
+            with pytest.raises(errors.ActorDied, match="queue 'queue' was stopped before it could answer"):
                 await waiting
 
     in_a_system(body)
+
+
+def test_a_feeder_whose_queue_is_reset_fails_and_does_not_end_well() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(2, "int64", (), name="jobs", shared_name="jobs")
+
+    async def fed(session: af.Session, system: af.ActorSystem) -> None:
+        async with af.Feeder(session) as feeder:
+            feeder.feed(queue, range(10))
+            await asyncio.sleep(0.005)
+            await af.reset(system)
+            await feeder.join()
+
+    async def body(system: af.ActorSystem) -> None:
+        async with af.Session(graph, system=system) as session:
+            with pytest.raises(ExceptionGroup) as caught:
+                await fed(session, system)
+            (error,) = caught.value.exceptions
+            assert isinstance(error, errors.ActorDied)
+            assert "queue 'jobs' was stopped before it could answer" in str(error)
+
+    in_a_system(body)
+
+
+def test_who_waits_for_a_shared_queue_when_the_system_is_left_is_told() -> None:
+    with af.Graph() as graph:
+        take = af.FIFOQueue(2, "int64", (), shared_name="jobs").dequeue()
+
+    async def main() -> None:
+        async with af.ActorSystem() as system:
+            session = await af.Session(graph, system=system).__aenter__()
+            waiting = asyncio.create_task(session.run(take))
+            await asyncio.sleep(0.005)
+        with pytest.raises(errors.ActorDied, match="was stopped before it could answer"):
+            await waiting
+
+    asyncio.run(main())
+
+
+def test_a_reset_of_a_container_in_which_nothing_is_shared_does_nothing() -> None:
+    async def body(system: af.ActorSystem) -> Any:
+        counter = Counter(container="a")
+        async with af.Session(counter.graph, system=system) as session:
+            await session.run(counter.add)
+            await af.reset(system, "nosuch")
+            return int(await session.run(counter.read))
+
+    assert in_a_system(body) == 1
 
 
 def test_an_optimizer_begins_anew_with_the_variables_that_a_reset_dropped() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow.actors.register import Source
+from actorflow.actors.register import Forget, Source
 from actorflow.errors import ActorflowError, StateError
 
 
@@ -53,6 +53,10 @@ class Once:
             return [Answer(who, value)]
         message = f"write {sequence} of {source!r} was applied once; its answer is gone since write {last}"
         return [Answer(who, error=StateError(message))]
+
+    def forget(self, whom: Forget) -> None:
+        """Lets go of the answers of sources that will not write again, and of what these hold."""
+        whom.take_from(self.last)
 
     def applied(self, source: Source, sequence: int, who: Hashable, answers: Sequence[Answer]) -> None:
         """Notes a write and its answer; a refused one has changed nothing and may be tried again."""

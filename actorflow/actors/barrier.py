@@ -71,9 +71,9 @@ class BarrierActor(HoldingActor):
         match body:
             case InsertMany(component, keys, values):
                 self._check(component, keys, values)
-                own = arrays.frozen_copy(values)
-                listed = arrays.listed(keys)
-                return rule.insert(who, component, listed, [arrays.row(own, i) for i in range(len(listed))])
+                listed = arrays.listed(keys)  # a copy of each row: one that is taken holds no other
+                own = [arrays.own_row(values, i) for i in range(len(listed))]
+                return rule.insert(who, component, listed, own)
             case TakeMany(count, allow_small):
                 return rule.take(who, count, allow_small=allow_small)
             case Close(cancel):

@@ -10,7 +10,7 @@ from typing import Any
 from actorflow import arrays
 from actorflow.actors.answers import Answer, Once
 from actorflow.actors.hungry import Hungry
-from actorflow.actors.register import Source
+from actorflow.actors.register import Forget, Source
 from actorflow.actors.starvation import LOOK
 from actorflow.errors import ActorDied, ActorflowError, InternalError, StateError
 from actorflow.messages import Call, CancelCall
@@ -39,7 +39,7 @@ class HoldingActor(Hungry):
     back, who waits, and what there is for them; it may turn the answers of the rule into values for nodes
     (`shown`).
 
-    Receives: calls; CancelCall and GiveBack on the control lane.
+    Receives: calls; CancelCall, GiveBack and Forget on the control lane.
     Promise: each call is answered once, in the order that the rule says. What was taken for a step
         that ended before it was told goes back at once. A call whose step has ended does nothing.
     Fails: a refused call changes nothing and is answered with its error; who waits in vain is told after
@@ -90,6 +90,8 @@ class HoldingActor(Hungry):
             self._answer(self.given_back(message.taken))
         elif message is LOOK:
             self.look()
+        elif kind is Forget:
+            self._once.forget(message)
         elif kind is not Call:
             what = f"a {self.what} takes calls, got {kind.__name__}"
             raise InternalError(what)
@@ -118,7 +120,7 @@ class HoldingActor(Hungry):
         super().on_stop(reason)
         error = ActorDied(f"{self.what} {self.name!r} was stopped before it could answer")
         for who in list(self.waiting()):
-            who.failed(error)
+            who.failed(error.again())
 
     def _asked(self, body: Any, who: Any) -> Sequence[Answer]:
         if type(body) is not Written:

@@ -7,7 +7,8 @@ smaller ones behind it wait. What lies inside, and what is taken next, is a `sto
 * An enqueue of many rows puts them in one by one as room appears; a dequeue of many takes them one
   by one as they come. Both show partial progress to others.
 * There is room while what is inside is less than the capacity and, with the element, at most
-  `max_bytes`. An element that alone is larger is refused at once, with all rows beside it.
+  `max_bytes`. One counts one byte at least, so that empty ones cannot be put in without end. An
+  element that alone is larger is refused at once, with all rows beside it.
 * `close()` waits its turn behind the enqueues that are pending; they still finish. `close(cancel)`
   acts at once and fails them. Afterwards an enqueue fails with QueueClosed; dequeues drain the
   rest, and one that cannot be satisfied fails with OutOfRange and **puts back** what it had taken.
@@ -120,7 +121,9 @@ class Lines:
         self.closed = False
         self.failure: ActorflowError | None = None
         self._arrived = 0
-        self._size = content_bytes if size is None and max_bytes is not None else size
+        if size is None and max_bytes is not None:
+            size = content_bytes
+        self._size = None if size is None else _at_least_one(size)
         self._ended = ended
 
     def __len__(self) -> int:
@@ -363,6 +366,10 @@ class Lines:
             f"{which} for queue {self.name!r} has {sizes[row]} bytes, more than its limit {self.max_bytes}",
             hint="raise max_bytes, or put in smaller elements",
         )
+
+
+def _at_least_one(size: Callable[[Element], int]) -> Callable[[Element], int]:
+    return lambda element: size(element) or 1
 
 
 def _never(who: Hashable) -> bool:

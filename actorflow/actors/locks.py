@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow.actors.register import Register, Source
+from actorflow.actors.register import Forget, Register, Source
 from actorflow.errors import InternalError
 
 
@@ -133,6 +133,11 @@ class Locks:
             self.working = self.register.fork()
             self._base = self.register.version
         return self.working
+
+    def forget(self, whom: Forget) -> None:
+        """Lets go of receipts; those in the working copy of a block would come back when it ends."""
+        for register in filter(None, (self.register, self.working)):
+            register.forget(whom)
 
     def end(self, owner: Owner, *, publish: bool) -> None:
         """Ends the block of the holder: its writes become the value, or never were.

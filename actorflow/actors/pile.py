@@ -43,7 +43,7 @@ class Pile:
         return f"<Pile {self.name!r} {len(self.elements)}/{size} elements, {self.held}/{room} bytes{state}>"
 
     def push(self, who: Hashable, element: Any, size: int) -> list[Answer]:
-        """Puts an element of `size` bytes on top, and gives it.
+        """Puts an element of `size` bytes on top, and gives it; an empty one counts one byte.
 
         Raises:
             StateError: when there is no room, or the stack is closed.
@@ -52,6 +52,7 @@ class Pile:
         if self.max_size is not None and len(self.elements) >= self.max_size:
             message = f"stack {self.name!r} holds {counted(self.max_size, 'element')} at most"
             raise StateError(message, hint="pop some, or give it a larger max_size")
+        size = max(1, size)
         if self.max_bytes is not None and self.held + size > self.max_bytes:
             message = (
                 f"stack {self.name!r} holds {counted(self.max_bytes, 'byte')} at most, "

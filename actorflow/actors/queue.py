@@ -11,11 +11,12 @@ from actorflow import arrays
 from actorflow.actors.fifo import Fifo
 from actorflow.actors.hungry import Hungry
 from actorflow.actors.lines import Answer, Lines
+from actorflow.actors.register import Forget
 from actorflow.actors.starvation import LOOK
 from actorflow.actors.stores import Entry, Ranked, Shuffled
 from actorflow.arrays import Array
 from actorflow.clock import Entropy
-from actorflow.errors import ActorflowError, InternalError, SpecError
+from actorflow.errors import ActorDied, ActorflowError, InternalError, SpecError
 from actorflow.graph.resource import PaddingQueueDef, PriorityQueueDef, QueueDef, ShuffleQueueDef
 from actorflow.messages import Call, CancelCall, Reply
 from actorflow.spec import Spec, show
@@ -82,13 +83,13 @@ class Fail:
 class QueueActor(Hungry):
     """Owns the elements of one queue and everyone who waits for it.
 
-    Receives: Enqueue, EnqueueMany, Dequeue, DequeueMany, Size, Close as bodies of calls; CancelCall
-        and PutBack on the control lane; Fail.
+    Receives: Enqueue, EnqueueMany, Dequeue, DequeueMany, Size, Close as bodies of calls; CancelCall,
+        PutBack and Forget on the control lane; Fail.
     Promise: exactly once, and in the order of its store (`actors.lines`). Elements are copied in and
         leave read-only, so that nobody else can change them. What a step took and has not used when it
         is aborted comes back to its place. A waiting call holds no room in the mailbox.
     Fails: a refused element changes nothing and is answered with its error; when the actor stops,
-        everyone who waits is answered by the system.
+        everyone who waits for room or elements hears ActorDied.
 
     Args:
         lines: The rule, with its store; `has_ended` tells it which steps have ended.
@@ -125,14 +126,20 @@ class QueueActor(Hungry):
             self._answer(self.lines.put_back(message.entries))
         elif kind is Fail:
             self._answer(self.lines.fail(message.error))
+        elif kind is Forget:
+            pass  # what is put in or taken out has no receipts
         else:
             what = f"a queue takes calls, got {kind.__name__}"
             raise InternalError(what)
 
     def on_stop(self, reason: BaseException | None) -> None:
-        """Fails whoever waits: nobody will put in or take out any more."""
+        """Fails whoever waits: it is no end of the data, what lay inside is lost."""
         super().on_stop(reason)
-        self._answer(self.lines.close(None, cancel_pending=True))
+        lines = self.lines
+        error = ActorDied(f"queue {lines.name!r} was stopped before it could answer")
+        who: Any
+        for who in [a.who for a in lines.enqueues] + [a.who for a in lines.dequeues]:
+            who.failed(error.again())
 
     def starved(self, who: Any) -> None:
         """Fails a dequeue that nobody would ever serve; what it had taken goes to the next."""
@@ -154,7 +161,7 @@ class QueueActor(Hungry):
         match body:
             case EnqueueMany(components):
                 self._check(components, batched=True)
-                return lines.enqueue(who, _rows(tuple(map(arrays.frozen_copy, components))))
+                return lines.enqueue(who, _rows(components))
             case DequeueMany(count, up_to):
                 self._batches.add(who)
                 return lines.dequeue(who, count, up_to=up_to)
@@ -277,7 +284,8 @@ def _priority(element: Element) -> int:
 
 
 def _rows(components: Sequence[Array]) -> list[Element]:
-    return [tuple(arrays.row(c, i) for c in components) for i in range(components[0].shape[0])]
+    """A copy of each row, so that what has been taken out holds no memory of what lay beside it."""
+    return [tuple(arrays.own_row(c, i) for c in components) for i in range(components[0].shape[0])]
 
 
 _TRUE = arrays.truth(True)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import NewType
+from typing import Any, NewType
 
 from actorflow import arrays, leases, rows
 from actorflow.arrays import Array
@@ -33,6 +33,21 @@ from actorflow.spec import Spec, show
 
 Source = NewType("Source", str)
 GroupId = tuple[Source, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Session → shared state, control lane: `source` has closed, and retries nothing any more.
+
+    So do those whose names begin with its name and "/": its blocks and optimizers.
+    """
+
+    source: Source
+
+    def take_from(self, receipts: dict[Source, Any]) -> None:
+        """Drops the receipts of all that are meant."""
+        for each in [s for s in receipts if s == self.source or s.startswith(f"{self.source}/")]:
+            del receipts[each]
 
 
 _SMALL_BYTES = 8192
@@ -355,6 +370,11 @@ class Register:
         self.version += working.version - base
         self.last.update(working.last)
         self.counted.update(working.counted)
+
+    def forget(self, whom: Forget) -> None:
+        """Lets go of the receipts of sources that will not write again."""
+        whom.take_from(self.last)
+        whom.take_from(self.counted)
 
     def discard(self, group: GroupId) -> None:
         """Forgets a staged update, if there is one."""

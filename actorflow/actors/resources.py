@@ -19,7 +19,7 @@ from actorflow.actors.hungry import Hungry
 from actorflow.actors.making import Given, made
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
-from actorflow.actors.register import Source, Tally
+from actorflow.actors.register import Forget, Source, Tally
 from actorflow.actors.starvation import Hunger, Producers
 from actorflow.actors.system import ActorSystem
 from actorflow.arrays import Array
@@ -54,9 +54,10 @@ class Kept:
 async def reset(system: ActorSystem, container: str | None = None) -> None:
     """Drops the shared state of a container, or of all: it is made anew when it is next used.
 
-    Steps that wait for that state end with an error, ActorDied or what a closed queue says; so do those
-    that run and ask for it later. Later steps of the same sessions find it as it was first, and
-    optimizers that trained a variable of it begin anew as well. Private state is not touched.
+    Steps that wait for that state end with ActorDied, be it for room or for elements of a queue; so do
+    those that run and ask for it later. Later steps of the same sessions find it as it was first, and
+    optimizers that trained a variable of it begin anew as well. Private state is not touched. A container
+    in which nothing is shared has nothing to drop: that is no error.
 
     Args:
         system: Where the sessions live, open.
@@ -162,10 +163,18 @@ class Resources:
         self.find(Holder(Holding.RESOURCE, name)).put(message, self._system.nobody)
 
     async def stop(self) -> None:
-        """Stops those of the session; optimizers first, since they write to the others."""
-        for holder, ref in reversed(tuple(self.refs.items())):
-            if not self._is_shared(holder):
-                await self._system.stop(ref)
+        """Stops those of the session; optimizers first, since they write to the others.
+
+        Shared ones live on; they forget what the session wrote, which nobody will retry.
+        """
+        shared_ones = [ref for holder, ref in self.refs.items() if self._is_shared(holder)]
+        try:
+            for holder, ref in reversed(tuple(self.refs.items())):
+                if not self._is_shared(holder):
+                    await self._system.stop(ref)
+        finally:  # ORDER: what an optimizer still does to shared state comes before
+            for ref in shared_ones:
+                ref.signal(Forget(self._source))
 
     def _is_shared(self, holder: Holder) -> bool:
         return holder.kind is Holding.RESOURCE and self._graph.resources[holder.name].shared_name is not None

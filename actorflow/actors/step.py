@@ -9,7 +9,7 @@ Promise: ends exactly once, with all values, with the first error, at the deadli
 from __future__ import annotations
 
 from asyncio import Future
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from actorflow.actors.live import Live, lives
@@ -112,6 +112,27 @@ class Step:
             self.taken = {node: [(ref, undo)]}
         else:
             self.taken.setdefault(node, []).append((ref, undo))
+
+    def parked(self, waits: Mapping[Any, tuple[str, float]]) -> dict[str, float] | None:
+        """Returns since when it waits for elements at which resources; None when it may do anything else.
+
+        Args:
+            waits: Which replies wait for elements, where, and since when.
+        """
+        if self.live is None or self.running or not self.calls:
+            return None
+        found: dict[str, float] = {}
+        for reply in self.calls:
+            if reply not in waits:
+                return None
+            name, since = waits[reply]
+            found[name] = max(since, found.get(name, since))
+        return found
+
+    @property
+    def holds(self) -> tuple[str, ...]:
+        """Names the resources of which it has taken something that it may still give back."""
+        return tuple(node.plan.resource.name for node in self.taken or ())
 
     def used(self, nodes: Iterable[Any]) -> None:
         """Notes that what these nodes took has been used: an abort will not give it back."""

@@ -10,7 +10,7 @@ from typing import Any
 from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.locks import Locks, Owner
-from actorflow.actors.register import GroupId, Register, Source, Tally, Write
+from actorflow.actors.register import Forget, GroupId, Register, Source, Tally, Write
 from actorflow.arrays import Array
 from actorflow.errors import ActorDied, ActorflowError, InternalError
 from actorflow.messages import Call, CancelCall
@@ -162,7 +162,7 @@ class VariableActor(Actor):
 
     Receives: Read, Borrow, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, WriteRows,
         CountUpTo, Stage, Fill (asked, or as the body of a node's Call), TakeLock and Inside (as such a
-        body); Commit, Discard, Publish, Abandon and CancelCall on the control lane.
+        body); Commit, Discard, Publish, Abandon, Forget and CancelCall on the control lane.
     Promise: reads and writes take effect one by one in mailbox order, so the history of a variable
         is linearizable; a retried write applies once; a call whose step has ended does nothing.
     Invariant: while an update is staged the value keeps its shape; a write that would change it stands
@@ -243,6 +243,8 @@ class VariableActor(Actor):
                 locks.end(owner, publish=True)
             case Abandon(owner):
                 locks.end(owner, publish=False)
+            case Forget():
+                locks.forget(message)
             case CancelCall(reply):
                 locks.leave(lambda call: call.reply is reply)
             case Stage() if not locks.idle:

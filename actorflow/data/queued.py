@@ -10,6 +10,7 @@ from typing import Any
 
 from actorflow.actors.queue import Dequeue
 from actorflow.errors import (
+    ActorDied,
     ActorflowError,
     ConfigError,
     GraphError,
@@ -118,7 +119,7 @@ def _of_session(session: Any, handle: Any) -> Get:
     async def get() -> Any:
         try:
             value = await session.resources.call(name, Dequeue())
-        except OutOfRange as error:
+        except ActorDied as error:
             if session.is_open:
                 raise
             message = f"the session was closed while its queue {name!r} was read"

@@ -15,6 +15,7 @@ from actorflow.graph.builder import Tensor, source_line
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.graph.resource import QueueDef
+from actorflow.ops import given
 from actorflow.ops.resource import Handle, check_fits, typed
 from actorflow.spec import Dim, Shape, Spec, merge, show, spec
 
@@ -118,11 +119,8 @@ class Queue(Handle[QueueDef]):
         `cancel_pending_enqueues`: then they fail with QueueClosed at once. Dequeues take what is
         left. Closing again is an error in the step.
         """
-        given: Any = cancel_pending_enqueues
-        if not isinstance(given, bool):
-            message = f"cancel_pending_enqueues is True or False, got {given!r:.60}"
-            raise SpecError(message, where=Where(defined_at=source_line()))
-        return self._ask_one("queue_close", [], cancel_pending_enqueues=given)
+        cancel = given.flag(cancel_pending_enqueues, "cancel_pending_enqueues")
+        return self._ask_one("queue_close", [], cancel_pending_enqueues=cancel)
 
     def _put(self, op_name: str, components: Components) -> Tensor:
         values = self._in_order(components)
@@ -130,7 +128,9 @@ class Queue(Handle[QueueDef]):
         return self._ask_one(op_name, tensors)
 
     def _take(self, op_name: str, n: int | None = None) -> Element:
-        extra: dict[str, Attr] = {} if n is None else {"n": n}
+        extra: dict[str, Attr] = {}
+        if n is not None:
+            extra["n"] = given.whole(n, f"the number of elements to take from queue {self.name!r}", 0)
         tensors = self._ask(op_name, [], **extra)
         if self.names is not None:
             return dict(zip(self.names, tensors, strict=True))
@@ -153,8 +153,8 @@ class Queue(Handle[QueueDef]):
         if n == 1 and not isinstance(components, tuple):
             return [components]
         if not isinstance(components, tuple | list) or len(components) != n:
-            given = len(components) if isinstance(components, tuple | list) else type(components).__name__
-            message = f"an element of queue {self.name!r} has {n} components, got {given}"
+            got = len(components) if isinstance(components, tuple | list) else type(components).__name__
+            message = f"an element of queue {self.name!r} has {n} components, got {got}"
             raise SpecError(message, where=Where(defined_at=source_line()))
         return components
 
@@ -177,21 +177,21 @@ def _batched(component: Spec, n: Dim) -> Spec:
 
 
 def _enqueue_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    for i, (given, component) in enumerate(zip(inputs, _held(attrs), strict=True)):
-        check_fits(given, component, f"component {i} of queue {attrs['resource']!r}")
+    for i, (value, component) in enumerate(zip(inputs, _held(attrs), strict=True)):
+        check_fits(value, component, f"component {i} of queue {attrs['resource']!r}")
     return (spec("bool"),)
 
 
 def _enqueue_many_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     first: Shape = (None,)
-    for i, (given, component) in enumerate(zip(inputs, _held(attrs), strict=True)):
+    for i, (value, component) in enumerate(zip(inputs, _held(attrs), strict=True)):
         what = f"component {i} of a batch for queue {attrs['resource']!r}"
-        if given.shape == ():
-            message = f"{what} has an axis 0 to slice along, got {given}"
+        if value.shape == ():
+            message = f"{what} has an axis 0 to slice along, got {value}"
             raise SpecError(message)
-        check_fits(given, _batched(component, None), what)
+        check_fits(value, _batched(component, None), what)
         try:
-            first = merge(first, None if given.shape is None else given.shape[:1])
+            first = merge(first, None if value.shape is None else value.shape[:1])
         except SpecError:
             given_specs = " and ".join(map(str, inputs))
             message = f"the components of a batch have equal first sizes, got {given_specs}"

@@ -11,6 +11,7 @@ from actorflow.graph.builder import source_line
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.resource import PaddingQueueDef, PriorityQueueDef, QueueDef, ShuffleQueueDef
+from actorflow.ops.arguments import plain_integers
 from actorflow.ops.queue import Queue
 from actorflow.ops.random import resource_seed
 from actorflow.ops.resource import resource_name, sharing
@@ -106,6 +107,8 @@ class RandomShuffleQueue(Queue):
         name: str | None = None,
         shared_name: str | None = None,
     ) -> None:
+        capacity, min_after_dequeue, seed = _plain(capacity), _plain(min_after_dequeue), _plain(seed)
+
         def checked(components: tuple[Spec, ...]) -> tuple[Spec, ...]:
             _check_shuffle(capacity, min_after_dequeue, seed)
             return components
@@ -234,6 +237,7 @@ def _declared(
     graph = current()
     line = source_line()
     where = Where(defined_at=line)
+    capacity, max_bytes = _plain(capacity), _plain(max_bytes)
     try:
         _check_limit("elements", "capacity", capacity)
         _check_limit("bytes", "max_bytes", max_bytes)
@@ -256,6 +260,12 @@ def _declared(
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _plain(value: Any) -> Any:
+    """Returns a whole number of numpy as Python's, and anything else as it is."""
+    found = None if value is None or isinstance(value, bool) else plain_integers(value)
+    return found if isinstance(found, int) else value
 
 
 def _components(dtypes: Any, shapes: Sequence[Shape] | Shape) -> tuple[Spec, ...]:

@@ -254,3 +254,15 @@ def test_what_is_answered_to_a_step_that_has_ended_goes_back() -> None:
 
     assert ended.said == []
     assert len(actor.assembly.ready) == 1
+
+
+def test_a_component_keeps_nothing_of_those_beside_it_alive() -> None:
+    actor = BarrierActor("b", [spec("float32", (2,))], None)
+    keys, values = np.array([b"a", b"b"], object), np.ones((2, 2), "float32")
+
+    ask(actor, Written(InsertMany(0, keys, values), Source("s"), 1))
+
+    for ready in actor.assembly.ready:
+        memory = ready.components[0].base
+        assert memory.base is None
+        assert memory.nbytes == 8

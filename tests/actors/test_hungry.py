@@ -185,7 +185,7 @@ def test_without_a_limit_a_dequeue_waits_for_ever() -> None:
 
 
 def test_a_deadlock_with_a_live_producer_is_told_as_one() -> None:
-    """No timer stands while somebody could fill the queue, so the simulator sees that nothing can run."""
+    """No timer stands while code says that it fills the queue, so the simulator sees that nothing can run."""
     chain = Chain()
 
     async def body(session: af.Session) -> Any:
@@ -217,6 +217,127 @@ def test_only_what_is_waited_at_and_of_the_graph_can_be_declared(
 
     async def body(session: af.Session) -> None:
         with pytest.raises(errors.GraphError, match=said), af.producing(session, wrong(chain, other)):
+            pytest.fail("it was taken for one")
+
+    run(chain.graph, body)
+
+
+def test_steps_that_wait_for_admission_behind_steps_that_wait_are_told_with_the_limit() -> None:
+    """64 dequeues use up all slots, so that none of the enqueues behind them is ever let in."""
+    chain = Chain()
+
+    async def body(session: af.Session) -> Any:
+        taking = [asyncio.create_task(session.run(chain.take_raw)) for _ in range(64)]
+        await asyncio.sleep(1)
+        putting = [asyncio.create_task(session.run(chain.put, {chain.x: k})) for k in range(64)]
+        return await asyncio.gather(*taking, *putting, return_exceptions=True), now()
+
+    ended, seconds = run(chain.graph, body, starvation_s=5)
+
+    failed = [each for each in ended[:64] if isinstance(each, errors.QueueStarved)]
+    assert [int(each) for each in ended[:64] if each not in failed] == list(range(63))
+    assert [bool(each) for each in ended[64:]] == [True] * 64
+    assert seconds == pytest.approx(5.5, abs=0.1)
+    assert (
+        "queue 'raw' has been empty for 5 s and no step that would fill it can go on: "
+        "64 steps wait for admission, max_steps is 64; it is filled by"
+    ) in failed[0].what
+    assert failed[0].hint is not None
+    assert failed[0].hint.startswith("give the session a larger max_steps")
+
+
+def test_a_step_that_fills_what_it_waits_at_starves() -> None:
+    chain = Chain()
+    with chain.graph:
+        again = chain.raw.enqueue(chain.raw.dequeue() + 1)
+
+    error, seconds = run(chain.graph, lambda session: starved(session, again), starvation_s=5)
+
+    assert "no step that would fill it can go on: 1 step waits at 'raw'; it is filled by" in error.what
+    assert seconds == pytest.approx(5.5, abs=0.05)
+
+
+def test_a_ring_of_steps_that_wait_for_each_other_starves() -> None:
+    chain = Chain()
+    with chain.graph:
+        back = chain.raw.enqueue(chain.doubled.dequeue())
+
+    async def body(session: af.Session) -> Any:
+        there = asyncio.create_task(starved(session, chain.double))
+        first, second = await asyncio.gather(there, starved(session, back))
+        return first[0].what, second[0].what, now()
+
+    first, second, seconds = run(chain.graph, body, starvation_s=5)
+
+    assert (
+        "queue 'raw' has been empty for 5 s and no step that would fill it can go on: 1 step waits at 'doubled'"
+        in (first)
+    )
+    assert "queue 'doubled'" in second
+    assert "QueueStarved" in second
+    assert seconds == pytest.approx(10.5, abs=0.1)
+
+
+def test_a_ring_into_which_code_puts_something_does_not_starve() -> None:
+    chain = Chain()
+    with chain.graph:
+        back = chain.raw.enqueue(chain.doubled.dequeue())
+
+    async def body(session: af.Session) -> None:
+        both = [asyncio.create_task(session.run(op)) for op in (chain.double, back)]
+        with af.producing(session, chain.raw):
+            await asyncio.sleep(1000)
+            await session.run(chain.put, {chain.x: 1})
+        await asyncio.gather(*both)
+
+    run(chain.graph, body, starvation_s=5)
+
+
+def test_who_waits_for_what_a_running_step_holds_does_not_starve() -> None:
+    """A step took the only element, and computes with it for long; when it fails, the next one gets it."""
+    chain = Chain()
+    with chain.graph:
+        gate = af.FIFOQueue(1, "int64", (), name="gate")
+        held = chain.raw.dequeue()
+        with af.control_dependencies([held]):
+            passed = gate.dequeue()
+        slow = af.gather(np.arange(3), held + passed)
+        opened = gate.enqueue(np.int64(9))
+
+    async def body(session: af.Session) -> Any:
+        await session.run(chain.put, {chain.x: 4})
+        holding = asyncio.create_task(session.run(slow))
+        await asyncio.sleep(1)
+        taking = asyncio.create_task(session.run(chain.take_raw))
+        with af.producing(session, gate):
+            await asyncio.sleep(100)
+            await session.run(opened)
+        with pytest.raises(errors.KernelError):
+            await holding
+        return int(await taking)
+
+    assert run(chain.graph, body, starvation_s=5) == 4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            lambda session, queue: (None, queue),
+            "producing takes a session, and what the code fills, got NoneType",
+        ),
+        (
+            lambda session, queue: (queue, session),
+            "producing takes a session, and what the code fills, got FIFO",
+        ),
+        (lambda session, queue: (session,), "producing takes what the code fills, got a session alone"),
+    ],
+)
+def test_code_says_in_which_session_it_fills_what(wrong: Callable[[Any, Any], Any], said: str) -> None:
+    chain = Chain()
+
+    async def body(session: af.Session) -> None:
+        with pytest.raises(errors.ConfigError, match=said), af.producing(*wrong(session, chain.raw)):
             pytest.fail("it was taken for one")
 
     run(chain.graph, body)

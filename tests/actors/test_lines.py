@@ -448,3 +448,13 @@ def test_the_first_error_counts_and_reaches_those_who_come_after_a_close_too() -
 
     assert answer.error is not None
     assert answer.error.what == "first"
+
+
+def test_an_empty_element_counts_one_byte() -> None:
+    lines = Fifo("q", None, 2, size=lambda element: 0)
+
+    answered = [bool(lines.enqueue(who, [("",)])) for who in "abc"]
+
+    assert answered == [True, True, False]
+    assert lines.bytes == 2
+    assert [each.who for each in lines.dequeue("taker")] == ["taker", "c"]

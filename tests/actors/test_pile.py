@@ -69,12 +69,13 @@ class PileMachine(RuleBasedStateMachine):
     @rule(size=st.integers(0, 6))
     def push(self, size: int) -> None:
         self.next += 1
-        if len(self.model) == 4 or sum(n for _, n in self.model) + size > 12:
+        held = max(1, size)
+        if len(self.model) == 4 or sum(n for _, n in self.model) + held > 12:
             with pytest.raises(StateError):
                 self.pile.push("w", self.next, size)
         else:
             assert self.pile.push("w", self.next, size) == [Answer("w", self.next)]
-            self.model.append((self.next, size))
+            self.model.append((self.next, held))
 
     @rule()
     def pop(self) -> None:
@@ -92,3 +93,14 @@ class PileMachine(RuleBasedStateMachine):
 
 TestPile = PileMachine.TestCase
 TestPile.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
+
+
+def test_an_empty_element_counts_one_byte() -> None:
+    pile = Pile("s", max_bytes=2)
+    pile.push("a", "", 0)
+    pile.push("b", "", 0)
+
+    with pytest.raises(StateError, match="holds 2 bytes at most, got 1 more beside 2"):
+        pile.push("c", "", 0)
+    pile.pop("d")
+    assert pile.held == 1

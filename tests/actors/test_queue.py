@@ -202,3 +202,60 @@ def test_backpressure_holds_a_fast_producer() -> None:
         return max(seen)
 
     assert run(q.graph, body) <= 2
+
+
+def owned(value: Any) -> int:
+    """The bytes that an array keeps alive."""
+    while value.base is not None:
+        value = value.base
+    return int(value.nbytes)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bytes"])
+def test_an_element_of_a_batch_keeps_nothing_of_the_others_alive(dtype: str) -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(None, dtype, (3,))
+        batch = af.placeholder(dtype, (None, 3))
+        put, take = queue.enqueue_many(batch), queue.dequeue()
+    given = np.zeros((100, 3), "float32") if dtype == "float32" else np.full((100, 3), b"text", object)
+
+    async def body(session: af.Session) -> Any:
+        await session.run(put, {batch: given})
+        return await session.run(take)
+
+    row = run(graph, body)
+
+    assert owned(row) == row.nbytes
+    assert row.tolist() == given[0].tolist()
+
+
+def test_who_waits_for_an_element_when_the_queue_is_stopped_hears_that_and_no_end_of_the_data() -> None:
+    q = Pairs(1)
+
+    async def body(session: af.Session) -> None:
+        taking = [asyncio.create_task(session.run(op)) for op in (q.take, q.take_two, q.take_up_to)]
+        await asyncio.sleep(0.005)
+        (ref,) = session.resources.refs.values()
+        ref.stop()
+        for waiting in taking:
+            with pytest.raises(errors.ActorDied, match="queue 'pairs' was stopped before it could answer"):
+                await waiting
+
+    run(q.graph, body)
+
+
+def test_who_waits_for_room_when_the_queue_is_stopped_hears_that() -> None:
+    q = Pairs(1)
+
+    async def body(session: af.Session) -> None:
+        await session.run(q.put, q.one(1))
+        putting = [asyncio.create_task(session.run(q.put, q.one(2))) for _ in range(2)]
+        closing = asyncio.create_task(session.run(q.close))
+        await asyncio.sleep(0.005)
+        (ref,) = session.resources.refs.values()
+        ref.stop()
+        for waiting in (*putting, closing):
+            with pytest.raises(errors.ActorDied, match="queue 'pairs' was stopped before it could answer"):
+                await waiting
+
+    run(q.graph, body)

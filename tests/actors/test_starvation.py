@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from actorflow.actors.starvation import Hunger, Producers
+from actorflow.actors.stuck import NEVER, STILL, Running
 from actorflow.errors import KernelError
 from tests.strategies import examples
 
@@ -20,11 +21,11 @@ GRACE_S = 10
 class World:
     """A clock that is turned by hand, one resource, and whoever looks when asked to."""
 
-    def __init__(self, fillers: Sequence[str] = ()) -> None:
+    def __init__(self, fillers: Sequence[str] = (), steps: Sequence[Running] = ()) -> None:
         self.now = 0.0
         self.looks: list[float] = []
         self.most_looks = 0
-        self.producers = Producers(lambda: self.now)
+        self.producers = Producers(lambda: self.now, lambda waits: (steps, {}))
         self.hunger = Hunger("batches", "queue", GRACE_S, self.producers, lambda: fillers)
         self.hunger.begin(self._look_in)
         self.starved: list[tuple[Any, float]] = []
@@ -114,7 +115,7 @@ def test_whom_the_end_of_another_feeds_does_not_starve() -> None:
     assert starved == ["a"]
 
 
-def test_nobody_looks_while_somebody_could_fill_it_or_nobody_waits() -> None:
+def test_one_look_is_enough_while_code_says_that_it_fills_it() -> None:
     world = World()
     assert world.looks == []
 
@@ -122,9 +123,50 @@ def test_nobody_looks_while_somebody_could_fill_it_or_nobody_waits() -> None:
     for who in range(3):
         world.hunger.waits(who)
 
+    assert world.looks == [GRACE_S]
+    world.pass_to(15)
     assert world.looks == []
     world.producers.leave(["batches"])
-    assert world.looks == [GRACE_S]
+    assert world.looks == [15 + GRACE_S]
+
+
+def test_steps_that_wait_themselves_are_looked_at_once_more_before_anybody_starves() -> None:
+    world = World(steps=[Running(["batches"], {"batches": 3.0})])
+    world.producers.enter(["batches"])
+    world.hunger.waits("a")
+
+    world.pass_to(100)
+
+    assert world.starved == [("a", 3 + GRACE_S + 1)]
+    assert "no step that would fill it can go on: 1 step waits at 'batches'" in world.hunger.error("").what
+
+
+def test_a_step_that_goes_on_between_two_looks_gives_a_new_grace_period() -> None:
+    steps = [Running(["batches"], {"batches": 0.0})]
+    world = World(steps=steps)
+    world.producers.enter(["batches"])
+    world.hunger.waits("a")
+    world.pass_to(GRACE_S)
+
+    steps[0] = Running(["batches"])
+    world.pass_to(3 * GRACE_S)
+    assert world.starved == []
+    steps[0] = Running(["batches"], {"batches": 25.0})
+    world.pass_to(100)
+
+    assert world.starved == [("a", 25 + GRACE_S + 1)]
+
+
+def test_who_held_elements_and_is_gone_gives_a_new_grace_period_from_when_that_is_seen() -> None:
+    steps = [Running(holds=["batches"])]
+    world = World(steps=steps)
+    world.hunger.waits("a")
+    world.pass_to(2.5 * GRACE_S)
+
+    steps.clear()
+    world.pass_to(100)
+
+    assert world.starved == [("a", 4 * GRACE_S)]
 
 
 def test_after_the_end_nobody_looks() -> None:
@@ -250,10 +292,10 @@ test_starving = Starving.TestCase
 def test_the_machine_finds_a_rule_that_forgets_the_producer_of_a_moment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def since_ever(self: Producers, resource: str) -> float | None:
-        return None if self._counts.get(resource) else float("-inf")
+    def since_ever(self: Producers, resource: str, known: int) -> float:
+        return STILL if self._counts.get(resource, 0) > known else NEVER
 
-    monkeypatch.setattr(Producers, "nobody_since", since_ever)
+    monkeypatch.setattr(Producers, "_left", since_ever)
 
     machine = Starving()
     machine.wait()

@@ -222,4 +222,4 @@ def test_the_law_finds_a_block_that_does_not_say_what_it_has_used(monkeypatch: p
 
     monkeypatch.setattr(Step, "used", forgetful)
 
-    assert len(plan_of_the_fault(simulated(work.graph, work.judged))) <= 4
+    assert len(plan_of_the_fault(simulated(work.graph, work.judged, starvation_s=None))) <= 4

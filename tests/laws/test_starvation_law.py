@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.actors.starvation import Hunger, Producers
+from actorflow.actors.stuck import NEVER, STILL
 from actorflow.sim.choosers import Schedule
 from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
 
@@ -195,12 +196,12 @@ def test_the_law_finds_a_rule_that_counts_producers_that_have_gone(
 
 
 def test_the_law_finds_a_grace_period_that_is_not_counted_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    def since_ever(self: Producers, resource: str) -> float | None:
-        return None if self._counts.get(resource) else float("-inf")
+    def since_ever(self: Producers, resource: str, known: int) -> float:
+        return STILL if self._counts.get(resource, 0) > known else NEVER
 
-    monkeypatch.setattr(Producers, "nobody_since", since_ever)
+    monkeypatch.setattr(Producers, "_left", since_ever)
 
-    days = Days(((Put(4.0, 4.0, cancelled=True),),), ((0.0,),))
+    days = Days(((Put(1.0, 2.0, cancelled=True),),), ((0.0,),))
 
     assert len(plan_of_the_fault(simulated(days.graph, days.judged, starvation_s=GRACE_S))) <= 2
 

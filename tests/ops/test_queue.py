@@ -117,8 +117,13 @@ def test_names_make_dicts() -> None:
         (lambda q: q.enqueue_many((af.placeholder("float32", (4, 2, 3)), [1, 2])), "equal first sizes"),
         (lambda q: q.enqueue_many((af.placeholder("float32", (4, 2, 3)), 1)), "axis 0 to slice along"),
         (lambda q: q.enqueue_many((af.placeholder("float32", (4, 2)), [1] * 4)), "component 0 of a batch"),
-        (lambda q: q.dequeue_many(-1), "not negative, got -1"),
-        (lambda q: q.dequeue_many(True), "not negative, got True"),
+        (lambda q: q.dequeue_many(-1), "an integer of at least 0, got -1"),
+        (lambda q: q.dequeue_many(True), "from queue 'q' is an integer of at least 0, got True"),
+        (lambda q: q.dequeue_up_to(2.5), "an integer of at least 0, got 2.5"),
+        (
+            lambda q: q.dequeue_many(af.constant(2)),
+            "got <Tensor(.|\n)*it must be known while the graph is built",
+        ),
         (lambda q: q.close("no"), "cancel_pending_enqueues is True or False, got 'no'"),
         (
             lambda q: q.enqueue((np.zeros((2, 3), "float32"), b"1")),
@@ -133,6 +138,17 @@ def test_use_that_does_not_fit_is_refused(use: Any, message: str) -> None:
         with pytest.raises(SpecError, match=message) as caught:
             use(queue)
         assert "test_queue.py:" in str(caught.value)
+
+
+def test_a_number_of_elements_may_be_one_of_numpy() -> None:
+    with Graph():
+        queue = pair()
+        two: list[Any] = [np.int64(2), np.int32(2)]
+
+        many, up_to = queue.dequeue_many(two[0]), queue.dequeue_up_to(two[1])
+
+    assert [t.node.attrs["n"] for t in (many[0], up_to[0])] == [2, 2]
+    assert many[0].spec.shape == (2, 2, 3)
 
 
 @pytest.mark.parametrize("shape", [None, (2, None)])

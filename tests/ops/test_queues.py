@@ -188,3 +188,19 @@ def test_a_definition_that_was_tampered_with_is_refused(
 
     with pytest.raises(GraphError, match=message):
         from_data(data, constants)
+
+
+def test_limits_may_be_numbers_of_numpy() -> None:
+    with Graph():
+        given: list[Any] = [np.int64(8), np.int32(2), np.int8(3), np.uint8(64)]
+        capacity, least, seed, max_bytes = given
+        queue = af.RandomShuffleQueue(capacity, least, "int64", (), seed=seed, max_bytes=max_bytes)
+        same = af.RandomShuffleQueue(8, 2, "int64", (), seed=3)
+
+    found = (queue.capacity, queue.min_after_dequeue, queue.max_bytes)
+    assert found == (8, 2, 64)
+    assert all(type(each) is int for each in found)
+    seeds = [each.definition for each in (queue, same)]
+    assert isinstance(seeds[0], ShuffleQueueDef)
+    assert isinstance(seeds[1], ShuffleQueueDef)
+    assert seeds[0].seed == seeds[1].seed
