@@ -82,7 +82,7 @@ class Pipeline:
             max_bytes: With threads or processes: a queue of so many bytes right behind the map, and no
                 element larger than that.
         """
-        f = settings.function("map", find(named(function)) if isinstance(function, str) else function)
+        f = settings.function("map", _found(function) if isinstance(function, str) else function)
         size = settings.optional("map", "element_bytes", element_bytes, 0)
         as_bits = isinstance(random, str) and random == "bits"
         chance = as_bits or settings.is_flag(random)
@@ -374,6 +374,14 @@ def _batches(size: int, drop: bool, length: float) -> Length:
     if length == math.inf:
         return math.inf
     return length // size if drop else math.ceil(length / size)
+
+
+def _found(name: str) -> Callable[..., Any]:
+    """Returns the function that a name means; raises ConfigError at the user's line."""
+    try:
+        return find(named(name))
+    except ConfigError as error:
+        raise error.at(Where(defined_at=source_line())) from error.__cause__
 
 
 def _name(function: Callable[..., Any]) -> Name:

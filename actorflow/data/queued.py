@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actorflow.actors.queue import Dequeue
+from actorflow.data.failures import FAILURES, is_cancelled
 from actorflow.errors import (
     ActorflowError,
     ConfigError,
@@ -172,7 +173,9 @@ class QueueReader:
         except InputError as error:  # of what filled it, which says more
             self._error = error
             raise
-        except Exception as cause:
+        except FAILURES as cause:
+            if is_cancelled(cause):
+                raise
             hint = cause.hint if isinstance(cause, ActorflowError) else None
             message = f"{self._source.name}: element {self._at} raised {said(cause)}"
             self._error = InputError(message, hint=hint)
