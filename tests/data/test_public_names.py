@@ -56,7 +56,7 @@ def test_a_source_begins_a_pipeline_at_the_line_of_the_user() -> None:
         lambda: af.data.tfrecord("nowhere"),
         lambda: af.data.numbers(3).map("nowhere:f"),
         lambda: af.data.numbers(3).map("nowhere"),
-        lambda: af.data.numbers(3).map(abs, random="bit"),
+        lambda: af.data.numbers(3).map(abs, random="bit"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_begin_says_so_at_the_line_of_the_user(begin: Callable[[], Any]) -> None:
