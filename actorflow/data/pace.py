@@ -36,5 +36,8 @@ class Pace:
 
     def took(self, count: int, seconds: float) -> None:
         """Learns that so many elements took so long."""
-        fit = CHUNK if seconds * CHUNK <= AIM_S * count else int(AIM_S * count / seconds)
-        self.most = max(1, min(2 * self.most, fit))
+        if seconds * CHUNK <= AIM_S * count:
+            if self.most < CHUNK:
+                self.most = min(CHUNK, 2 * self.most)
+        else:
+            self.most = max(1, min(2 * self.most, int(AIM_S * count / seconds)))
