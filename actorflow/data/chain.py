@@ -55,7 +55,7 @@ class Chain:
     Args:
         operators: In the order in which elements meet them.
         meters: One for each: what it has done, and how long it took; none: nobody wants to know.
-        now: Measures that.
+        now: Measures that; the operators have it as well.
 
     Attributes:
         again: After `end`: whether another epoch is to be pushed; if not, the end goes on.
@@ -68,6 +68,8 @@ class Chain:
         self.meters = list(meters)
         self.again = False
         self._now = now
+        for operator in operators:
+            operator.now = now
         self._holders = [operator for operator in operators if operator.holds]
 
     @property

@@ -12,6 +12,7 @@ It ignores Ctrl-C, which is the parent's. Nothing but values is sent, and no cod
 
 from __future__ import annotations
 
+import importlib
 import os
 import select
 import signal
@@ -24,6 +25,7 @@ from dataclasses import dataclass, fields
 from inspect import unwrap
 from typing import Any, NoReturn
 
+from actorflow.data import names
 from actorflow.data.each import apply_to_each
 from actorflow.data.frames import Inbox, Outbox
 from actorflow.data.names import MAIN, Name, find
@@ -43,6 +45,7 @@ class Hello:
 
     Attributes:
         path: Its sys.path.
+        argv: Its sys.argv, which a module may read when it is imported.
         python_path: Its environment variable PYTHONPATH, None where it has none.
         module, qualname, file, digest: The name of the function.
         seed: Of the chance that the function takes as its second argument; None when it takes none.
@@ -50,6 +53,7 @@ class Hello:
     """
 
     path: list[str]
+    argv: list[str]
     python_path: str | None
     module: str
     qualname: str
@@ -76,7 +80,7 @@ def main(descriptor: int) -> None:
         try:
             function = _found(hello)
         except BaseException as error:  # noqa: BLE001  the parent raises it
-            stream.send(encode(_refusal(error)))
+            stream.send(encode(_refusal(hello, error)))
             return
         del first
         stream.send(encode({}))
@@ -128,6 +132,7 @@ def _watch(descriptor: int) -> NoReturn:
 
 def _found(hello: Hello) -> Callable[..., Any]:
     sys.path[:] = hello.path
+    sys.argv[:] = hello.argv
     if hello.python_path is None:
         os.environ.pop("PYTHONPATH", None)
     else:
@@ -135,10 +140,22 @@ def _found(hello: Hello) -> Callable[..., Any]:
     return find(Name(hello.module, hello.qualname, hello.file, hello.digest))
 
 
-def _refusal(error: BaseException) -> dict[str, Any]:
+def _refusal(hello: Hello, error: BaseException) -> dict[str, Any]:
     if isinstance(error, ConfigError):
-        return {"what": error.what, "hint": error.hint, "traceback": None}
-    return {"what": said(error), "hint": None, "traceback": _traceback(error)}
+        return {"what": error.what, "hint": error.hint, "traceback": None, "place": None}
+    if isinstance(error, SyntaxError) and error.filename is not None and error.lineno is not None:
+        place: tuple[str, int] | None = error.filename, error.lineno
+    else:
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_read(frame.filename)]
+        own = [frame for frame in frames if frame.filename == hello.file] or frames[-1:]
+        place = (own[-1].filename, own[-1].lineno) if own and own[-1].lineno is not None else None
+    what = f"its module raised {said(error)} when it was imported"
+    return {"what": what, "hint": None, "traceback": _traceback(error), "place": place}
+
+
+def _is_read(file: str) -> bool:
+    """Tells whether a frame of a file runs what is imported: not the import, nor what asked for it."""
+    return not file.startswith("<frozen ") and file not in (__file__, names.__file__, importlib.__file__)
 
 
 def _answer(function: Callable[..., Any], hello: Hello, request: Any) -> list[Buffer]:
@@ -154,7 +171,7 @@ def _answer(function: Callable[..., Any], hello: Hello, request: Any) -> list[Bu
         apply_to_each(function, results, values, chance)
     except BaseException as error:  # noqa: BLE001  it travels to whoever waits for the element
         report = {
-            "what": f"raised {said(error)}",
+            "what": said(error),
             "hint": _BEHIND if isinstance(error, NameError) and hello.module == MAIN else None,
             "traceback": _traceback(error),
             "place": _place(function, error),
@@ -175,7 +192,7 @@ def _unsendable(function: Callable[..., Any], results: list[Any]) -> list[Buffer
             at, found = i, error
             break
     report = {
-        "what": f"returned what cannot be sent: {found.what}",
+        "what": f"it returned what cannot be sent: {found.what}",
         "hint": found.hint,
         "traceback": None,
         "place": _place(function, None),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError, current_task
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from inspect import isasyncgenfunction, iscoroutine
 from itertools import islice
 from typing import Any, cast
 
-from actorflow.data.failures import FAILURES
+from actorflow.data.failures import FAILURES, is_cancelled
+from actorflow.data.settings import named
 from actorflow.errors import ActorflowError, ConfigError, InputError, said
 
 Made = Iterable[Any] | AsyncIterable[Any]
@@ -62,21 +62,33 @@ def generator(function: Any, *, blocking: bool | None = None) -> GeneratedSource
     To start at a later element those before it are made and dropped.
 
     Args:
-        function: Takes nothing; a generator function, an async one, or what returns an iterable.
+        function: Takes nothing; a generator function, an async one, or what returns an iterable, such as
+            a class of iterables, of which each epoch makes one.
         blocking: Whether elements are made on a thread, so that the loop goes on meanwhile. None: yes,
-            unless it is an async generator function. An async iterable needs the loop.
+            unless it is an async generator function, or a class of async iterables. Those need the loop.
 
     >>> from actorflow.data.generated import generator
     >>> generator(lambda: (n * n for n in range(5)), blocking=False).open(2, 0).read(9)
     [4, 9, 16]
     """
-    if not callable(function) or isinstance(function, type):
+    is_class = isinstance(function, type)
+    taken = issubclass(function, Iterable | AsyncIterable) and not _is_pythons(function) if is_class else True
+    if not callable(function) or not taken:
         message = f"generator takes a function that returns the elements of an epoch, got {function!r:.200}"
         raise ConfigError(message, hint=_ANEW)
-    name = f"generator {getattr(function, '__qualname__', type(function).__name__)!r}"
-    return GeneratedSource(
-        name, function, not isasyncgenfunction(function) if blocking is None else bool(blocking)
-    )
+    on_loop = issubclass(function, AsyncIterable) if is_class else isasyncgenfunction(function)
+    return GeneratedSource(_called(function), function, not on_loop if blocking is None else bool(blocking))
+
+
+def _is_pythons(kind: type) -> bool:
+    """Tells whether a class is one of Python's own, such as list, of which a call makes an empty one."""
+    return kind.__module__ in ("builtins", "collections")
+
+
+def _called(function: Any) -> str:
+    """What errors call the source: by the function's own name, without those that it is defined in."""
+    name = str(getattr(function, "__qualname__", None) or named(function)).rpartition("<locals>.")[2]
+    return "generator of a lambda" if name == "<lambda>" else f"generator {name!r}"
 
 
 def made_by(source: GeneratedSource) -> Any:
@@ -182,9 +194,8 @@ class AsyncReader:
         except StopAsyncIteration:
             return []
         except FAILURES as cause:
-            task = current_task()
-            if isinstance(cause, CancelledError) and task is not None and task.cancelling():
-                raise  # this read is cancelled, and not what the generator waits for
+            if is_cancelled(cause):
+                raise  # this read, and not what the generator waits for
             self._error = _failed(self._source, f"element {self._at}", cause)
             raise self._error from cause
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from actorflow.data.buffer import END, Onward, Skip, Take
 from actorflow.data.chunk import CHUNK, Chunk, nbytes, number, numbers
+from actorflow.data.pace import Pace
 from actorflow.data.source import AsyncCloses
 from actorflow.data.stats import Meter
 from actorflow.errors import InputError, InternalError, Where, said
@@ -55,7 +56,7 @@ class Inlet(Protocol):
 class _Pass:
     """One epoch of a source: its reader, opened when it is first read."""
 
-    __slots__ = ("_reader", "_source", "epoch", "left", "next", "reading")
+    __slots__ = ("_reader", "_source", "awaits", "epoch", "left", "next", "reading")
 
     def __init__(self, source: Source, epoch: int, start: int) -> None:
         self._source = source
@@ -64,6 +65,7 @@ class _Pass:
         self.next = start
         self.reading: Future[Any] | None = None
         self.left = False  # nobody wants what a read that has not begun would give
+        self.awaits = False  # whether reading waits on the loop
 
     @property
     def begun(self) -> bool:
@@ -90,7 +92,9 @@ class _Pass:
 class SourceInlet:
     """Reads a source: inline, on a thread where it may block, or by awaiting what it gives.
 
-    Where reading does not happen inline, the next elements are read while the last are worked on.
+    Where reading does not happen inline, the next elements are read while the last are worked on. No more
+    are read at once than take little time, so that nobody waits long for the first of them, and leaving
+    not for the others.
 
     Args:
         source: What to read.
@@ -134,6 +138,8 @@ class SourceInlet:
         self._unclosed = unclosed
         self._fault: BaseException | None = None
         self._eager = source.blocking
+        self._pace = Pace()
+        self._asked = CHUNK
         self.bytes = 0
         if over:
             self._ahead = loop.create_future()
@@ -142,8 +148,9 @@ class SourceInlet:
     def want(self, most: int = CHUNK) -> Future[Chunk | None]:
         """Returns the next elements; see `Inlet`."""
         found, self._ahead = self._ahead, None
+        self._asked = most
         if found is None:
-            found = self._read(most)
+            found = self._read()
         self.bytes = 0
         if found.done():
             self._go_ahead(found)
@@ -252,11 +259,12 @@ class SourceInlet:
         may see it first and want more, and two would read at once.
         """
         if self._eager and found.exception() is None and found.result() is not None:
-            self._ahead = self._read(CHUNK)
+            self._ahead = self._read()
 
-    def _read(self, most: int) -> Future[Chunk | None]:
+    def _read(self) -> Future[Chunk | None]:
         reply: Future[Chunk | None] = self._loop.create_future()
         current, start = self._pass, self._now()
+        most = min(self._asked, self._pace.most)
         if self._workers is not None:
             done: Future[Any] = self._loop.create_future()
             current.reading = done
@@ -276,7 +284,7 @@ class SourceInlet:
         if not inspect.isawaitable(values):
             self._done(reply, current, values, None, self._now() - start)
             return reply
-        self._eager = True
+        self._eager = current.awaits = True
         current.reading = asyncio.ensure_future(values, loop=self._loop)
         current.reading.add_done_callback(lambda task: self._awaited(reply, current, task, start))
         return reply
@@ -303,6 +311,9 @@ class SourceInlet:
             reply.set_result(None)
         else:
             self._meter.passed(len(values), nbytes(values[:1]))
+            if current.awaits:  # its time is that of whoever fills it
+                s = 0.0
+            self._pace.took(len(values), s)
             chunk = Chunk(values, numbers(current.epoch, current.next, len(values)))
             current.next += len(values)
             if current is self._pass and self._eager and not wanted:

@@ -12,12 +12,10 @@ from typing import Any
 from actorflow.data.chunk import CHUNK, Chunk, epoch_of, nbytes, ordinal_of
 from actorflow.data.inlet import Inlet
 from actorflow.data.mapping import Failed, Mapper
+from actorflow.data.pace import Pace
 from actorflow.data.stage import Place
 from actorflow.data.stats import Meter
 from actorflow.errors import ConfigError, Where
-
-_AIM_S = 0.002
-"""How long a chunk should take: much longer than a hand-over to a thread, shorter than anyone notices."""
 
 Job = Future[tuple[Chunk, int, BaseException | None]]
 """A chunk under way: the results, the bytes of what they are made of, and the error that ended them."""
@@ -63,7 +61,7 @@ class MappedInlet:
         self._wish: Future[Chunk | None] | None = None
         self._ended = False
         self._error: BaseException | None = None
-        self._most = 1
+        self._pace = Pace()
         self.bytes = 0
 
     def want(self, most: int = CHUNK) -> Future[Chunk | None]:
@@ -134,7 +132,7 @@ class MappedInlet:
         """Gives the mapper as many chunks as it takes and the inlet has."""
         while len(self._under_way) < self._mapper.width and not self._ended and self._error is None:
             if self._wish is None:
-                self._wish = self._inlet.want(self._most)
+                self._wish = self._inlet.want(self._pace.most)
             if not self._wish.done():
                 return
             wish, self._wish = self._wish, None
@@ -185,15 +183,9 @@ class MappedInlet:
         spent = self._now() - start
         self._meter.busy_s += spent
         made = Chunk(values, chunk.numbers[: len(values)])
-        self._learn(spent, len(chunk))
+        self._pace.took(len(chunk), spent / 2)  # half of the time a chunk waits for its turn
         if self._max_bytes is not None:
             fit = self._max_bytes * len(made) // max(1, self._mapper.width * made.bytes)
-            self._most = max(1, min(self._most, fit))
+            self._pace.most = max(1, min(self._pace.most, fit))
         self.bytes += made.bytes - size
         return made, made.bytes, error
-
-    def _learn(self, spent: float, count: int) -> None:
-        """Chooses how many elements go into a chunk; half of the time a chunk waits for its turn."""
-        if spent > 0.0:
-            per = spent / (2 * count)
-            self._most = max(1, min(CHUNK, 2 * self._most, int(_AIM_S / per)))

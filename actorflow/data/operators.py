@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from actorflow.data.chance import drawn
-from actorflow.data.chunk import CHUNK, Chunk, numbers, places
+from actorflow.data.chunk import Chunk, numbers, places
 from actorflow.data.deferred import Deferred, made
 from actorflow.data.each import apply_to_each, check_is_value
 from actorflow.data.failures import FAILURES
+from actorflow.data.pace import Pace
 from actorflow.data.stage import Operator, Place
 
 
@@ -175,10 +176,12 @@ class FlatMap(Operator):
         super().__init__(place)
         self._function = function
         self._made = 0
+        self._pace = Pace()
 
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
-        """Gives what each becomes; no more than a chunk of it exists at once."""
+        """Gives what each becomes; no more than a chunk of it exists at once, and less where that is slow."""
         out: list[Any] = []
+        pace, start = self._pace, self.now()
         for value, whose in zip(chunk.values, chunk.numbers, strict=True):
             given = made(value) if self.lazy else value
             try:
@@ -186,9 +189,10 @@ class FlatMap(Operator):
                 check_is_value(parts)
                 for part in parts:
                     out.append(part)
-                    if len(out) == CHUNK:
+                    if len(out) >= pace.most:
+                        pace.took(len(out), self.now() - start)
                         yield self._chunk(out)
-                        out = []
+                        out, start = [], self.now()
             except FAILURES as error:
                 if out:
                     yield self._chunk(out)

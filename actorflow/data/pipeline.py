@@ -16,7 +16,7 @@ from actorflow.data.flow import Stream
 from actorflow.data.iteration import Iteration
 from actorflow.data.names import Name, find, named
 from actorflow.data.operators import Enumerate, Filter, FlatMap, Map, Skip, Take
-from actorflow.data.padding import padded
+from actorflow.data.padding import checked, padded
 from actorflow.data.page_locked import HOST, on_the_way_to
 from actorflow.data.plan import Capacity, Length, Stage, Workers, capacity, fingerprint
 from actorflow.data.shuffle import Shuffle
@@ -83,10 +83,12 @@ class Pipeline:
             max_bytes: With threads or processes: a queue of so many bytes right behind the map, and no
                 element larger than that.
         """
-        f = settings.function("map", find(named(function)) if isinstance(function, str) else function)
+        f = settings.function("map", _found(function) if isinstance(function, str) else function)
         size = settings.optional("map", "element_bytes", element_bytes, 0)
-        as_bits = random == "bits"
-        random, seed = as_bits or settings.flag("map", "random", random), settings.seed("map", seed)
+        as_bits = isinstance(random, str) and random == "bits"
+        chance = as_bits or settings.is_flag(random)
+        settings.check("map", "random", random, chance, "as True, False or 'bits'")
+        random, seed = as_bits or bool(random), settings.seed("map", seed)
         ordered = settings.flag("map", "ordered", ordered)
         settings.check("map", "seed", seed, random or seed is None, "only with random=True or random='bits'")
         n, m = settings.optional("map", "threads", threads), settings.optional("map", "processes", processes)
@@ -176,10 +178,11 @@ class Pipeline:
 
         Args:
             size: Elements in a batch.
-            padding: What new places hold: one number for all arrays, or a structure like the element's.
+            padding: What new places hold: one number for all arrays, or a structure like the element's, with
+                None for 0 (no bytes). What an array cannot hold, such as nan among integers, is an error.
             drop_remainder: Drops the last batch of an epoch if it has fewer.
         """
-        verb = "padded_batch"
+        verb, padding = "padded_batch", checked("padded_batch", padding)
         n, drop = settings.whole(verb, "size", size), settings.flag(verb, "drop_remainder", drop_remainder)
         return self._with(
             f"{verb}({n})",
@@ -215,6 +218,7 @@ class Pipeline:
             settings.function("bucket", length),
             settings.flag("bucket", "drop_remainder", drop_remainder),
         )
+        padding = checked("bucket", padding)
         bounds = settings.whole_numbers("bucket", "boundaries", boundaries)
         counts = settings.whole_numbers("bucket", "sizes", sizes)
         rising = all(a < b for a, b in pairwise(bounds))
@@ -373,6 +377,14 @@ def _batches(size: int, drop: bool, length: float) -> Length:
     if length == math.inf:
         return math.inf
     return length // size if drop else math.ceil(length / size)
+
+
+def _found(name: str) -> Callable[..., Any]:
+    """Returns the function that a name means; raises ConfigError at the user's line."""
+    try:
+        return find(named(name))
+    except ConfigError as error:
+        raise error.at(Where(defined_at=source_line())) from error.__cause__
 
 
 def _name(function: Callable[..., Any]) -> Name:

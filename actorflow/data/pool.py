@@ -195,7 +195,8 @@ class ProcessMapper:
         if self._ready.done():
             return
         if message:
-            error = ConfigError(f"a process cannot use {self._name}: {message['what']}", hint=message["hint"])
+            what = f"a process cannot use {self._name}: {message['what'].replace(MAIN, '__main__')}"
+            error = ConfigError(what, where=_where(message["place"]), hint=message["hint"])
             _note(error, child, message["traceback"])
             self._ready.set_exception(error)
             return
@@ -204,10 +205,8 @@ class ProcessMapper:
             self._ready.set_result(None)
 
     def _error(self, child: _Child, report: dict[str, Any]) -> InputError:
-        place = report["place"]
-        where = None if place is None else Where(defined_at=line_at(*place))
         what = report["what"].replace(MAIN, "__main__")
-        error = InputError(f"{self._name} {what}", where=where, hint=report["hint"])
+        error = InputError(what, where=_where(report["place"]), hint=report["hint"])
         _note(error, child, report["traceback"])
         return error
 
@@ -288,7 +287,12 @@ def _load(child: _Child) -> int:
 def _hello(name: Name, seed: int | None, *, as_bits: bool) -> Hello:
     path = [os.path.abspath(entry) if not entry or os.path.exists(entry) else entry for entry in sys.path]
     python_path = os.environ.get("PYTHONPATH")
-    return Hello(path, python_path, name.module, name.qualname, name.file, name.digest, seed, as_bits)
+    argv = list(sys.argv)
+    return Hello(path, argv, python_path, name.module, name.qualname, name.file, name.digest, seed, as_bits)
+
+
+def _where(place: tuple[str, int] | None) -> Where | None:
+    return None if place is None else Where(defined_at=line_at(*place))
 
 
 def _note(error: Exception, child: _Child, traceback: str | None) -> None:

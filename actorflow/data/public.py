@@ -26,6 +26,8 @@ from actorflow.data.plan import Capacity
 from actorflow.data.several import concatenate, interleave, zip
 from actorflow.data.source import Source
 from actorflow.data.stats import StageStats, Stats
+from actorflow.errors import ActorflowError, Where
+from actorflow.graph.builder import source_line
 
 __all__ = [
     "Capacity", "Pipeline", "StageStats", "Stats", "Stream", "StreamLeft", "arrays", "concatenate", "csv",
@@ -41,7 +43,10 @@ def _pipeline(make: Callable[P, Source]) -> Callable[P, Pipeline]:
 
     @wraps(make)
     def begun(*args: P.args, **kwargs: P.kwargs) -> Pipeline:
-        return Pipeline(make(*args, **kwargs))
+        try:
+            return Pipeline(make(*args, **kwargs))
+        except ActorflowError as error:
+            raise error.at(Where(defined_at=source_line())) from error.__cause__
 
     begun.__annotations__ = {**make.__annotations__, "return": "Pipeline"}
     begun.__dict__["__signature__"] = signature(make).replace(return_annotation="Pipeline")

@@ -9,6 +9,7 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from actorflow.actors.queue import Dequeue
+from actorflow.data.failures import FAILURES, is_cancelled
 from actorflow.errors import (
     ActorDied,
     ActorflowError,
@@ -185,7 +186,9 @@ class QueueReader:
         except InputError as error:  # of what filled it, which says more
             self._error = error
             raise
-        except Exception as cause:
+        except FAILURES as cause:
+            if is_cancelled(cause):
+                raise
             hint = cause.hint if isinstance(cause, ActorflowError) else None
             message = f"{self._source.name}: element {self._at} raised {said(cause)}"
             self._error = InputError(message, hint=hint)

@@ -13,6 +13,7 @@ from actorflow.data.buffer import Ended, Fail, Put, StreamLeft
 from actorflow.data.chain import Chain
 from actorflow.data.chunk import CHUNK, Chunk
 from actorflow.data.inlet import Inlet
+from actorflow.data.pace import Pace
 from actorflow.data.stats import Ledger, Meter
 
 _TURN_S = 0.001
@@ -28,7 +29,8 @@ class SegmentActor(Actor):
 
     Receives: Run, once; it works until the pipeline ends or fails.
     Sends: Put, Ended and Fail to its buffer.
-    Promise: what came out before a failure is put before it; it stands still while the buffer is full.
+    Promise: what came out before a failure is put before it; it stands still while the buffer is full. What
+        is slow is worked on an element at a time, and put before the next: see `pace`.
     Fails: never by what users wrote: that goes to the buffer.
 
     Args:
@@ -61,6 +63,7 @@ class SegmentActor(Actor):
         self._input, self._output = meters
         self._ledger = ledger
         self._turn_s = 0.0
+        self._pace = Pace()
 
     async def receive(self, message: Any) -> None:
         """Runs."""
@@ -107,38 +110,43 @@ class SegmentActor(Actor):
         chain, now = self._chain, self.system.now
         while wanted and not chain.full:
             start = now()
-            chunk = await inlet.want()
+            chunk = await inlet.want(self._pace.most)
             self._input.input_s += now() - start
             if chunk is None:
                 return True
             held = chunk.bytes + inlet.bytes
             self._ledger.hold(self, chain.bytes + held)
             wanted = await self._work(chunk, held)
-            if now() > self._turn_s + _TURN_S:  # stages that give nothing must not keep the loop
-                await tick()
-                self._turn_s = now()
         inlet.skip()
         return wanted
 
     async def _work(self, chunk: Chunk, held: int) -> bool:
         """Puts what comes of a chunk; false when this epoch is not wanted any more."""
-        chain = self._chain
+        chain, now = self._chain, self.system.now
         for part in self._parts(chunk):
+            spent, start = 0.0, now()
             for piece in chain.push(part):
+                spent += now() - start
                 if not await self._put(piece, held):
                     return False
+                start = now()
+            end = now()
+            self._pace.took(len(part), spent + end - start)
+            if end > self._turn_s + _TURN_S:  # stages that give nothing must not keep the loop
+                await tick()
+                self._turn_s = now()
             if chain.full:
                 break
         return True
 
     def _parts(self, chunk: Chunk) -> Iterator[Chunk]:
-        """Gives a chunk, in parts that make about what the buffer holds where that has a limit of bytes."""
-        if self._max_bytes is None:
+        """Gives a chunk, in parts that take little time, and make about what a buffer of few bytes holds."""
+        if len(chunk) <= min(self._most, self._pace.most):
             yield chunk
             return
         at = 0
         while at < len(chunk):
-            stop = at + self._most
+            stop = at + min(self._most, self._pace.most)
             yield Chunk(chunk.values[at:stop], chunk.numbers[at:stop])
             at = stop
 
@@ -153,8 +161,12 @@ class SegmentActor(Actor):
         start = now()
         await self._buffer.tell(Put(list(zip(piece.values, piece.numbers, strict=True)), reply))
         wanted: bool = await reply
-        self._turn_s = end = now()
+        end = now()
         self._output.room_s += end - start
+        if start > self._turn_s + _TURN_S:  # whoever waits gets it before the next takes as long
+            await tick()
+            end = now()
+        self._turn_s = end
         return wanted
 
     async def _ended(self) -> bool:

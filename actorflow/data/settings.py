@@ -46,9 +46,13 @@ def seed(verb: str, value: Any) -> int | None:
 
 def flag(verb: str, name: str, value: Any) -> bool:
     """Returns a bool of Python or numpy as a bool."""
-    kind = getattr(getattr(value, "dtype", None), "kind", None)
-    check(verb, name, value, isinstance(value, bool) or kind == "b", "as True or False")
+    check(verb, name, value, is_flag(value), "as True or False")
     return bool(value)
+
+
+def is_flag(value: Any) -> bool:
+    """Tells whether a value is a bool, of Python or numpy."""
+    return isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", None) == "b"
 
 
 def function(verb: str, value: Any) -> Callable[..., Any]:

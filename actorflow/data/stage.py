@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,8 +24,16 @@ class Place:
     line: str
 
     def failed(self, number: int, error: BaseException) -> InputError:
-        """Returns the error of the element with this number, with `error` as its cause."""
+        """Returns the error of the element with this number, with `error` as its cause.
+
+        An InputError that nobody has raised tells of what another process raised: this one takes its
+        place, with its line and its notes.
+        """
         at = f"{self.label} failed at element {ordinal_of(number)} of epoch {epoch_of(number)}"
+        if isinstance(error, InputError) and error.__traceback__ is None:
+            error = error.at(Where(defined_at=self.line)).again()
+            error.what, error.args = f"{at}: {error.what}", (f"{at}: {error.what}",)
+            return error
         text, hint = _told(error)
         found = InputError(f"{at}: {text}", where=Where(defined_at=self.line), hint=hint)
         found.__cause__ = error
@@ -42,7 +50,7 @@ def _told(error: BaseException) -> tuple[str, str | None]:
 
 
 class Operator(ABC):
-    """A running stage: a small state machine over chunks, without clock or loop.
+    """A running stage: a small state machine over chunks, without a loop.
 
     One is fed the chunks of an epoch, is told that it ends, and is restarted for the next.
 
@@ -52,6 +60,7 @@ class Operator(ABC):
         lazy: Whether functions are put off: what is pushed may be `deferred`.
         bytes: Of the elements that it holds from one chunk to the next.
         epoch: How often it was restarted.
+        now: Measures what takes time; without a clock nothing does.
     """
 
     holds: ClassVar[bool] = False
@@ -62,6 +71,7 @@ class Operator(ABC):
         self.lazy = False
         self.bytes = 0
         self.epoch = 0
+        self.now: Callable[[], float] = float
 
     def jump(self, epochs: int) -> None:
         """The first epochs are left out: the next is the one after them."""

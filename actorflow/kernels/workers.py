@@ -105,8 +105,16 @@ class Threads:
             del done, result, error
             if not self._waking:  # at worst two wake-ups for one batch, never none
                 self._waking = True
-                self._loop.call_soon_threadsafe(self._drain)
-        self._loop.call_soon_threadsafe(self._left)
+                self._tell(self._drain)
+        self._tell(self._left)
+
+    def _tell(self, what: Callable[[], None]) -> None:
+        """Calls on the loop's thread; a loop that was closed before a job ended has nobody who waits."""
+        try:
+            self._loop.call_soon_threadsafe(what)
+        except RuntimeError:
+            if not self._loop.is_closed():
+                raise
 
     def _drain(self) -> None:
         self._waking = False

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-from asyncio import CancelledError
 from collections.abc import Callable
 from typing import Any
 
@@ -70,7 +69,7 @@ def harmed(value: Any) -> Any:
 
 
 def descriptor() -> int:
-    return int(sys.argv[1])
+    return int(sys.orig_argv[-1])
 
 
 def slow_then(value: Any) -> Any:
@@ -199,5 +198,11 @@ def stopped_at_70(value: int, *_: Any) -> int:
 
 def cancelled_at_70(value: int, *_: Any) -> int:
     if value == 70:
+        from asyncio import CancelledError  # which no other function here needs
+
         raise CancelledError
     return value
+
+
+def arguments(_value: Any) -> list[str]:
+    return sys.argv

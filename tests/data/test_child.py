@@ -120,7 +120,7 @@ def test_what_functions_print_is_seen(tmp_path: Path) -> None:
 def test_children_run_under_the_flags_of_their_parent(tmp_path: Path, flags: list[str]) -> None:
     done = ran(*flags, program(tmp_path, 'if __name__ == "__main__": asyncio.run(mapped(told, [3], 1))\n'))
 
-    assert ("told raised AssertionError: three" in done.stderr) is (not flags)
+    assert ("AssertionError: three" in done.stderr) is (not flags)
 
 
 def state(pid: int) -> str | None:

@@ -167,3 +167,17 @@ def test_an_async_generator_that_waits_for_what_is_cancelled_fails_at_its_elemen
 
     assert seen == [0]
     assert "element 1 raised CancelledError" in told
+
+
+def test_so_does_a_queue() -> None:
+    async def get() -> int:
+        numbers.append(len(numbers))
+        if numbers[-1] == 2:
+            raise CancelledError
+        return numbers[-1]
+
+    numbers: list[int] = []
+    seen, told = until_it_fails(af.data.queue(get))
+
+    assert seen == [0, 1]
+    assert "element 2 raised CancelledError" in told

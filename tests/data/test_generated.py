@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -112,7 +113,9 @@ def test_an_error_of_an_async_generator_is_told_and_stays():
 
 
 def test_a_call_that_fails_is_told():
-    with pytest.raises(InputError, match="generator '.*': the call raised ZeroDivisionError: ") as error:
+    with pytest.raises(
+        InputError, match="generator of a lambda: the call raised ZeroDivisionError: "
+    ) as error:
         read(generator(lambda: 1 // 0))
 
     assert isinstance(error.value.__cause__, ZeroDivisionError)
@@ -141,6 +144,38 @@ def test_what_is_no_function_is_refused(function):
         ConfigError, match="takes a function that returns the elements .*\n  try:   return a new one"
     ):
         generator(function)
+
+
+class Fresh:
+    """An iterable, as data sets are written."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([1, 2])
+
+
+class FreshAsync:
+    def __aiter__(self) -> AsyncIterator[int]:
+        return async_squares()
+
+
+def test_a_class_of_iterables_makes_one_each_epoch():
+    source = generator(Fresh)
+
+    assert source.name == "generator 'Fresh'"
+    assert [read(source, epoch=epoch) for epoch in range(2)] == [[1, 2], [1, 2]]
+    assert run(read_async(generator(FreshAsync))) == [i * i for i in range(9)]
+    for kind in (list, dict, int, object, type(squares())):
+        with pytest.raises(ConfigError, match="takes a function that returns the elements"):
+            generator(kind)
+
+
+def test_functions_are_called_by_their_own_names():
+    def inner() -> list[int]:
+        return [1]
+
+    made = [generator(f).name for f in (squares, inner, lambda: [1], partial(list, [1]))]
+
+    assert made == ["generator 'squares'", "generator 'inner'", "generator of a lambda", "generator 'list'"]
 
 
 def test_closing_ends_a_generator():

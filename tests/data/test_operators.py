@@ -66,7 +66,7 @@ def test_a_flat_map_gives_the_elements_of_each_with_numbers_of_its_own(
         operator.restart()
 
 
-def test_a_flat_map_makes_a_chunk_at_a_time() -> None:
+def test_a_flat_map_makes_a_chunk_at_a_time_and_one_at_first() -> None:
     asked: list[int] = []
 
     def endless(value: int) -> Any:
@@ -74,9 +74,14 @@ def test_a_flat_map_makes_a_chunk_at_a_time() -> None:
             asked.append(value)
             yield value
 
-    first = next(FlatMap(PLACE, endless).push(chunks([5], [])[0]))
+    given_ = []
+    for out in FlatMap(PLACE, endless).push(chunks([5], [])[0]):
+        given_.append(len(out))
+        assert sum(given_) == len(asked)
+        if len(given_) == 8:
+            break
 
-    assert len(first) == CHUNK == len(asked)
+    assert given_ == [1, 2, 4, 8, 16, 32, CHUNK, CHUNK]
 
 
 @given(given_=lists, sizes=cuts, n=st.integers(0, 45))

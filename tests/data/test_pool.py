@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -126,11 +127,19 @@ def test_children_have_the_environment_of_their_parent_and_one_thread(
     assert set(pools) <= {1}
 
 
+def test_children_have_the_arguments_of_their_parent(
+    monkeypatch: pytest.MonkeyPatch, open_pool: Callable[..., Open]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["train.py", "--quick", "7"])
+
+    assert open_pool(functions.arguments, 1).map([0]) == [[["train.py", "--quick", "7"]]]
+
+
 def test_children_import_only_what_they_need(open_pool: Callable[..., Open]) -> None:
     ((modules,),) = open_pool(functions.modules, 1).map([0])
 
     ours = {name for name in modules if name.startswith("actorflow.")}
-    needed = {"arrays", "errors", "data", "data.names", "data.frames"}
+    needed = {"arrays", "errors", "data", "data.each", "data.names", "data.frames"}
     needed |= {"transport", *(f"transport.{name}" for name in ("codec", "kinds", "reading", "writing"))}
     assert ours == {f"actorflow.{name}" for name in needed}
     assert not {"asyncio", "subprocess", "multiprocessing", "pickle", "ctypes.util"} & set(modules) - {
@@ -157,7 +166,7 @@ def test_the_first_element_that_fails_is_named(open_pool: Callable[..., Open]) -
                 assert isinstance(result, Failed)
                 assert result.ordinal == first + bad[0]
                 assert result.done == chunk[: bad[0]]
-                assert f"raised ValueError: {chunk[bad[0]]} is negative" in str(result.error)
+                assert f"ValueError: {chunk[bad[0]]} is negative" in str(result.error)
             else:
                 assert result == chunk
             first += len(chunk)
@@ -183,10 +192,7 @@ def test_a_failure_is_placed_at_the_line_of_the_user_with_its_traceback(
         if "ValueError" in text
     )
     assert ordinal == 1
-    assert str(error) == (
-        "tests.data.functions:positive raised ValueError: -5 is negative\n"
-        f"  where: defined at tests/data/functions.py:{line}"
-    )
+    assert str(error) == (f"ValueError: -5 is negative\n  where: defined at tests/data/functions.py:{line}")
     (note,) = error.__notes__
     assert note.startswith("in process ")
     assert "raise ValueError(message)\nValueError: -5 is negative" in note
@@ -196,11 +202,11 @@ def test_a_failure_is_placed_at_the_line_of_the_user_with_its_traceback(
 @pytest.mark.parametrize(
     ("function", "values", "ordinal", "text"),
     [
-        (functions.leaving, [1], 0, "leaving raised SystemExit: 3"),
-        (functions.decorated, [1, -1], 1, "decorated raised KeyError: 'decorated'"),
-        (functions.a_set, [1, 2, -1, -2], 2, "a_set returned what cannot be sent: a value of type set cannot travel"),
+        (functions.leaving, [1], 0, "SystemExit: 3"),
+        (functions.decorated, [1, -1], 1, "KeyError: 'decorated'"),
+        (functions.a_set, [1, 2, -1, -2], 2, "it returned what cannot be sent: a value of type set cannot travel"),
         (functions.same, [1, {2}], 1, "an element cannot be sent to a process: a value of type set cannot travel"),
-        (len, [[1], 5], 1, "builtins:len raised TypeError: object of type 'int' has no len()"),
+        (len, [[1], 5], 1, "TypeError: object of type 'int' has no len()"),
     ],
 )  # fmt: skip
 def test_every_way_to_fail_says_which_element(
@@ -264,12 +270,19 @@ def test_a_process_that_cannot_use_the_function_says_why(
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "broken.py").write_text("x = 1\nx / 0\n")
+    (tmp_path / "begun.py").write_text("import broken\n")
+    (tmp_path / "misspelt.py").write_text("import os\n\ndef f(:\n")
     (tmp_path / "leaving.py").write_text("import os\nos._exit(5)\n")
     (tmp_path / "endless.py").write_text("import time\ntime.sleep(600)\n")
 
     broken = starting_fails("broken:f")
-    assert broken.what == "a process cannot use broken:f: ZeroDivisionError: division by zero"
+    assert broken.what == (
+        "a process cannot use broken:f: its module raised ZeroDivisionError: division by zero when it was imported"
+    )
+    assert str(broken.where).endswith("broken.py:2")
     assert 'broken.py", line 2, in <module>' in broken.__notes__[0]
+    assert str(starting_fails("misspelt:f").where).endswith("misspelt.py:3")
+    assert str(starting_fails("begun:f").where).endswith("broken.py:2")
     assert (
         "cannot use broken_not:f: the module of broken_not:f is not on sys.path"
         in starting_fails("broken_not:f").what

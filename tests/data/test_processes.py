@@ -75,6 +75,13 @@ WRONG = {
             '  try:   put what runs behind if __name__ == "__main__":\n'
         ),
     ),
+    "a module that fails where it is imported there": (
+        f"{BEGIN}k = 1\nif __name__ != '__main__':\n    raise OSError('no disk')\ndef f(x): return x\n{RUNS}{GUARDED}",
+        (
+            "ConfigError: a process cannot use __main__:f: its module raised OSError: no disk when it was imported\n"
+            "  where: defined at script.py:6\n"
+        ),
+    ),
     "a lambda": (
         f"{BEGIN}f = lambda x: x\n{RUNS}{GUARDED}",
         (
@@ -93,31 +100,30 @@ WRONG = {
     "a name that is set behind the guard": (
         f"{BEGIN}def f(x): return x * k\n{RUNS}if __name__ == '__main__':\n    k = 3\n    asyncio.run(main())",
         (
-            "map 'f' failed at element 0 of epoch 0: __main__:f raised NameError: name 'k' is not defined "
-            "(defined at script.py:4)\n"
-            "  where: defined at script.py:7\n"
+            "map 'f' failed at element 0 of epoch 0: NameError: name 'k' is not defined\n"
+            "  where: defined at script.py:4\n"
             '  try:   what stands behind if __name__ == "__main__": does not run in the processes of a map\n'
         ),
     ),
     "a generator function": (
         f"{BEGIN}def f(x): yield x\n{RUNS}{GUARDED}",
         (
-            "map 'f' failed at element 0 of epoch 0: __main__:f returned what cannot be sent: a value of type "
-            "generator cannot travel (defined at script.py:4)\n"
-            "  where: defined at script.py:7\n"
+            "map 'f' failed at element 0 of epoch 0: it returned what cannot be sent: a value of type "
+            "generator cannot travel\n"
+            "  where: defined at script.py:4\n"
             "  try:   arrays, numbers, text and bytes travel, and tuples, lists and dicts of them\n"
         ),
     ),
     "an object": (
         f"{BEGIN}class Box: pass\ndef f(x): return Box()\n{RUNS}{GUARDED}",
-        "a value of type __main__.Box cannot travel (defined at script.py:5)\n",
+        "a value of type __main__.Box cannot travel\n  where: defined at script.py:5\n",
     ),
     "an error": (
         f"{BEGIN}def f(x):\n    y = x - 3\n    return 1 // y\n{RUNS}{GUARDED}",
         (
-            "map 'f' failed at element 3 of epoch 0: __main__:f raised ZeroDivisionError: integer division or "
-            "modulo by zero (defined at script.py:6)\n"
-            "  where: defined at script.py:9\n"
+            "map 'f' failed at element 3 of epoch 0: ZeroDivisionError: integer division or "
+            "modulo by zero\n"
+            "  where: defined at script.py:6\n"
         ),
     ),
 }
@@ -128,6 +134,7 @@ def test_what_does_not_work_says_what_to_do(text: str, told: str, tmp_path: Path
     done = ran(tmp_path, text)
 
     assert told in done.stderr
+    assert done.stderr.count("  where: ") == 1
     assert "__actorflow_main__" not in done.stderr
     assert done.returncode == 1
 
@@ -186,7 +193,7 @@ def test_the_death_of_a_process_that_has_nothing_to_do_is_no_error_of_the_stream
                 async for element in stream:
                     seen.append(element)  # noqa: PERF401  what came before an error is to stay
             except InputError as error:
-                assert "was ended by SIGKILL while it had elements" in str(error)  # noqa: PT017
+                assert "was ended by SIGKILL while it had element" in str(error)  # noqa: PT017
                 return seen, True
         return seen, False
 

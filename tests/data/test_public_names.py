@@ -5,11 +5,15 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import actorflow as af
+from actorflow import errors
 from actorflow.data import public
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +37,40 @@ def test_a_source_begins_a_pipeline_at_the_line_of_the_user() -> None:
     assert isinstance(pipeline, af.data.Pipeline)
     assert pipeline._place.line.startswith("tests/data/test_public_names.py:")
     assert inspect.signature(af.data.numbers).return_annotation == "Pipeline"
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        lambda: af.data.arrays([1, 2]),
+        lambda: af.data.arrays((np.zeros(2), np.zeros(3))),
+        lambda: af.data.numbers(-1),
+        lambda: af.data.generator(3),
+        lambda: af.data.queue(3),
+        lambda: af.data.text_lines("nowhere.txt"),
+        lambda: af.data.csv("nowhere.csv"),
+        lambda: af.data.npy("nowhere.npy"),
+        lambda: af.data.npz("nowhere.npz"),
+        lambda: af.data.idx("nowhere"),
+        lambda: af.data.records("nowhere", 8),
+        lambda: af.data.tfrecord("nowhere"),
+        lambda: af.data.numbers(3).map("nowhere:f"),
+        lambda: af.data.numbers(3).map("nowhere"),
+        lambda: af.data.numbers(3).map(abs, random="bit"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_begin_says_so_at_the_line_of_the_user(begin: Callable[[], Any]) -> None:
+    with pytest.raises(errors.ActorflowError) as caught:
+        begin()
+
+    line = begin.__code__.co_firstlineno
+    assert f"  where: defined at tests/data/test_public_names.py:{line}" in str(caught.value)
+
+
+@pytest.mark.parametrize("random", ["bit", "True", 1, None, b"bits"])
+def test_a_chance_of_another_kind_is_told_all_three(random: Any) -> None:
+    with pytest.raises(errors.ConfigError, match="map takes random as True, False or 'bits', got "):
+        af.data.numbers(3).map(abs, random=random)
 
 
 def test_an_unknown_name_is_told() -> None:

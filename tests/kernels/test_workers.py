@@ -40,6 +40,33 @@ def test_threads_are_workers() -> None:
     assert asyncio.run(main()) == (2, [])
 
 
+def test_a_job_that_ends_after_its_loop_ends_its_thread_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it is when a second Ctrl-C keeps asyncio from waiting for what is left."""
+    raised: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    begun, may_end = threading.Event(), threading.Event()
+
+    def job() -> None:
+        begun.set()
+        may_end.wait()
+
+    loop = asyncio.new_event_loop()
+    before = set(threading.enumerate())
+    workers = Threads("/cpu:0", loop, SystemClock(), 1)
+    [thread] = set(threading.enumerate()) - before
+    workers.submit(job, lambda *_: None)
+    begun.wait()
+    closing = workers.close()
+    closing.send(None)  # it waits for the job
+    loop.close()
+
+    may_end.set()
+    thread.join()
+
+    closing.close()
+    assert raised == []
+
+
 def test_what_a_job_worked_on_is_let_go_before_its_result_is_heard() -> None:
     """So that whoever owns it may find that nobody else holds it."""
 

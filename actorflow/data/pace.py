@@ -1,0 +1,43 @@
+"""How many elements are read or worked on at once: few of what is slow, many of what is quick."""
+
+from __future__ import annotations
+
+from actorflow.data.chunk import CHUNK
+
+AIM_S = 0.002
+"""How long a piece of work should take: much longer than handing it over, shorter than anyone notices.
+
+It is also about how long an element waits for those behind it, and a stream that is left for what runs.
+"""
+
+
+class Pace:
+    """Learns from how long pieces of work take.
+
+    Attributes:
+        most: Elements of the next one: 1 at first, then up to twice as many each time while that is expected
+            to take less than `AIM_S`, and at once fewer where it is not. At most CHUNK, at least 1.
+
+    >>> from actorflow.data.pace import Pace
+    >>> pace = Pace()
+    >>> for seconds in (0.0, 1e-6, 1e-6, 0.004):
+    ...     pace.took(pace.most, seconds)
+    ...     print(pace.most)
+    2
+    4
+    8
+    4
+    """
+
+    __slots__ = ("most",)
+
+    def __init__(self) -> None:
+        self.most = 1
+
+    def took(self, count: int, seconds: float) -> None:
+        """Learns that so many elements took so long."""
+        if seconds * CHUNK <= AIM_S * count:
+            if self.most < CHUNK:
+                self.most = min(CHUNK, 2 * self.most)
+        else:
+            self.most = max(1, min(2 * self.most, int(AIM_S * count / seconds)))
