@@ -12,6 +12,8 @@ from actorflow.data.chunk import Chunk, nbytes
 from actorflow.data.stage import Operator, Place
 from actorflow.data.stats import Meter
 
+_NOTHING = Chunk([], [])
+
 
 class Repeat(Operator):
     """Runs everything before it `count` times, or for ever; each time is an epoch.
@@ -81,7 +83,12 @@ class Chain:
         return sum(operator.bytes for operator in self._holders)
 
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
-        """Gives what comes of a chunk, a part at a time; take all of it before the next."""
+        """Gives what comes of a chunk, a part at a time; take all of it before the next.
+
+        A part of which nothing came is an empty chunk: there may be any number of them, so whoever takes
+        them gives others a turn. What stands before a stage that is full does not work on: an error of
+        the elements that nobody wants any more is none.
+        """
         return self._through(0, chunk)
 
     def end(self) -> Iterator[Chunk]:
@@ -99,8 +106,7 @@ class Chain:
                     before.restart()
                 self.again = True
                 return
-            for out in self._timed(k, operator.end()):
-                yield from self._through(k + 1, out)
+            yield from self._behind(k, operator.end())
 
     def restart(self) -> None:
         """All begin again: something behind them repeats."""
@@ -108,13 +114,23 @@ class Chain:
             operator.restart()
 
     def _through(self, k: int, chunk: Chunk) -> Iterator[Chunk]:
-        if not chunk.values:
-            return
-        if k == len(self.operators):
+        if k == len(self.operators) or not chunk.values:
             yield chunk
-            return
-        for out in self._timed(k, self.operators[k].push(chunk)):
-            yield from self._through(k + 1, out)
+        else:
+            yield from self._behind(k, self.operators[k].push(chunk))
+
+    def _behind(self, k: int, outs: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Gives what comes of all that stage `k` gives, until a stage behind it is full."""
+        behind = self.operators[k + 1 :]
+        for out in self._timed(k, outs):
+            nothing = True
+            for piece in self._through(k + 1, out):
+                nothing = False
+                yield piece
+            if any(operator.full for operator in behind):
+                return
+            if nothing:
+                yield _NOTHING
 
     def _timed(self, k: int, outs: Iterator[Chunk]) -> Iterator[Chunk]:
         return self._measured(self.meters[k], outs) if self.meters else outs

@@ -76,6 +76,7 @@ class MappedInlet:
         if not self._ended:
             self._inlet.skip()
         self._ended = False
+        self._error = None  # of elements that nobody wants any more
 
     def onward(self, again: bool) -> None:
         """Says whether another epoch is wanted."""

@@ -114,9 +114,7 @@ class SegmentActor(Actor):
             held = chunk.bytes + inlet.bytes
             self._ledger.hold(self, chain.bytes + held)
             wanted = await self._work(chunk, held)
-            if now() > self._turn_s + _TURN_S:  # stages that give nothing must not keep the loop
-                await tick()
-                self._turn_s = now()
+            await self._turn()
         inlet.skip()
         return wanted
 
@@ -146,6 +144,9 @@ class SegmentActor(Actor):
         """Puts a piece, and waits for room; false when this epoch is not wanted any more."""
         now = self.system.now
         self._ledger.hold(self, self._chain.bytes + held)
+        if not piece.values:
+            await self._turn()
+            return True
         if self._max_bytes is not None:
             fit = self._max_bytes * len(piece) // max(1, piece.bytes)
             self._most = max(1, min(CHUNK, 2 * self._most, fit))
@@ -156,6 +157,13 @@ class SegmentActor(Actor):
         self._turn_s = end = now()
         self._output.room_s += end - start
         return wanted
+
+    async def _turn(self) -> None:
+        """Gives others a turn when they have waited long: stages that give nothing must not keep the loop."""
+        now = self.system.now
+        if now() > self._turn_s + _TURN_S:
+            await tick()
+            self._turn_s = now()
 
     async def _ended(self) -> bool:
         """Says that the epoch is over, and returns whether another one is wanted."""
