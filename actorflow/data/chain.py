@@ -22,6 +22,8 @@ class Repeat(Operator):
     elements is the last one of a `repeat` for ever, which would not end.
     """
 
+    makes = False
+
     def __init__(self, place: Place, count: int | None) -> None:
         super().__init__(place)
         self._count = count
@@ -60,6 +62,7 @@ class Chain:
         now: Measures that.
 
     Attributes:
+        makes: Whether what leaves is new, not what came.
         again: After `end`: whether another epoch is to be pushed; if not, the end goes on.
     """
 
@@ -70,6 +73,7 @@ class Chain:
         self.meters = list(meters)
         self.again = False
         self._now = now
+        self.makes = any(operator.makes for operator in operators)
         self._holders = [operator for operator in operators if operator.holds]
 
     @property

@@ -13,7 +13,7 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
 from actorflow.data.buffer import END, BufferActor, Onward, StreamLeft, Take
 from actorflow.data.chain import Chain
-from actorflow.data.chunk import CHUNK, nbytes
+from actorflow.data.chunk import nbytes
 from actorflow.data.inlet import BufferInlet, Inlet, SourceInlet
 from actorflow.data.mapped import MappedInlet
 from actorflow.data.mapping import Mapper, ThreadMapper
@@ -119,7 +119,8 @@ class Stream:
             if part.mapped is not None:
                 first_meter = meters[part.mapped[0]]
             last_meter.room, last_meter.room_bytes = part.room, part.max_bytes
-            inlet_of = self._inlet(part, buffer, start if i == 0 else Start(), source_meter, meters)
+            before = None if buffer is None else (buffer, cut[i - 1].most)
+            inlet_of = self._inlet(part, before, start if i == 0 else Start(), source_meter, meters)
             buffer = system.spawn(
                 BufferActor,
                 f"input/{i}",
@@ -145,18 +146,24 @@ class Stream:
             await segment.tell(Run())
         assert buffer is not None
         self._buffer = buffer
-        self._most = CHUNK if cut[-1].room >= CHUNK else 1
+        self._most = cut[-1].most if cut[-1].room >= cut[-1].most else 1
 
     def _inlet(
-        self, part: Part, buffer: Ref | None, start: Start, source_meter: Meter, meters: Sequence[Meter]
+        self,
+        part: Part,
+        before: tuple[Ref, int] | None,
+        start: Start,
+        source_meter: Meter,
+        meters: Sequence[Meter],
     ) -> Any:
         """Returns what makes the inlet of a part, in the actor that will own it."""
         seed = self._position.seed
 
         def make(system: ActorSystem) -> Inlet:
             inlet: Inlet
-            if buffer is not None:
-                inlet = BufferInlet(buffer, system.loop)
+            if before is not None:
+                buffer, most = before
+                inlet = BufferInlet(buffer, system.loop, most)
             else:
                 inlet = self._reading(system, source_meter, start)
             if part.mapped is None:

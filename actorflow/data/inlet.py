@@ -270,9 +270,11 @@ class BufferInlet:
     Args:
         buffer: Its actor.
         loop: Whose futures are given.
+        most: Elements that it takes at once.
     """
 
-    def __init__(self, buffer: Ref, loop: AbstractEventLoop) -> None:
+    def __init__(self, buffer: Ref, loop: AbstractEventLoop, most: int = CHUNK) -> None:
+        self._most = most
         self._buffer = buffer
         self._loop = loop
         self._open: Take | None = None
@@ -286,7 +288,7 @@ class BufferInlet:
             self._ended = False
             found.set_result(None)
             return found
-        self._open = Take(most, lambda pairs, error: self._came(found, pairs, error))
+        self._open = Take(min(most, self._most), lambda pairs, error: self._came(found, pairs, error))
         _tell(self._buffer, self._open)
         return found
 

@@ -143,6 +143,8 @@ class SegmentActor(Actor):
     async def _put(self, piece: Chunk, held: int) -> bool:
         """Puts a piece, and waits for room; false when this epoch is not wanted any more."""
         now = self.system.now
+        if not self._chain.makes:  # the buffer counts what waits to be put
+            held = max(0, held - piece.bytes)
         self._ledger.hold(self, self._chain.bytes + held)
         if not piece.values:
             await self._turn()

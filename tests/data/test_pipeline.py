@@ -167,7 +167,7 @@ def test_a_capacity_is_the_sum_of_what_stages_hold() -> None:
     told = {stage.label: stage.elements for stage in capacity.stages}
     assert told["shuffle(1000)"] == 1000
     assert told["batch(32)"] == 32
-    assert told["queue"] == 6
+    assert told["queue"] == 4 + 2 * 2  # two batches of 32 are a chunk
     assert capacity.bytes == sum(stage.bytes or 0 for stage in capacity.stages)
     assert "shuffle(1000): 1000 elements, 8000 bytes" in str(capacity)
     assert numbers().map(decode).capacity.bytes is None
