@@ -12,6 +12,7 @@ from typing import Any
 from actorflow.data.chunk import CHUNK, Chunk, epoch_of, nbytes, ordinal_of
 from actorflow.data.inlet import Inlet
 from actorflow.data.mapping import Failed, Mapper
+from actorflow.data.owned import owned
 from actorflow.data.stage import Place
 from actorflow.data.stats import Meter
 from actorflow.errors import ConfigError, Where
@@ -35,6 +36,8 @@ class MappedInlet:
         now: Measures chunks, so that a slow function gets few elements at a time.
         loop: Whose tasks are made.
         max_bytes: About how many bytes of results are under way at once; at least one of each chunk.
+        keeps: Whether single results are kept behind it: then each owns its memory. What comes from a process
+            comes a chunk at a time, and lies in the memory of that.
     """
 
     def __init__(
@@ -48,7 +51,9 @@ class MappedInlet:
         now: Callable[[], float],
         loop: AbstractEventLoop,
         max_bytes: int | None = None,
+        keeps: bool = False,
     ) -> None:
+        self._keeps = keeps
         self._max_bytes = max_bytes
         self._inlet = inlet
         self._mapper = mapper
@@ -185,6 +190,8 @@ class MappedInlet:
             at += len(ordinals)
         spent = self._now() - start
         self._meter.busy_s += spent
+        if self._keeps:
+            values = list(map(owned, values))
         made = Chunk(values, chunk.numbers[: len(values)])
         self._learn(spent, len(chunk))
         if self._max_bytes is not None:

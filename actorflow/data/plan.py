@@ -104,6 +104,11 @@ class Part:
         return any(stage.gathers for _, stage in self.stages)
 
     @property
+    def stacks(self) -> bool:
+        """Whether what the map gives is copied into batches at once."""
+        return bool(self.stages) and self.stages[0][1].gathers is not None and not self.stages[0][1].looks
+
+    @property
     def max_bytes(self) -> int | None:
         """Bytes that the buffer behind it holds."""
         return None if self.limit is None else self.limit.max_bytes
