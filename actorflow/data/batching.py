@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from asyncio import CancelledError
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -131,7 +132,7 @@ class Bucket(_Gathers):
             value = made(given) if self.lazy else given
             try:
                 which = bisect_right(self._boundaries, self._length(value))
-            except Exception as error:
+            except (Exception, CancelledError) as error:
                 raise self.place.failed(whose, error) from error
             bucket = self._buckets[which]
             if not bucket:

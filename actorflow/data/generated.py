@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from inspect import isasyncgenfunction, iscoroutine
 from itertools import islice
 from typing import Any, cast
 
+from actorflow.cancelling import is_cancelled_here
 from actorflow.errors import ActorflowError, ConfigError, InputError, said
 
 Made = Iterable[Any] | AsyncIterable[Any]
@@ -81,7 +83,7 @@ def made_by(source: GeneratedSource) -> Any:
     """Calls the function; an iterator that it has given before is refused."""
     try:
         made: Any = source.function()
-    except Exception as cause:
+    except (Exception, CancelledError) as cause:
         raise _failed(source, "the call", cause) from cause
     if iscoroutine(made):
         made.close()
@@ -135,7 +137,7 @@ class IterableReader:
             values.extend(islice(self._iterator, n))  # what came before an error stays in the list
         except InputError as error:
             self._error = error
-        except Exception as cause:  # noqa: BLE001  raised below, or at the next read
+        except (Exception, CancelledError) as cause:  # noqa: BLE001  raised below, or at the next read
             self._error = _failed(self._source, f"element {self._at + len(values)}", cause)
             self._error.__cause__ = cause
         self._at += len(values)
@@ -179,7 +181,9 @@ class AsyncReader:
                 self._left -= 1
         except StopAsyncIteration:
             return []
-        except Exception as cause:
+        except (Exception, CancelledError) as cause:
+            if isinstance(cause, CancelledError) and is_cancelled_here():
+                raise
             self._error = _failed(self._source, f"element {self._at}", cause)
             raise self._error from cause
 
@@ -193,6 +197,6 @@ class AsyncReader:
             await end()
 
 
-def _failed(source: GeneratedSource, at: str, cause: Exception) -> InputError:
+def _failed(source: GeneratedSource, at: str, cause: BaseException) -> InputError:
     hint = cause.hint if isinstance(cause, ActorflowError) else None
     return InputError(f"{source.name}: {at} raised {said(cause)}", hint=hint)

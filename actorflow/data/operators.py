@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -76,7 +77,7 @@ class Filter(Operator):
             keep = self._keep
             for at, value in enumerate(values):  # noqa: B007  the failure is at the last one looked at
                 kept.append(bool(keep(value)))
-        except Exception as error:
+        except (Exception, CancelledError) as error:
             yield _those(values, chunk.numbers, kept)
             raise self.place.failed(chunk.numbers[at], error) from error
         yield _those(values, chunk.numbers, kept)
@@ -189,7 +190,7 @@ class FlatMap(Operator):
                     if len(out) == CHUNK:
                         yield self._chunk(out)
                         out = []
-            except Exception as error:
+            except (Exception, CancelledError) as error:
                 if out:
                     yield self._chunk(out)
                 raise self.place.failed(whose, error) from error

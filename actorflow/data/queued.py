@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actorflow.actors.queue import Dequeue
+from actorflow.cancelling import is_cancelled_here
 from actorflow.errors import (
     ActorflowError,
     ConfigError,
@@ -172,7 +173,9 @@ class QueueReader:
         except InputError as error:  # of what filled it, which says more
             self._error = error
             raise
-        except Exception as cause:
+        except (Exception, asyncio.CancelledError) as cause:
+            if isinstance(cause, asyncio.CancelledError) and is_cancelled_here():
+                raise
             hint = cause.hint if isinstance(cause, ActorflowError) else None
             message = f"{self._source.name}: element {self._at} raised {said(cause)}"
             self._error = InputError(message, hint=hint)
