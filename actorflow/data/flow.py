@@ -181,6 +181,7 @@ class Stream:
                 now=system.now,
                 loop=system.loop,
                 max_bytes=stage.max_bytes,
+                chance=stage.workers.random,
                 keeps=isinstance(mapper, ProcessMapper) and not part.stacks,
             )
 

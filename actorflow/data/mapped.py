@@ -6,7 +6,6 @@ import asyncio
 from asyncio import AbstractEventLoop, Future
 from collections import deque
 from collections.abc import Callable
-from itertools import groupby
 from typing import Any
 
 from actorflow.data.chunk import CHUNK, Chunk, epoch_of, nbytes, ordinal_of
@@ -36,6 +35,7 @@ class MappedInlet:
         now: Measures chunks, so that a slow function gets few elements at a time.
         loop: Whose tasks are made.
         max_bytes: About how many bytes of results are under way at once; at least one of each chunk.
+        chance: Whether the function takes chance, which depends on the epoch.
         keeps: Whether single results are kept behind it: then each owns its memory. What comes from a process
             comes a chunk at a time, and lies in the memory of that.
     """
@@ -51,9 +51,11 @@ class MappedInlet:
         now: Callable[[], float],
         loop: AbstractEventLoop,
         max_bytes: int | None = None,
+        chance: bool = True,
         keeps: bool = False,
     ) -> None:
         self._keeps = keeps
+        self._chance = chance
         self._max_bytes = max_bytes
         self._inlet = inlet
         self._mapper = mapper
@@ -168,26 +170,7 @@ class MappedInlet:
     async def _map(self, chunk: Chunk, size: int) -> tuple[Chunk, int, BaseException | None]:
         """Returns the results, and the error that stopped them, if any."""
         start = self._now()
-        values: list[Any] = []
-        error: BaseException | None = None
-        at = 0
-        for epoch, run in groupby(chunk.numbers, epoch_of):
-            ordinals = [ordinal_of(number) for number in run]
-            part = chunk.values[at : at + len(ordinals)]
-            try:
-                values.extend(await self._mapper.map(part, ordinals, epoch))
-            except Failed as failed:
-                before = failed.done
-                if before is None:
-                    count = ordinals.index(failed.ordinal)
-                    before = await self._mapper.map(part[:count], ordinals[:count], epoch) if count else []
-                values.extend(before)
-                error = self._place.failed(chunk.numbers[len(values)], failed.error)
-                break
-            except Exception as broken:  # noqa: BLE001  the workers failed, not the function
-                error = self._place.failed(chunk.numbers[at], broken)
-                break
-            at += len(ordinals)
+        values, error = await self._in_groups(chunk)
         spent = self._now() - start
         self._meter.busy_s += spent
         if self._keeps:
@@ -199,6 +182,43 @@ class MappedInlet:
             self._most = max(1, min(self._most, fit))
         self.bytes += made.bytes - size
         return made, made.bytes, error
+
+    async def _in_groups(self, chunk: Chunk) -> tuple[list[Any], BaseException | None]:
+        """The results up to the first failure, and that; only chance depends on the epoch of an element."""
+        values, numbers = chunk.values, chunk.numbers
+        if not self._chance or len(set(map(epoch_of, numbers))) == 1:
+            return await self._applied(values, numbers)
+        groups: dict[int, list[int]] = {}
+        for i, number in enumerate(numbers):
+            groups.setdefault(epoch_of(number), []).append(i)
+        outcomes = await asyncio.gather(
+            *(self._applied([values[i] for i in own], [numbers[i] for i in own]) for own in groups.values())
+        )
+        results: list[Any] = [None] * len(values)
+        stop, first = len(values), None
+        for own, (done, error) in zip(groups.values(), outcomes, strict=True):
+            for i, result in zip(own, done, strict=False):
+                results[i] = result
+            if error is not None and own[len(done)] < stop:
+                stop, first = own[len(done)], error
+        return results[:stop], first
+
+    async def _applied(self, values: list[Any], numbers: list[int]) -> tuple[list[Any], BaseException | None]:
+        """What the mapper makes of elements as one job, and the error at the first that has no result."""
+        epochs = set(map(epoch_of, numbers))
+        # Of several epochs an ordinal may be there twice, and without chance it is a name only.
+        names = list(map(ordinal_of, numbers)) if len(epochs) == 1 else list(range(len(numbers)))
+        epoch = epoch_of(numbers[0])
+        try:
+            return await self._mapper.map(values, names, epoch), None
+        except Failed as failed:
+            done = failed.done
+            if done is None:
+                count = names.index(failed.ordinal)
+                done = await self._mapper.map(values[:count], names[:count], epoch) if count else []
+            return done, self._place.failed(numbers[len(done)], failed.error)
+        except Exception as broken:  # noqa: BLE001  the workers failed, not the function
+            return [], self._place.failed(numbers[0], broken)
 
     def _learn(self, spent: float, count: int) -> None:
         """Chooses how many elements go into a chunk; half of the time a chunk waits for its turn."""
