@@ -60,8 +60,7 @@ class Stream:
         if self._system is not None:
             message = "this stream was entered before"
             raise StreamLeft(message, hint="open the pipeline again")
-        here = setting.entropy()
-        self._position.settle(self._stages, here)
+        self._position.settle(self._stages, setting.entropy())
         system = ActorSystem(name="input")
         await system.__aenter__()
         self._system = system
@@ -279,6 +278,7 @@ class Stream:
             InputError: elements come in no fixed order, since a map has ordered=False; or the source gives
                 its elements once, as a queue does.
         """
+        self._position.settle(self._stages, setting.entropy())  # it is known before the stream is entered
         return self._position.after(self._given)
 
     def stats(self) -> Stats:
