@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from actorflow.data.chunk import CHUNK, Chunk, epoch_of, nbytes, ordinal_of
+from actorflow.data.chance import Epochs
+from actorflow.data.chunk import CHUNK, Chunk, nbytes, places
 from actorflow.data.inlet import Inlet
 from actorflow.data.mapping import Failed, Mapper
 from actorflow.data.owned import owned
@@ -170,7 +171,7 @@ class MappedInlet:
     async def _map(self, chunk: Chunk, size: int) -> tuple[Chunk, int, BaseException | None]:
         """Returns the results, and the error that stopped them, if any."""
         start = self._now()
-        values, error = await self._in_groups(chunk)
+        values, error = await self._applied(chunk)
         spent = self._now() - start
         self._meter.busy_s += spent
         if self._keeps:
@@ -183,42 +184,41 @@ class MappedInlet:
         self.bytes += made.bytes - size
         return made, made.bytes, error
 
-    async def _in_groups(self, chunk: Chunk) -> tuple[list[Any], BaseException | None]:
-        """The results up to the first failure, and that; only chance depends on the epoch of an element."""
+    async def _applied(self, chunk: Chunk) -> tuple[list[Any], BaseException | None]:
+        """The results up to the first failure, and that."""
         values, numbers = chunk.values, chunk.numbers
-        if not self._chance or len(set(map(epoch_of, numbers))) == 1:
-            return await self._applied(values, numbers)
-        groups: dict[int, list[int]] = {}
-        for i, number in enumerate(numbers):
-            groups.setdefault(epoch_of(number), []).append(i)
-        outcomes = await asyncio.gather(
-            *(self._applied([values[i] for i in own], [numbers[i] for i in own]) for own in groups.values())
-        )
-        results: list[Any] = [None] * len(values)
-        stop, first = len(values), None
-        for own, (done, error) in zip(groups.values(), outcomes, strict=True):
-            for i, result in zip(own, done, strict=False):
-                results[i] = result
-            if error is not None and own[len(done)] < stop:
-                stop, first = own[len(done)], error
-        return results[:stop], first
-
-    async def _applied(self, values: list[Any], numbers: list[int]) -> tuple[list[Any], BaseException | None]:
-        """What the mapper makes of elements as one job, and the error at the first that has no result."""
-        epochs = set(map(epoch_of, numbers))
-        # Of several epochs an ordinal may be there twice, and without chance it is a name only.
-        names = list(map(ordinal_of, numbers)) if len(epochs) == 1 else list(range(len(numbers)))
-        epoch = epoch_of(numbers[0])
+        whose, names = places(numbers)
+        epochs: Epochs = whose[0]
+        if len(set(whose)) > 1:
+            if self._chance:
+                epochs = whose
+            else:  # there the ordinals are names only, and one may be that of two elements
+                names = list(range(len(numbers)))
         try:
-            return await self._mapper.map(values, names, epoch), None
+            return await self._mapper.map(values, names, epochs), None
         except Failed as failed:
-            done = failed.done
-            if done is None:
+            if failed.done is not None:
+                return failed.done, self._place.failed(numbers[len(failed.done)], failed.error)
+            if names.count(failed.ordinal) == 1:
                 count = names.index(failed.ordinal)
-                done = await self._mapper.map(values[:count], names[:count], epoch) if count else []
-            return done, self._place.failed(numbers[len(done)], failed.error)
+                error = self._place.failed(numbers[count], failed.error)
+                if not count:
+                    return [], error
+                done, before = await self._applied(Chunk(values[:count], numbers[:count]))
+                return done, before or error
+            return await self._one_by_one(chunk)
         except Exception as broken:  # noqa: BLE001  the workers failed, not the function
             return [], self._place.failed(numbers[0], broken)
+
+    async def _one_by_one(self, chunk: Chunk) -> tuple[list[Any], BaseException | None]:
+        """As `_applied`, where it is not clear which element has failed."""
+        results: list[Any] = []
+        for value, number in zip(chunk.values, chunk.numbers, strict=True):
+            done, error = await self._applied(Chunk([value], [number]))
+            results += done
+            if error is not None:
+                return results, error
+        return results, None
 
     def _learn(self, spent: float, count: int) -> None:
         """Chooses how many elements go into a chunk; half of the time a chunk waits for its turn."""
