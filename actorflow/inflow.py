@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -19,6 +20,7 @@ from typing import Any
 
 from actorflow import arrays
 from actorflow.actors.queue import Enqueue, EnqueueMany
+from actorflow.cancelling import is_cancelled_here
 from actorflow.errors import (
     ActorflowError,
     ConfigError,
@@ -91,14 +93,9 @@ class Inflow:
         """
         source = self._source
         try:
-            iterator: Any = aiter(source) if isinstance(source, AsyncIterable) else iter(source)
+            iterator = self._begun()
         except ENDS:
             return
-        except (InputError, SpecError):
-            raise
-        except Exception as error:
-            what = f"{self._told} could not be begun: {said(error)}"
-            raise InputError(what, where=self._where) from error
         take = iterator.__anext__ if isinstance(source, AsyncIterable) else partial(_next, iterator)
         try:
             while True:
@@ -137,6 +134,16 @@ class Inflow:
             what = f"{self._told} could not be closed: {said(error)}"
             raise InputError(what, where=self._where) from error
 
+    def _begun(self) -> Any:
+        source = self._source
+        try:
+            return aiter(source) if isinstance(source, AsyncIterable) else iter(source)
+        except (*ENDS, InputError, SpecError):
+            raise
+        except (Exception, CancelledError) as error:
+            message = f"{self._told} could not be begun: {said(error)}"
+            raise InputError(message, where=self._where) from error
+
     async def _put(self, session: Session, body: Enqueue | EnqueueMany, count: int) -> None:
         """Puts `count` elements in; a refusal of the queue names them."""
         try:
@@ -163,7 +170,9 @@ class Inflow:
                 return rows, end
             except (InputError, SpecError, *ENDS) as error:
                 return rows, error
-            except Exception as error:  # noqa: BLE001  whoever waits at the queue hears of it
+            except (Exception, CancelledError) as error:
+                if isinstance(error, CancelledError) and is_cancelled_here():
+                    raise
                 what = f"element {number} of {self._told} could not be made: {said(error)}"
                 found = InputError(what, where=self._where)
                 found.__cause__ = error

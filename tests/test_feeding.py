@@ -422,3 +422,49 @@ def test_an_error_of_a_generator_that_is_closed_is_raised(run: Any) -> None:
     assert type(raised) is errors.InputError
     assert "could not be closed: KeyError: 'while closing'" in raised.what
     assert isinstance(raised.__cause__, KeyError)
+
+
+class Unbegun:
+    def __iter__(self) -> Any:
+        raise asyncio.CancelledError
+
+
+async def awaits_what_is_cancelled() -> AsyncIterator[int]:
+    yield 7
+    task = asyncio.ensure_future(asyncio.sleep(0))
+    task.cancel()
+    await task
+
+
+def raises_cancelled() -> Iterator[int]:
+    yield 7
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    ("make", "got", "told"),
+    [
+        (
+            awaits_what_is_cancelled,
+            [7],
+            "element 1 of what feeds queue 'raw' could not be made: CancelledError",
+        ),
+        (raises_cancelled, [7], "element 1 of what feeds queue 'raw' could not be made: CancelledError"),
+        (Unbegun, [], "what feeds queue 'raw' could not be begun: CancelledError"),
+    ],
+)
+def test_a_source_that_raises_cancelled_has_failed(run: Any, make: Any, got: list[int], told: str) -> None:
+    line = Line()
+    seen: list[Any] = []
+
+    async def body(session: af.Session) -> None:
+        async with af.Feeder(session) as feeder:
+            feeder.feed(line.raw, make())
+            seen.extend(await drained(session, line.take_raw))
+
+    with pytest.raises(ExceptionGroup) as caught:
+        run(line.graph, body)
+
+    assert seen[0] == got
+    assert told in str(seen[1])
+    assert told in str(caught.value.exceptions[0])

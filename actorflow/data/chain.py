@@ -12,6 +12,8 @@ from actorflow.data.chunk import Chunk, nbytes
 from actorflow.data.stage import Operator, Place
 from actorflow.data.stats import Meter
 
+_NOTHING = Chunk([], [])
+
 
 class Repeat(Operator):
     """Runs everything before it `count` times, or for ever; each time is an epoch.
@@ -19,6 +21,8 @@ class Repeat(Operator):
     It lets elements through; at the end of an epoch it says whether there is another one. An epoch without
     elements is the last one of a `repeat` for ever, which would not end.
     """
+
+    makes = False
 
     def __init__(self, place: Place, count: int | None) -> None:
         super().__init__(place)
@@ -58,6 +62,7 @@ class Chain:
         now: Measures that; the operators have it as well.
 
     Attributes:
+        makes: Whether what leaves is new, not what came.
         again: After `end`: whether another epoch is to be pushed; if not, the end goes on.
     """
 
@@ -70,6 +75,7 @@ class Chain:
         self._now = now
         for operator in operators:
             operator.now = now
+        self.makes = any(operator.makes for operator in operators)
         self._holders = [operator for operator in operators if operator.holds]
 
     @property
@@ -83,7 +89,12 @@ class Chain:
         return sum(operator.bytes for operator in self._holders)
 
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
-        """Gives what comes of a chunk, a part at a time; take all of it before the next."""
+        """Gives what comes of a chunk, a part at a time; take all of it before the next.
+
+        A part of which nothing came is an empty chunk: there may be any number of them, so whoever takes
+        them gives others a turn. What stands before a stage that is full does not work on: an error of
+        the elements that nobody wants any more is none.
+        """
         return self._through(0, chunk)
 
     def end(self) -> Iterator[Chunk]:
@@ -101,8 +112,7 @@ class Chain:
                     before.restart()
                 self.again = True
                 return
-            for out in self._timed(k, operator.end()):
-                yield from self._through(k + 1, out)
+            yield from self._behind(k, operator.end())
 
     def restart(self) -> None:
         """All begin again: something behind them repeats."""
@@ -110,13 +120,23 @@ class Chain:
             operator.restart()
 
     def _through(self, k: int, chunk: Chunk) -> Iterator[Chunk]:
-        if not chunk.values:
-            return
-        if k == len(self.operators):
+        if k == len(self.operators) or not chunk.values:
             yield chunk
-            return
-        for out in self._timed(k, self.operators[k].push(chunk)):
-            yield from self._through(k + 1, out)
+        else:
+            yield from self._behind(k, self.operators[k].push(chunk))
+
+    def _behind(self, k: int, outs: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Gives what comes of all that stage `k` gives, until a stage behind it is full."""
+        behind = self.operators[k + 1 :]
+        for out in self._timed(k, outs):
+            nothing = True
+            for piece in self._through(k + 1, out):
+                nothing = False
+                yield piece
+            if any(operator.full for operator in behind):
+                return
+            if nothing:
+                yield _NOTHING
 
     def _timed(self, k: int, outs: Iterator[Chunk]) -> Iterator[Chunk]:
         return self._measured(self.meters[k], outs) if self.meters else outs

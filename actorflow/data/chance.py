@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence  # noqa: TID251  seeded
 
+Epochs = int | list[int]
+"""The epoch of all elements, or that of each."""
+
 _MASK = 2**64 - 1
 _BLOCK = 1024
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -100,7 +103,7 @@ def _mixed(state: Any) -> Any:
     return state ^ (state >> np.uint64(31))
 
 
-def drawn(seed: int, epochs: Any, ordinals: Sequence[int], *, as_bits: bool) -> Iterable[Any]:
+def drawn(seed: int, epochs: Epochs, ordinals: Sequence[int], *, as_bits: bool) -> Iterable[Any]:
     """Returns what a function with chance is given for each element, in order: bits, or a generator.
 
     A generator is the element's only until the next one is asked for.

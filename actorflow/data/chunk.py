@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
+
 from actorflow.arrays import NDArray, content_bytes
 
 CHUNK = 64
@@ -83,7 +85,7 @@ def nbytes(values: Sequence[Any]) -> int:
     try:
         if not any(map(_HAS_OBJECTS, values)):
             return sum(map(_NBYTES, values))
-    except AttributeError:  # not all are arrays or numbers of numpy
+    except (AttributeError, TypeError):  # not all are arrays or numbers of numpy
         pass
     kinds = set(map(type, values))
     try:
@@ -104,8 +106,8 @@ def size_of(value: Any) -> int:
     if kind is dict or isinstance(value, dict):
         return sum(map(size_of, value.values()))
     size = getattr(value, "nbytes", None)
-    if size is not None:
-        return int(size)
+    if isinstance(size, int | np.integer):
+        return max(0, int(size))
     if isinstance(value, tuple | list):
         return sum(map(size_of, value))
     if isinstance(value, bytes | str | bytearray):

@@ -14,7 +14,7 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
 from actorflow.data.buffer import END, BufferActor, Onward, StreamLeft, Take
 from actorflow.data.chain import Chain
-from actorflow.data.chunk import CHUNK, nbytes
+from actorflow.data.chunk import nbytes
 from actorflow.data.inlet import BufferInlet, Inlet, SourceInlet
 from actorflow.data.mapped import MappedInlet
 from actorflow.data.mapping import Mapper, ThreadMapper
@@ -67,8 +67,7 @@ class Stream:
         if self._system is not None:
             message = "this stream was entered before"
             raise StreamLeft(message, hint="open the pipeline again")
-        here = setting.entropy()
-        self._position.settle(self._stages, here)
+        self._position.settle(self._stages, setting.entropy())
         system = ActorSystem(name="input")
         await system.__aenter__()
         self._system = system
@@ -131,7 +130,8 @@ class Stream:
             if part.mapped is not None:
                 first_meter = meters[part.mapped[0]]
             last_meter.room, last_meter.room_bytes = part.room, part.max_bytes
-            inlet_of = self._inlet(part, buffer, start if i == 0 else Start(), source_meter, meters)
+            before = None if buffer is None else (buffer, cut[i - 1].most)
+            inlet_of = self._inlet(part, before, start if i == 0 else Start(), source_meter, meters)
             buffer = system.spawn(
                 BufferActor,
                 f"input/{i}",
@@ -157,18 +157,24 @@ class Stream:
             await segment.tell(Run())
         assert buffer is not None
         self._buffer = buffer
-        self._most = CHUNK if cut[-1].room >= CHUNK else 1
+        self._most = cut[-1].most if cut[-1].room >= cut[-1].most else 1
 
     def _inlet(
-        self, part: Part, buffer: Ref | None, start: Start, source_meter: Meter, meters: Sequence[Meter]
+        self,
+        part: Part,
+        before: tuple[Ref, int] | None,
+        start: Start,
+        source_meter: Meter,
+        meters: Sequence[Meter],
     ) -> Any:
         """Returns what makes the inlet of a part, in the actor that will own it."""
         seed = self._position.seed
 
         def make(system: ActorSystem) -> Inlet:
             inlet: Inlet
-            if buffer is not None:
-                inlet = BufferInlet(buffer, system.loop)
+            if before is not None:
+                buffer, most = before
+                inlet = BufferInlet(buffer, system.loop, most)
             else:
                 inlet = self._reading(system, source_meter, start)
             if part.mapped is None:
@@ -186,6 +192,8 @@ class Stream:
                 now=system.now,
                 loop=system.loop,
                 max_bytes=stage.max_bytes,
+                chance=stage.workers.random,
+                keeps=isinstance(mapper, ProcessMapper) and not part.stacks,
             )
 
         return make
@@ -283,6 +291,7 @@ class Stream:
             InputError: elements come in no fixed order, since a map has ordered=False; or the source gives
                 its elements once, as a queue does.
         """
+        self._position.settle(self._stages, setting.entropy())  # it is known before the stream is entered
         return self._position.after(self._given)
 
     def stats(self) -> Stats:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from inspect import isasyncgenfunction, iscoroutine
 from itertools import islice
 from typing import Any, cast
 
-from actorflow.data.failures import FAILURES, is_cancelled
+from actorflow.cancelling import is_cancelled_here
+from actorflow.data.failures import FAILURES
 from actorflow.data.settings import named
 from actorflow.errors import ActorflowError, ConfigError, InputError, said
 
@@ -194,7 +196,7 @@ class AsyncReader:
         except StopAsyncIteration:
             return []
         except FAILURES as cause:
-            if is_cancelled(cause):
+            if isinstance(cause, CancelledError) and is_cancelled_here():
                 raise  # this read, and not what the generator waits for
             self._error = _failed(self._source, f"element {self._at}", cause)
             raise self._error from cause

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from asyncio import AbstractEventLoop, Future
+from asyncio import AbstractEventLoop, CancelledError, Future, Task
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -278,7 +278,7 @@ class SourceInlet:
             return reply
         try:
             values = current.read(most)
-        except Exception as error:  # noqa: BLE001  placed, and given to whoever asked
+        except (Exception, CancelledError) as error:  # noqa: BLE001  placed, and given to whoever asked
             self._done(reply, current, None, error, self._now() - start)
             return reply
         if not inspect.isawaitable(values):
@@ -291,10 +291,13 @@ class SourceInlet:
 
     def _awaited(self, reply: Future[Chunk | None], current: _Pass, task: Future[Any], start: float) -> None:
         current.reading = None
-        if task.cancelled():
+        if not task.cancelled():
+            error = task.exception()
+        elif current is not self._pass or (isinstance(task, Task) and task.cancelling()):
             reply.cancel()
             return
-        error = task.exception()
+        else:  # not by us: it has raised it, or what it waits for was cancelled
+            error = CancelledError()
         self._done(reply, current, None if error else task.result(), error, self._now() - start)
 
     def _done(
@@ -324,7 +327,7 @@ class SourceInlet:
             self._go_ahead(reply)
 
     def _failed(self, current: _Pass, error: BaseException) -> BaseException:
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception | CancelledError):
             return error
         if isinstance(error, InputError):
             return error.at(Where(defined_at=self._place.line))
@@ -337,9 +340,11 @@ class BufferInlet:
     Args:
         buffer: Its actor.
         loop: Whose futures are given.
+        most: Elements that it takes at once.
     """
 
-    def __init__(self, buffer: Ref, loop: AbstractEventLoop) -> None:
+    def __init__(self, buffer: Ref, loop: AbstractEventLoop, most: int = CHUNK) -> None:
+        self._most = most
         self._buffer = buffer
         self._loop = loop
         self._open: Take | None = None
@@ -353,7 +358,7 @@ class BufferInlet:
             self._ended = False
             found.set_result(None)
             return found
-        self._open = Take(most, lambda pairs, error: self._came(found, pairs, error))
+        self._open = Take(min(most, self._most), lambda pairs, error: self._came(found, pairs, error))
         _tell(self._buffer, self._open)
         return found
 

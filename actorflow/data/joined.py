@@ -7,6 +7,7 @@ async generators) is no part: it would have to wait for the others on the event 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -117,7 +118,7 @@ class _Open:
             placed = error.again()
             placed.what = f"{self._told}: {error.what}"
             raise placed from error
-        except Exception as cause:
+        except (Exception, CancelledError) as cause:
             hint = cause.hint if isinstance(cause, ActorflowError) else None
             message = f"{self._told}: {said(cause)}"
             raise InputError(message, hint=hint) from cause

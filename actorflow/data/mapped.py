@@ -6,12 +6,13 @@ import asyncio
 from asyncio import AbstractEventLoop, Future
 from collections import deque
 from collections.abc import Callable
-from itertools import groupby
 from typing import Any
 
-from actorflow.data.chunk import CHUNK, Chunk, epoch_of, nbytes, ordinal_of
+from actorflow.data.chance import Epochs
+from actorflow.data.chunk import CHUNK, Chunk, nbytes, places
 from actorflow.data.inlet import Inlet
 from actorflow.data.mapping import Failed, Mapper
+from actorflow.data.owned import owned
 from actorflow.data.pace import Pace
 from actorflow.data.stage import Place
 from actorflow.data.stats import Meter
@@ -33,6 +34,9 @@ class MappedInlet:
         now: Measures chunks, so that a slow function gets few elements at a time.
         loop: Whose tasks are made.
         max_bytes: About how many bytes of results are under way at once; at least one of each chunk.
+        chance: Whether the function takes chance, which depends on the epoch.
+        keeps: Whether single results are kept behind it: then each owns its memory. What comes from a process
+            comes a chunk at a time, and lies in the memory of that.
     """
 
     def __init__(
@@ -46,7 +50,11 @@ class MappedInlet:
         now: Callable[[], float],
         loop: AbstractEventLoop,
         max_bytes: int | None = None,
+        chance: bool = True,
+        keeps: bool = False,
     ) -> None:
+        self._keeps = keeps
+        self._chance = chance
         self._max_bytes = max_bytes
         self._inlet = inlet
         self._mapper = mapper
@@ -74,6 +82,7 @@ class MappedInlet:
         if not self._ended:
             self._inlet.skip()
         self._ended = False
+        self._error = None  # of elements that nobody wants any more
 
     def onward(self, again: bool) -> None:
         """Says whether another epoch is wanted."""
@@ -160,28 +169,11 @@ class MappedInlet:
     async def _map(self, chunk: Chunk, size: int) -> tuple[Chunk, int, BaseException | None]:
         """Returns the results, and the error that stopped them, if any."""
         start = self._now()
-        values: list[Any] = []
-        error: BaseException | None = None
-        at = 0
-        for epoch, run in groupby(chunk.numbers, epoch_of):
-            ordinals = [ordinal_of(number) for number in run]
-            part = chunk.values[at : at + len(ordinals)]
-            try:
-                values.extend(await self._mapper.map(part, ordinals, epoch))
-            except Failed as failed:
-                before = failed.done
-                if before is None:
-                    count = ordinals.index(failed.ordinal)
-                    before = await self._mapper.map(part[:count], ordinals[:count], epoch) if count else []
-                values.extend(before)
-                error = self._place.failed(chunk.numbers[len(values)], failed.error)
-                break
-            except Exception as broken:  # noqa: BLE001  the workers failed, not the function
-                error = self._place.failed(chunk.numbers[at], broken)
-                break
-            at += len(ordinals)
+        values, error = await self._applied(chunk)
         spent = self._now() - start
         self._meter.busy_s += spent
+        if self._keeps:
+            values = list(map(owned, values))
         made = Chunk(values, chunk.numbers[: len(values)])
         self._pace.took(len(chunk), spent / 2)  # half of the time a chunk waits for its turn
         if self._max_bytes is not None:
@@ -189,3 +181,39 @@ class MappedInlet:
             self._pace.most = max(1, min(self._pace.most, fit))
         self.bytes += made.bytes - size
         return made, made.bytes, error
+
+    async def _applied(self, chunk: Chunk) -> tuple[list[Any], BaseException | None]:
+        """The results up to the first failure, and that."""
+        values, numbers = chunk.values, chunk.numbers
+        whose, names = places(numbers)
+        epochs: Epochs = whose[0]
+        if len(set(whose)) > 1:
+            if self._chance:
+                epochs = whose
+            else:  # there the ordinals are names only, and one may be that of two elements
+                names = list(range(len(numbers)))
+        try:
+            return await self._mapper.map(values, names, epochs), None
+        except Failed as failed:
+            if failed.done is not None:
+                return failed.done, self._place.failed(numbers[len(failed.done)], failed.error)
+            if names.count(failed.ordinal) == 1:
+                count = names.index(failed.ordinal)
+                error = self._place.failed(numbers[count], failed.error)
+                if not count:
+                    return [], error
+                done, before = await self._applied(Chunk(values[:count], numbers[:count]))
+                return done, before or error
+            return await self._one_by_one(chunk)
+        except Exception as broken:  # noqa: BLE001  the workers failed, not the function
+            return [], self._place.failed(numbers[0], broken)
+
+    async def _one_by_one(self, chunk: Chunk) -> tuple[list[Any], BaseException | None]:
+        """As `_applied`, where it is not clear which element has failed."""
+        results: list[Any] = []
+        for value, number in zip(chunk.values, chunk.numbers, strict=True):
+            done, error = await self._applied(Chunk([value], [number]))
+            results += done
+            if error is not None:
+                return results, error
+        return results, None

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Protocol
 
-from actorflow.data.chance import drawn
+from actorflow.data.chance import Epochs, drawn
 from actorflow.data.each import apply_to_each
 from actorflow.data.failures import FAILURES
 from actorflow.setting import Workers
@@ -42,7 +42,7 @@ class Mapper(Protocol):
         """Gets ready for the first chunk."""
         ...
 
-    def map(self, values: list[Any], ordinals: list[int], epoch: int) -> Awaitable[list[Any]]:
+    def map(self, values: list[Any], ordinals: list[int], epoch: Epochs) -> Awaitable[list[Any]]:
         """The results in order; raises Failed for the first element that failed."""
         ...
 
@@ -83,7 +83,7 @@ class ThreadMapper:
     async def start(self) -> None:
         """Has nothing to do: the threads wait."""
 
-    def map(self, values: list[Any], ordinals: list[int], epoch: int) -> Future[list[Any]]:
+    def map(self, values: list[Any], ordinals: list[int], epoch: Epochs) -> Future[list[Any]]:
         """The results in order; raises Failed for the first element that failed."""
         reply: Future[list[Any]] = self._loop.create_future()
 
@@ -112,7 +112,7 @@ def applied(
     function: Callable[..., Any],
     values: list[Any],
     ordinals: list[int],
-    epoch: int,
+    epoch: Epochs,
     seed: int | None,
     *,
     as_bits: bool = False,

@@ -63,6 +63,8 @@ class Map(Operator):
 class Filter(Operator):
     """Only the elements stay for which a function is true."""
 
+    makes = False
+
     def __init__(self, place: Place, keep: Callable[[Any], Any]) -> None:
         super().__init__(place)
         self._keep = keep
@@ -96,6 +98,8 @@ def _those(values: list[Any], numbers: list[int], kept: list[bool]) -> Chunk:
 class Take(Operator):
     """The first elements of every epoch."""
 
+    makes = False
+
     def __init__(self, place: Place, count: int) -> None:
         super().__init__(place)
         self._count = count
@@ -120,6 +124,8 @@ class Take(Operator):
 
 class Skip(Operator):
     """All but the first elements of every epoch."""
+
+    makes = False
 
     def __init__(self, place: Place, count: int) -> None:
         super().__init__(place)

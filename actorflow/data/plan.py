@@ -83,12 +83,14 @@ class Part:
         mapped: The stage whose workers what comes in goes through.
         stages: (index, stage) of the others.
         room: Elements that the buffer behind it holds.
+        most: Elements that may leave it together, and that whoever takes from that buffer takes at once.
         limit: The stage whose `max_bytes` that buffer has, if any.
     """
 
     mapped: tuple[int, Stage] | None = None
     stages: list[tuple[int, Stage]] = field(default_factory=list)
     room: int = 0
+    most: int = CHUNK
     limit: Stage | None = None
 
     @property
@@ -100,6 +102,11 @@ class Part:
     def gathers(self) -> bool:
         """Whether what leaves is batches."""
         return any(stage.gathers for _, stage in self.stages)
+
+    @property
+    def stacks(self) -> bool:
+        """Whether what the map gives is copied into batches at once."""
+        return bool(self.stages) and self.stages[0][1].gathers is not None and not self.stages[0][1].looks
 
     @property
     def max_bytes(self) -> int | None:
@@ -134,7 +141,19 @@ def parts(stages: Sequence[Stage]) -> list[Part]:
         found.pop()
     if not found[-1].room:
         found[-1].room = 1 if any(part.gathers for part in found) else CHUNK
+    together = CHUNK
+    for part in found:
+        for _, stage in part.stages:
+            together = _together(stage, together)
+        part.most = together
     return found
+
+
+def _together(stage: Stage, before: int) -> int:
+    """Returns how many elements leave a stage together, of those that come together: a batch is many."""
+    if stage.expands:
+        return CHUNK
+    return max(1, before // stage.gathers) if stage.gathers else before
 
 
 def seed_of(base: int, index: int) -> int:
@@ -196,7 +215,8 @@ def capacity(label: str, element_bytes: int | None, stages: Sequence[Stage]) -> 
 
     A stage holds what it keeps, the chunk that it works on, and the one that it makes of it; a map on
     workers two chunks for each of them and the one that is handed on; whoever takes from a buffer, what
-    it took. Behind a buffer with a limit of bytes no element has more.
+    it took. Of batches as many are together as have a chunk of elements. Behind a buffer with a limit of
+    bytes no element has more.
     """
     found: list[Holds] = []
     size, chunk = element_bytes, CHUNK
@@ -214,14 +234,13 @@ def capacity(label: str, element_bytes: int | None, stages: Sequence[Stage]) -> 
         if part.mapped is not None:
             _, stage = part.mapped
             assert stage.workers is not None
-            under_way = 2 * stage.workers.count * CHUNK
+            under_way = 2 * stage.workers.count * chunk
             add(f"{stage.place.label}, to do", under_way)
             size = _least(stage.element_bytes, stage.max_bytes)
-            add(f"{stage.place.label}, done", under_way + CHUNK)
+            add(f"{stage.place.label}, done", under_way + chunk)
         for _, stage in part.stages:
             add(stage.place.label, stage.holds)
-            if stage.gathers:
-                chunk = 1
+            chunk = _together(stage, chunk)
             if not stage.scales:
                 size = stage.element_bytes
             elif size is not None and stage.gathers:

@@ -16,6 +16,7 @@ from collections import deque
 from functools import partial
 from typing import Any
 
+from actorflow.data.chance import Epochs
 from actorflow.data.child import Hello
 from actorflow.data.mapping import Failed
 from actorflow.data.names import MAIN, Name, is_finding, named
@@ -108,7 +109,7 @@ class ProcessMapper:
             await self.close()
             raise
 
-    def map(self, values: list[Any], ordinals: list[int], epoch: int) -> Future[list[Any]]:
+    def map(self, values: list[Any], ordinals: list[int], epoch: Epochs) -> Future[list[Any]]:
         """Returns the results to come; more than `width` chunks wait here.
 
         The arrays of a result are writeable views of one piece of memory, so who keeps one of them
@@ -252,7 +253,9 @@ class _Chunk:
 
     __slots__ = ("epoch", "future", "ordinals", "values")
 
-    def __init__(self, values: list[Any], ordinals: list[int], epoch: int, future: Future[list[Any]]) -> None:
+    def __init__(
+        self, values: list[Any], ordinals: list[int], epoch: Epochs, future: Future[list[Any]]
+    ) -> None:
         self.values = values
         self.ordinals = ordinals
         self.epoch = epoch

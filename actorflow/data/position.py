@@ -89,5 +89,5 @@ class Position:
             "version": _VERSION,
             "pipeline": self.fingerprint,
             "taken": self.taken + given,
-            "seed": max(self.seed, 0),
+            "seed": self.seed,
         }

@@ -9,7 +9,8 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from actorflow.actors.queue import Dequeue
-from actorflow.data.failures import FAILURES, is_cancelled
+from actorflow.cancelling import is_cancelled_here
+from actorflow.data.failures import FAILURES
 from actorflow.errors import (
     ActorDied,
     ActorflowError,
@@ -187,7 +188,7 @@ class QueueReader:
             self._error = error
             raise
         except FAILURES as cause:
-            if is_cancelled(cause):
+            if isinstance(cause, asyncio.CancelledError) and is_cancelled_here():
                 raise
             hint = cause.hint if isinstance(cause, ActorflowError) else None
             message = f"{self._source.name}: element {self._at} raised {said(cause)}"

@@ -27,6 +27,7 @@ from actorflow.data.stage import Operator
 from actorflow.errors import InputError
 
 _TURN = 256  # elements between two turns of everybody else
+_PIECES = 4  # parts of what comes of them, likewise
 
 
 @dataclass(slots=True)
@@ -161,13 +162,13 @@ class _Walk:
                         await tick()
                     if not values:
                         break
-                    ordinal += self._push(values, epoch, ordinal)
+                    ordinal += await self._push(values, epoch, ordinal)
             finally:
                 if inlet is not None:
                     await inlet.close()
             if not self._missing:
                 return Start(epoch, ordinal)
-            self._count(chain.end())
+            await self._count(chain.end())
             if not chain.again:
                 if self._missing:
                     raise self._ended()
@@ -182,17 +183,19 @@ class _Walk:
         hint = "has a file become shorter, or does a generator go on with what another pass has begun?"
         return InputError(f"{what}before the position", hint=hint)
 
-    def _push(self, values: list[Any], epoch: int, ordinal: int) -> int:
+    async def _push(self, values: list[Any], epoch: int, ordinal: int) -> int:
         """Pushes elements until the position is reached, and returns how many."""
         at = 0
         while at < len(values) and self._missing and not self._chain.full:
             part = values[at : at + min(self._missing, self._most)]
-            self._count(self._chain.push(Chunk(part, numbers(epoch, ordinal + at, len(part)))))
+            await self._count(self._chain.push(Chunk(part, numbers(epoch, ordinal + at, len(part)))))
             at += len(part)
         return at
 
-    def _count(self, outs: Iterable[Chunk]) -> None:
-        for out in outs:
+    async def _count(self, outs: Iterable[Chunk]) -> None:
+        for i, out in enumerate(outs, 1):
+            if i % _PIECES == 0:  # one element may become any number
+                await tick()
             cut = min(self._missing, len(out))
             self._missing -= cut
             self.left.extend(out.values[cut:])

@@ -153,7 +153,12 @@ class SegmentActor(Actor):
     async def _put(self, piece: Chunk, held: int) -> bool:
         """Puts a piece, and waits for room; false when this epoch is not wanted any more."""
         now = self.system.now
+        if not self._chain.makes:  # the buffer counts what waits to be put
+            held = max(0, held - piece.bytes)
         self._ledger.hold(self, self._chain.bytes + held)
+        if not piece.values:
+            await self._turn()
+            return True
         if self._max_bytes is not None:
             fit = self._max_bytes * len(piece) // max(1, piece.bytes)
             self._most = max(1, min(CHUNK, 2 * self._most, fit))
@@ -168,6 +173,13 @@ class SegmentActor(Actor):
             end = now()
         self._turn_s = end
         return wanted
+
+    async def _turn(self) -> None:
+        """Gives others a turn when they have waited long: stages that give nothing must not keep the loop."""
+        now = self.system.now
+        if now() > self._turn_s + _TURN_S:
+            await tick()
+            self._turn_s = now()
 
     async def _ended(self) -> bool:
         """Says that the epoch is over, and returns whether another one is wanted."""

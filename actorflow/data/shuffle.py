@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from actorflow.data.chance import Draws
-from actorflow.data.chunk import CHUNK, Chunk
+from actorflow.data.chunk import Chunk
 from actorflow.data.stage import Operator, Place
 
 
@@ -17,6 +17,7 @@ class Shuffle(Operator):
     """
 
     holds = True
+    makes = False
 
     def __init__(self, place: Place, size: int, seed: int) -> None:
         super().__init__(place)
@@ -25,10 +26,12 @@ class Shuffle(Operator):
         self._values: list[Any] = []
         self._numbers: list[int] = []
         self._draws = Draws(seed, self.epoch, size)
+        self._most = 1  # that came together: as many leave so at the end
 
     def push(self, chunk: Chunk) -> Iterator[Chunk]:
         """Gives one element for each that finds no room."""
         values, numbers = self._values, self._numbers
+        self._most = max(self._most, len(chunk))
         room = min(self._size - len(values), len(chunk))
         values.extend(chunk.values[:room])
         numbers.extend(chunk.numbers[:room])
@@ -44,13 +47,14 @@ class Shuffle(Operator):
             yield out
 
     def end(self) -> Iterator[Chunk]:
-        """Gives what is left, a chunk at a time."""
-        order = self._draws.order(len(self._values))
+        """Gives what is left, as many at a time as came: of batches, which are large, few."""
+        order = self._draws.order(len(self._values))[::-1]
         self._values[:] = [self._values[i] for i in order]
         self._numbers[:] = [self._numbers[i] for i in order]
+        most = self._most
         while self._values:
-            out = Chunk(self._values[-CHUNK:], self._numbers[-CHUNK:])
-            del self._values[-CHUNK:], self._numbers[-CHUNK:]
+            out = Chunk(self._values[: -most - 1 : -1], self._numbers[: -most - 1 : -1])
+            del self._values[-most:], self._numbers[-most:]
             if not self.lazy:
                 self.bytes -= out.bytes
             yield out

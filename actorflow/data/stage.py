@@ -56,6 +56,8 @@ class Operator(ABC):
 
     Attributes:
         place: Whose it is.
+        holds: Whether it keeps elements from one chunk to the next.
+        makes: Whether what it gives is new, not what it was given.
         full: Whether it wants no more elements in this epoch.
         lazy: Whether functions are put off: what is pushed may be `deferred`.
         bytes: Of the elements that it holds from one chunk to the next.
@@ -64,6 +66,7 @@ class Operator(ABC):
     """
 
     holds: ClassVar[bool] = False
+    makes: ClassVar[bool] = True
 
     def __init__(self, place: Place) -> None:
         self.place = place

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from actorflow.data.batching import Batch
 from actorflow.data.chain import Chain, Repeat
 from actorflow.data.chunk import number
-from actorflow.data.operators import FlatMap, Map, Take
+from actorflow.data.operators import Filter, FlatMap, Map, Take
 from actorflow.data.shuffle import Shuffle
 from actorflow.data.stage import Operator
 from actorflow.data.stats import Meter
+from actorflow.errors import InputError
 from tests.data.chunks import PLACE, chunks, cuts, noting
 
 
@@ -133,3 +134,51 @@ def test_a_failure_is_timed_and_comes_through() -> None:
 
     with pytest.raises(Exception, match="element 0 of epoch 0: ZeroDivisionError"):
         list(made.push(chunks([0], [])[0]))
+
+
+@given(
+    n=st.integers(1, 20), bad=st.integers(0, 25), k=st.integers(0, 20), times=st.integers(1, 2), sizes=cuts
+)
+def test_an_error_behind_the_last_element_that_is_wanted_is_none(
+    n: int, bad: int, k: int, times: int, sizes: list[int]
+) -> None:
+    def made() -> Chain:
+        return chain(
+            Map(PLACE, lambda v: v + 1 // (v - bad) * 0),
+            Map(PLACE, int),
+            Take(PLACE, k),
+            Repeat(PLACE, times),
+        )
+
+    if bad >= min(n, k):
+        assert run(made(), n, sizes) == list(range(n))[:k] * times
+    else:
+        with pytest.raises(InputError, match=f"element {bad} of epoch 0"):
+            run(made(), n, sizes)
+
+
+def test_a_stage_before_one_that_is_full_makes_no_more() -> None:
+    called: list[int] = []
+    made = chain(
+        FlatMap(PLACE, lambda v: itertools.count()),
+        Map(PLACE, noting(called)),
+        Take(PLACE, 70),
+        Map(PLACE, int),
+    )
+
+    assert run(made, 3, []) == list(range(70))
+    assert len(called) == 128
+
+
+def test_parts_of_which_nothing_comes_are_told_one_by_one() -> None:
+    called: list[int] = []
+    made = chain(
+        FlatMap(PLACE, lambda v: itertools.count()),
+        Map(PLACE, noting(called)),
+        Filter(PLACE, lambda v: False),
+        Batch(PLACE, 2, drop_remainder=False, join=list),
+    )
+    pieces = made.push(chunks([1], [])[0])
+
+    assert [len(next(pieces)) for _ in range(3)] == [0, 0, 0]
+    assert len(called) == 3 * 64

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import actorflow as af
 from actorflow.data.chunk import Chunk, epoch_of, nbytes, number, numbers, ordinal_of
 
 
@@ -51,3 +55,50 @@ def test_a_chunk_counts_its_bytes_once() -> None:
 
     assert chunk.bytes == 16
     assert Chunk([], []).bytes == 0
+
+
+class Odd:
+    """Has an `nbytes` that is no number."""
+
+    def __init__(self, size: Any) -> None:
+        self.size = size
+
+    @property
+    def nbytes(self) -> Any:
+        return self.size
+
+
+class Method:
+    def nbytes(self) -> int:
+        return 3
+
+
+class Arrayish:
+    """Looks like an array until it is asked for its size."""
+
+    dtype = np.dtype(int)
+
+    def nbytes(self) -> int:
+        return 3
+
+
+ODD = [Method(), Arrayish(), Odd("many"), Odd(float("nan")), Odd(-5)]
+
+
+@pytest.mark.parametrize("value", ODD, ids=["method", "array", "text", "nan", "negative"])
+def test_a_size_that_is_no_number_counts_as_none(value: object) -> None:
+    assert nbytes([value]) == nbytes([value, value]) == 0
+    assert nbytes([(value, b"ab"), (value, b"c")]) == 3
+    assert nbytes([np.zeros(2, np.uint8), value]) == 2
+
+
+def test_elements_with_odd_sizes_go_through_a_pipeline() -> None:
+    given_ = ODD * 20
+
+    async def main() -> list[Any]:
+        source = af.data.generator(lambda: given_)
+        return [
+            v async for v in source.map(id, threads=1).map(lambda _: Arrayish()).prefetch(3, max_bytes=50)
+        ]
+
+    assert len(asyncio.run(main())) == 100

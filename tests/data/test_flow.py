@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -266,3 +267,47 @@ def test_an_error_names_element_epoch_stage_and_line() -> None:
     assert error.where is not None
     assert str(error.where.defined_at).startswith("tests/data/test_flow.py:")
     assert isinstance(error.__cause__, ValueError)
+
+
+def divides_by_seven_less(value: int) -> int:
+    return 1 // (value - 7)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("threads", [None, 1])
+@pytest.mark.parametrize("source", SOURCES)
+def test_an_error_behind_the_last_element_that_is_taken_is_none(
+    source: Any, threads: int | None, times: int
+) -> None:
+    async def main() -> list[int]:
+        pipeline = Pipeline(source(10)).map(divides_by_seven_less, threads=threads).take(5).repeat(times)
+        return [v async for v in pipeline]
+
+    assert asyncio.run(main()) == [-1] * 5 * times
+
+
+def test_an_endless_iterable_ends_where_enough_is_taken() -> None:
+    async def main() -> list[int]:
+        return [v async for v in numbers(2).flat_map(lambda v: itertools.count()).take(100)]
+
+    assert asyncio.run(main()) == list(range(100))
+
+
+def test_elements_without_end_of_which_none_is_kept_leave_others_their_turns() -> None:
+    made: list[int] = []
+
+    def many(value: int) -> Any:
+        for i in range(3_000_000):  # else a loop without turns would never end
+            made.append(i)
+            yield i
+
+    async def main() -> None:
+        async with numbers(1).flat_map(many).filter(lambda v: False).batch(5).open() as stream:
+            waits = asyncio.ensure_future(anext(stream))
+            for _ in range(20):
+                await asyncio.sleep(0)
+        assert 0 < len(made) < 3_000_000
+        with pytest.raises(StreamLeft):
+            await waits
+
+    asyncio.run(main())

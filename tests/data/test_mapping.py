@@ -120,7 +120,7 @@ class Given:
         self.told.append("close")
 
 
-def inlet(given_: Given, held: Any, *, ordered: bool = True) -> MappedInlet:
+def inlet(given_: Given, held: Any, *, ordered: bool = True, chance: bool = True) -> MappedInlet:
     return MappedInlet(
         given_,
         held,
@@ -129,6 +129,7 @@ def inlet(given_: Given, held: Any, *, ordered: bool = True) -> MappedInlet:
         meter=Meter("map 'f'"),
         now=lambda: 0.0,
         loop=asyncio.get_running_loop(),
+        chance=chance,
     )
 
 
@@ -183,24 +184,82 @@ def test_an_error_comes_after_all_that_was_before_it(picks: list[int]) -> None:
     assert asyncio.run(main()) == [10, 20, 30, "map 'f' failed at element 3 of epoch 0: ValueError: -4"]
 
 
-def test_a_chunk_of_two_epochs_is_mapped_in_two_runs() -> None:
+def mixed(*places: tuple[int, int], values: list[int]) -> Chunk:
+    """Elements of several epochs, as a shuffle behind a repeat gives them."""
+    return Chunk(list(values), [number(epoch, ordinal) for epoch, ordinal in places])
+
+
+PLACES = [(4, 7), (5, 0), (4, 9), (5, 7)]
+
+
+def test_a_chunk_of_two_epochs_is_one_job_that_has_the_epoch_of_each() -> None:
     async def main() -> None:
         held = Held()
-        mixed = Chunk([1, 2, 3], [number(4, 7), number(4, 9), number(5, 0)])
-        wish = inlet(Given(mixed), held).want()
+        wish = inlet(Given(mixed(*PLACES, values=[1, 2, 3, 4])), held).want()
         await turns()
-        assert [job[:3] for job in held.jobs] == [([1, 2], [7, 9], 4)]
-        held.end(0)
-        await turns()
-        assert [job[:3] for job in held.jobs] == [([3], [0], 5)]
+        assert [job[:3] for job in held.jobs] == [([1, 2, 3, 4], [7, 0, 9, 7], [4, 5, 4, 5])]
         held.end(0)
 
         came = await wish
 
         assert came is not None
-        assert (came.values, came.numbers) == ([10, 20, 30], mixed.numbers)
+        assert came.values == [10, 20, 30, 40]
+        assert came.numbers == [number(*place) for place in PLACES]
 
     asyncio.run(main())
+
+
+def test_a_chunk_of_two_epochs_is_one_job_where_there_is_no_chance() -> None:
+    async def main() -> None:
+        held = Held()
+        wish = inlet(Given(mixed(*PLACES, values=[1, 2, 3, 4])), held, chance=False).want()
+        await turns()
+        assert [job[:2] for job in held.jobs] == [([1, 2, 3, 4], [0, 1, 2, 3])]
+        held.end(0)
+
+        came = await wish
+
+        assert came is not None
+        assert came.values == [10, 20, 30, 40]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("knows", [False, True])
+@given(
+    places=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), min_size=1, max_size=8, unique=True),
+    bad=st.lists(st.integers(1, 7), max_size=3),
+    chance=st.booleans(),
+)
+def test_the_first_failure_of_a_chunk_of_several_epochs_is_told_behind_what_was_before_it(
+    knows: bool, places: list[tuple[int, int]], bad: list[int], chance: bool
+) -> None:
+    values = [-i if i in bad else i for i in range(len(places))]
+
+    class Knows(Held):
+        """Says what was done before a failure, as workers do."""
+
+        def end(self, which: int) -> None:
+            values, ordinals, _, reply = self.jobs[which]
+            first = next((i for i, value in enumerate(values) if value < 0), None)
+            if first is None:
+                super().end(which)
+            else:
+                self.jobs.pop(which)
+                done = [10 * value for value in values[:first]]
+                reply.set_exception(Failed(ordinals[first], ValueError(values[first]), done))
+
+    async def main() -> list[Any]:
+        held = Knows() if knows else Held()
+        made = inlet(Given(mixed(*places, values=values)), held, chance=chance)
+        return await drained(made, held, [])
+
+    found = asyncio.run(main())
+
+    stop = next((i for i, value in enumerate(values) if value < 0), len(values))
+    assert found[:stop] == [10 * value for value in values[:stop]]
+    told = ["map 'f' failed at element {1} of epoch {0}".format(*place) for place in places[stop:]]
+    assert [end.partition(":")[0] for end in found[stop:]] == told[:1]
 
 
 def test_bytes_are_those_of_what_is_under_way() -> None:

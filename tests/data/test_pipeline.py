@@ -168,7 +168,7 @@ def test_a_capacity_is_the_sum_of_what_stages_hold() -> None:
     told = {stage.label: stage.elements for stage in capacity.stages}
     assert told["shuffle(1000)"] == 1000
     assert told["batch(32)"] == 32
-    assert told["queue"] == 6
+    assert told["queue"] == 4 + 2 * 2  # two batches of 32 are a chunk
     assert capacity.bytes == sum(stage.bytes or 0 for stage in capacity.stages)
     assert "shuffle(1000): 1000 elements, 8000 bytes" in str(capacity)
     assert numbers().map(decode).capacity.bytes is None
@@ -316,3 +316,19 @@ def test_bits_are_the_same_inline_on_threads_and_in_processes() -> None:
     assert inline == [(i, b) for i, b in enumerate(bits(3, 0, range(300)))]
     assert all_of(threads=2) == inline
     assert all_of(processes=2) == inline
+
+
+def sums(value: Any, chance: Any) -> float:
+    return float(value + chance.random())
+
+
+@pytest.mark.parametrize("random", [True, "bits"])
+def test_chance_is_that_of_the_epoch_where_a_chunk_has_several(random: Any) -> None:
+    f = sums if random is True else functions.with_bits
+    before = numbers(7).repeat(30).shuffle(100, seed=3)
+
+    threads = elements(before.map(f, threads=2, random=random, seed=5))
+
+    assert threads == elements(before.map(f, random=random, seed=5))
+    if random == "bits":
+        assert threads == elements(before.map(f, processes=2, random=random, seed=5))

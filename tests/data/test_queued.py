@@ -336,3 +336,20 @@ def test_a_stream_of_a_queue_has_no_position_and_none_can_be_gone_on_at() -> Non
     run(main())
     with pytest.raises(InputError, match="has no position: a queue keeps nothing that it gave"):
         af.data.queue(closed_after([])).open({"version": 1, "pipeline": "x", "taken": 1, "seed": 0})
+
+
+@pytest.mark.parametrize("taken", [0, 2])
+def test_a_position_of_a_queue_is_refused_before_anything_is_taken_from_it(taken: int) -> None:
+    async def main() -> None:
+        line: asyncio.Queue[int] = asyncio.Queue()
+        for i in range(5):
+            line.put_nowait(i)
+        pipeline = af.data.queue(line).shuffle(3, seed=1)
+        with pytest.raises(InputError, match="has no position: a queue keeps nothing"):
+            pipeline.open({"version": 1, "pipeline": pipeline.fingerprint, "taken": taken, "seed": 0})
+        with pytest.raises(InputError, match="has no position: a queue keeps nothing"):
+            pipeline.open().position()
+        await asyncio.sleep(0)
+        assert line.qsize() == 5
+
+    run(main())

@@ -225,3 +225,18 @@ def test_an_error_behind_a_position_comes_after_what_is_before_it() -> None:
             assert stream.position()["taken"] == 7
 
     asyncio.run(main())
+
+
+def test_a_position_is_known_before_the_stream_is_entered() -> None:
+    async def main() -> None:
+        pipeline = Pipeline(numbers_from(200)).shuffle(50)
+        stream = pipeline.open()
+        before = stream.position()
+        async with stream:
+            found = [v async for v in stream]
+
+        again, _ = await some(pipeline, 200, before)
+
+        assert found == again != sorted(found)
+
+    asyncio.run(main())
