@@ -32,7 +32,11 @@ def npz(paths: Paths, names: Iterable[str] | None = None) -> BlockSource:
         paths: A path, a pattern, or several, of what `np.savez` or `np.savez_compressed` wrote.
         names: The arrays to read; None: all.
     """
-    wanted = None if names is None else tuple([names] if isinstance(names, str) else names)
+    given: Any = [names] if isinstance(names, str) else names
+    if given is not None and not isinstance(given, Iterable):
+        message = f"npz takes names as a list of texts, got {names!r:.80}"
+        raise ConfigError(message)
+    wanted = None if given is None else tuple(given)
     if wanted is not None and (not wanted or len(set(wanted)) < len(wanted)):
         message = f"npz takes different names, at least one, got {wanted!r}"
         raise ConfigError(message)

@@ -69,6 +69,8 @@ def test_archives_that_do_not_fit_are_told(tmp_path):
         places = [tmp_path / p for p in paths] if isinstance(paths, list) else tmp_path / paths
         with pytest.raises(InputError, match=told):
             npz(places, names)
+    with pytest.raises(ConfigError, match="npz takes names as a list of texts, got 5"):
+        npz(tmp_path / "a.npz", 5)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="different names"):
         npz(tmp_path / "a.npz", ["x", "x"])
 
