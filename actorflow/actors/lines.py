@@ -7,7 +7,7 @@ smaller ones behind it wait. What lies inside, and what is taken next, is a `sto
 * An enqueue of many rows puts them in one by one as room appears; a dequeue of many takes them one
   by one as they come. Both show partial progress to others.
 * There is room while what is inside is less than the capacity and, with the element, at most
-  `max_bytes`. One counts one byte at least, so that empty ones cannot be put in without end. An
+  `max_bytes`; see `at_least_one` for empty ones. An
   element that alone is larger is refused at once, with all rows beside it.
 * `close()` waits its turn behind the enqueues that are pending; they still finish. `close(cancel)`
   acts at once and fails them. Afterwards an enqueue fails with QueueClosed; dequeues drain the
@@ -86,8 +86,8 @@ class Lines:
         store: What lies inside.
         capacity: How many elements fit; None is no limit.
         max_bytes: How many bytes fit; None is no limit.
-        size: Gives the bytes of an element; `arrays.content_bytes` where there is a limit of them. With
-            neither they are not counted.
+        size: Gives the bytes of an element; `arrays.content_bytes`, and one at least, where there is a
+            limit of them. With neither they are not counted.
         ended: Tells of an owner that nobody waits any more: his attempts are dropped.
 
     INVARIANT: every element that went in is in the store, in the `taken` of the first dequeue, or
@@ -122,8 +122,8 @@ class Lines:
         self.failure: ActorflowError | None = None
         self._arrived = 0
         if size is None and max_bytes is not None:
-            size = content_bytes
-        self._size = None if size is None else _at_least_one(size)
+            size = at_least_one(content_bytes)
+        self._size = size
         self._ended = ended
 
     def __len__(self) -> int:
@@ -368,7 +368,8 @@ class Lines:
         )
 
 
-def _at_least_one(size: Callable[[Element], int]) -> Callable[[Element], int]:
+def at_least_one(size: Callable[[Element], int]) -> Callable[[Element], int]:
+    """Returns a size that counts a byte for an empty element: those cannot be put in without end."""
     return lambda element: size(element) or 1
 
 

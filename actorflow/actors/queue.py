@@ -10,7 +10,7 @@ from typing import Any
 from actorflow import arrays
 from actorflow.actors.fifo import Fifo
 from actorflow.actors.hungry import Hungry
-from actorflow.actors.lines import Answer, Lines
+from actorflow.actors.lines import Answer, Lines, at_least_one
 from actorflow.actors.register import Forget
 from actorflow.actors.starvation import LOOK
 from actorflow.actors.stores import Entry, Ranked, Shuffled
@@ -253,7 +253,7 @@ class QueueActor(Hungry):
 def made(definition: QueueDef) -> QueueActor:
     """Returns the actor of a queue that a graph declares."""
     name, capacity, max_bytes = definition.name, definition.capacity, definition.max_bytes
-    size = None if max_bytes is None else _size(definition.components)
+    size = None if max_bytes is None else at_least_one(_size(definition.components))
     lines: Lines
     match definition:
         case ShuffleQueueDef():

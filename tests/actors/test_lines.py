@@ -451,9 +451,9 @@ def test_the_first_error_counts_and_reaches_those_who_come_after_a_close_too() -
 
 
 def test_an_empty_element_counts_one_byte() -> None:
-    lines = Fifo("q", None, 2, size=lambda element: 0)
+    lines = Fifo("q", None, 2)
 
-    answered = [bool(lines.enqueue(who, [("",)])) for who in "abc"]
+    answered = [bool(lines.enqueue(who, [(b"",)])) for who in "abc"]
 
     assert answered == [True, True, False]
     assert lines.bytes == 2
