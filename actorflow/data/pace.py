@@ -10,23 +10,27 @@ AIM_S = 0.002
 It is also about how long an element waits for those behind it, and a stream that is left for what runs.
 """
 
+LATE_S = 0.01
+"""When a piece has taken too long: more than the turn of another program, which says nothing of this one."""
+
 
 class Pace:
     """Learns from how long pieces of work take.
 
     Attributes:
         most: Elements of the next one: 1 at first, then up to twice as many each time while that is expected
-            to take less than `AIM_S`, and at once fewer where it is not. At most CHUNK, at least 1.
+            to take less than `AIM_S`, and at once fewer after one that took longer than `LATE_S`. At most
+            CHUNK, at least 1.
 
     >>> from actorflow.data.pace import Pace
     >>> pace = Pace()
-    >>> for seconds in (0.0, 1e-6, 1e-6, 0.004):
+    >>> for seconds in (0.0, 1e-6, 1e-6, 0.015):
     ...     pace.took(pace.most, seconds)
     ...     print(pace.most)
     2
     4
     8
-    4
+    1
     """
 
     __slots__ = ("most",)
@@ -40,4 +44,5 @@ class Pace:
             if self.most < CHUNK:
                 self.most = min(CHUNK, 2 * self.most)
         else:
-            self.most = max(1, min(2 * self.most, int(AIM_S * count / seconds)))
+            fit = min(2 * self.most, int(AIM_S * count / seconds))
+            self.most = max(1, fit) if seconds > LATE_S else max(self.most, fit)
