@@ -458,3 +458,17 @@ def test_an_empty_element_counts_one_byte() -> None:
     assert answered == [True, True, False]
     assert lines.bytes == 2
     assert [each.who for each in lines.dequeue("taker")] == ["taker", "c"]
+
+
+def test_a_second_close_lets_the_first_go_on_where_whom_that_waited_for_has_ended() -> None:
+    gone: set[Any] = set()
+    lines = Fifo("q", 1, ended=lambda who: who in gone)
+    lines.enqueue("in", rows(1, 2))
+    lines.close("first")
+    gone.add("in")
+
+    answers = lines.close("second")
+
+    assert values(answers) == [("first", [])]
+    assert errors(answers) == [("second", StateError)]
+    assert lines.closed
