@@ -167,7 +167,7 @@ def test_a_stage_before_one_that_is_full_makes_no_more() -> None:
     )
 
     assert run(made, 3, []) == list(range(70))
-    assert len(called) == 127, "parts of 1, 2, 4, ... 64, and none after the one that fills it"
+    assert len(called) == 128, "parts of 1, 1, 2, 4, ... 64, and none after the one that fills it"
 
 
 def test_parts_of_which_nothing_comes_are_told_one_by_one() -> None:
@@ -181,4 +181,4 @@ def test_parts_of_which_nothing_comes_are_told_one_by_one() -> None:
     pieces = made.push(chunks([1], [])[0])
 
     assert [len(next(pieces)) for _ in range(3)] == [0, 0, 0]
-    assert len(called) == 1 + 2 + 4
+    assert len(called) == 1 + 1 + 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,7 +126,7 @@ class Days:
                     waits.append((since, now(), None))
             return waits
 
-        with af.producing(session, *self.gates):
+        with af.producing(session, *self.gates) if self.gates else nullcontext():
             producing = [asyncio.create_task(produce(k)) for k in range(len(self.producers))]
             consuming = [asyncio.create_task(consume(pauses)) for pauses in self.consumers]
             waited = await asyncio.gather(*consuming)
