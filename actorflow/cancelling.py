@@ -1,15 +1,21 @@
-"""Tells the cancellation of a task from that of something it waits for."""
+"""What of users' code has failed, and what is the cancellation of the task that runs it."""
 
 from __future__ import annotations
 
-import asyncio
+from asyncio import CancelledError, current_task
+
+FAILURES = (Exception, CancelledError)
+"""What fails an element; all others end the program.
+
+Nobody cancels a task while a plain function runs, so a CancelledError is the function's own.
+"""
 
 
-def is_cancelled_here() -> bool:
-    """Returns whether somebody has cancelled the task that runs.
+def is_cancellation(error: BaseException) -> bool:
+    """Returns whether an error is that somebody has cancelled the task that runs.
 
     Where nobody has, a CancelledError that code of users raises is an error like any other: it may come from
     a task of theirs that was cancelled.
     """
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+    task = current_task()
+    return isinstance(error, CancelledError) and task is not None and task.cancelling() > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -20,7 +19,7 @@ from typing import Any
 
 from actorflow import arrays
 from actorflow.actors.queue import Enqueue, EnqueueMany
-from actorflow.cancelling import is_cancelled_here
+from actorflow.cancelling import FAILURES, is_cancellation
 from actorflow.errors import (
     ActorflowError,
     ConfigError,
@@ -140,7 +139,7 @@ class Inflow:
             return aiter(source) if isinstance(source, AsyncIterable) else iter(source)
         except (*ENDS, InputError, SpecError):
             raise
-        except (Exception, CancelledError) as error:
+        except FAILURES as error:
             message = f"{self._told} could not be begun: {said(error)}"
             raise InputError(message, where=self._where) from error
 
@@ -170,8 +169,8 @@ class Inflow:
                 return rows, end
             except (InputError, SpecError, *ENDS) as error:
                 return rows, error
-            except (Exception, CancelledError) as error:
-                if isinstance(error, CancelledError) and is_cancelled_here():
+            except FAILURES as error:
+                if is_cancellation(error):
                     raise
                 what = f"element {number} of {self._told} could not be made: {said(error)}"
                 found = InputError(what, where=self._where)

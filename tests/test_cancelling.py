@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from actorflow.cancelling import is_cancelled_here
+from actorflow.cancelling import is_cancellation
 
 
 def test_it_tells_whose_cancellation_it_is() -> None:
@@ -13,8 +13,8 @@ def test_it_tells_whose_cancellation_it_is() -> None:
     async def waits(future: asyncio.Future[None]) -> None:
         try:
             await future
-        except asyncio.CancelledError:
-            seen.append(is_cancelled_here())
+        except asyncio.CancelledError as error:
+            seen.append(is_cancellation(error))
 
     async def main() -> None:
         for ends_the_task in (True, False):

@@ -7,9 +7,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from actorflow.cancelling import FAILURES
 from actorflow.data.chunk import Chunk, nbytes, number
 from actorflow.data.deferred import Deferred, made
-from actorflow.data.failures import FAILURES
 from actorflow.data.stacking import stacked
 from actorflow.data.stage import Operator, Place
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from inspect import isasyncgenfunction, iscoroutine
 from itertools import islice
 from typing import Any, cast
 
-from actorflow.cancelling import is_cancelled_here
-from actorflow.data.failures import FAILURES
+from actorflow.cancelling import FAILURES, is_cancellation
 from actorflow.data.settings import named
 from actorflow.errors import ActorflowError, ConfigError, InputError, said
 
@@ -196,7 +194,7 @@ class AsyncReader:
         except StopAsyncIteration:
             return []
         except FAILURES as cause:
-            if isinstance(cause, CancelledError) and is_cancelled_here():
+            if is_cancellation(cause):
                 raise  # this read, and not what the generator waits for
             self._error = _failed(self._source, f"element {self._at}", cause)
             raise self._error from cause

@@ -8,6 +8,7 @@ from asyncio import AbstractEventLoop, CancelledError, Future, Task
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from actorflow.cancelling import FAILURES
 from actorflow.data.buffer import END, Onward, Skip, Take
 from actorflow.data.chunk import CHUNK, Chunk, nbytes, number, numbers
 from actorflow.data.pace import Pace
@@ -278,7 +279,7 @@ class SourceInlet:
             return reply
         try:
             values = current.read(most)
-        except (Exception, CancelledError) as error:  # noqa: BLE001  placed, and given to whoever asked
+        except FAILURES as error:
             self._done(reply, current, None, error, self._now() - start)
             return reply
         if not inspect.isawaitable(values):

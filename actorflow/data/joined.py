@@ -7,13 +7,13 @@ async generators) is no part: it would have to wait for the others on the event 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any
 
+from actorflow.cancelling import FAILURES
 from actorflow.data.source import Reader, Source
 from actorflow.errors import ActorflowError, InputError, said
 
@@ -118,7 +118,7 @@ class _Open:
             placed = error.again()
             placed.what = f"{self._told}: {error.what}"
             raise placed from error
-        except (Exception, CancelledError) as cause:
+        except FAILURES as cause:
             hint = cause.hint if isinstance(cause, ActorflowError) else None
             message = f"{self._told}: {said(cause)}"
             raise InputError(message, hint=hint) from cause

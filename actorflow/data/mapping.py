@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Protocol
 
+from actorflow.cancelling import FAILURES
 from actorflow.data.chance import Epochs, drawn
 from actorflow.data.each import apply_to_each
-from actorflow.data.failures import FAILURES
 from actorflow.setting import Workers
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from actorflow.cancelling import FAILURES
 from actorflow.data.chance import drawn
 from actorflow.data.chunk import Chunk, numbers, places
 from actorflow.data.deferred import Deferred, made
 from actorflow.data.each import apply_to_each, check_is_value
-from actorflow.data.failures import FAILURES
 from actorflow.data.pace import Pace
 from actorflow.data.stage import Operator, Place
 

@@ -9,8 +9,7 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from actorflow.actors.queue import Dequeue
-from actorflow.cancelling import is_cancelled_here
-from actorflow.data.failures import FAILURES
+from actorflow.cancelling import FAILURES, is_cancellation
 from actorflow.errors import (
     ActorDied,
     ActorflowError,
@@ -188,7 +187,7 @@ class QueueReader:
             self._error = error
             raise
         except FAILURES as cause:
-            if isinstance(cause, asyncio.CancelledError) and is_cancelled_here():
+            if is_cancellation(cause):
                 raise
             hint = cause.hint if isinstance(cause, ActorflowError) else None
             message = f"{self._source.name}: element {self._at} raised {said(cause)}"

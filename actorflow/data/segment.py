@@ -130,11 +130,8 @@ class SegmentActor(Actor):
                 if not await self._put(piece, held):
                     return False
                 start = now()
-            end = now()
-            self._pace.took(len(part), spent + end - start)
-            if end > self._turn_s + _TURN_S:  # stages that give nothing must not keep the loop
-                await tick()
-                self._turn_s = now()
+            self._pace.took(len(part), spent + now() - start)
+            await self._turn()
             if chain.full:
                 break
         return True
