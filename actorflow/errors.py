@@ -210,6 +210,34 @@ class WireError(TransportError):
     """Bytes that are no message: whoever sent them is at fault."""
 
 
+class ChannelClosed(TransportError):
+    """This end of a channel was closed, or its peer is lost: nothing can be sent."""
+
+
+class PeerLost(TransportError):
+    """The process at the other end is gone: silent for too long, restarted, or it said goodbye."""
+
+
+class CoordinationError(ActorflowError):
+    """A training run over several processes cannot go on."""
+
+
+class QuorumLost(CoordinationError):
+    """Fewer workers are alive than the policy needs."""
+
+
+class ShardLost(CoordinationError):
+    """A process that holds parameters is gone."""
+
+
+class CoordinatorLost(CoordinationError):
+    """The process that decides about updates is gone."""
+
+
+class Fenced(CoordinationError):
+    """Others have given this process up and go on without it; it has to join again."""
+
+
 class SessionClosed(ActorflowError):
     """The session is not open."""
 

@@ -1,0 +1,291 @@
+"""What coordinator, shards and workers say to each other: records only, no behaviour.
+
+A contribution is the gradients of one worker for one update. Its number is that of the permit under
+which it was made, which no other has in a run; ranks only give the order in which gradients are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from actorflow.errors import ActorflowError
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch of the training data: the `index`-th of an epoch, both from 0."""
+
+    epoch: int
+    index: int
+
+
+# -- coordinator and workers -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Worker → coordinator, asked: takes part from now on; answered with Seat.
+
+    A process that joins again takes its old rank, and what it was before is fenced.
+    """
+
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Coordinator → worker: your rank and life in the coordinator's books, and how often to beat."""
+
+    term: int
+    rank: int
+    life: int
+    beat_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """Worker → coordinator, control lane: alive, and at work on `number` (0: idle)."""
+
+    rank: int
+    life: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Coordinator → worker: compute one contribution from the parameters at `version` or later."""
+
+    term: int
+    number: int
+    rank: int
+    version: int
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """Worker → coordinator: every shard keeps the contribution.
+
+    Attributes:
+        base: The version it was computed from; the oldest, if shards differed.
+        scalars: Loss and metrics, in the order of the program.
+    """
+
+    term: int
+    number: int
+    rank: int
+    base: int
+    scalars: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Worker → coordinator: there will be no contribution `number`.
+
+    Attributes:
+        error: None when it was too late, by a shard's word or since the parameters had moved on; else why:
+            ShardLost or PeerLost when this worker cannot reach a shard, else what the program raised.
+    """
+
+    term: int
+    number: int
+    rank: int
+    error: ActorflowError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """Worker → coordinator: there is no such batch; epoch `epoch` has `size` batches."""
+
+    term: int
+    number: int
+    rank: int
+    epoch: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Coordinator → worker: what became of contribution `number`; the receipt.
+
+    Attributes:
+        accepted: Whether it is part of the update that made `version`.
+        version: That, or the version at which it was dropped.
+        reason: Why it was dropped; empty when it was accepted.
+    """
+
+    number: int
+    accepted: bool
+    version: int
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Worker → coordinator: takes no part any more, in good order."""
+
+    rank: int
+    life: int
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Coordinator → worker or shard: the run is over; `error` says why if not in good order."""
+
+    term: int
+    error: ActorflowError | None = None
+
+
+# -- workers and shards ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """Worker → shard, asked: the parameters at `version` or later; answered with Pulled."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """Shard → worker: its variables, all as the update that made `version` left them."""
+
+    version: int
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Contribute:
+    """Worker → shard, asked: gradients by variable; answered with Kept or Refused.
+
+    A gradient is an array, or (indices, rows): int64, distinct and ascending, and a row for each.
+    """
+
+    term: int
+    number: int
+    rank: int
+    base: int
+    gradients: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Shard → worker: the contribution is here."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Shard → worker: the contribution is not wanted, and why: "late", "fenced", "seen"."""
+
+    number: int
+    reason: str
+
+
+# -- coordinator and shards ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Coordinator → shard: prepare the update of `version` from these contributions, (rank, number)."""
+
+    term: int
+    version: int
+    chosen: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Shard → coordinator: ready to commit the update of `version`; that cannot fail."""
+
+    term: int
+    shard: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unstaged:
+    """Shard → coordinator: cannot prepare the update of `version`; nothing has changed."""
+
+    term: int
+    shard: int
+    version: int
+    error: ActorflowError
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Coordinator → shard: apply what is staged for `version`."""
+
+    term: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """Coordinator → shard: forget what is staged for `version`; its contributions are not used."""
+
+    term: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Shard → coordinator: the update of `version` is applied; this shard is at `version` + 1."""
+
+    term: int
+    shard: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Coordinator → shard: these contributions, by number, will never be used."""
+
+    term: int
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """New coordinator → shard, asked: obey `term` and no older one; answered with Standing."""
+
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Shard → new coordinator: where it stands.
+
+    Attributes:
+        version: Updates applied.
+        staged: What it has staged and not committed, if anything.
+        last: The set that made `version`; None before the first update.
+    """
+
+    shard: int
+    version: int
+    staged: Stage | None = None
+    last: Stage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """Coordinator → whoever trains: an update is committed on all shards.
+
+    Attributes:
+        version: What it made.
+        chosen: (rank, number, batch, base) of each contribution, in rank order.
+        dropped: Numbers of contributions that were complete or under way and are not used, with why.
+        scalars: The mean over the contributions, loss first.
+    """
+
+    version: int
+    chosen: tuple[tuple[int, int, Batch, int], ...]
+    dropped: tuple[tuple[int, str], ...] = ()
+    scalars: tuple[float, ...] = ()
+    alive: int = 0
+    staleness: tuple[int, ...] = field(default=())
