@@ -71,8 +71,11 @@ def _place(where: Where | None) -> Where | None:
     """The place in texts and numbers, whatever was put into it: a report must not fail on its way."""
     if where is None:
         return None
-    known: dict[str, Any] = {f.name: getattr(where, f.name) for f in fields(Where)}
-    return Where(**{name: at if type(at) in _COORDINATES else str(at) for name, at in known.items()})
+    known: dict[str, Any] = {}
+    for field in fields(Where):
+        at = getattr(where, field.name)
+        known[field.name] = at if type(at) in _COORDINATES else str(at)
+    return Where(**known)
 
 
 def _notes(error: BaseException) -> tuple[str, ...]:
