@@ -84,8 +84,8 @@ class Reader:
         self._at += n
         return self._tokens[self._at - n : self._at]
 
-    def _shape(self, itemsize: int) -> tuple[int, ...]:
-        rank = self._integer("a rank", min(MAX_RANK, len(self._tokens) - self._at))
+    def _shape(self, itemsize: int, most: int = MAX_RANK) -> tuple[int, ...]:
+        rank = self._integer("a rank", min(most, len(self._tokens) - self._at))
         shape = tuple(self._integer("a dimension", MAX_ARRAY) for _ in range(rank))
         if prod(d or 1 for d in shape) * itemsize > MAX_ARRAY:
             message = f"no array has shape {shape}"
@@ -196,7 +196,7 @@ class Reader:
     def _array_rows(self, _depth: int) -> list[Array]:
         n = self._integer("a number of rows", self._body.size)
         code = self._integer("a dtype", len(DTYPES) - 1)
-        shape = self._shape(DTYPES[code].itemsize)
+        shape = self._shape(DTYPES[code].itemsize, MAX_RANK - 1)
         if not prod(shape):
             message = f"rows must have elements, got shape {shape}"
             raise WireError(message)

@@ -17,6 +17,7 @@ from actorflow.transport.kinds import (
     ATOMS,
     CODES,
     DTYPES,
+    MAX_RANK,
     NATIVE,
     ROW_LEVELS,
     ZEROS,
@@ -162,6 +163,8 @@ class Writer:
         code = CODES.get(dtype)
         # A row without memory could claim any number of its kind, so these are written one by one.
         if code is None or not first.nbytes or not all(r.shape == shape and r.dtype == dtype for r in rows):
+            return False
+        if len(shape) == MAX_RANK:  # all rows are one array
             return False
         self.tokens += (Kind.ARRAY_ROWS, n, code, len(shape), *shape)
         if first.nbytes < _APART and shape and code < NATIVE:  # numpy joins in its own byte order alone
