@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,6 +43,12 @@ class Limits:
 LIMITS = Limits()
 
 
+class Lossy(Enum):
+    """What a message may lose on its way."""
+
+    BFLOAT16 = "bfloat16"  # the lower halves of float32
+
+
 class Kind(IntEnum):
     """What stands next in the header."""
 
@@ -62,7 +68,9 @@ class Kind(IntEnum):
     TUPLE_ROWS = 13  # n, width, columns
     DICT_ROWS = 14  # n, width, then key and column
     RECORD = 15  # name, number of fields, their values: see `transport.registry`
-    ERROR = 16  # a list: see `transport.failures`
+    PLAIN_RECORD = 16  # the same where every field is an atom: name, number of fields, atoms
+    ERROR = 17  # a list: see `transport.failures`
+    NARROW = 18  # an array of float32 as bfloat16: rank, dims; body: see `transport.narrow`
 
 
 ATOMS = frozenset({type(None), bool, int, float, str, bytes})

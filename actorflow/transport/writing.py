@@ -24,7 +24,9 @@ from actorflow.transport.kinds import (
     Buffer,
     Kind,
     Limits,
+    Lossy,
 )
+from actorflow.transport.narrow import FLOAT32, NARROW_BYTES, narrowed
 from actorflow.transport.registry import BY_TYPE, HOW
 
 _LONG = 512  # bytes from which bytes leave the header: they are then copied once less
@@ -40,19 +42,23 @@ class Writer:
         size: Bytes of the body.
     """
 
-    __slots__ = ("_limits", "_wide", "parts", "size", "tokens")
+    __slots__ = ("_limits", "_lossy", "_plain", "_wide", "parts", "size", "tokens")
 
-    def __init__(self, limits: Limits, *, wide: bool = False) -> None:
+    def __init__(self, limits: Limits, lossy: Lossy | None = None, *, wide: bool = False) -> None:
         self.tokens: list[Any] = []
         self.parts: list[Buffer] = []
         self.size = 0
         self._limits = limits
+        self._lossy = lossy
         self._wide = wide  # whether integers may be larger than msgpack holds
+        self._plain = _PLAIN_WIDE if wide else _PLAIN
 
     def value(self, value: Any, depth: int) -> None:
         """Writes one value of any kind."""
         kind = type(value)
-        if kind in ATOMS:
+        if kind in self._plain:
+            self.tokens += (_ATOM, value)
+        elif kind in ATOMS:
             self._atom(value)
         elif kind is np.ndarray or kind is np.memmap:
             self._array(value)
@@ -74,8 +80,12 @@ class Writer:
         elif kind is dict:
             self._dict(value, depth)
         elif (entry := BY_TYPE.get(kind)) is not None:
-            self.tokens += (Kind.RECORD, entry.name, len(entry.names))
-            for field in entry.values(value):
+            fields = entry.values(value)
+            if self._plain.issuperset(map(type, fields)):
+                self.tokens += (_PLAIN_RECORD, entry.name, len(fields), *fields)
+                return
+            self.tokens += (Kind.RECORD, entry.name, len(fields))
+            for field in fields:
                 self.value(field, depth)
         else:
             self.tokens.append(Kind.ERROR)
@@ -92,10 +102,16 @@ class Writer:
 
     def _array(self, array: Array) -> None:
         code = CODES.get(array.dtype)
-        if code is not None:
-            self.tokens += (Kind.ARRAY, code, array.ndim, *array.shape)
+        if self._lossy and _narrows(array):
+            self.tokens += (Kind.NARROW, array.ndim, *array.shape)
+            self._raw((narrowed(array).view(_BYTE),), array.nbytes // 2)
+        elif code is not None:
+            self.tokens += (_ARRAY, code, array.ndim, *array.shape)
             self._raw((_memory(array),), array.nbytes)
-            return
+        else:
+            self._bytes_array(array)
+
+    def _bytes_array(self, array: Array) -> None:
         elements = array.reshape(-1).tolist() if array.dtype == BYTES else [None]
         if not set(map(type, elements)) <= {bytes}:
             raise _refusal(array)
@@ -164,7 +180,7 @@ class Writer:
         # A row without memory could claim any number of its kind, so these are written one by one.
         if code is None or not first.nbytes or not all(r.shape == shape and r.dtype == dtype for r in rows):
             return False
-        if len(shape) == MAX_RANK:  # all rows are one array
+        if (self._lossy and _narrows(first)) or len(shape) == MAX_RANK:  # all rows are one array
             return False
         self.tokens += (Kind.ARRAY_ROWS, n, code, len(shape), *shape)
         if first.nbytes < _APART and shape and code < NATIVE:  # numpy joins in its own byte order alone
@@ -212,14 +228,24 @@ class Writer:
             self.size += pad + length
 
 
+_ATOM = Kind.ATOM.value  # to look it up in the enum each time would cost 0.1 µs
+_ARRAY = Kind.ARRAY.value
+_PLAIN_RECORD = Kind.PLAIN_RECORD.value
+_PLAIN_WIDE = frozenset({type(None), bool, float, str})  # what is always an atom of its own
+_PLAIN = _PLAIN_WIDE | {int}
+_BYTE = np.dtype(np.uint8)
 _NESTED = frozenset({tuple, list, dict})
 
 
-def _memory(array: Array) -> Array:
-    """The bytes of an array in C order, copied only where they lie otherwise."""
-    if not array.flags.c_contiguous:
-        array = np.ascontiguousarray(array)
-    return array.reshape(-1).view(np.uint8)  # memoryview knows no bfloat16
+def _narrows(array: Array) -> bool:
+    return bool(array.dtype == FLOAT32 and array.nbytes >= NARROW_BYTES)
+
+
+def _memory(array: Array) -> Buffer:
+    """The bytes of an array in C order, copied only where they lie otherwise, or are few."""
+    if array.nbytes < _APART:
+        return array.tobytes()  # of 64 bytes in 0.07 µs, of 4 KiB in 0.14; a view takes 0.3
+    return array.ravel().view(_BYTE)  # memoryview knows no bfloat16
 
 
 def _refusal(value: Any) -> CannotTravel:

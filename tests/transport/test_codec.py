@@ -17,6 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actorflow.errors import CannotTravel, WireError
+from actorflow.transport import codec
 from actorflow.transport.codec import PREFIX_BYTES, decode, encode, frame_size, join, size
 from actorflow.transport.kinds import ALIGN, DTYPES, ROW_LEVELS, Kind, Limits
 from tests.strategies import examples
@@ -172,6 +173,83 @@ def test_rows_of_any_depth_come_back(deep: int) -> None:
     assert same(decode(join(encode(value))), value)
 
 
+# ------------------------------------------------------------------- the fast ways and the slow
+
+
+def outcome(read: Any, *given: Any) -> Any:
+    """What a way gives, or None where it refuses."""
+    try:
+        return read(*given)
+    except WireError:
+        return None
+
+
+@settings(max_examples=examples(500))
+@given(tokens | st.recursive(st.integers(0, 3) | st.binary(max_size=3), st.lists, max_leaves=20), st.data())
+@example([[1]], None)
+@example([{}], None)
+@example([msgpack.ExtType(1, b"")], None)
+def test_a_short_header_is_read_at_once_as_it_is_read_with_care(header: Any, data: Any) -> None:
+    packed = msgpack.packb(header, unicode_errors="surrogatepass")
+    if data is not None and data.draw(st.booleans()):
+        packed = packed[: data.draw(st.integers(0, len(packed)))] + data.draw(st.binary(max_size=2))
+
+    fast, slow = outcome(codec._tokens, packed), outcome(codec._checked_tokens, packed)
+
+    assert repr(fast) == repr(slow)  # NaN is not equal to itself
+
+
+def test_arrays_in_arrays_of_a_short_header_take_no_more_than_any_header() -> None:
+    header = b"\xdc\x00\x7f" * 42  # each announces 127 elements
+    outcome(codec._tokens, header)
+
+    tracemalloc.start()
+    try:
+        assert outcome(codec._tokens, header) is None
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 80_000
+
+
+narrow = atoms.filter(lambda a: type(a) is not int or -(2**63) <= a < 2**64)
+
+
+@settings(max_examples=examples(200))
+@given(narrow, narrow, narrow)
+def test_a_record_of_atoms_reads_the_same_field_by_field(x: Any, y: Any, z: Any) -> None:
+    header = [Kind.RECORD, "tests.point", 3, Kind.ATOM, x, Kind.ATOM, y, Kind.ATOM, z]
+    point = Point(x, y, z=z)
+
+    assert same(decode(framed(header)), point)
+    assert same(decode(join(encode(point))), point)
+
+
+def test_a_record_of_three_numbers_is_one_entry_of_the_header() -> None:
+    (frame,) = encode(Point(1, 2.5, z=None))
+
+    assert frame[PREFIX_BYTES:].startswith(msgpack.packb([Kind.PLAIN_RECORD, "tests.point", 3, 1, 2.5, None]))
+
+
+@pytest.mark.parametrize("frame_of", [bytes, bytearray, memoryview, lambda f: np.frombuffer(f, np.uint8)])
+@pytest.mark.parametrize("n", [0, 1, 1023, 1024, 5000])
+def test_a_frame_may_be_of_any_kind_of_memory(frame_of: Any, n: int) -> None:
+    value = {"x": np.arange(n, dtype="f4"), "y": b"z" * n, "b": np.ones(n, bool)}
+
+    assert same(decode(frame_of(join(encode(value)))), value)
+
+
+def test_an_array_holds_its_frame_as_it_is() -> None:
+    frame = bytearray(join(encode(np.arange(4))))
+    read = decode(frame)
+
+    with pytest.raises(BufferError):
+        frame.clear()
+
+    assert same(read, np.arange(4))
+
+
 BIG = 2**62
 LINK: list[Any] = [Kind.TUPLE, 5, 0, "StateError", 0, "what", 0, None, 0, None, Kind.TUPLE, 0]
 
@@ -180,7 +258,7 @@ LINK: list[Any] = [Kind.TUPLE, 5, 0, "StateError", 0, "what", 0, None, 0, None, 
     ("header", "body", "text"),
     [
         ([], b"", "the header ends where a kind must stand"),
-        ([99], b"", "a kind must be in 0..16, got 99"),
+        ([99], b"", "a kind must be in 0..18, got 99"),
         ([True, 1], b"", "must have a kind here, got True"),
         ([Kind.LIST, BIG], b"", "a length must be in 0..0, got"),
         ([Kind.LIST, 5, 0, 1], b"", "a length must be in 0..2, got 5"),
@@ -218,6 +296,10 @@ LINK: list[Any] = [Kind.TUPLE, 5, 0, "StateError", 0, "what", 0, None, 0, None, 
         ([Kind.RECORD, 7, 0], b"", "must have the name of a record here, got 7"),
         ([Kind.RECORD, "tests.point", 2, 0, 1, 0, 2], b"", "record 'tests.point' has 3 fields, got 2"),
         ([Kind.RECORD, "tests.holder", BIG], b"", "a number of fields must be in 0..0, got"),
+        ([Kind.NARROW, 1, 5], b"\0" * 8, "the body has 8 bytes left where 10 are announced"),
+        ([Kind.NARROW, 2, 0, BIG], b"", "no array has shape"),
+        ([Kind.PLAIN_RECORD, "tests.point", 2, 1, 2], b"", "record 'tests.point' has 3 fields, got 2"),
+        ([Kind.PLAIN_RECORD, "tests.holder", BIG], b"", "a number of fields must be in 0..0, got"),
         ([Kind.RECORD, "tests.colour", 1, 0, "GREEN"], b"", "record 'tests.colour' refuses its values: KeyError"),
         ([Kind.RECORD, "tests.colour", 1, Kind.LIST, 0], b"", "refuses its values: TypeError"),
         ([Kind.RECORD, "tests.holder", 1] * 40 + [0, 1], b"", "values may be nested 32 deep, got more"),
