@@ -88,7 +88,7 @@ def test_a_large_array_takes_half_the_bytes_and_keeps_its_shape(layout: str) -> 
     assert same(read, through(np.ascontiguousarray(value)))
     assert not same(read, value)
     assert read.flags.writeable
-    assert size(encode(value, lossy=Lossy.BFLOAT16)) == 32 + value.nbytes // 2
+    assert size(encode(value, lossy=Lossy.BFLOAT16)) == size(encode(value)) - value.nbytes // 2
 
 
 def test_rows_and_fields_are_narrowed_as_well() -> None:
