@@ -145,10 +145,12 @@ class _Room:
             stop += -(-memoryview(piece).nbytes // step) * step
         memory = np.zeros(stop + APART, np.uint8)
         first = -memory.ctypes.data % APART
-        view = memoryview(memory)[first : first + stop]
+        memory = memory[first : first + stop]
         lengths = [memoryview(piece).nbytes for piece in pieces]
-        self._places = [view[start : start + n] for start, n in zip(starts, lengths, strict=True)]
-        self._given = [view] if whole else self._places
+        self._places = [
+            memoryview(memory)[start : start + n] for start, n in zip(starts, lengths, strict=True)
+        ]
+        self._given: Sequence[Any] = [memory] if whole else self._places
 
     def filled(self, pieces: Sequence[Any]) -> Sequence[Any]:
         """Copies the pieces of a message here, as a wire would, and returns what is read then."""

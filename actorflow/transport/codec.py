@@ -180,7 +180,7 @@ def decode(frame: Buffer, limits: Limits = LIMITS) -> Any:
         message = f"a frame of {stop} bytes was announced, got {len(frame)}"
         raise WireError(message)
     memory = _in_place(frame)
-    tokens = _tokens(bytes(memory[PREFIX_BYTES : PREFIX_BYTES + header]))
+    tokens = _tokens(bytes(frame[PREFIX_BYTES : PREFIX_BYTES + header]))
     reader = Reader(tokens, memory, stop - body, stop, limits)
     value = reader.value(0)
     reader.finish()
@@ -208,7 +208,8 @@ def _in_place(frame: Buffer) -> Buffer:
 
     numpy tells the place in 2 µs, and in 0.4 whether it suits a number as wide as ALIGN.
     """
-    memory = frame if type(frame) is bytes else np.frombuffer(frame, np.uint8)  # a bytearray could shrink
+    lasting = type(frame) is bytes or type(frame) is np.ndarray  # a bytearray could shrink under its views
+    memory = frame if lasting else np.frombuffer(frame, np.uint8)
     if _WIDE.alignment == ALIGN:
         aligned = np.ndarray(1, _WIDE, memory).flags.aligned
     else:

@@ -94,8 +94,11 @@ class Reader:
         return self._tokens[self._at - n : self._at]
 
     def _shape(self, itemsize: int, most: int = MAX_RANK) -> tuple[int, ...]:
-        rank = self._integer("a rank", min(most, self._n - self._at))
+        rank = self._integer("a rank", most)
         shape = tuple(self._tokens[self._at : self._at + rank])
+        if len(shape) < rank:
+            message = f"the header ends where {rank} dimensions must stand"
+            raise WireError(message)
         for d in shape:
             if type(d) is not int or not 0 <= d <= MAX_ARRAY:
                 message = f"a dimension must be in 0..{MAX_ARRAY}, got {d!r:.60}"
