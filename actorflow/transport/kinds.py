@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,6 +43,12 @@ class Limits:
 LIMITS = Limits()
 
 
+class Lossy(Enum):
+    """What a message may lose on its way."""
+
+    BFLOAT16 = "bfloat16"  # the lower halves of float32
+
+
 class Kind(IntEnum):
     """What stands next in the header."""
 
@@ -51,7 +57,7 @@ class Kind(IntEnum):
     BYTES = 2  # length; body
     ARRAY = 3  # dtype, rank, dims; body
     SCALAR = 4  # dtype, its bytes
-    RECORDS = 5  # an array of bytes: rank, dims, elements
+    BYTES_ARRAY = 5  # rank, dims, elements
     LIST = 6  # length, values
     TUPLE = 7  # length, values
     DICT = 8  # length, then key and value
@@ -61,6 +67,10 @@ class Kind(IntEnum):
     SCALAR_ROWS = 12  # n, dtype; body
     TUPLE_ROWS = 13  # n, width, columns
     DICT_ROWS = 14  # n, width, then key and column
+    RECORD = 15  # name, number of fields, their values: see `transport.registry`
+    PLAIN_RECORD = 16  # the same where every field is an atom: name, number of fields, atoms
+    ERROR = 17  # a list: see `transport.failures`
+    NARROW = 18  # an array of float32 as bfloat16: rank, dims; body: see `transport.narrow`
 
 
 ATOMS = frozenset({type(None), bool, int, float, str, bytes})

@@ -13,6 +13,18 @@ from benchmarks.registry import UnknownBenchmark
 ONCE = Size(rounds=1, warm_up=0, share=1e-3)
 METRICS = {
     "atomic": ["transfer_us", "transfer_concurrent_us"],
+    "codec": [
+        *(
+            f"{metric}_{size}{unit}"
+            for size in ("64b", "1kb", "4kb", "64kb", "1mb", "64mb")
+            for metric, unit in (("encode", "_us"), ("decode", "_us"), ("both", "_us"), ("both", ""))
+        ),
+        *(
+            f"{verb}_{what}_us"
+            for what in ("beat", "permit", "1mb_bfloat16")
+            for verb in ("encode", "decode", "both")
+        ),
+    ],
     "dispatch": [
         "firings_chain",
         "firings_100x100",
@@ -76,6 +88,6 @@ def test_a_benchmark_has_its_metrics_and_every_side_of_them_ran(name: str) -> No
 def test_a_name_that_nobody_registered_is_refused_with_the_others_listed() -> None:
     with pytest.raises(
         UnknownBenchmark,
-        match=r"there is no benchmark 'dispach'; there are atomic, backpressure, dispatch, input, memory",
+        match=r"there is no benchmark 'dispach'; there are atomic, backpressure, codec, dispatch, input, memory",
     ):
         registry.find("dispach")

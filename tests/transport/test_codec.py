@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 import tracemalloc
 from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import ml_dtypes
@@ -15,10 +17,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actorflow.errors import CannotTravel, WireError
+from actorflow.transport import codec
 from actorflow.transport.codec import PREFIX_BYTES, decode, encode, frame_size, join, size
 from actorflow.transport.kinds import ALIGN, DTYPES, ROW_LEVELS, Kind, Limits
 from tests.strategies import examples
-from tests.transport.values import atoms, same, values
+from tests.transport.values import Holder, Point, atoms, same, values
 
 # ------------------------------------------------------------------------------------ laws
 
@@ -88,7 +91,13 @@ def test_a_damaged_message_is_another_one_or_refused(value: Any, data: st.DataOb
 
 small = st.integers(0, 6) | st.integers(-2, 2**64 - 1) | st.sampled_from([0, 1, 2, len(DTYPES) - 1])
 tokens = st.lists(
-    st.sampled_from(list(map(int, Kind))) | small | atoms.filter(lambda a: type(a) is not int), max_size=24
+    st.sampled_from(list(map(int, Kind)))
+    | small
+    | st.sampled_from(
+        ["tests.point", "tests.colour", "tests.nothing", "RED", "StateError", "actorflow.where"]
+    )
+    | atoms.filter(lambda a: type(a) is not int),
+    max_size=24,
 )
 
 
@@ -164,14 +173,92 @@ def test_rows_of_any_depth_come_back(deep: int) -> None:
     assert same(decode(join(encode(value))), value)
 
 
+# ------------------------------------------------------------------- the fast ways and the slow
+
+
+def outcome(read: Any, *given: Any) -> Any:
+    """What a way gives, or None where it refuses."""
+    try:
+        return read(*given)
+    except WireError:
+        return None
+
+
+@settings(max_examples=examples(500))
+@given(tokens | st.recursive(st.integers(0, 3) | st.binary(max_size=3), st.lists, max_leaves=20), st.data())
+@example([[1]], None)
+@example([{}], None)
+@example([msgpack.ExtType(1, b"")], None)
+def test_a_short_header_is_read_at_once_as_it_is_read_with_care(header: Any, data: Any) -> None:
+    packed = msgpack.packb(header, unicode_errors="surrogatepass")
+    if data is not None and data.draw(st.booleans()):
+        packed = packed[: data.draw(st.integers(0, len(packed)))] + data.draw(st.binary(max_size=2))
+
+    fast, slow = outcome(codec._tokens, packed), outcome(codec._checked_tokens, packed)
+
+    assert repr(fast) == repr(slow)  # NaN is not equal to itself
+
+
+def test_arrays_in_arrays_of_a_short_header_take_no_more_than_any_header() -> None:
+    header = b"\xdc\x00\x7f" * 42  # each announces 127 elements
+    outcome(codec._tokens, header)
+
+    tracemalloc.start()
+    try:
+        assert outcome(codec._tokens, header) is None
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 80_000
+
+
+narrow = atoms.filter(lambda a: type(a) is not int or -(2**63) <= a < 2**64)
+
+
+@settings(max_examples=examples(200))
+@given(narrow, narrow, narrow)
+def test_a_record_of_atoms_reads_the_same_field_by_field(x: Any, y: Any, z: Any) -> None:
+    header = [Kind.RECORD, "tests.point", 3, Kind.ATOM, x, Kind.ATOM, y, Kind.ATOM, z]
+    point = Point(x, y, z=z)
+
+    assert same(decode(framed(header)), point)
+    assert same(decode(join(encode(point))), point)
+
+
+def test_a_record_of_three_numbers_is_one_entry_of_the_header() -> None:
+    (frame,) = encode(Point(1, 2.5, z=None))
+
+    assert frame[PREFIX_BYTES:].startswith(msgpack.packb([Kind.PLAIN_RECORD, "tests.point", 3, 1, 2.5, None]))
+
+
+@pytest.mark.parametrize("frame_of", [bytes, bytearray, memoryview, lambda f: np.frombuffer(f, np.uint8)])
+@pytest.mark.parametrize("n", [0, 1, 1023, 1024, 5000])
+def test_a_frame_may_be_of_any_kind_of_memory(frame_of: Any, n: int) -> None:
+    value = {"x": np.arange(n, dtype="f4"), "y": b"z" * n, "b": np.ones(n, bool)}
+
+    assert same(decode(frame_of(join(encode(value)))), value)
+
+
+def test_an_array_holds_its_frame_as_it_is() -> None:
+    frame = bytearray(join(encode(np.arange(4))))
+    read = decode(frame)
+
+    with pytest.raises(BufferError):
+        frame.clear()
+
+    assert same(read, np.arange(4))
+
+
 BIG = 2**62
+LINK: list[Any] = [Kind.TUPLE, 5, 0, "StateError", 0, "what", 0, None, 0, None, Kind.TUPLE, 0]
 
 
 @pytest.mark.parametrize(
     ("header", "body", "text"),
     [
         ([], b"", "the header ends where a kind must stand"),
-        ([99], b"", "a kind must be in 0..14, got 99"),
+        ([99], b"", "a kind must be in 0..18, got 99"),
         ([True, 1], b"", "must have a kind here, got True"),
         ([Kind.LIST, BIG], b"", "a length must be in 0..0, got"),
         ([Kind.LIST, 5, 0, 1], b"", "a length must be in 0..2, got 5"),
@@ -180,9 +267,12 @@ BIG = 2**62
         ([Kind.ARRAY, 99, 0], b"", "a dtype must be in"),
         ([Kind.ARRAY, 11, 70, *[1] * 70], b"\0" * 4, "a rank must be in 0..64, got 70"),
         ([Kind.ARRAY, 11, 3, 0, BIG, BIG], b"", "no array has shape"),
+        ([Kind.ARRAY, 11, 2, 1], b"", "the header ends where 2 dimensions must stand"),
+        ([Kind.ARRAY, 11, 1, True], b"\0" * 4, "a dimension must be in 0..9223372036854775807, got True"),
         ([Kind.ARRAY, 11, 1, -1], b"", "a dimension must be in"),
         ([Kind.ARRAY, 0, 1, 2], b"\1\2", "a bool is 0 or 1, got 2"),
         ([Kind.ARRAY_ROWS, BIG, 11, 1, 0], b"", "a number of rows must be in 0..0"),
+        ([Kind.ARRAY_ROWS, 1, 11, 64, *[1] * 64], b"\0" * 4, "a rank must be in 0..63, got 64"),
         ([Kind.ARRAY_ROWS, 4, 11, 1, 0], b"\0" * 4, "rows must have elements"),
         ([Kind.TUPLE_ROWS, BIG, 1, 9, 1, 0], b"", "a number of rows must be in 0..6"),
         ([Kind.TUPLE_ROWS, 2, 0, 0], b"", "rows must have a column, got none"),
@@ -194,15 +284,34 @@ BIG = 2**62
         ([Kind.BYTES, 9], b"1234", "a length must be in 0..4, got 9"),
         ([Kind.BYTES_ROWS, 1, -1], b"", "lengths of rows must be"),
         ([Kind.BYTES_ROWS, 2, 3, 3], b"1234", "the body has 4 bytes left where 6 are announced"),
-        ([Kind.RECORDS, 1, BIG], b"", "no array has shape"),
-        ([Kind.RECORDS, 1, 9, b""], b"", "has 9 elements, got 1 atoms"),
-        ([Kind.RECORDS, 1, 1, "a"], b"", "must have bytes here, got 'a'"),
+        ([Kind.BYTES_ARRAY, 1, BIG], b"", "no array has shape"),
+        ([Kind.BYTES_ARRAY, 1, 9, b""], b"", "has 9 elements, got 1 atoms"),
+        ([Kind.BYTES_ARRAY, 1, 1, "a"], b"", "must have bytes here, got 'a'"),
         ([Kind.SCALAR, 11, b"123"], b"", "a scalar of float32 has 4 bytes"),
         ([Kind.ATOM, 1, 7], b"", "must end with its value, got 1 atoms and 0 bytes more"),
         ([Kind.ATOM, 1], b"1", "must end with its value, got 0 atoms and 1 bytes more"),
         ([Kind.LIST, 1] * 40 + [0, 1], b"", "values may be nested 32 deep, got more"),
         ([[1]], b"", "the header cannot be read: 1 exceeds max_array_len"),
         ([{}], b"", "the header must be 1 atoms"),
+        ([Kind.RECORD, "tests.pint", 0], b"", "no record is registered as 'tests.pint'; near it are tests.point"),
+        ([Kind.RECORD, "a" * 99, 0], b"", f"no record is registered as '{'a' * 60}'; none of the"),
+        ([Kind.RECORD, 7, 0], b"", "must have the name of a record here, got 7"),
+        ([Kind.RECORD, "tests.point", 2, 0, 1, 0, 2], b"", "record 'tests.point' has 3 fields, got 2"),
+        ([Kind.RECORD, "tests.holder", BIG], b"", "a number of fields must be in 0..0, got"),
+        ([Kind.NARROW, 1, 5], b"\0" * 8, "the body has 8 bytes left where 10 are announced"),
+        ([Kind.NARROW, 2, 0, BIG], b"", "no array has shape"),
+        ([Kind.PLAIN_RECORD, "tests.point", 2, 1, 2], b"", "record 'tests.point' has 3 fields, got 2"),
+        ([Kind.PLAIN_RECORD, "tests.holder", BIG], b"", "a number of fields must be in 0..0, got"),
+        ([Kind.RECORD, "tests.colour", 1, 0, "GREEN"], b"", "record 'tests.colour' refuses its values: KeyError"),
+        ([Kind.RECORD, "tests.colour", 1, Kind.LIST, 0], b"", "refuses its values: TypeError"),
+        ([Kind.RECORD, "tests.holder", 1] * 40 + [0, 1], b"", "values may be nested 32 deep, got more"),
+        ([Kind.ERROR, 0, 1], b"", "an error is a list of 1..8 causes, got 1"),
+        ([Kind.ERROR, Kind.LIST, 0], b"", "an error is a list of 1..8 causes, got []"),
+        ([Kind.ERROR, Kind.LIST, 1, 0, 1], b"", "an error has a type, what, where, hint and notes, got 1"),
+        ([Kind.ERROR, Kind.LIST, 1, Kind.TUPLE, 4, *LINK[2:-2]], b"", "an error has a type, what, where, hint and notes"),
+        ([Kind.ERROR, Kind.LIST, 1, *LINK[:3], "Exit", *LINK[4:]], b"", "no error of actorflow is named 'Exit'"),
+        ([Kind.ERROR, Kind.LIST, 1, *LINK[:5], 7, *LINK[6:]], b"", "an error has texts and a place"),
+        ([Kind.ERROR, Kind.LIST, 1, *LINK[:-2], 0, 1], b"", "an error has texts and a place"),
     ],
 )  # fmt: skip
 def test_a_count_or_shape_that_cannot_be_is_refused_with_what_is_left(
@@ -241,6 +350,20 @@ class Mine:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    x: int
+
+
+@dataclass(frozen=True, slots=True)
+class Darker(Holder):
+    """A class of its own, though what it is made from travels."""
+
+
+class Shade(IntEnum):
+    DARK = 0
+
+
 CYCLE: list[Any] = []
 CYCLE.append(CYCLE)
 
@@ -262,6 +385,14 @@ CYCLE.append(CYCLE)
         ({(1, 2): 1}, "keys of dicts that travel are text, bytes or numbers, got (1, 2)"),
         (CYCLE, "values may be nested 32 deep, got more"),
         (lambda: 1, "a value of type function cannot travel"),
+        (
+            Unknown(1),
+            f"{__name__}.Unknown is not registered to travel\n  try:   decorate its class with @travels",
+        ),
+        (Shade.DARK, f"{__name__}.Shade is not registered to travel"),
+        ([Holder({"w": [Point(1, z={3})]})], "at [0].values['w'][0].z: a value of type set cannot travel"),
+        (Darker({}), f"{__name__}.Darker is not registered"),
+        (ValueError("no"), "a value of type ValueError cannot travel"),
     ],
 )
 def test_a_value_that_no_message_holds_is_refused_with_its_place(value: Any, text: str) -> None:
