@@ -42,6 +42,7 @@ class Form(IntEnum):
     BEAT = 2  # I am here, and what I have received
     RESET = 3  # what you said belongs to a session that is no more
     GOODBYE = 4  # I close this session
+    PROBE = 5  # I wait for credit: tell me what you have given back, that word may have been lost
 
 
 class End(NamedTuple):

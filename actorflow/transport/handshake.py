@@ -67,8 +67,8 @@ class Handshake:
 
     def hear(self, form: Form, source: End, target: End) -> Heard:
         """Takes the ends of a datagram and says what to do about it."""
-        if self.phase is Phase.CLOSED:
-            return Heard.IGNORE
+        if self.phase is Phase.CLOSED:  # the Goodbye may have been lost
+            return Heard.RESET if form in (Form.CHUNK, Form.BEAT, Form.PROBE) else Heard.IGNORE
         if form is Form.HELLO:
             return self._hello(source, target)
         if form is Form.RESET:

@@ -172,7 +172,7 @@ class Link:
 
     def receive(self, parts: Sequence[Buffer]) -> None:
         """Takes a datagram, whatever it is; the buffers are the link's from now on."""
-        if self.phase is Phase.CLOSED or not self._started:
+        if not self._started:
             return
         self._totals["datagrams_received"] += 1
         try:
@@ -189,7 +189,7 @@ class Link:
     def _hear(self, datagram: Datagram) -> None:
         form, source, target = datagram.form, datagram.source, datagram.target
         hello = None
-        if form is Form.HELLO and source >= self._handshake.theirs:
+        if form is Form.HELLO and source >= self._handshake.theirs and self.phase is not Phase.CLOSED:
             hello = unpack_hello(datagram.payload)
             if (hello.version, hello.program) != (VERSION, self._program):
                 self._refuse(hello, source, target)
@@ -228,8 +228,8 @@ class Link:
             self._waits_since = None
             assert self._window is not None
             session.meet(self._window)
-        if opened or datagram.form is Form.HELLO:
-            session.ack_at = now  # the peer waits for a word that is for its end
+        if opened or datagram.form in (Form.HELLO, Form.PROBE):
+            session.ack_at = now  # the peer waits for a word
         if datagram.form is Form.HELLO:
             return
         if datagram.form is Form.GOODBYE:
@@ -309,7 +309,7 @@ class Link:
         payload: Buffer = b"",
     ) -> None:  # fmt: skip
         """Puts a datagram on the wire; one of a session tells all that was received in it."""
-        received = self._session.tell() if form in (Form.CHUNK, Form.BEAT) else NOTHING
+        received = self._session.tell() if form in (Form.CHUNK, Form.BEAT, Form.PROBE) else NOTHING
         said = Datagram(form, self._handshake.mine, target, received, lane, number, whole, payload)
         self._totals["datagrams_sent"] += 1
         self._spoke_at = self._timers.now()
@@ -336,7 +336,9 @@ class Link:
                 now = self._timers.now()
                 taken = session.take(now)
                 if taken is None:
-                    if session.ack_at is not None and now >= session.ack_at:
+                    if session.probe(now):
+                        self._say(Form.PROBE, self._handshake.theirs)
+                    elif session.ack_at is not None and now >= session.ack_at:
                         self._say(Form.BEAT, self._handshake.theirs)
                     break
                 lane, number, chunk = taken
@@ -355,8 +357,7 @@ class Link:
         if self.phase is Phase.OPEN:
             times = [self._heard_at + settings.silence_s, self._spoke_at + settings.beat_s]
             times += (s.resend_at for s in session.sending if s.resend_at is not None)
-            if session.ack_at is not None:
-                times.append(session.ack_at)
+            times += (at for at in (session.ack_at, session.probe_at) if at is not None)
             return min(times)
         if self.phase not in (Phase.GREETING, Phase.DOWN):
             return inf

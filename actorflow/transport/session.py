@@ -59,6 +59,7 @@ class Session:
         spending: What is out of the peer's window; None until the peer has told it.
         granting: What the peer has out of this end's.
         ack_at: When to acknowledge what came, if nothing is sent before; None when all is acknowledged.
+        probe_at: When to ask for credit that may have come back unheard; None while nothing waits for it.
         sent, received: Envelopes.
         peak_line: The most that stood in line.
     """
@@ -80,6 +81,8 @@ class Session:
         self._serial = 0
         self._control = 0  # envelopes of that lane that are not acknowledged
         self.ack_at: float | None = None
+        self.probe_at: float | None = None
+        self._probe_wait_s = settings.resend_s
         self._owed_chunks = self._owed_bytes = 0
         self._told = (0, 0)  # the credit given back that the peer was told
         self.sent = self.received = self.peak_line = 0
@@ -116,7 +119,20 @@ class Session:
         entry = self.line.popleft()
         self.spending.spend(entry.size)
         self._go(Lane.DATA, entry)
+        self.probe_at, self._probe_wait_s = None, self._settings.resend_s
         return entry
+
+    def probe(self, now: float) -> bool:
+        """Tells whether to ask for credit now: the word that brought it back is not resent otherwise."""
+        if not self.line or self.sending[Lane.DATA]:  # what is out is acknowledged, with all else
+            self.probe_at = None
+            return False
+        due = self.probe_at is not None and now >= self.probe_at
+        if due:
+            self._probe_wait_s = min(2 * self._probe_wait_s, self._settings.beat_s)
+        if due or self.probe_at is None:
+            self.probe_at = now + self._probe_wait_s
+        return due
 
     def _go(self, lane: Lane, entry: Waiting) -> None:
         chunks = cut(entry.parts, entry.size)
