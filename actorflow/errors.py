@@ -218,6 +218,10 @@ class PeerLost(TransportError):
     """The process at the other end is gone: silent for too long, restarted, or it said goodbye."""
 
 
+class PeerRefused(PeerLost):
+    """The process at the other end runs another program, or speaks another protocol."""
+
+
 class CoordinationError(ActorflowError):
     """A training run over several processes cannot go on."""
 

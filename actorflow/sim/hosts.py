@@ -24,7 +24,7 @@ from actorflow.sim.harms import HARM_TICKS
 from actorflow.sim.history.operation import shown
 from actorflow.sim.lanes import LANE, Life
 from actorflow.sim.loop import TICK_S
-from actorflow.sim.network import ANSWER, ERROR, SAY, Envelope, Link
+from actorflow.sim.network import ANSWER, ERROR, SAY, WIRE, Envelope, Link
 from actorflow.sim.parcels import Disk, sent
 from actorflow.sim.seats import SimSetting
 from actorflow.sim.skew import SkewedClock
@@ -48,6 +48,7 @@ class Host:
         system: Its actors.
         clock: Its time; see `World.skew`.
         straggler: How its work is disturbed; None for not at all.
+        wires: Who takes the datagrams that come from a host, in this incarnation; see `wires`.
     """
 
     system: ActorSystem
@@ -61,6 +62,7 @@ class Host:
         self.straggler: Straggler | None = None
         self.loop = world.loop
         self.questions: dict[int, Future[Any]] = {}
+        self.wires: dict[str, Callable[[Any], object]] = {}
         self.next_number = world.next_number
         self._world = world
         self._entropy = entropy
@@ -137,6 +139,12 @@ class Host:
         outcome.add_done_callback(lambda _outcome: task.cancel() if outcome.cancelled() else None)
         return outcome
 
+    def timers(self, label: str) -> Context:
+        """Returns a context in which timers of this incarnation run, as a lane of that name."""
+        context = self._context.copy()
+        context.run(self.loop.enter_lane, label, self.life)
+        return context
+
     async def on_boot(self, boot: Boot) -> None:
         """Runs `boot(host)` now, and again whenever this host starts after a crash.
 
@@ -163,6 +171,7 @@ class Host:
         self.loop.lives.append(life)
         self._paused_until = 0.0
         self._entered = False
+        self.wires = {}
         self._context: Context = self._world.context.copy()
         self._context.run(self._enter)
         self.system = ActorSystem(name=self.name)
@@ -280,6 +289,11 @@ class Host:
         """Hands an envelope to whom it is for."""
         if envelope.kind is SAY:
             self._receive(envelope)
+            return
+        if envelope.kind is WIRE:
+            receive = self.wires.get(envelope.source)
+            if receive is not None:  # as datagrams to a port that nobody has opened yet
+                receive(envelope.body)
             return
         question = self.questions.get(envelope.ask)
         if question is None or question.done():

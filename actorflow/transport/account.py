@@ -1,0 +1,61 @@
+"""The account of a link: what it has sent, received, refused and held, all its sessions together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from actorflow.transport.credit import Window
+from actorflow.transport.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The account of a link.
+
+    Attributes:
+        phase: How far the session is.
+        sessions: How many have begun.
+        sent, received: Envelopes.
+        datagrams_sent, datagrams_received: Of all forms.
+        resent, duplicates: Chunks that were sent, or came, again.
+        refused: Datagrams that belonged to no session of this end.
+        malformed: Datagrams that were none.
+        in_line, peak_line: Envelopes that wait for credit or for the session, now and at most.
+        credit: Messages and bytes that may be sent now.
+        held, peak_held: Envelopes of the peer whose credit has not been given back.
+        unacknowledged: Envelopes that were sent, or stand in line.
+    """
+
+    phase: str
+    sessions: int
+    sent: int
+    received: int
+    datagrams_sent: int
+    datagrams_received: int
+    resent: int
+    duplicates: int
+    refused: int
+    malformed: int
+    in_line: int
+    peak_line: int
+    credit: Window
+    held: int
+    peak_held: int
+    unacknowledged: int
+
+
+COUNTED = (
+    "sessions", "sent", "received", "datagrams_sent", "datagrams_received", "resent", "duplicates", "refused",
+    "malformed",
+)  # fmt: skip
+
+
+def counts(session: Session) -> Counter[str]:
+    """Returns what a session adds to the account."""
+    return Counter(
+        sent=session.sent,
+        received=session.received,
+        resent=sum(sending.resent for sending in session.sending),
+        duplicates=sum(receiving.duplicates for receiving in session.receiving),
+    )

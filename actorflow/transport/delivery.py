@@ -1,0 +1,213 @@
+"""Once and in order over a wire that loses, doubles and reorders: numbers, acknowledgements, resending.
+
+One `Sending` and one `Receiving` a lane, session and direction. What is sent has the numbers 1, 2, ...;
+the receiver says up to which number it has all (`upto`), and which of the 64 after the first gap it holds
+(`mask`: bit i stands for `upto + 2 + i`). Both only grow, so acknowledgements may be lost, doubled and late.
+
+Resending: what is not acknowledged within `resend_s` of the last progress is due again, all of it, but
+only four at a time until something is acknowledged; each acknowledged one then lets one more out. The wait
+doubles each time, up to a cap, and is short again after progress. Time is an argument.
+
+Source: selective acknowledgement and slow start of TCP (RFC 2018, RFC 5681). Deviation: the wait is not
+estimated from round trips, since the wires below lose almost nothing, and nothing is sent early on a gap.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Generic, NamedTuple, TypeVar
+
+from actorflow.errors import WireError
+
+MASK_BITS = 64
+_RESTART = 4  # how many are resent before one is acknowledged
+
+T = TypeVar("T")
+
+
+class Flight(NamedTuple):
+    """What may be sent and not yet acknowledged, on one lane.
+
+    Attributes:
+        chunks: How many; at most 64.
+        bytes: Of what size together, unless it is only one.
+    """
+
+    chunks: int = 64
+    bytes: int = 4 << 20
+
+
+class Pace(NamedTuple):
+    """When to resend.
+
+    Attributes:
+        resend_s: The first wait.
+        most_s: The longest.
+    """
+
+    resend_s: float = 0.2
+    most_s: float = 2.5
+
+
+class Sending(Generic[T]):
+    """What one lane sends, until it is acknowledged.
+
+    INVARIANT: numbers `upto + 1 .. last` are out, the rest waits unnumbered.
+    INVARIANT: at most `flight.chunks` are out, of at most `flight.bytes` bytes unless it is one.
+
+    Attributes:
+        upto: All up to this number are acknowledged.
+        last: The last number given.
+        resend_at: When what is out is due again; None when nothing is.
+        resent: How often something was sent again.
+        bytes: Of all that waits or is out.
+        peak: The most that waited or were out.
+    """
+
+    __slots__ = (
+        "_allowed", "_bytes_out", "_due", "_flight", "_held", "_out", "_pace", "_wait_s", "_waiting",
+        "bytes", "last", "peak", "resend_at", "resent", "upto",
+    )  # fmt: skip
+
+    def __init__(self, flight: Flight, pace: Pace) -> None:
+        self._flight = flight
+        self._pace = pace
+        self._wait_s = pace.resend_s
+        self._allowed = flight.chunks
+        self._waiting: deque[tuple[int, T]] = deque()
+        self._out: dict[int, tuple[int, T]] = {}  # in the order of their numbers
+        self._bytes_out = 0
+        self._held: set[int] = set()  # out, and the receiver has them beyond a gap
+        self._due: deque[int] = deque()  # out, and to be sent again, in the order of their numbers
+        self.upto = self.last = 0
+        self.resend_at: float | None = None
+        self.resent = self.bytes = self.peak = 0
+
+    def __len__(self) -> int:
+        """How many wait or are out."""
+        return len(self._waiting) + len(self._out)
+
+    def put(self, item: T, size: int) -> None:
+        """Adds what is to be sent after all that is there."""
+        self._waiting.append((size, item))
+        self.bytes += size
+        self.peak = max(self.peak, len(self))
+
+    def take(self, now: float) -> tuple[int, T] | None:
+        """Returns what is to be sent now, and its number; None when nothing may be."""
+        flying = len(self._out) - len(self._held) - len(self._due)
+        if flying >= self._allowed:
+            return None
+        if self._due:
+            number = self._due.popleft()
+            self.resent += 1
+            return number, self._out[number][1]
+        if not self._waiting or self.last - self.upto >= self._flight.chunks:
+            return None
+        size, item = self._waiting[0]
+        if self._out and self._bytes_out + size > self._flight.bytes:
+            return None
+        self._waiting.popleft()
+        self.last += 1
+        self._out[self.last] = (size, item)
+        self._bytes_out += size
+        if self.resend_at is None:
+            self.resend_at = now + self._wait_s
+        return self.last, item
+
+    def acknowledged(self, upto: int, mask: int, now: float) -> list[T]:
+        """Takes an acknowledgement; an older one changes nothing.
+
+        Returns:
+            What is acknowledged for good by it, in order.
+
+        Raises:
+            WireError: it speaks of numbers that were never sent.
+        """
+        if upto + (mask.bit_length() + 1 if mask else 0) > self.last:
+            message = (
+                f"what was sent is acknowledged, got {upto} and mask {mask:#x} when {self.last} was last"
+            )
+            raise WireError(message)
+        if upto < self.upto:
+            return []
+        done = [self._forget(number) for number in range(self.upto + 1, upto + 1)]
+        self.upto = upto
+        held = {upto + 2 + i for i in range(mask.bit_length()) if mask >> i & 1} - self._held
+        self._held |= held
+        progress = len(done) + len(held)
+        if progress:
+            self._due = deque(n for n in self._due if n > upto and n not in self._held)
+            self._allowed = min(self._flight.chunks, self._allowed + progress)
+            self._wait_s = self._pace.resend_s
+            self.resend_at = now + self._wait_s if len(self._out) > len(self._held) else None
+        return done
+
+    def _forget(self, number: int) -> T:
+        size, item = self._out.pop(number)
+        self._bytes_out -= size
+        self.bytes -= size
+        self._held.discard(number)
+        return item
+
+    def expire(self, now: float) -> bool:
+        """Makes due what waited too long for its acknowledgement; tells whether it had."""
+        if self.resend_at is None or now < self.resend_at:
+            return False
+        self._due = deque(number for number in self._out if number not in self._held)
+        self._allowed = min(self._flight.chunks, _RESTART)
+        self._wait_s = min(2 * self._wait_s, self._pace.most_s)
+        self.resend_at = now + self._wait_s
+        return True
+
+    def __repr__(self) -> str:
+        return f"{len(self._out)} out, {len(self._waiting)} waiting (peak {self.peak}), {self.resent} resent"
+
+
+class Receiving(Generic[T]):
+    """What one lane receives: each number once, in order.
+
+    INVARIANT: `upto + 1` is not held; what is held is at most `flight`.
+
+    Attributes:
+        upto: All up to this number have come.
+        duplicates: What came again.
+        beyond: What came too far ahead to be held.
+    """
+
+    __slots__ = ("_flight", "_held", "_held_bytes", "beyond", "duplicates", "upto")
+
+    def __init__(self, flight: Flight) -> None:
+        self._flight = flight
+        self._held: dict[int, tuple[int, T]] = {}
+        self._held_bytes = 0
+        self.upto = self.duplicates = self.beyond = 0
+
+    @property
+    def mask(self) -> int:
+        """Which numbers are held beyond the gap."""
+        return sum(1 << number - self.upto - 2 for number in self._held)
+
+    def accept(self, number: int, item: T, size: int) -> list[T]:
+        """Takes what arrives; returns what is next in order, which may be nothing or several."""
+        if number <= self.upto or number in self._held:
+            self.duplicates += 1
+            return []
+        if number > self.upto + 1:
+            if number > self.upto + self._flight.chunks or self._held_bytes + size > self._flight.bytes:
+                self.beyond += 1
+            else:
+                self._held[number] = (size, item)
+                self._held_bytes += size
+            return []
+        ready = [item]
+        self.upto = number
+        while self.upto + 1 in self._held:
+            self.upto += 1
+            size, item = self._held.pop(self.upto)
+            self._held_bytes -= size
+            ready.append(item)
+        return ready
+
+    def __repr__(self) -> str:
+        return f"{self.upto} in order, {len(self._held)} held, {self.duplicates} duplicates"

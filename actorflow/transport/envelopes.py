@@ -1,0 +1,47 @@
+"""An envelope as a frame of the codec, and back. Its lane is told by what carries the frame."""
+
+from __future__ import annotations
+
+from actorflow.errors import CannotTravel, WireError
+from actorflow.transport import codec
+from actorflow.transport.channel import Envelope, Lane, Say
+from actorflow.transport.kinds import LIMITS, Buffer, Limits
+
+_MAX_ASK = 2**63
+
+
+def write(envelope: Envelope, limits: Limits = LIMITS) -> tuple[list[Buffer], int]:
+    """Returns the frame of an envelope as buffers, and its bytes; memory is borrowed, as by the codec.
+
+    Raises:
+        CannotTravel: the body is nothing that travels, or too large.
+    """
+    head = (envelope.target, int(envelope.say), envelope.ask, float(envelope.limit_s))
+    try:
+        parts = codec.encode((*head, envelope.body), limits)
+    except CannotTravel:
+        codec.encode(envelope.body, limits)  # names the place in the body, which the user knows
+        raise
+    return parts, codec.size(parts)
+
+
+def read(frame: Buffer, lane: Lane, limits: Limits = LIMITS) -> Envelope:
+    """Returns the envelope of a frame; its arrays are views of the frame.
+
+    Raises:
+        WireError: it is none.
+    """
+    found = codec.decode(frame, limits)
+    if type(found) is not tuple or len(found) != 5:
+        message = f"an envelope is a tuple of 5, got {type(found).__name__}"
+        raise WireError(message)
+    target, say, ask, limit_s, body = found
+    if type(target) is not str or type(say) is not int or not 0 <= say < len(Say):
+        message = (
+            f"an envelope has a target and says one of {len(Say)} things, got {target!r:.60}, {say!r:.20}"
+        )
+        raise WireError(message)
+    if type(ask) is not int or not 0 <= ask < _MAX_ASK or type(limit_s) is not float or not limit_s >= 0:
+        message = f"a question has a number and a limit of 0 or more, got {ask!r:.30}, {limit_s!r:.30}"
+        raise WireError(message)
+    return Envelope(target, body, Say(say), lane, ask, limit_s)

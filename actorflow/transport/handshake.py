@@ -1,0 +1,109 @@
+"""Which session two links are in: who each is, how they meet, and what a stranger's word does.
+
+A session is a pair of ends. An end is (incarnation, attempt): the life of a process, and a number that
+grows each time this end begins anew. So no pair comes twice, and the later of two ends of a peer is larger.
+
+1. Each end says Hello, from its own end to the peer's as far as it knows that (`NOBODY` at first), again
+   and again until it is answered.
+2. Who hears a Hello from a later end than it knows remembers that end and says Hello to it. If it was in
+   a session, that is over.
+3. Who hears anything that is for its own end, from the end that it remembers, is in the session, and says
+   so by a Beat.
+4. Anything else that is not for its own end, or from an earlier end than it remembers, changes no state
+   and is answered by Reset. A Reset ends the session of whoever is still in it. So a process that was
+   paused and given up finds out by the first word it says, or hears.
+5. Whoever ends a session takes the next attempt.
+
+Nothing here decides when to speak: `link` does, and it owns the clock.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from actorflow.transport.datagrams import NOBODY, End, Form
+
+
+class Phase(Enum):
+    """How far two ends have come."""
+
+    GREETING = auto()  # the first session has not begun; what is sent waits for it
+    OPEN = auto()
+    DOWN = auto()  # the last session is over, and this end says Hello
+    QUIET = auto()  # the same, and it waits for the peer's Hello: the peer is at fault
+    CLOSED = auto()  # for good
+
+
+class Heard(Enum):
+    """What to do about a datagram."""
+
+    TAKE = auto()  # it is of this session
+    OPENED = auto()  # the same, and with it the session has begun
+    GREET = auto()  # say Hello to its source
+    RESET = auto()  # say Reset to its source
+    IGNORE = auto()
+    RESTARTED = auto()  # the session is over: a later end of the peer speaks. End it, then ask again
+    ENDED = auto()  # the session is over: the peer said so
+    FENCED = auto()  # the peer knows a later life of this process
+
+
+class Handshake:
+    """What one end knows of the session.
+
+    INVARIANT: `theirs` and `mine` never become earlier.
+
+    Attributes:
+        mine: This end.
+        theirs: The latest end of the peer that said Hello, or NOBODY.
+        phase: How far it is.
+    """
+
+    __slots__ = ("mine", "phase", "theirs")
+
+    def __init__(self, incarnation: int) -> None:
+        self.mine = End(incarnation, 1)
+        self.theirs = NOBODY
+        self.phase = Phase.GREETING
+
+    def hear(self, form: Form, source: End, target: End) -> Heard:
+        """Takes the ends of a datagram and says what to do about it."""
+        if self.phase is Phase.CLOSED:  # the Goodbye may have been lost
+            return Heard.RESET if form in (Form.CHUNK, Form.BEAT, Form.PROBE) else Heard.IGNORE
+        if form is Form.HELLO:
+            return self._hello(source, target)
+        if form is Form.RESET:
+            if target != self.mine or source < self.theirs:
+                return Heard.IGNORE
+            return Heard.ENDED if self.phase is Phase.OPEN else Heard.FENCED
+        if target == self.mine and source == self.theirs:
+            return self._taken()
+        if form is Form.GOODBYE or (target == self.mine and source > self.theirs):
+            return Heard.IGNORE  # its Hello, which says more of it, is still to come
+        return Heard.RESET
+
+    def _hello(self, source: End, target: End) -> Heard:
+        if source < self.theirs:
+            return Heard.RESET
+        if source > self.theirs:
+            if self.phase is Phase.OPEN:
+                return Heard.RESTARTED
+            self.theirs = source
+        return self._taken() if target == self.mine else Heard.GREET
+
+    def _taken(self) -> Heard:
+        if self.phase is Phase.OPEN:
+            return Heard.TAKE
+        self.phase = Phase.OPEN
+        return Heard.OPENED
+
+    def end(self, phase: Phase) -> None:
+        """Leaves the session, or gives up the attempt at one.
+
+        Args:
+            phase: What comes now.
+        """
+        self.mine = End(self.mine.incarnation, self.mine.attempt + 1)
+        self.phase = phase
+
+    def __repr__(self) -> str:
+        return f"{self.phase.name.lower()}, {self.mine} to {self.theirs}"

@@ -1,0 +1,445 @@
+"""One end of a way between two processes: a `Channel` over a `Wire` that promises nothing.
+
+    send ─▶ envelopes ─▶ line ─▶ credit ─▶ chunks ─▶ delivery ─▶ datagrams ─▶ wire
+    deliver ◀─ envelopes ◀─ chunks ◀─ credit ◀─ delivery ◀─ handshake ◀─ datagrams ◀─ wire
+
+The link obeys these rules and owns nothing but one timer. Both processes make one for each other, with
+their own incarnation, which grows with each start; who connects to whom is the wire's business.
+
+What ends a session, at this end:
+
+- nothing was heard of the peer for `silence_s` (who was itself stopped for long gives it `beat_s` more);
+- the peer says Goodbye, or Reset, or says Hello with a later end: it has started again or begun anew;
+- a datagram is malformed: the peer, or somebody in between, is at fault, and this end waits for its Hello;
+- more of CONTROL waits for its acknowledgement than `settings.control`;
+- `close`.
+
+Then the receiver hears `lost` with what is not acknowledged, everybody in line is let go, and the next
+session begins as soon as both ends are there. Until then `send` raises, so that who waits for a lost peer
+hears of it at once; before the first session it lets wait, for as long as `silence_s`.
+
+Memory is bounded by the windows and flights of `settings` and by the limits of the codec. What is sent is
+frozen when it is sent: memory that somebody could still write to is copied.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from math import inf
+
+from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, PeerLost, PeerRefused, WireError
+from actorflow.transport import envelopes
+from actorflow.transport.account import COUNTED, Stats, counts
+from actorflow.transport.channel import Envelope, Lane, Receiver, Sender
+from actorflow.transport.credit import Window
+from actorflow.transport.datagrams import (
+    NOBODY,
+    NOTHING,
+    VERSION,
+    Datagram,
+    End,
+    Form,
+    Hello,
+    pack,
+    pack_hello,
+    unpack,
+    unpack_hello,
+)
+from actorflow.transport.handshake import Handshake, Heard, Phase
+from actorflow.transport.kinds import LIMITS, Buffer, Limits
+from actorflow.transport.session import Session
+from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.wire import Timer, Timers, Wire
+
+_LEAST_S = 1e-3  # a timer is set for: the rounding of a shorter wait could make it fire too early for ever
+
+
+class Link:
+    """One end.
+
+    Args:
+        peer: Name of the process at the other end.
+        wire: Leads there.
+        timers: The time of this process.
+        incarnation: Its life; larger than in any earlier life, and than that of an earlier link to this peer.
+        receiver: Who takes what comes; see `connect`.
+        program: Which program this process runs, by its hash: the peer must run the same.
+        settings: What this end may hold, and how long it waits.
+        limits: What one message may be.
+    """
+
+    def __init__(
+        self,
+        peer: str,
+        wire: Wire,
+        timers: Timers,
+        *,
+        incarnation: int,
+        receiver: Receiver | None = None,
+        program: str = "",
+        settings: Settings = SETTINGS,
+        limits: Limits = LIMITS,
+    ) -> None:
+        if incarnation < 1:
+            message = f"incarnations count from 1, got {incarnation}"
+            raise ConfigError(message)
+        self.peer = peer
+        self._wire = wire
+        self._timers = timers
+        self._receiver = receiver
+        self._program = program
+        self._settings = settings
+        self._limits = limits
+        self._hello = pack_hello(Hello(settings.window, program))
+        self._handshake = Handshake(incarnation)
+        self._window: Window | None = None  # of the peer's latest end
+        self._session = Session(settings, limits)
+        self._totals: Counter[str] = Counter()
+        self._peak_line = self._peak_held = 0
+        self._refused = 0  # the incarnation of the peer that runs something else
+        self._opened = False
+        self._started = False
+        self._flushing = False
+        self._timer: Timer | None = None
+        self._timer_at = inf
+        self._heard_at = self._spoke_at = self._hello_at = 0.0
+        self._hello_wait_s = settings.resend_s
+        self._waits_since: float | None = None  # for the first session to begin, with something to say
+
+    # -- what processes use ------------------------------------------------------------------------
+
+    def connect(self, receiver: Receiver) -> None:
+        """Says who takes what comes, unless that was said at the making; begins to speak."""
+        self._receiver = receiver
+        self.start()
+
+    def start(self) -> None:
+        """Begins to speak to the peer.
+
+        Raises:
+            ConfigError: there is no receiver yet.
+        """
+        if self._receiver is None:
+            message = f"a channel has a receiver before it begins, got none for '{self.peer}'"
+            raise ConfigError(message, hint="channel.connect(receiver)")
+        if not self._started and self.phase is not Phase.CLOSED:
+            self._started = True
+            self._hello_at = self._timers.now()
+            self._greet()
+            self._arm()
+
+    @property
+    def phase(self) -> Phase:
+        """How far the session is."""
+        return self._handshake.phase
+
+    def send(self, envelope: Envelope, sender: Sender | None = None) -> bool:
+        """Sends an envelope; see `Channel.send`."""
+        if self.phase not in (Phase.GREETING, Phase.OPEN):
+            raise self._closed()
+        parts, size = envelopes.write(envelope, self._limits)
+        session = self._session
+        entry = session.put(envelope, [_frozen(part) for part in parts], size)
+        if self._waits_since is None and self.phase is Phase.GREETING:
+            self._waits_since = self._timers.now()
+        if session.overrun:
+            most = self._settings.control
+            waits = f"more than {most.messages} messages or {most.bytes} bytes"
+            self._end(
+                Phase.DOWN, PeerLost(f"'{self.peer}' does not take what it is told: {waits} wait for it")
+            )
+        self._flush()
+        if not entry.left:
+            entry.sender = sender
+        return entry.left
+
+    def release(self, envelope: Envelope) -> None:
+        """Gives back the credit of an envelope; of one of an earlier session there is none."""
+        self._session.release(envelope, self._timers.now())
+        self._flush()
+
+    def close(self) -> None:
+        """Says goodbye to the peer and frees everything; closing twice is harmless."""
+        if self.phase is Phase.CLOSED:
+            return
+        if self._handshake.theirs != NOBODY:
+            self._say(Form.GOODBYE, self._handshake.theirs)
+        self._end(Phase.CLOSED, ChannelClosed(f"the channel to '{self.peer}' was closed at this end"))
+        self._arm()
+
+    # -- what the wire brings ----------------------------------------------------------------------
+
+    def receive(self, parts: Sequence[Buffer]) -> None:
+        """Takes a datagram, whatever it is; the buffers are the link's from now on."""
+        if not self._started:
+            return
+        self._totals["datagrams_received"] += 1
+        try:
+            self._hear(unpack(parts))
+        except WireError as error:
+            self._totals["malformed"] += 1
+            if self.phase is Phase.OPEN:
+                self._say(Form.RESET, self._handshake.theirs)
+                lost = PeerLost(f"'{self.peer}' sent what is no message, so its session is over")
+                lost.__cause__ = error
+                self._end(Phase.QUIET, lost)
+        self._flush()
+
+    def _hear(self, datagram: Datagram) -> None:
+        form, source, target = datagram.form, datagram.source, datagram.target
+        hello = None
+        if form is Form.HELLO and source >= self._handshake.theirs and self.phase is not Phase.CLOSED:
+            hello = unpack_hello(datagram.payload)
+            if (hello.version, hello.program) != (VERSION, self._program):
+                self._refuse(hello, source, target)
+                return
+        heard = self._handshake.hear(form, source, target)
+        if heard is Heard.RESTARTED:
+            self._end(Phase.DOWN, self._restarted(source))
+            heard = self._handshake.hear(form, source, target)
+        if hello is not None and source == self._handshake.theirs:
+            self._window = hello.window
+        match heard:
+            case Heard.TAKE | Heard.OPENED:
+                self._take(datagram, opened=heard is Heard.OPENED)
+            case Heard.GREET:
+                self._say(Form.HELLO, source, payload=self._hello)
+            case Heard.RESET:
+                self._totals["refused"] += 1
+                self._say(Form.RESET, source)
+            case Heard.ENDED:
+                self._end(Phase.DOWN, PeerLost(f"'{self.peer}' has given this session up"))
+            case Heard.FENCED:
+                lost = PeerLost(
+                    f"'{self.peer}' knows a later life of this process than {self._handshake.mine}"
+                )
+                self._end(Phase.CLOSED, lost)
+            case _:
+                self._totals["refused"] += 1
+
+    def _take(self, datagram: Datagram, *, opened: bool) -> None:
+        """Takes a datagram of the session that is open now."""
+        session, now = self._session, self._timers.now()
+        self._heard_at = now
+        if opened:
+            self._opened = True
+            self._totals["sessions"] += 1
+            self._waits_since = None
+            assert self._window is not None
+            session.meet(self._window)
+        if opened or datagram.form in (Form.HELLO, Form.PROBE):
+            session.ack_at = now  # the peer waits for a word
+        if datagram.form is Form.HELLO:
+            return
+        if datagram.form is Form.GOODBYE:
+            self._end(Phase.QUIET, PeerLost(f"'{self.peer}' has said goodbye"))
+            return
+        session.heard(datagram.received, now)
+        if datagram.form is Form.CHUNK:
+            for envelope in session.arrived(datagram, now):
+                self._deliver(session, envelope)
+                if session is not self._session:
+                    return  # it is over: what is left of it reaches nobody
+
+    def _deliver(self, session: Session, envelope: Envelope) -> None:
+        assert self._receiver is not None
+        try:
+            taken = self._receiver.deliver(self, envelope)
+        except BaseException:
+            if session is self._session:  # what came behind it would be missing
+                self._say(Form.RESET, self._handshake.theirs)
+                self._end(Phase.DOWN, PeerLost(f"what '{self.peer}' sent could not be delivered"))
+            raise
+        if taken:
+            session.release(envelope, self._timers.now())
+
+    # -- the end of a session ----------------------------------------------------------------------
+
+    def _end(self, phase: Phase, reason: ActorflowError, *, tell: bool = False) -> None:
+        """Ends the session: nothing of it is left when its receiver hears."""
+        session, opened = self._session, self._opened
+        self._collect(session)
+        self._handshake.end(phase)
+        self._session = Session(self._settings, self._limits)
+        self._opened = False
+        self._waits_since = None
+        self._hello_at = self._timers.now()
+        self._hello_wait_s = self._settings.resend_s
+        lost = tuple(session.unacknowledged.values())
+        line, session.line = session.line, type(session.line)()
+        for entry in line:
+            entry.left = True
+        if (opened or lost or tell) and self._receiver is not None:
+            self._receiver.lost(self, reason, lost)
+        for entry in line:
+            if entry.sender is not None:
+                entry.sender.admitted()
+
+    def _restarted(self, source: End) -> PeerLost:
+        before = self._handshake.theirs
+        if source.incarnation > before.incarnation:
+            lives = f"incarnation {source.incarnation} after {before.incarnation}"
+            return PeerLost(f"'{self.peer}' has started again: {lives}")
+        return PeerLost(f"'{self.peer}' has given this session up, and begins another")
+
+    def _refuse(self, hello: Hello, source: End, target: End) -> None:
+        """Hears a peer that runs something else, which it is told by our own Hello."""
+        self._totals["refused"] += 1
+        if target != self._handshake.mine:
+            self._say(Form.HELLO, source, payload=self._hello)
+        if source.incarnation == self._refused:
+            return
+        self._refused = source.incarnation
+        theirs = f"program {hello.program!r} (protocol {hello.version})"
+        mine = f"{self._program!r} (protocol {VERSION})"
+        what = f"all processes must run one program, got {theirs} at '{self.peer}' and {mine} here"
+        refused = PeerRefused(what, hint="start every process from the same files and the same actorflow")
+        self._end(Phase.QUIET, refused, tell=True)
+
+    def _closed(self) -> ChannelClosed:
+        if self.phase is Phase.CLOSED:
+            return ChannelClosed(f"the channel to '{self.peer}' is closed")
+        return ChannelClosed(f"'{self.peer}' is lost, and has not come back")
+
+    # -- speaking ----------------------------------------------------------------------------------
+
+    def _say(
+        self, form: Form, target: End, lane: Lane = Lane.CONTROL, number: int = 0, whole: int = 0,
+        payload: Buffer = b"",
+    ) -> None:  # fmt: skip
+        """Puts a datagram on the wire; one of a session tells all that was received in it."""
+        received = self._session.tell() if form in (Form.CHUNK, Form.BEAT, Form.PROBE) else NOTHING
+        said = Datagram(form, self._handshake.mine, target, received, lane, number, whole, payload)
+        self._totals["datagrams_sent"] += 1
+        self._spoke_at = self._timers.now()
+        self._wire.send(pack(said))
+
+    def _greet(self) -> None:
+        self._say(Form.HELLO, self._handshake.theirs, payload=self._hello)
+        self._hello_at = self._timers.now() + self._hello_wait_s
+        self._hello_wait_s = min(2 * self._hello_wait_s, self._settings.beat_s)
+
+    def _flush(self) -> None:
+        """Sends what may be sent; who is let out of the line meanwhile may send, which is sent here too."""
+        if self._flushing:
+            return
+        self._flushing = True
+        try:
+            while self.phase is Phase.OPEN:
+                session = self._session
+                entry = session.admit()
+                if entry is not None:
+                    if entry.sender is not None:
+                        entry.sender.admitted()
+                    continue
+                now = self._timers.now()
+                taken = session.take(now)
+                if taken is None:
+                    if session.probe(now):
+                        self._say(Form.PROBE, self._handshake.theirs)
+                    elif session.ack_at is not None and now >= session.ack_at:
+                        self._say(Form.BEAT, self._handshake.theirs)
+                    break
+                lane, number, chunk = taken
+                self._say(Form.CHUNK, self._handshake.theirs, lane, number, chunk.whole, chunk.payload)
+        finally:
+            self._flushing = False
+        self._arm()
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def _due(self) -> float:
+        """When there is something to do, if nothing comes before."""
+        if not self._started:
+            return inf
+        settings, session = self._settings, self._session
+        if self.phase is Phase.OPEN:
+            times = [self._heard_at + settings.silence_s, self._spoke_at + settings.beat_s]
+            times += (s.resend_at for s in session.sending if s.resend_at is not None)
+            times += (at for at in (session.ack_at, session.probe_at) if at is not None)
+            return min(times)
+        if self.phase not in (Phase.GREETING, Phase.DOWN):
+            return inf
+        return min(self._hello_at, self._patience())
+
+    def _patience(self) -> float:
+        """When what waits for the first session has waited too long."""
+        return inf if self._waits_since is None else self._waits_since + self._settings.silence_s
+
+    def _arm(self) -> None:
+        due = self._due()
+        if self._timer is not None:
+            if self._timer_at <= due < inf:
+                return  # it comes early, and then looks again
+            self._timer.cancel()
+            self._timer = None
+        if due < inf:
+            now = self._timers.now()
+            self._timer_at = max(due, now + _LEAST_S)
+            self._timer = self._timers.after(self._timer_at - now, self._on_timer)
+
+    def _on_timer(self) -> None:
+        now, settings = self._timers.now(), self._settings
+        late_s, self._timer = now - self._timer_at, None
+        if late_s > settings.beat_s:  # this process stood still, and the peer's words may wait to be heard
+            self._heard_at = max(self._heard_at, now - settings.silence_s + settings.beat_s)
+        if self.phase is Phase.OPEN:
+            if now >= self._heard_at + settings.silence_s:
+                self._silent(now - self._heard_at)
+            else:
+                for sending in self._session.sending:
+                    sending.expire(now)
+                if now >= self._spoke_at + settings.beat_s:
+                    self._session.ack_at = now
+        elif self.phase in (Phase.GREETING, Phase.DOWN):
+            if now >= self._patience():
+                self._silent(settings.silence_s)
+            if now >= self._hello_at:
+                self._greet()
+        self._flush()
+
+    def _silent(self, seconds: float) -> None:
+        what = f"'{self.peer}' has been silent for {seconds:.3g} s, limit {self._settings.silence_s:g} s"
+        self._end(Phase.DOWN, PeerLost(what, hint="raise silence_s if it was only busy"))
+
+    # -- the account -------------------------------------------------------------------------------
+
+    def _collect(self, session: Session) -> None:
+        """Keeps the account of a session that is over."""
+        self._totals.update(counts(session))
+        self._peak_line = max(self._peak_line, session.peak_line)
+        self._peak_held = max(self._peak_held, session.granting.peak_messages)
+
+    def stats(self) -> Stats:
+        """Returns the account of this link, all its sessions together."""
+        session = self._session
+        total = self._totals + counts(session)
+        credit = Window(0, 0)
+        if session.spending is not None:
+            messages, size = session.spending.out
+            window = session.spending.window
+            credit = Window(max(0, window.messages - messages), max(0, window.bytes - size))
+        return Stats(
+            phase=self.phase.name.lower(),
+            **{name: total[name] for name in COUNTED},
+            in_line=len(session.line),
+            peak_line=max(self._peak_line, session.peak_line),
+            credit=credit,
+            held=session.granting.messages_held,
+            peak_held=max(self._peak_held, session.granting.peak_messages),
+            unacknowledged=len(session.unacknowledged),
+        )
+
+    def __repr__(self) -> str:
+        stats = self.stats()
+        line = f"{stats.in_line} in line (peak {stats.peak_line})"
+        counts = f"{stats.sent} sent, {stats.received} received, {stats.resent} resent"
+        return (
+            f"<Link to '{self.peer}' {self._handshake!r}; {counts}, {line}, credit {stats.credit.messages}>"
+        )
+
+
+def _frozen(part: Buffer) -> Buffer:
+    """The buffer itself when nobody can write to it, else a copy."""
+    return part if type(part) is bytes or memoryview(part).readonly else bytes(part)

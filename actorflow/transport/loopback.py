@@ -1,0 +1,213 @@
+"""Both ends of a channel in one process: no wire, no loss, no timer.
+
+By default bodies pass as the objects that they are: whoever sends one does not change it any more. Each
+is encoded all the same, since that tells its size, for credit, and refuses what could not travel. With
+`framed`, bodies arrive as they would from another process: encoded, cut, put together and decoded, arrays
+as copies. The rules of credit, lanes and order are those of a link. A session lasts as long as the pair.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, PeerLost
+from actorflow.transport import envelopes
+from actorflow.transport.channel import Envelope, Lane, Receiver, Sender
+from actorflow.transport.chunks import Assembly, cut
+from actorflow.transport.credit import WINDOW, Granting, Spending, Window
+from actorflow.transport.kinds import LIMITS, Limits
+
+Carry = Callable[[Envelope], tuple[Envelope, int]]
+"""Gives an envelope as the other end gets it, and the bytes of its frame."""
+
+
+def pair(
+    a: str = "ps0",
+    b: str = "worker0",
+    *,
+    framed: bool = False,
+    window: Window = WINDOW,
+    limits: Limits = LIMITS,
+) -> tuple[Loopback, Loopback]:
+    """Returns a channel of process `a` to process `b`, and one of `b` to `a`; connect a receiver to each.
+
+    Args:
+        a: Its name: the peer of the second channel.
+        b: Its name: the peer of the first one.
+        framed: Whether bodies are encoded and decoded, instead of passed.
+        window: What each may have on its way to the other.
+        limits: What one message may be.
+    """
+    carry = _framed if framed else _passed
+    road = _Road(lambda envelope: carry(envelope, limits))
+    ends = (Loopback(b, road, window), Loopback(a, road, window))
+    for end, other in (ends, ends[::-1]):
+        end._other = other
+    return ends
+
+
+def _passed(envelope: Envelope, limits: Limits) -> tuple[Envelope, int]:
+    return envelope, envelopes.write(envelope, limits)[1]
+
+
+def _framed(envelope: Envelope, limits: Limits) -> tuple[Envelope, int]:
+    parts, size = envelopes.write(envelope, limits)
+    assembly, frame = Assembly(limits), None
+    for chunk in cut(parts, size):
+        frame = assembly.take(chunk)
+    return envelopes.read(frame, envelope.lane, limits), size
+
+
+class _Road:
+    """What is on its way between the two ends, delivered one by one however deep sends are nested."""
+
+    def __init__(self, carry: Carry) -> None:
+        self.carry = carry
+        self._ready: deque[tuple[Loopback, Envelope, int]] = deque()
+        self._running = False
+
+    def put(self, end: Loopback, envelope: Envelope, size: int) -> None:
+        self._ready.append((end, envelope, size))
+
+    def run(self) -> None:
+        if self._running:
+            return
+        self._running = True
+        try:
+            while self._ready:
+                end, envelope, size = self._ready.popleft()
+                end._arrive(envelope, size)
+        finally:
+            self._running = False
+
+    def clear(self) -> list[tuple[Loopback, Envelope]]:
+        """Takes all off the road; returns who it was for."""
+        left = [(end, envelope) for end, envelope, _ in self._ready]
+        self._ready.clear()
+        return left
+
+
+class _Waiting:
+    """An envelope in line; see `session.Waiting`."""
+
+    __slots__ = ("carried", "envelope", "left", "sender", "size")
+
+    def __init__(self, envelope: Envelope, carried: Envelope, size: int) -> None:
+        self.envelope = envelope
+        self.carried = carried
+        self.size = size
+        self.sender: Sender | None = None
+        self.left = False
+
+
+class Loopback:
+    """One end; see `pair`.
+
+    Attributes:
+        peer: Name of the other end's process.
+        sent, received: Envelopes.
+        peak_line: The most that stood in line.
+    """
+
+    _other: Loopback
+
+    def __init__(self, peer: str, road: _Road, window: Window) -> None:
+        self.peer = peer
+        self.sent = self.received = self.peak_line = 0
+        self._road = road
+        self._receiver: Receiver | None = None
+        self._spending = Spending(window)
+        self._granting = Granting(window)
+        self._line: deque[_Waiting] = deque()
+        self._held: dict[int, tuple[Envelope, int]] = {}
+        self._closed = ""
+
+    def connect(self, receiver: Receiver) -> None:
+        """Says who takes what comes."""
+        self._receiver = receiver
+        self._road.run()
+
+    def send(self, envelope: Envelope, sender: Sender | None = None) -> bool:
+        """Sends an envelope; see `Channel.send`."""
+        if self._closed:
+            raise ChannelClosed(self._closed)
+        if self._receiver is None or self._other._receiver is None:
+            message = (
+                f"both ends have a receiver before anything is sent, got none at an end to '{self.peer}'"
+            )
+            raise ConfigError(message, hint="for channel in pair(...): channel.connect(receiver)")
+        carried, size = self._road.carry(envelope)
+        entry = _Waiting(envelope, carried, size)
+        if envelope.lane is Lane.CONTROL:
+            self._go(entry)
+        else:
+            self._line.append(entry)
+            self.peak_line = max(self.peak_line, len(self._line))
+            self._admit()
+        self._road.run()
+        if not entry.left:
+            entry.sender = sender
+        return entry.left
+
+    def release(self, envelope: Envelope) -> None:
+        """Gives back the credit of an envelope that was delivered with False."""
+        _, size = self._held.pop(id(envelope), (None, 0))
+        if size and not self._closed:
+            self._granting.release(size)
+            self._other._spending.granted(self._granting.messages, self._granting.bytes)
+            self._other._admit()
+            self._road.run()
+
+    def close(self) -> None:
+        """Closes both ends; closing twice is harmless."""
+        if self._closed:
+            return
+        other, left = self._other, self._road.clear()
+        self._closed = f"the channel to '{self.peer}' is closed"
+        other._closed = f"'{other.peer}' is lost, and has not come back"
+        for end, reason in (
+            (self, ChannelClosed(f"the channel to '{self.peer}' was closed at this end")),
+            (other, PeerLost(f"'{other.peer}' has said goodbye")),
+        ):
+            end._end(reason, [envelope for to, envelope in left if to is not end])
+
+    def _end(self, reason: ActorflowError, unacknowledged: list[Envelope]) -> None:
+        line, self._line = self._line, deque()
+        self._held.clear()
+        for entry in line:
+            entry.left = True
+        if self._receiver is not None:
+            self._receiver.lost(self, reason, (*unacknowledged, *(entry.envelope for entry in line)))
+        for entry in line:
+            if entry.sender is not None:
+                entry.sender.admitted()
+
+    def _go(self, entry: _Waiting) -> None:
+        entry.left = True
+        self.sent += 1
+        self._road.put(self._other, entry.carried, entry.size)
+
+    def _admit(self) -> None:
+        """Lets leave what there is credit for, in order."""
+        while self._line and self._spending.fits(self._line[0].size):
+            entry = self._line.popleft()
+            self._spending.spend(entry.size)
+            self._go(entry)
+            if entry.sender is not None:
+                entry.sender.admitted()
+
+    def _arrive(self, envelope: Envelope, size: int) -> None:
+        assert self._receiver is not None
+        self.received += 1
+        if envelope.lane is Lane.DATA:
+            self._granting.admit(size)
+            self._held[id(envelope)] = (envelope, size)
+        if self._receiver.deliver(self, envelope):
+            self.release(envelope)
+
+    def __repr__(self) -> str:
+        counts = f"{self.sent} sent, {self.received} received"
+        line = f"{len(self._line)} in line (peak {self.peak_line})"
+        closed = " closed" * bool(self._closed)
+        return f"<Loopback to '{self.peer}'{closed}; {counts}, {line}, {self._spending!r}>"

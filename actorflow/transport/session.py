@@ -1,0 +1,221 @@
+"""What two links have said to each other in one session: lanes, credit, and the line of what waits for it.
+
+It knows no wire and no timer: `link` asks it what to send and tells it what came. When the session is over
+it is thrown away whole, so nothing of it can reach the next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from actorflow.transport import envelopes
+from actorflow.transport.channel import Envelope, Lane, Sender
+from actorflow.transport.chunks import Assembly, Chunk, cut
+from actorflow.transport.credit import Granting, Spending, Window
+from actorflow.transport.datagrams import Datagram, Received
+from actorflow.transport.delivery import Receiving, Sending
+from actorflow.transport.kinds import Buffer, Limits
+from actorflow.transport.settings import Settings
+
+_HURRY_CHUNKS = 16  # received and not acknowledged: no more waiting for something to travel with
+_HURRY_BYTES = 1 << 20
+
+
+class Waiting:
+    """An envelope that has not left yet.
+
+    Attributes:
+        sender: Who is told when it has left; None as long as its `send` has not returned.
+        left: Whether it has.
+    """
+
+    __slots__ = ("left", "parts", "sender", "serial", "size")
+
+    def __init__(self, serial: int, parts: Sequence[Buffer], size: int) -> None:
+        self.serial = serial
+        self.parts = parts
+        self.size = size
+        self.sender: Sender | None = None
+        self.left = False
+
+
+class Piece(NamedTuple):
+    """A chunk on its way; the last one of an envelope carries the serial number of that, others 0."""
+
+    chunk: Chunk
+    closes: int
+
+
+class Session:
+    """One session's state at one end.
+
+    INVARIANT: every envelope that was sent and is not acknowledged is in `unacknowledged`, in order.
+
+    Attributes:
+        unacknowledged: What was sent, or stands in line, by serial number.
+        line: What waits for credit, or for the session to begin.
+        spending: What is out of the peer's window; None until the peer has told it.
+        granting: What the peer has out of this end's.
+        ack_at: When to acknowledge what came, if nothing is sent before; None when all is acknowledged.
+        probe_at: When to ask for credit that may have come back unheard; None while nothing waits for it.
+        sent, received: Envelopes.
+        peak_line: The most that stood in line.
+    """
+
+    def __init__(self, settings: Settings, limits: Limits) -> None:
+        self._settings = settings
+        self._limits = limits
+        self.unacknowledged: dict[int, Envelope] = {}
+        self.line: deque[Waiting] = deque()
+        self.spending: Spending | None = None
+        self.granting = Granting(settings.window)
+        self.sending: tuple[Sending[Piece], ...] = tuple(
+            Sending(settings.flight, settings.pace) for _ in Lane
+        )
+        self.receiving: tuple[Receiving[Chunk], ...] = tuple(Receiving(settings.flight) for _ in Lane)
+        self._assemblies = tuple(Assembly(limits) for _ in Lane)
+        self._held: dict[int, tuple[Envelope, int]] = {}  # delivered with False: by identity
+        self._sizes = [0] * len(Lane)  # of the frame that is half there
+        self._serial = 0
+        self._control = 0  # envelopes of that lane that are not acknowledged
+        self.ack_at: float | None = None
+        self.probe_at: float | None = None
+        self._probe_wait_s = settings.resend_s
+        self._owed_chunks = self._owed_bytes = 0
+        self._told = (0, 0)  # the credit given back that the peer was told
+        self.sent = self.received = self.peak_line = 0
+
+    # -- sending -----------------------------------------------------------------------------------
+
+    def put(self, envelope: Envelope, parts: Sequence[Buffer], size: int) -> Waiting:
+        """Takes an envelope: DATA stands in line, CONTROL is on its way."""
+        self._serial += 1
+        entry = Waiting(self._serial, parts, size)
+        self.unacknowledged[entry.serial] = envelope
+        if envelope.lane is Lane.CONTROL:
+            self._control += 1
+            self._go(Lane.CONTROL, entry)
+        else:
+            self.line.append(entry)
+            self.peak_line = max(self.peak_line, len(self.line))
+        return entry
+
+    @property
+    def overrun(self) -> bool:
+        """Whether more of CONTROL waits than may."""
+        return not self._settings.control.holds(self._control, self.sending[Lane.CONTROL].bytes)
+
+    def meet(self, window: Window) -> None:
+        """Hears what the peer can take."""
+        if self.spending is None:
+            self.spending = Spending(window)
+
+    def admit(self) -> Waiting | None:
+        """Lets the first in line leave, if there is credit for it."""
+        if not self.line or self.spending is None or not self.spending.fits(self.line[0].size):
+            return None
+        entry = self.line.popleft()
+        self.spending.spend(entry.size)
+        self._go(Lane.DATA, entry)
+        self.probe_at, self._probe_wait_s = None, self._settings.resend_s
+        return entry
+
+    def probe(self, now: float) -> bool:
+        """Tells whether to ask for credit now: the word that brought it back is not resent otherwise."""
+        if not self.line or self.sending[Lane.DATA]:  # what is out is acknowledged, with all else
+            self.probe_at = None
+            return False
+        due = self.probe_at is not None and now >= self.probe_at
+        if due:
+            self._probe_wait_s = min(2 * self._probe_wait_s, self._settings.beat_s)
+        if due or self.probe_at is None:
+            self.probe_at = now + self._probe_wait_s
+        return due
+
+    def _go(self, lane: Lane, entry: Waiting) -> None:
+        chunks = cut(entry.parts, entry.size)
+        for chunk in chunks:
+            closes = entry.serial if chunk is chunks[-1] else 0
+            self.sending[lane].put(Piece(chunk, closes), len(chunk.payload))
+        entry.left = True
+        entry.parts = ()
+        self.sent += 1
+
+    def take(self, now: float) -> tuple[Lane, int, Chunk] | None:
+        """Returns what is to be put on the wire now; CONTROL comes first."""
+        for lane in Lane:
+            taken = self.sending[lane].take(now)
+            if taken is not None:
+                return lane, taken[0], taken[1].chunk
+        return None
+
+    def heard(self, received: Received, now: float) -> None:
+        """Takes what the peer says it has received.
+
+        Raises:
+            WireError: it cannot have.
+        """
+        for lane, upto, mask in (
+            (Lane.CONTROL, received.control, received.control_mask),
+            (Lane.DATA, received.data, received.data_mask),
+        ):
+            for piece in self.sending[lane].acknowledged(upto, mask, now):
+                if piece.closes:
+                    del self.unacknowledged[piece.closes]
+                    self._control -= lane is Lane.CONTROL
+        if self.spending is not None:
+            self.spending.granted(received.messages, received.bytes)
+
+    # -- receiving ---------------------------------------------------------------------------------
+
+    def arrived(self, datagram: Datagram, now: float) -> Iterator[Envelope]:
+        """Takes a chunk; gives the envelopes that are whole with it, in order.
+
+        Raises:
+            WireError: it is no piece of an envelope, or there was no credit for it.
+        """
+        lane, payload = datagram.lane, datagram.payload
+        chunk = Chunk(datagram.whole, payload)
+        if self.ack_at is None:
+            self.ack_at = now + self._settings.ack_s
+        self._owed_chunks += 1
+        self._owed_bytes += len(payload)
+        if self._owed_chunks >= _HURRY_CHUNKS or self._owed_bytes >= _HURRY_BYTES:
+            self.ack_at = now
+        for ready in self.receiving[lane].accept(datagram.number, chunk, len(payload)):
+            assembly = self._assemblies[lane]
+            assembly.check(ready)
+            if ready.whole:
+                self._sizes[lane] = ready.whole
+                if lane is Lane.DATA:
+                    self.granting.admit(ready.whole)  # ORDER: before memory is found
+            frame = assembly.take(ready)
+            if frame is not None:
+                envelope = envelopes.read(frame, lane, self._limits)
+                self.received += 1
+                if lane is Lane.DATA:
+                    self._held[id(envelope)] = (envelope, self._sizes[lane])
+                yield envelope
+
+    def release(self, envelope: Envelope, now: float) -> None:
+        """Gives the credit of an envelope back; one that holds none is let be."""
+        _, size = self._held.pop(id(envelope), (None, 0))
+        if not size:
+            return
+        self.granting.release(size)
+        messages, total = (self.granting.messages - self._told[0], self.granting.bytes - self._told[1])
+        window = self._settings.window
+        if 2 * messages >= window.messages or 2 * total >= window.bytes:
+            self.ack_at = now  # the peer may be waiting for it
+        elif self.ack_at is None:
+            self.ack_at = now + self._settings.ack_s
+
+    def tell(self) -> Received:
+        """Returns what the peer is to know, which is told by that."""
+        control, data = self.receiving
+        self.ack_at = None
+        self._owed_chunks = self._owed_bytes = 0
+        self._told = (self.granting.messages, self.granting.bytes)
+        return Received(control.upto, control.mask, data.upto, data.mask, *self._told)

@@ -1,0 +1,61 @@
+"""What one end of a channel may hold, and how long it waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from actorflow.errors import ConfigError
+from actorflow.transport.chunks import CHUNK_BYTES
+from actorflow.transport.credit import WINDOW, Window
+from actorflow.transport.delivery import MASK_BITS, Flight, Pace
+
+CONTROL = Window(4096, 64 << 20)
+FLIGHT = Flight()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a link behaves.
+
+    Attributes:
+        window: What a peer may have on its way to this end: data, until it is in the mailboxes.
+        control: What of CONTROL may wait for its acknowledgement; more, and the peer counts as lost.
+        flight: What of each lane may be on the wire unacknowledged. CONTROL waits behind so much DATA.
+        silence_s: The peer is lost after so long without a word.
+        beat_s: Who has nothing to say says so after this time.
+        resend_s: What is not acknowledged is sent again after this time, then after twice as long ...
+        ack_s: How long an acknowledgement waits for something to travel with.
+    """
+
+    window: Window = WINDOW
+    control: Window = CONTROL
+    flight: Flight = FLIGHT
+    silence_s: float = 10.0
+    beat_s: float = 2.5
+    resend_s: float = 0.2
+    ack_s: float = 0.02
+
+    def __post_init__(self) -> None:
+        waits = (self.ack_s, self.resend_s, self.beat_s, self.silence_s)
+        if not 0 < self.ack_s < self.resend_s <= self.beat_s <= self.silence_s / 2 < inf:
+            got = ", ".join(f"{wait:g}" for wait in waits)
+            message = f"0 < ack_s < resend_s <= beat_s <= silence_s / 2 must hold, got {got}"
+            raise ConfigError(message, hint="raise silence_s; the others are small parts of it")
+        for name, window in (("window", self.window), ("control", self.control)):
+            if window.messages < 1 or window.bytes < 1:
+                message = f"a window holds a message and a byte at least, got {name}={window}"
+                raise ConfigError(message)
+        if not 1 <= self.flight.chunks <= MASK_BITS or self.flight.bytes < CHUNK_BYTES:
+            message = (
+                f"a flight is 1 to {MASK_BITS} chunks and {CHUNK_BYTES} bytes or more, got {self.flight}"
+            )
+            raise ConfigError(message)
+
+    @property
+    def pace(self) -> Pace:
+        """When to resend."""
+        return Pace(self.resend_s, self.beat_s)
+
+
+SETTINGS = Settings()
