@@ -76,9 +76,15 @@ class Answer(Protocol):
 
 
 class Holding(ABC):
-    """An `Answer` that holds something back while its question stands in line, such as credit."""
+    """An `Answer` that holds something back while its question stands in line, such as credit.
+
+    Attributes:
+        name: What reports call whoever asks.
+    """
 
     __slots__ = ()
+
+    name: str
 
     @abstractmethod
     def admitted(self) -> None:

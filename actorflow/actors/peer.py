@@ -62,6 +62,11 @@ class Peer:
         """Whether the next message of the data lane may go now, past nobody who waits."""
         return not (self._standing or self._turn or self.line)
 
+    @property
+    def waiting(self) -> int:
+        """How many messages and questions wait for credit."""
+        return len(self.line) + self._standing + self._turn
+
     def send(self, envelope: Envelope) -> None:
         """Hands an envelope of the data lane to the channel; for whose turn it is.
 
@@ -177,6 +182,11 @@ class Peer:
         elif watcher not in watchers:
             watchers[watcher] = self._until_it_dies(actor, watcher)
 
+    @property
+    def watched(self) -> int:
+        """How many actors there are watched from here."""
+        return len(self.watchers) - ("" in self.watchers)
+
     def unwatch(self, actor: str, watcher: Watcher) -> None:
         """Takes a watcher away."""
         watchers = self.watchers.get(actor)
@@ -223,10 +233,9 @@ class Peer:
 
     def state(self) -> str:
         """Says whether the process is up, and how much waits for it."""
-        waiting = len(self.line) + self._standing + self._turn
-        verb = "waits" if waiting == 1 else "wait"
+        verb = "waits" if self.waiting == 1 else "wait"
         asks = counted(len(self.asks), "open ask")
-        return f"{'up' if self.up else 'lost'}, {asks}, {waiting} {verb} for credit"
+        return f"{'up' if self.up else 'lost'}, {asks}, {self.waiting} {verb} for credit"
 
     def __repr__(self) -> str:
         return f"<Peer '{self.name}' {self.state()}>"

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from actorflow.actors.dump import PeerEntry
 from actorflow.actors.peer import Peer
 from actorflow.actors.remote import RemoteRef
 from actorflow.actors.serving import Serving
@@ -38,8 +39,8 @@ class Post:
         if not name or "/" in name:
             message = f"a process is named by a word without '/', got {name!r}"
             raise ConfigError(message)
-        if Post in system.attached:
-            message = f"a system has one post, got a second, '{name}', beside '{system.attached[Post].name}'"
+        if system.outside is not None:
+            message = f"a system has one post, got '{name}' beside {system.outside!r}"
             raise ActorError(message)
         self.system = system
         self.name = name
@@ -47,7 +48,7 @@ class Post:
         self._attached: dict[str, tuple[Peer, Serving]] = {}
         self._known: weakref.WeakValueDictionary[str, Peer] = weakref.WeakValueDictionary()
         self._hearers: list[Callable[[str, ActorflowError], None]] = []
-        system.attached[Post] = self
+        system.outside = self
         system.join(_Tenant(self))
 
     # -- channels -----------------------------------------------------------------------------------
@@ -161,9 +162,16 @@ class Post:
 
     # -- looking in -----------------------------------------------------------------------------------
 
-    def waits(self) -> list[Any]:
-        """Returns the messages and asks that stand in line for credit."""
+    def waits_now(self) -> list[Any]:
+        """Returns the messages, and asks, that stand in line for credit."""
         return [entry for peer, _ in self._attached.values() for entry in peer.line]
+
+    def peers_now(self) -> list[PeerEntry]:
+        """Returns what is open with every attached process."""
+        return [
+            PeerEntry(name, peer.up, len(peer.asks), peer.waiting, len(serving.open), peer.watched)
+            for name, (peer, serving) in sorted(self._attached.items())
+        ]
 
     def __repr__(self) -> str:
         peers = ", ".join(repr(peer) for peer, _ in self._attached.values()) or "nobody attached"

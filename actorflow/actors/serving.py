@@ -163,9 +163,10 @@ class Serving:
 class Inquiry(Holding):
     """Where the answer to a question of another process goes: it leaves at once, as an `ask.Answer`."""
 
-    __slots__ = ("_envelope", "_over", "_serving", "_since_s", "question", "stands")
+    __slots__ = ("_envelope", "_over", "_serving", "_since_s", "name", "question", "stands")
 
     def __init__(self, serving: Serving, envelope: Envelope) -> None:
+        self.name = serving.channel.peer
         self.question: Ask | None = None
         self.stands = False
         self._envelope = envelope
@@ -218,9 +219,10 @@ class Inquiry(Holding):
 class _Standing:
     """A tell that stands in the line of its actor."""
 
-    __slots__ = ("_envelope", "_serving")
+    __slots__ = ("_envelope", "_serving", "name")
 
     def __init__(self, serving: Serving, envelope: Envelope) -> None:
+        self.name = serving.channel.peer
         self._serving = serving
         self._envelope = envelope
 

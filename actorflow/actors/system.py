@@ -123,6 +123,7 @@ class ActorSystem:
         self.inline_left = self.inline_limit = 0
         self.attached: dict[Any, Any] = {}  # what those above keep for as long as the system lives
         self.nobody = _Nobody()
+        self.outside: dump.Outside | None = None
         self.sizes = Sizes()
         self.tasks: set[Task[None]] = set()
         self._pick = pick
