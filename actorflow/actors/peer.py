@@ -51,7 +51,7 @@ class Peer:
         self.watchers: dict[str, dict[Watcher, Future[BaseException | None] | None]] = {}
         self._numbers: dict[Ask, int] = {}
         self._last = 0
-        self._sender = _Line(self)
+        self._sender: _Line | None = None
         self._standing = False
         self._turn = False
 
@@ -74,15 +74,26 @@ class Peer:
             CannotTravel: the body is nothing that travels.
             ChannelClosed: nobody is there.
         """
-        if self._open().send(envelope, self._sender):
-            self.up = True
-        else:
-            self.up = self._standing = True
+        if self._sender is None:
+            self._sender = _Line(self)
+        self._standing = not self._hand(envelope, self._sender)
 
     def say(self, envelope: Envelope) -> None:
         """Hands an envelope of the control lane to the channel; raises as `send` does."""
-        self._open().send(envelope)
+        self._hand(envelope, None)
+
+    def _hand(self, envelope: Envelope, sender: _Line | None) -> bool:
+        try:
+            if self.channel is None:
+                raise ChannelClosed(self.why().what)
+            gone = self.channel.send(envelope, sender)
+        except ChannelClosed as error:
+            if self.up:  # the channel knows before we have been told
+                self.up = False
+                self.reason = error
+            raise
         self.up = True
+        return gone
 
     def ask(self, actor: str, question: Ask) -> None:
         """Sends a question; raises as `send` does."""
@@ -106,7 +117,7 @@ class Peer:
             try:
                 self.say(Envelope(actor, None, Say.CANCEL, Lane.CONTROL, number))
             except ChannelClosed:
-                self.up = False  # nobody is there who could go on answering
+                return False  # nobody is there who could go on answering
         return False
 
     def hold(self) -> None:
@@ -129,12 +140,6 @@ class Peer:
             entry, _ = line.popitem(last=False)
             if not entry.void:
                 entry.enter()
-
-    def _open(self) -> Channel:
-        if self.channel is None:
-            message = f"nothing goes to '{self.name}': its channel was taken away"
-            raise ChannelClosed(message)
-        return self.channel
 
     def _forget(self, question: Any) -> int:
         number = self._numbers.pop(question, 0)
@@ -219,7 +224,7 @@ class Peer:
         """Ends everything that waits for the peer, because it is lost or its channel closed."""
         self.up = self._standing = False
         self.reason = reason
-        self._sender = _Line(self)
+        self._sender = None
         line, self.line = self.line, OrderedDict()
         asks, self.asks = self.asks, {}
         self._numbers.clear()

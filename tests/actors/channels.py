@@ -16,12 +16,16 @@ class NotSent:
 
 
 class End:
-    """One end: what it sends is delivered by `carry`, lane by lane, in order.
+    """One end: what it sends is delivered by `carry`, lane by lane, in order, whenever it is called.
 
     Attributes:
         window: Envelopes of the data lane that may be on their way or in line over there.
-        spent: How many are.
+        later: Calls a function with a value, at another time.
+        spent: How many of the window are.
         line: What waits for credit, and who hears.
+        peak_line: The most that it has been.
+        held: What the receiver here has in line, and its credit for.
+        session: Which one this is; odd while it lives.
     """
 
     other: End
@@ -32,47 +36,53 @@ class End:
         self.window = window
         self.later = later
         self.spent = 0
+        self.peak_line = 0
+        self.session = 1
         self.line: deque[tuple[Envelope, Sender | None]] = deque()
         self.lanes: dict[Lane, deque[Envelope]] = {Lane.CONTROL: deque(), Lane.DATA: deque()}
         self.held: list[Envelope] = []
-        self.dead: ActorflowError | None = None
-        self.stopped = False
-        self.sent: list[Envelope] = []
+
+    @property
+    def lives(self) -> bool:
+        """Whether its session goes on."""
+        return self.session % 2 == 1
 
     def send(self, envelope: Envelope, sender: Sender | None = None) -> bool:
-        if self.dead is not None:
+        if not self.lives:
             raise ChannelClosed(f"'{self.peer}' is not there")
         if isinstance(envelope.body, NotSent):
             raise CannotTravel("a NotSent cannot travel")
         if envelope.lane is Lane.DATA and (self.line or self.spent >= self.window):
             self.line.append((envelope, sender))
+            self.peak_line = max(self.peak_line, len(self.line))
             return False
         self._go(envelope)
         return True
 
     def _go(self, envelope: Envelope) -> None:
-        self.sent.append(envelope)
         self.spent += envelope.lane is Lane.DATA
         self.lanes[envelope.lane].append(envelope)
         self.later(self.carry, envelope.lane)
 
     def carry(self, lane: Lane) -> None:
-        """Delivers the next envelope of a lane at the other end."""
-        if self.stopped or not self.lanes[lane]:
+        """Delivers the next envelope of a lane at the other end, if that is in the same session."""
+        if not self.lanes[lane] or self.session != self.other.session:
             return
-        envelope = self.lanes[lane].popleft()
-        if self.other.receiver.deliver(self.other, envelope):
-            self._credit(lane)
-        else:
-            assert lane is Lane.DATA
+        envelope, session = self.lanes[lane].popleft(), self.session
+        if not self.other.receiver.deliver(self.other, envelope):
             self.other.held.append(envelope)
+        elif lane is Lane.DATA:
+            self.credit(session)
 
     def release(self, envelope: Envelope) -> None:
         self.held.remove(envelope)
-        self.later(self.other._credit, Lane.DATA)
+        self.later(self.other.credit, self.session)
 
-    def _credit(self, lane: Lane) -> None:
-        self.spent -= lane is Lane.DATA and self.spent > 0
+    def credit(self, session: int) -> None:
+        """Takes the credit of one envelope back."""
+        if session != self.session:
+            return
+        self.spent -= 1
         while self.line and self.spent < self.window:
             envelope, sender = self.line.popleft()
             self._go(envelope)
@@ -81,9 +91,10 @@ class End:
 
     def lose(self, reason: ActorflowError | None = None) -> None:
         """Ends the session at this end."""
-        if self.dead is not None:
+        if not self.lives:
             return
-        self.dead = reason = reason or PeerLost(f"'{self.peer}' has been silent")
+        self.session += 1
+        reason = reason or PeerLost(f"'{self.peer}' has been silent")
         unknown = [
             *self.lanes[Lane.CONTROL],
             *self.lanes[Lane.DATA],
@@ -94,18 +105,18 @@ class End:
             lane.clear()
         self.held.clear()
         self.spent = 0
+        self.receiver.lost(self, reason, unknown)
         for _, sender in line:
             if sender is not None:
                 sender.admitted()
-        self.receiver.lost(self, reason, unknown)
 
     def begin(self) -> None:
         """Begins a new session at this end; the other one does likewise."""
-        assert self.dead is not None
-        self.dead = None
+        assert not self.lives
+        self.session += 1
 
     def close(self) -> None:
-        if self.dead is None:
+        if self.lives:
             self.lose(ChannelClosed(f"the channel to '{self.peer}' was closed"))
             self.later(self.other.lose, PeerLost(f"'{self.other.peer}' said goodbye"))
 
