@@ -83,10 +83,11 @@ class Peer:
         self._hand(envelope, None)
 
     def _hand(self, envelope: Envelope, sender: _Line | None) -> bool:
+        channel = self.channel
+        if channel is None:
+            raise ChannelClosed(self.why().what)
         try:
-            if self.channel is None:
-                raise ChannelClosed(self.why().what)
-            gone = self.channel.send(envelope, sender)
+            gone = channel.send(envelope, sender)
         except ChannelClosed as error:
             if self.up:  # the channel knows before we have been told
                 self.up = False

@@ -13,6 +13,7 @@ from actorflow.actors.outbox import Outgoing, Parked, Place
 from actorflow.actors.ref import DONE, Ref, Sender, Watcher
 from actorflow.actors.waits import Blocked
 from actorflow.errors import ActorDied, CannotTravel, ChannelClosed
+from actorflow.messages import Request
 from actorflow.transport.channel import Envelope, Lane, Say
 
 if TYPE_CHECKING:
@@ -222,6 +223,8 @@ class RemoteRef(Ref):
         """Tells whoever asked; what nobody asked becomes a dead letter."""
         if type(message) is Ask:
             message.refuse()
+        elif isinstance(message, Request):
+            message.reply.failed(self.died(message))
         else:
             self.system.dead_letters.add(self.name, message)
 

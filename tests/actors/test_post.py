@@ -9,11 +9,14 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.post import Post
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
+    ActorDied,
     ActorError,
     CannotTravel,
     ConfigError,
 )
+from actorflow.messages import Call
 from tests.actors.channels import End, NotSent
+from tests.actors.heard import Heard
 from tests.actors.playing import LOOPS, Recorder, Scripted, pause, play
 from tests.actors.posts import between, gate
 
@@ -242,6 +245,19 @@ def test_a_message_to_nobody_becomes_a_dead_letter_where_that_is_known() -> None
         assert not ref.try_tell("stays with the caller")
         assert here.system.stats().dead_letters == 3
         assert "there/nobody" in repr(here.system.dead_letters)
+
+    between(body)
+
+
+def test_a_request_to_a_process_that_is_gone_is_failed_by_its_reply() -> None:
+    async def body(here: Post, _there: Post, _channel: End) -> None:
+        ref = here.ref("there/shard")
+        here.detach("there")
+        reply = Heard()
+
+        assert ref.put(Call(reply, "read"), here.system.nobody)
+
+        assert [type(said) for said in reply.said] == [ActorDied]
 
     between(body)
 
