@@ -51,6 +51,7 @@ class Peer:
         self.watchers: dict[str, dict[Watcher, Future[BaseException | None] | None]] = {}
         self._numbers: dict[Ask, int] = {}
         self._last = 0
+        self._sessions = 0
         self._sender: _Line | None = None
         self._standing = False
         self._turn = False
@@ -83,18 +84,20 @@ class Peer:
         self._hand(envelope, None)
 
     def _hand(self, envelope: Envelope, sender: _Line | None) -> bool:
-        channel = self.channel
+        channel, session = self.channel, self._sessions
         if channel is None:
             raise ChannelClosed(self.why().what)
         try:
-            gone = channel.send(envelope, sender)
+            left = channel.send(envelope, sender)
         except ChannelClosed as error:
             if self.up:  # the channel knows before we have been told
                 self.up = False
                 self.reason = error
             raise
+        if session != self._sessions:
+            return True  # it was too much, and ended the session
         self.up = True
-        return gone
+        return left
 
     def ask(self, actor: str, question: Ask) -> None:
         """Sends a question; raises as `send` does."""
@@ -226,6 +229,7 @@ class Peer:
         self.up = self._standing = False
         self.reason = reason
         self._sender = None
+        self._sessions += 1
         line, self.line = self.line, OrderedDict()
         asks, self.asks = self.asks, {}
         self._numbers.clear()

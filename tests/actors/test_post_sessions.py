@@ -205,6 +205,29 @@ def test_what_was_told_and_not_acknowledged_becomes_a_dead_letter() -> None:
     between(body)
 
 
+def test_a_message_that_ends_its_session_leaves_the_process_lost() -> None:
+    async def body(here: Post, there: Post, channel: End) -> None:
+        there.system.spawn(Recorder, [], name="shard")
+        ref = here.ref("there/shard")
+        send = channel.send
+
+        def overrun(envelope: Envelope, sender: Any = None) -> bool:
+            send(envelope, sender)
+            lose(channel)
+            return True
+
+        channel.send = overrun  # type: ignore[method-assign]
+        ref.signal("too much")
+        assert here.peers() == {"there": False}
+        channel.begin()
+        channel.other.begin()
+        with pytest.raises(ActorDied, match="has been silent"):
+            await ref.ask("too much")
+        assert here.peers() == {"there": False}
+
+    between(body)
+
+
 def test_refs_reach_the_new_session_of_the_same_channel() -> None:
     async def body(here: Post, there: Post, channel: End) -> None:
         seen: list[Any] = []
