@@ -210,9 +210,9 @@ class Address(Mailbox, Ref):
             await tick()  # or telling the dead in a loop would never let anyone else run
             return
         system = self.system
-        waiter = _waiter()
+        waiter = waiter_here()
         place = Place(message, nbytes, self, waiter, system.create_future(), system.now())
-        awaits = {} if waiter is None else _actor(waiter).awaits
+        awaits = {} if waiter is None else actor_of(waiter).awaits
         awaits[place] = None
         self.wait(place)
         try:
@@ -240,14 +240,8 @@ class Address(Mailbox, Ref):
     ) -> Any:
         """Sends `message` and returns the answer of its handler; see `Ref.ask`."""
         system = self.system
-        if deadline_s is None:
-            deadline_s = system.deadline_s
-        else:
-            deadline_s = float(deadline_s)
-            if not 0 < deadline_s < _FOREVER_S:
-                what = f"deadline_s must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
-                raise ValueError(what)
-        waiter = _waiter()
+        deadline_s = system.deadline_s if deadline_s is None else deadline(deadline_s)
+        waiter = waiter_here()
         coroutine: Any = None
         if self.idle and system.inline_left > 0 and not system.dispatch.ring and not self.waiters:
             # Nobody is ahead, so this is what the pump would do next: 0.6 µs where the ring takes 5.
@@ -286,7 +280,7 @@ class Address(Mailbox, Ref):
             future = system.create_future()
             question = self._question(message, nbytes, deadline_s, waiter, future)
         if waiter is not None:
-            _actor(waiter).awaits[question] = None
+            actor_of(waiter).awaits[question] = None
         try:
             if coroutine is not None:
                 self.drive_inline(coroutine, question)
@@ -302,9 +296,9 @@ class Address(Mailbox, Ref):
             raise
         finally:
             if waiter is not None:
-                _actor(waiter).awaits.pop(question, None)
+                actor_of(waiter).awaits.pop(question, None)
 
-    def inquire(self, message: Any, deadline_s: float, answer: Answer) -> None:
+    def inquire(self, message: Any, deadline_s: float, answer: Answer) -> Ask:
         """`ask` for one who cannot await, such as a link: whatever comes of it goes to `answer`.
 
         It counts against this actor's mailbox, or stands in its line, like any other ask.
@@ -312,13 +306,17 @@ class Address(Mailbox, Ref):
         Args:
             message: The question.
             deadline_s: How long to wait.
-            answer: Where the answer goes, or the error.
+            answer: Where the answer goes, or the error; a `Holding` one hears when it has left the line.
+
+        Returns:
+            The question: in `waiters` while it stands in the line.
         """
         question = self._question(message, self._nbytes(message), deadline_s, None, answer)
         if self.closed:
             question.refuse()
         elif not self._enter(question, question.nbytes):
             self.wait(question)
+        return question
 
     def _question(self, message: Any, nbytes: int, limit_s: float, waiter: Any, answer: Answer) -> Ask:
         system = self.system
@@ -356,7 +354,7 @@ class Address(Mailbox, Ref):
                 if relieved is edge:
                     return
                 continue
-            path = " -> ".join(_labels([_actor(step.waiter) for step in (*closed, closed[0])]))
+            path = " -> ".join(_labels([actor_of(step.waiter) for step in (*closed, closed[0])]))
             if decision.asks:
                 what = f"actors may not wait for each other in a ring, got {path}"
                 raise AskCycle(what, hint="tell instead of ask, or set reentrant = True on one of them")
@@ -412,13 +410,22 @@ class Address(Mailbox, Ref):
 _FOREVER_S = 1e9
 
 
+def deadline(deadline_s: float) -> float:
+    """Returns a deadline in seconds; ValueError when nobody could wait for it."""
+    deadline_s = float(deadline_s)
+    if not 0 < deadline_s < _FOREVER_S:
+        what = f"deadline_s must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
+        raise ValueError(what)
+    return deadline_s
+
+
 @types.coroutine
 def tick() -> Generator[None, None, None]:
     """Lets the loop run everything else once."""
     yield
 
 
-def _waiter() -> Address | Handling | None:
+def waiter_here() -> Address | Handling | None:
     """Returns the actor, or the run of a re-entrant one, in whose handler this code runs."""
     handling = HANDLING.get()
     if handling is None or not handling[0].handles(handling[1]):
@@ -426,7 +433,7 @@ def _waiter() -> Address | Handling | None:
     return handling if handling[0].reentrant else handling[0]
 
 
-def _actor(node: Any) -> Address:
+def actor_of(node: Any) -> Address:
     """Returns the actor of a node of the wait-for graph: an actor, or one run of a re-entrant one."""
     actor: Address = node[0] if type(node) is tuple else node
     return actor
@@ -444,7 +451,7 @@ def _labels(actors: Sequence[Address]) -> list[str]:
 
 
 def _blockers(node: Any) -> waits.Blocked[Any]:
-    actor = _actor(node)
+    actor = actor_of(node)
     if node is actor:
         blocked: waits.Blocked[Any] = actor.blocked()
         return blocked
@@ -452,4 +459,4 @@ def _blockers(node: Any) -> waits.Blocked[Any]:
 
 
 def _overdraft(node: Any) -> int:
-    return _actor(node).overdraft
+    return actor_of(node).overdraft

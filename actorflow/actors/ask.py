@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from actorflow.actors.wheel import Bucket, remove
 from actorflow.errors import DeadlinePassed, InternalError
 
 if TYPE_CHECKING:
-    from actorflow.actors.address import Address
     from actorflow.actors.carrier import Handling
+    from actorflow.actors.outbox import Target
 
 
 class Accounts:
@@ -74,6 +75,22 @@ class Answer(Protocol):
         ...
 
 
+class Holding(ABC):
+    """An `Answer` that holds something back while its question stands in line, such as credit.
+
+    Attributes:
+        name: What reports call whoever asks.
+    """
+
+    __slots__ = ()
+
+    name: str
+
+    @abstractmethod
+    def admitted(self) -> None:
+        """Hears that the question has left the line for the mailbox."""
+
+
 class Ask:
     """Asker → actor: a message whose handler's return value is the answer.
 
@@ -102,8 +119,8 @@ class Ask:
         message: Any,
         nbytes: int,
         future: Answer,
-        target: Address,
-        waiter: Address | Handling | None,
+        target: Target,
+        waiter: Target | Handling | None,
         since: float,
         limit_s: float,
     ) -> None:
@@ -124,13 +141,15 @@ class Ask:
         return self.future.done()
 
     @property
-    def awaited(self) -> Address | Handling:
+    def awaited(self) -> Target | Handling:
         """Who must go on before it can be answered."""
         return self.run or self.target
 
     def enter(self) -> None:
         """Enters the mailbox of its target."""
         self.target.add(self, self.nbytes)
+        if isinstance(self.future, Holding):
+            self.future.admitted()
 
     def done(self, value: Any) -> None:
         """Answers with a value."""

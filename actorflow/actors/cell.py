@@ -15,7 +15,7 @@ from actorflow.errors import ActorflowError, HandlerError, InternalError, Where,
 from actorflow.messages import Terminated
 
 if TYPE_CHECKING:
-    from actorflow.actors.ref import Ref
+    from actorflow.actors.ref import Watcher
     from actorflow.actors.supervisor import Parent
     from actorflow.actors.system import ActorSystem
     from actorflow.actors.wheel import Timer
@@ -63,7 +63,7 @@ class Cell(Turns):
         super().__init__(system, name, max_messages, max_bytes)
         self.parent = parent
         self.incarnation = 0
-        self.watchers: dict[Ref, None] = {}
+        self.watchers: dict[Watcher, None] = {}
         self.witnesses: dict[Future[BaseException | None], bool] = {}
         self._factory = factory
         self._args = args
@@ -279,7 +279,7 @@ class Cell(Turns):
 
     # -- the rest of a life ------------------------------------------------------------------------
 
-    def watch(self, watcher: Ref) -> None:
+    def watch(self, watcher: Watcher) -> None:
         """Tells `watcher`, once, when this actor is dead."""
         if self.phase is Phase.DEAD:
             watcher.signal(Terminated(self.name, self.reason))

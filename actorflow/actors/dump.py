@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from actorflow.actors.ask import Ask
+from actorflow.actors.ask import Ask, Holding
 from actorflow.actors.outbox import Parked
 from actorflow.errors import counted
 
@@ -44,7 +45,7 @@ class ActorEntry:
 
 @dataclass(frozen=True, slots=True)
 class WaitEntry:
-    """One edge of the wait-for graph. `kind` is "ask" or "room"; `message` is a type's name."""
+    """One edge of the wait-for graph. `kind` is ask, room or credit; `message` is a type's name."""
 
     waiter: str
     awaited: str
@@ -53,8 +54,49 @@ class WaitEntry:
     age_s: float
 
     def __str__(self) -> str:
-        what = "an answer to" if self.kind == "ask" else "room for"
+        what = "an answer to" if self.kind == "ask" else f"{self.kind} for"
         return f"{self.waiter} -> {self.awaited}: {what} {self.message}, for {self.age_s:.3g} s"
+
+
+@dataclass(frozen=True, slots=True)
+class PeerEntry:
+    """One other process.
+
+    Attributes:
+        name: That of the process.
+        up: Whether it is there, as far as is known.
+        asks: Questions to it that have not ended.
+        waiting: Messages and questions to it that wait for credit.
+        serving: Questions of it that have not ended here.
+        watched: Its actors that somebody here watches.
+    """
+
+    name: str
+    up: bool
+    asks: int
+    waiting: int
+    serving: int
+    watched: int
+
+    def __str__(self) -> str:
+        asks, asked = counted(self.asks, "open ask"), counted(self.serving, "ask")
+        state = "up" if self.up else "lost"
+        return (
+            f"process {self.name}: {state}, {asks} to it, {self.waiting} waiting for credit, "
+            f"{asked} of its served here, {counted(self.watched, 'actor')} watched"
+        )
+
+
+class Outside(Protocol):
+    """What connects the system with others."""
+
+    def peers_now(self) -> Sequence[PeerEntry]:
+        """Returns the other processes."""
+        ...
+
+    def waits_now(self) -> Sequence[Any]:
+        """Returns the messages, and asks, that stand in line for credit."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +108,7 @@ class Dump:
     waits: tuple[WaitEntry, ...]
     asks: str
     dead_letters: int
+    peers: tuple[PeerEntry, ...] = ()
 
     def __str__(self) -> str:
         counts = [
@@ -75,6 +118,7 @@ class Dump:
         ]
         lines = [f"{self.system}: {', '.join(counts)}"]
         lines += [f"  {actor}" for actor in self.actors]
+        lines += [f"  {peer}" for peer in self.peers]
         lines += [f"  {wait}" for wait in self.waits]
         return "\n".join([*lines, f"  asks: {self.asks}"])
 
@@ -90,12 +134,23 @@ def take(system: ActorSystem) -> Dump:
         for edge in tuple(cell.waiters)
         if not isinstance(edge, Ask) and not edge.void
     ]
+    outside = system.outside
+    credit = (
+        ()
+        if outside is None
+        else [
+            _wait(edge, now, "credit")
+            for edge in outside.waits_now()
+            if not isinstance(edge, Ask) and not edge.void
+        ]
+    )
     return Dump(
         system.name,
         tuple(_actor(cell) for cell in cells),
-        tuple(sorted((*asks, *rooms), key=lambda wait: -wait.age_s)),
+        tuple(sorted((*asks, *rooms, *credit), key=lambda wait: -wait.age_s)),
         repr(system.accounts),
         system.dead_letters.count,
+        () if outside is None else tuple(outside.peers_now()),
     )
 
 
@@ -114,10 +169,13 @@ def _actor(cell: Cell) -> ActorEntry:
     )
 
 
-def _wait(edge: Any, now: float) -> WaitEntry:
+def _wait(edge: Any, now: float, kind: str = "room") -> WaitEntry:
     waiter = edge.sender if isinstance(edge, Parked) else edge.waiter
     if type(waiter) is tuple:
         waiter = waiter[0]
+    if waiter is None and isinstance(edge, Ask) and isinstance(edge.future, Holding):
+        waiter = edge.future
     name = OUTSIDE if waiter is None else getattr(waiter, "name", type(waiter).__name__)
-    kind = "ask" if edge.asks else "room"
-    return WaitEntry(name, edge.target.name, kind, type(edge.message).__name__, now - edge.since)
+    return WaitEntry(
+        name, edge.target.name, "ask" if edge.asks else kind, type(edge.message).__name__, now - edge.since
+    )

@@ -7,12 +7,53 @@ graph.
 from __future__ import annotations
 
 from asyncio import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from actorflow.actors.address import Address
     from actorflow.actors.carrier import Handling
     from actorflow.actors.ref import Sender
+    from actorflow.actors.system import ActorSystem
+    from actorflow.errors import ActorDied
+
+
+class Target(Protocol):
+    """Where a message waits for room: the mailbox of an actor, or the way to one of another process."""
+
+    name: str
+
+    @property
+    def system(self) -> ActorSystem:
+        """The system of whoever waits."""
+        ...
+
+    def add(self, message: Any, nbytes: int) -> None:
+        """Takes a message for which there is room."""
+        ...
+
+    def hold(self, nbytes: int) -> None:
+        """Keeps a place."""
+        ...
+
+    def release(self, nbytes: int) -> None:
+        """Gives a held place back."""
+        ...
+
+    def withdraw(self, entry: Any) -> bool:
+        """Takes `entry` out of the line; false when it is not in it any more."""
+        ...
+
+    def undeliverable(self, message: Any) -> None:
+        """Tells whoever waits for an answer to `message`; without any it becomes a dead letter."""
+        ...
+
+    def died(self, message: Any) -> ActorDied:
+        """Returns what the asker of `message` hears."""
+        ...
+
+    def obstacle(self) -> str:
+        """Says why a message is not handled now."""
+        ...
 
 
 class Parked:
@@ -23,7 +64,7 @@ class Parked:
     asks = False
     void = False
 
-    def __init__(self, message: Any, nbytes: int, target: Address, sender: Sender, since: float) -> None:
+    def __init__(self, message: Any, nbytes: int, target: Target, sender: Sender, since: float) -> None:
         self.message = message
         self.nbytes = nbytes
         self.target = target
@@ -31,7 +72,7 @@ class Parked:
         self.since = since
 
     @property
-    def awaited(self) -> Address:
+    def awaited(self) -> Target:
         """The actor in whose mailbox it waits for room."""
         return self.target
 
@@ -51,7 +92,7 @@ class Outgoing(Parked):
 
     __slots__ = ("waiter",)
 
-    def __init__(self, message: Any, nbytes: int, target: Address, sender: Address, since: float) -> None:
+    def __init__(self, message: Any, nbytes: int, target: Target, sender: Address, since: float) -> None:
         super().__init__(message, nbytes, target, sender, since)
         self.waiter: Address = sender
         sender.outbox[self] = None
@@ -83,7 +124,7 @@ class Place:
         self,
         message: Any,
         nbytes: int,
-        target: Address,
+        target: Target,
         waiter: Address | Handling | None,
         future: Future[None],
         since: float,
@@ -102,7 +143,7 @@ class Place:
         return self.future.done()
 
     @property
-    def awaited(self) -> Address:
+    def awaited(self) -> Target:
         """The actor in whose mailbox it waits for room."""
         return self.target
 

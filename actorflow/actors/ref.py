@@ -15,6 +15,14 @@ class Sender(Protocol):
         ...
 
 
+class Watcher(Protocol):
+    """Whoever hears of the end of an actor: another actor, or what passes it on."""
+
+    def signal(self, message: Any) -> None:
+        """Hears a `Terminated`."""
+        ...
+
+
 class Ref(ABC):
     """How to reach an actor; stays good over restarts, and after its death tells so.
 
@@ -84,7 +92,7 @@ class Ref(ABC):
         """Waits until the actor is dead and returns the reason; None when it was asked to stop."""
 
     @abstractmethod
-    def watch(self, watcher: Ref) -> None:
+    def watch(self, watcher: Watcher) -> None:
         """Sends `watcher` a `Terminated`, once, when this actor is dead; at once if it is already."""
 
 

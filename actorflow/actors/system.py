@@ -27,7 +27,7 @@ from actorflow.setting import SETTING, Seat
 
 if TYPE_CHECKING:
     from actorflow.actors.actor import Actor
-    from actorflow.actors.ref import Ref
+    from actorflow.actors.ref import Ref, Watcher
     from actorflow.actors.supervision import Strategy
     from actorflow.trace import Instrument
 
@@ -123,6 +123,7 @@ class ActorSystem:
         self.inline_left = self.inline_limit = 0
         self.attached: dict[Any, Any] = {}  # what those above keep for as long as the system lives
         self.nobody = _Nobody()
+        self.outside: dump.Outside | None = None
         self.sizes = Sizes()
         self.tasks: set[Task[None]] = set()
         self._pick = pick
@@ -213,7 +214,7 @@ class ActorSystem:
         else:
             await ref.stopped()
 
-    def watch(self, ref: Ref, watcher: Ref) -> None:
+    def watch(self, ref: Ref, watcher: Watcher) -> None:
         """Sends `watcher` a `Terminated`, once, when `ref` is dead; at once if it is already."""
         ref.watch(watcher)
 

@@ -33,6 +33,7 @@ class Say(IntEnum):
     CANCEL = 4  # nobody waits for the answer of `ask` any more
     WATCH = 5  # tell the sender, as GONE, when the target is dead
     GONE = 6  # the watched actor has stopped: the body is why, or None
+    STOP = 7  # the target is asked to stop
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from actorflow.errors import (
 from actorflow.messages import Request, Terminated
 from actorflow.sim.choosers import Schedule
 from tests.actors.playing import Recorder, Scripted, pause, play
+from tests.actors.posts import Play, everywhere
 from tests.strategies import examples
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ class Gated(Actor):
 # -- tell -----------------------------------------------------------------------------------------
 
 
-def test_messages_of_one_sender_are_handled_in_the_order_told() -> None:
+@everywhere
+def test_messages_of_one_sender_are_handled_in_the_order_told(play: Play) -> None:
     seen: list[int] = []
 
     async def body(system: ActorSystem) -> None:
@@ -161,6 +163,7 @@ def test_bytes_are_bounded_as_well() -> None:
     play(body)
 
 
+@everywhere
 @settings(max_examples=examples(60), deadline=None)
 @given(
     capacity=st.integers(1, 3),
@@ -169,7 +172,7 @@ def test_bytes_are_bounded_as_well() -> None:
     schedule=sim.schedules(),
 )
 def test_a_cancelled_wait_was_never_accepted_and_no_other_is_lost_or_doubled(
-    capacity: int, senders: list[list[bool]], pauses: list[float], schedule: Schedule
+    play: Play, capacity: int, senders: list[list[bool]], pauses: list[float], schedule: Schedule
 ) -> None:
     """Cancellation at every await point: before, during, and in the tick of the admission."""
 
@@ -323,7 +326,8 @@ def test_with_a_chooser_no_ask_runs_inline() -> None:
     assert order == ["loop", "answer"]
 
 
-def test_two_to_fifty_tasks_that_await_one_ask_all_get_its_answer() -> None:
+@everywhere
+def test_two_to_fifty_tasks_that_await_one_ask_all_get_its_answer(play: Play) -> None:
     async def body(system: ActorSystem) -> None:
         gate = asyncio.Event()
         ref = system.spawn(Gated, gate, [])
@@ -383,7 +387,8 @@ def test_the_deadline_passes_at_most_a_tick_late_and_the_late_answer_is_dropped_
     play(body)
 
 
-def test_an_ask_without_a_deadline_takes_the_systems() -> None:
+@everywhere
+def test_an_ask_without_a_deadline_takes_the_systems(play: Play) -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Gated, asyncio.Event(), [], name="slow")
         with pytest.raises(DeadlinePassed, match=r"within 0.7 s"):
@@ -392,8 +397,9 @@ def test_an_ask_without_a_deadline_takes_the_systems() -> None:
     play(body, deadline_s=0.7)
 
 
+@everywhere
 @pytest.mark.parametrize("deadline_s", [0, -1, float("inf"), float("nan")])
-def test_a_deadline_that_is_none_is_refused(deadline_s: float) -> None:
+def test_a_deadline_that_is_none_is_refused(deadline_s: float, play: Play) -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Recorder, [])
         with pytest.raises(ValueError, match="deadline_s must be above 0"):
@@ -438,9 +444,12 @@ async def _raises_after_a_wait(_actor: Actor, message: Any) -> Any:
     raise ValueError(f"no {message}")
 
 
+@everywhere
 @pytest.mark.parametrize("script", [_raises_before, _raises_in_first_step, _raises_after_a_wait])
 @pytest.mark.parametrize("inline", [True, False])
-def test_what_a_handler_raises_reaches_its_asker_with_its_traceback(script: Any, inline: bool) -> None:
+def test_what_a_handler_raises_reaches_its_asker_with_its_traceback(
+    script: Any, inline: bool, play: Play
+) -> None:
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Scripted, script, name="parser")
         await pause(0)
@@ -464,7 +473,8 @@ def test_what_a_handler_raises_reaches_its_asker_with_its_traceback(script: Any,
     play(body)
 
 
-def test_an_error_of_ours_passes_as_itself_and_gets_a_place() -> None:
+@everywhere
+def test_an_error_of_ours_passes_as_itself_and_gets_a_place(play: Play) -> None:
     def script(_actor: Actor, message: Any) -> Any:
         where = Where(node="w") if message == "placed" else None
         raise StateError("no value yet", where=where, hint="assign one")
@@ -698,7 +708,8 @@ def test_watching_fires_once_and_at_once_if_already_dead() -> None:
     play(body)
 
 
-def test_signals_come_before_all_data_and_never_wait() -> None:
+@everywhere
+def test_signals_come_before_all_data_and_never_wait(play: Play) -> None:
     seen: list[Any] = []
 
     async def body(system: ActorSystem) -> None:

@@ -1,0 +1,252 @@
+"""What one other process wants from the actors here, for as long as its session lives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from actorflow.actors.ask import Ask, Holding
+from actorflow.errors import (
+    ActorDied,
+    ActorflowError,
+    CannotTravel,
+    ChannelClosed,
+    DeadlinePassed,
+    HandlerError,
+    WireError,
+    said,
+)
+from actorflow.messages import Terminated
+from actorflow.transport.channel import Channel, Envelope, Lane, Say
+
+if TYPE_CHECKING:
+    from actorflow.actors.cell import Cell
+    from actorflow.actors.system import ActorSystem
+
+_FOREVER_S = 1e9
+
+
+class Serving:
+    """Hands what arrives to the actors here, and sends back what comes of it.
+
+    INVARIANT: an envelope that stands in the line of an actor has kept its credit, and gives it back
+        once: when it gets in, when nobody waits for its answer any more, or never if the session is over.
+    INVARIANT: `open[n]` is a question that has not ended, and `early` holds the numbers above `_highest`
+        of questions that were cancelled before they came: at most as many as are on their way.
+
+    Attributes:
+        open: The questions of the peer, by number.
+        over: Whether the session has ended: nobody there hears any more.
+    """
+
+    def __init__(self, system: ActorSystem, channel: Channel, here: str) -> None:
+        self.system = system
+        self.channel = channel
+        self.here = here
+        self.open: dict[int, Inquiry] = {}
+        self.early: set[int] = set()
+        self.over = False
+        self.watched: dict[str, tuple[Cell, _Watch]] = {}
+        self._highest = 0
+
+    def deliver(self, envelope: Envelope) -> bool:
+        """Takes a message, question or wish; false while it stands in the line of its actor."""
+        cell = self.system.actors.get(envelope.target)
+        match envelope.say:
+            case Say.ASK:
+                return self._ask(cell, envelope)
+            case Say.CANCEL:
+                self._cancel(envelope.ask)
+            case Say.WATCH:
+                self._watch(cell, envelope.target)
+            case Say.STOP:
+                if cell is not None:
+                    cell.stop()
+            case _:
+                return self._tell(cell, envelope)
+        return True
+
+    def _tell(self, cell: Cell | None, envelope: Envelope) -> bool:
+        if cell is None:
+            self.system.dead_letters.add(envelope.target, envelope.body)
+        elif envelope.lane is Lane.CONTROL:
+            cell.signal(envelope.body)
+        else:
+            return cell.put(envelope.body, _Standing(self, envelope))
+        return True
+
+    # -- asks ---------------------------------------------------------------------------------------
+
+    def _ask(self, cell: Cell | None, envelope: Envelope) -> bool:
+        number = envelope.ask
+        self._highest = max(self._highest, number)
+        if number in self.early:
+            self.early.remove(number)
+            return True
+        if cell is None:
+            self.answer(envelope, self._unknown(envelope.target), Say.ERROR)
+            return True
+        if not 0 < envelope.limit_s < _FOREVER_S:
+            wrong = f"an asker waits between 0 and {_FOREVER_S:g} s, got {envelope.limit_s}"
+            self.answer(envelope, WireError(wrong), Say.ERROR)
+            return True
+        inquiry = self.open[number] = Inquiry(self, envelope)
+        inquiry.question = question = cell.inquire(envelope.body, envelope.limit_s, inquiry)
+        inquiry.stands = question in cell.waiters
+        return not inquiry.stands
+
+    def _cancel(self, number: int) -> None:
+        if number > self._highest:
+            self.early.add(number)
+        elif (inquiry := self.open.get(number)) is not None and inquiry.question is not None:
+            inquiry.question.cancel()
+
+    def answer(self, question: Envelope, body: Any, say: Say) -> None:
+        """Sends an answer, or an error, to whoever asked."""
+        if self.over:
+            return
+        try:
+            self._say(Envelope(question.target, body, say, Lane.CONTROL, question.ask))
+        except CannotTravel as error:
+            self._say(Envelope(question.target, error, Say.ERROR, Lane.CONTROL, question.ask))
+
+    # -- watching -----------------------------------------------------------------------------------
+
+    def _watch(self, cell: Cell | None, actor: str) -> None:
+        if cell is None:
+            self.gone(actor, self._unknown(actor))
+        elif actor not in self.watched:
+            watch = _Watch(self, actor)
+            self.watched[actor] = cell, watch
+            cell.watch(watch)
+
+    def gone(self, actor: str, reason: BaseException | None) -> None:
+        """Tells the peer that an actor which it watches has stopped."""
+        self.watched.pop(actor, None)
+        if self.over:
+            return
+        body = None if reason is None else _travelling(reason)
+        try:
+            self._say(Envelope(actor, body, Say.GONE, Lane.CONTROL))
+        except CannotTravel as error:
+            self._say(Envelope(actor, error, Say.GONE, Lane.CONTROL))
+
+    # -- the rest -----------------------------------------------------------------------------------
+
+    def release(self, envelope: Envelope) -> None:
+        """Gives the credit of an envelope back."""
+        if not self.over:
+            self.channel.release(envelope)
+
+    def end(self) -> None:
+        """The session is over: nobody there waits for answers, or watches."""
+        self.over = True
+        watched, self.watched = self.watched, {}
+        for cell, watch in watched.values():
+            cell.watchers.pop(watch, None)
+        inquiries, self.open = self.open, {}
+        for inquiry in inquiries.values():
+            if inquiry.question is not None:
+                inquiry.question.cancel()
+        self.early.clear()
+
+    def _say(self, envelope: Envelope) -> None:
+        try:
+            self.channel.send(envelope)
+        except ChannelClosed:
+            self.over = True  # nobody hears it; `lost` comes, or has come
+
+    def _unknown(self, actor: str) -> ActorDied:
+        there = ", ".join(sorted(self.system.actors)) or "none"
+        return ActorDied(f"process '{self.here}' has no actor '{actor}'; it has {there}")
+
+
+class Inquiry(Holding):
+    """Where the answer to a question of another process goes: it leaves at once, as an `ask.Answer`."""
+
+    __slots__ = ("_envelope", "_over", "_serving", "_since_s", "name", "question", "stands")
+
+    def __init__(self, serving: Serving, envelope: Envelope) -> None:
+        self.name = serving.channel.peer
+        self.question: Ask | None = None
+        self.stands = False
+        self._envelope = envelope
+        self._over = False
+        self._serving = serving
+        self._since_s = serving.system.now()
+
+    def admitted(self) -> None:
+        """The question is in the mailbox."""
+        if self.stands:
+            self.stands = False
+            self._serving.release(self._envelope)
+
+    def done(self) -> bool:
+        """Tells whether the answer has left, or nobody waits for it."""
+        return self._over
+
+    def set_result(self, result: Any, /) -> None:
+        """Sends the answer."""
+        self._end()
+        self._serving.answer(self._envelope, result, Say.ANSWER)
+
+    def set_exception(self, error: BaseException, /) -> None:
+        """Sends the error, unless it is that time is up: the asker knows that by its own clock."""
+        self._end()
+        waited_s = self._serving.system.now() - self._since_s
+        if not (isinstance(error, DeadlinePassed) and waited_s >= self._envelope.limit_s):
+            self._serving.answer(self._envelope, _travelling(error), Say.ERROR)
+
+    def cancel(self) -> None:
+        """Sends nothing."""
+        self._end()
+
+    def cancelled(self) -> bool:
+        """Nobody here waits."""
+        return False
+
+    def result(self) -> None:
+        """Nothing is kept here."""
+
+    def exception(self) -> None:
+        """Nothing is kept here."""
+
+    def _end(self) -> None:
+        self._over = True
+        self._serving.open.pop(self._envelope.ask, None)
+        self.admitted()
+
+
+class _Standing:
+    """A tell that stands in the line of its actor."""
+
+    __slots__ = ("_envelope", "_serving", "name")
+
+    def __init__(self, serving: Serving, envelope: Envelope) -> None:
+        self.name = serving.channel.peer
+        self._serving = serving
+        self._envelope = envelope
+
+    def admitted(self) -> None:
+        self._serving.release(self._envelope)
+
+
+class _Watch:
+    """Watches an actor here for the peer."""
+
+    __slots__ = ("_actor", "_serving")
+
+    def __init__(self, serving: Serving, actor: str) -> None:
+        self._serving = serving
+        self._actor = actor
+
+    def signal(self, notice: Terminated) -> None:
+        self._serving.gone(self._actor, notice.reason)
+
+
+def _travelling(error: BaseException) -> ActorflowError:
+    """Returns `error` as others may see it."""
+    if isinstance(error, ActorflowError):
+        return error
+    wrapped = HandlerError(said(error))
+    wrapped.__cause__ = error
+    return wrapped
