@@ -359,7 +359,7 @@ class _Cutting:
 # -- do both sides mean the same? ------------------------------------------------------------------
 
 
-def fingerprint(program: Program) -> int:
+def digest(program: Program) -> int:
     """Returns a number that two processes share when they mean the same program.
 
     It covers nodes, edges, attributes, devices and the bits of constants; not the lines of the user.

@@ -201,7 +201,7 @@ async def offloaded() -> Any:
 
     async def step(session: Session, i: int) -> list[float]:
         values = await session.run([first, second, add], {x: matrix * i})
-        ended.append((i, session._device.offloaded))
+        ended.append((i, session.stats().offloaded))
         return [float(value) for value in values]
 
     async with Session(graph) as session:

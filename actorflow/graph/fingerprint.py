@@ -1,0 +1,27 @@
+"""Tells whether two processes run the same program: a short hash of a graph."""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+
+from actorflow.arrays import name_of
+from actorflow.graph.graph import Graph
+from actorflow.graph.serial import to_data
+
+
+def fingerprint(graph: Graph) -> str:
+    """Returns 32 hex digits that two graphs share if they compute the same in the same way.
+
+    Nodes, resources, constants bit for bit, the seed, and the keys of objects count. Where in which
+    file a node was made does not: paths differ between machines.
+    """
+    data, constants = to_data(graph)
+    for node in data["nodes"]:
+        del node["defined_at"]
+    told = blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=16)
+    for constant in constants:
+        told.update(f"{name_of(constant.dtype)} {constant.shape}".encode())
+        elements = constant.ravel().tolist() if constant.dtype.hasobject else None
+        told.update(constant.tobytes() if elements is None else repr(elements).encode())
+    return told.hexdigest()
