@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actorflow.errors import ActorflowError
+from actorflow.transport.registry import travels
 
 
+@travels("coord.batch")
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One batch of the training data: the `index`-th of an epoch, both from 0."""
@@ -24,6 +26,7 @@ class Batch:
 # -- coordinator and workers -----------------------------------------------------------------------
 
 
+@travels("coord.join")
 @dataclass(frozen=True, slots=True)
 class Join:
     """Worker → coordinator, asked: takes part from now on; answered with Seat.
@@ -34,6 +37,7 @@ class Join:
     process: str
 
 
+@travels("coord.seat")
 @dataclass(frozen=True, slots=True)
 class Seat:
     """Coordinator → worker: your rank and life in the coordinator's books, and how often to beat."""
@@ -44,6 +48,7 @@ class Seat:
     beat_s: float
 
 
+@travels("coord.beat")
 @dataclass(frozen=True, slots=True)
 class Beat:
     """Worker → coordinator, control lane: alive, and at work on `number` (0: idle)."""
@@ -53,6 +58,7 @@ class Beat:
     number: int
 
 
+@travels("coord.permit")
 @dataclass(frozen=True, slots=True)
 class Permit:
     """Coordinator → worker: compute one contribution from the parameters at `version` or later."""
@@ -64,6 +70,7 @@ class Permit:
     batch: Batch
 
 
+@travels("coord.computed")
 @dataclass(frozen=True, slots=True)
 class Computed:
     """Worker → coordinator: every shard keeps the contribution.
@@ -80,6 +87,7 @@ class Computed:
     scalars: tuple[float, ...] = ()
 
 
+@travels("coord.missed")
 @dataclass(frozen=True, slots=True)
 class Missed:
     """Worker → coordinator: there will be no contribution `number`.
@@ -95,6 +103,7 @@ class Missed:
     error: ActorflowError | None = None
 
 
+@travels("coord.exhausted")
 @dataclass(frozen=True, slots=True)
 class Exhausted:
     """Worker → coordinator: there is no such batch; epoch `epoch` has `size` batches."""
@@ -106,6 +115,7 @@ class Exhausted:
     size: int
 
 
+@travels("coord.outcome")
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Coordinator → worker: what became of contribution `number`; the receipt.
@@ -122,6 +132,7 @@ class Outcome:
     reason: str = ""
 
 
+@travels("coord.leave")
 @dataclass(frozen=True, slots=True)
 class Leave:
     """Worker → coordinator: takes no part any more, in good order."""
@@ -130,6 +141,7 @@ class Leave:
     life: int
 
 
+@travels("coord.end")
 @dataclass(frozen=True, slots=True)
 class End:
     """Coordinator → worker or shard: the run is over; `error` says why if not in good order."""
@@ -141,6 +153,7 @@ class End:
 # -- workers and shards ----------------------------------------------------------------------------
 
 
+@travels("coord.pull")
 @dataclass(frozen=True, slots=True)
 class Pull:
     """Worker → shard, asked: the parameters at `version` or later; answered with Pulled."""
@@ -148,6 +161,7 @@ class Pull:
     version: int
 
 
+@travels("coord.pulled")
 @dataclass(frozen=True, slots=True)
 class Pulled:
     """Shard → worker: its variables, all as the update that made `version` left them."""
@@ -156,6 +170,7 @@ class Pulled:
     values: Mapping[str, Any]
 
 
+@travels("coord.contribute")
 @dataclass(frozen=True, slots=True)
 class Contribute:
     """Worker → shard, asked: gradients by variable; answered with Kept or Refused.
@@ -170,6 +185,7 @@ class Contribute:
     gradients: Mapping[str, Any]
 
 
+@travels("coord.kept")
 @dataclass(frozen=True, slots=True)
 class Kept:
     """Shard → worker: the contribution is here."""
@@ -177,6 +193,7 @@ class Kept:
     number: int
 
 
+@travels("coord.refused")
 @dataclass(frozen=True, slots=True)
 class Refused:
     """Shard → worker: the contribution is not wanted, and why: "late", "fenced", "seen"."""
@@ -188,6 +205,7 @@ class Refused:
 # -- coordinator and shards ------------------------------------------------------------------------
 
 
+@travels("coord.stage")
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Coordinator → shard: prepare the update of `version` from these contributions, (rank, number)."""
@@ -197,6 +215,7 @@ class Stage:
     chosen: tuple[tuple[int, int], ...]
 
 
+@travels("coord.staged")
 @dataclass(frozen=True, slots=True)
 class Staged:
     """Shard → coordinator: ready to commit the update of `version`; that cannot fail."""
@@ -206,6 +225,7 @@ class Staged:
     version: int
 
 
+@travels("coord.unstaged")
 @dataclass(frozen=True, slots=True)
 class Unstaged:
     """Shard → coordinator: cannot prepare the update of `version`; nothing has changed."""
@@ -216,6 +236,7 @@ class Unstaged:
     error: ActorflowError
 
 
+@travels("coord.commit")
 @dataclass(frozen=True, slots=True)
 class Commit:
     """Coordinator → shard: apply what is staged for `version`."""
@@ -224,6 +245,7 @@ class Commit:
     version: int
 
 
+@travels("coord.discard")
 @dataclass(frozen=True, slots=True)
 class Discard:
     """Coordinator → shard: forget what is staged for `version`; its contributions are not used."""
@@ -232,6 +254,7 @@ class Discard:
     version: int
 
 
+@travels("coord.committed")
 @dataclass(frozen=True, slots=True)
 class Committed:
     """Shard → coordinator: the update of `version` is applied; this shard is at `version` + 1."""
@@ -241,6 +264,7 @@ class Committed:
     version: int
 
 
+@travels("coord.drop")
 @dataclass(frozen=True, slots=True)
 class Drop:
     """Coordinator → shard: these contributions, by number, will never be used."""
@@ -249,6 +273,7 @@ class Drop:
     numbers: tuple[int, ...]
 
 
+@travels("coord.fence")
 @dataclass(frozen=True, slots=True)
 class Fence:
     """New coordinator → shard, asked: obey `term` and no older one; answered with Standing."""
@@ -256,6 +281,7 @@ class Fence:
     term: int
 
 
+@travels("coord.standing")
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Shard → new coordinator: where it stands.
@@ -272,6 +298,7 @@ class Standing:
     last: Stage | None = None
 
 
+@travels("coord.updated")
 @dataclass(frozen=True, slots=True)
 class Updated:
     """Coordinator → whoever trains: an update is committed on all shards.

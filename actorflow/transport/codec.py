@@ -1,7 +1,8 @@
 """One message as a header and raw buffers, and back: no code travels, and nothing is believed.
 
 A message is one value: None, bool, int, float, str, bytes, arrays and scalars of numpy, and tuples,
-lists and dicts of these. It becomes a frame:
+lists and dicts of these, records (`transport.registry`) and errors (`transport.failures`). It becomes a
+frame:
 
     prefix   16 bytes: magic, size of the header, size of the body
     header   a msgpack array of atoms (None, bool, int, float, str, bytes), padded to 16 bytes
@@ -21,7 +22,7 @@ The order in memory is no part of a value: arrays arrive in C order.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgpack
@@ -30,6 +31,7 @@ import numpy as np
 from actorflow.errors import CannotTravel, WireError
 from actorflow.transport.kinds import ALIGN, ATOMS, LIMITS, ZEROS, Buffer, Limits
 from actorflow.transport.reading import Reader
+from actorflow.transport.registry import BY_TYPE
 from actorflow.transport.writing import Writer
 
 PREFIX_BYTES = 16
@@ -88,21 +90,30 @@ def _frame(value: Any, limits: Limits, writer: Writer) -> list[Buffer]:
 
 
 def _way(value: Any, limits: Limits) -> str:
-    """The way to the first part of a value that cannot travel alone, as `[3]['image']`."""
+    """The way to the first part of a value that cannot travel alone, as `[3]['image']` or `.values['w']`."""
     way = ""
     for _ in range(limits.depth):
-        inner = (
-            value.items() if type(value) is dict else enumerate(value) if type(value) in (list, tuple) else ()
-        )
-        for key, part in inner:
+        for step, part in _inside(value):
             try:
                 Writer(limits).value(part, 0)
             except CannotTravel:
-                way, value = f"{way}[{key!r:.40}]", part
+                way, value = way + step, part
                 break
         else:
             return way
     return ""  # nested too deeply: a way would not end
+
+
+def _inside(value: Any) -> Iterator[tuple[str, Any]]:
+    """The parts of a value, each with the step to it."""
+    kind = type(value)
+    if kind in BY_TYPE:
+        entry = BY_TYPE[kind]
+        for name, part in zip(entry.names, entry.values(value), strict=True):
+            yield f".{name}", part
+    elif kind in (list, tuple, dict):
+        for key, part in value.items() if kind is dict else enumerate(value):
+            yield f"[{key!r:.40}]", part
 
 
 # ------------------------------------------------------------------------------------ reading

@@ -51,7 +51,7 @@ class Kind(IntEnum):
     BYTES = 2  # length; body
     ARRAY = 3  # dtype, rank, dims; body
     SCALAR = 4  # dtype, its bytes
-    RECORDS = 5  # an array of bytes: rank, dims, elements
+    BYTES_ARRAY = 5  # rank, dims, elements
     LIST = 6  # length, values
     TUPLE = 7  # length, values
     DICT = 8  # length, then key and value
@@ -61,6 +61,8 @@ class Kind(IntEnum):
     SCALAR_ROWS = 12  # n, dtype; body
     TUPLE_ROWS = 13  # n, width, columns
     DICT_ROWS = 14  # n, width, then key and column
+    RECORD = 15  # name, number of fields, their values: see `transport.registry`
+    ERROR = 16  # a list: see `transport.failures`
 
 
 ATOMS = frozenset({type(None), bool, int, float, str, bytes})

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import BYTES, Array, name_of
-from actorflow.errors import WireError
+from actorflow.errors import ActorflowError, WireError
+from actorflow.transport.failures import raised
 from actorflow.transport.kinds import (
     ALIGN,
     ATOMS,
@@ -22,6 +23,7 @@ from actorflow.transport.kinds import (
     Kind,
     Limits,
 )
+from actorflow.transport.registry import made, registered
 
 
 class Reader:
@@ -133,7 +135,7 @@ class Reader:
             raise WireError(message)
         return np.frombuffer(memory, dtype)[0]
 
-    def _records(self, _depth: int) -> Array:
+    def _bytes_array(self, _depth: int) -> Array:
         shape = self._shape(BYTES.itemsize)
         n = prod(shape)
         if n > len(self._tokens) - self._at:
@@ -161,6 +163,13 @@ class Reader:
         if key != key:  # NaN: a second one would stand beside it
             raise WireError("a key of a dict must equal itself, got NaN")
         return key
+
+    def _record(self, depth: int) -> Any:
+        entry = registered(self._token("the name of a record", _TEXT))
+        return made(entry, [self.value(depth) for _ in range(self._count("a number of fields"))])
+
+    def _error(self, depth: int) -> ActorflowError:
+        return raised(self.value(depth))
 
     def _complete(self, made: dict[Any, Any], n: int) -> dict[Any, Any]:
         if len(made) != n:
@@ -237,6 +246,7 @@ class Reader:
 
 _INT = frozenset({int})
 _BYTES = frozenset({bytes})
+_TEXT = frozenset({str})
 _NESTED = ([Kind.TUPLE_ROWS], [Kind.DICT_ROWS])
 _READERS: tuple[Callable[[Reader, int], Any], ...] = tuple(
     getattr(Reader, f"_{'wide' if kind is Kind.INTEGER else kind.name.lower()}") for kind in Kind

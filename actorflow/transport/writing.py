@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import is_dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
 from actorflow.arrays import BYTES, NAMES, Array
-from actorflow.errors import CannotTravel
+from actorflow.errors import ActorflowError, CannotTravel
+from actorflow.transport.failures import chain
 from actorflow.transport.kinds import (
     ALIGN,
     ATOMS,
@@ -21,8 +24,9 @@ from actorflow.transport.kinds import (
     Kind,
     Limits,
 )
+from actorflow.transport.registry import BY_TYPE, HOW
 
-_LONG = 512  # bytes from which records leave the header: they are then copied once less
+_LONG = 512  # bytes from which bytes leave the header: they are then copied once less
 _APART = 4096  # bytes from which rows are sent from where they lie; smaller ones are cheaper joined
 
 
@@ -51,20 +55,30 @@ class Writer:
             self._atom(value)
         elif kind is np.ndarray or kind is np.memmap:
             self._array(value)
-        elif kind is tuple or kind is list or kind is dict:
+        elif kind in _NESTED or kind in BY_TYPE or isinstance(value, ActorflowError):
             if depth == self._limits.depth:
                 message = f"values may be nested {depth} deep, got more"
                 raise CannotTravel(message, hint="does a list or dict hold itself?")
-            if kind is list:
-                self._list(value, depth + 1)
-            elif kind is tuple:
-                self._values(Kind.TUPLE, value, depth + 1)
-            else:
-                self._dict(value, depth + 1)
+            self._nested(kind, value, depth + 1)
         elif isinstance(value, np.generic) and value.dtype in CODES:
             self.tokens += (Kind.SCALAR, CODES[value.dtype], value.tobytes())
         else:
             raise _refusal(value)
+
+    def _nested(self, kind: type, value: Any, depth: int) -> None:
+        if kind is list:
+            self._list(value, depth)
+        elif kind is tuple:
+            self._values(Kind.TUPLE, value, depth)
+        elif kind is dict:
+            self._dict(value, depth)
+        elif (entry := BY_TYPE.get(kind)) is not None:
+            self.tokens += (Kind.RECORD, entry.name, len(entry.names))
+            for field in entry.values(value):
+                self.value(field, depth)
+        else:
+            self.tokens.append(Kind.ERROR)
+            self.value(chain(value), depth)
 
     def _atom(self, value: Any) -> None:
         if self._wide and type(value) is int and not -(2**63) <= value < 2**64:
@@ -84,7 +98,7 @@ class Writer:
         elements = array.reshape(-1).tolist() if array.dtype == BYTES else [None]
         if not set(map(type, elements)) <= {bytes}:
             raise _refusal(array)
-        self.tokens += (Kind.RECORDS, array.ndim, *array.shape, *elements)
+        self.tokens += (Kind.BYTES_ARRAY, array.ndim, *array.shape, *elements)
 
     def _list(self, rows: list[Any], depth: int, levels: int = 0) -> None:
         if len(rows) < 2 or not self._rows(rows, depth, levels):
@@ -195,6 +209,9 @@ class Writer:
             self.size += pad + length
 
 
+_NESTED = frozenset({tuple, list, dict})
+
+
 def _memory(array: Array) -> Array:
     """The bytes of an array in C order, copied only where they lie otherwise."""
     if not array.flags.c_contiguous:
@@ -217,6 +234,8 @@ def _refusal(value: Any) -> CannotTravel:
             )
         text = "text is sent as str or bytes; " if value.dtype.kind in "SU" else ""
         return CannotTravel(f"{what} cannot travel", hint=f"{text}the dtypes are {', '.join(NAMES)}, bytes")
+    if is_dataclass(kind) or isinstance(value, Enum):
+        return CannotTravel(f"{kind.__module__}.{kind.__qualname__} is not registered to travel", hint=HOW)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     base = next(
         (b.__name__ for b in (dict, tuple, list, int, float, str, bytes) if issubclass(kind, b)), None
@@ -224,6 +243,6 @@ def _refusal(value: Any) -> CannotTravel:
     hint = (
         f"make a plain {base} of it"
         if base
-        else "arrays, numbers, text and bytes travel, and tuples, lists and dicts of them"
+        else "arrays, numbers, text, bytes and registered records travel, and tuples, lists and dicts of them"
     )
     return CannotTravel(f"a value of type {name} cannot travel", hint=hint)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 import tracemalloc
 from collections import OrderedDict, namedtuple
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 import ml_dtypes
@@ -18,7 +20,7 @@ from actorflow.errors import CannotTravel, WireError
 from actorflow.transport.codec import PREFIX_BYTES, decode, encode, frame_size, join, size
 from actorflow.transport.kinds import ALIGN, DTYPES, ROW_LEVELS, Kind, Limits
 from tests.strategies import examples
-from tests.transport.values import atoms, same, values
+from tests.transport.values import Holder, Point, atoms, same, values
 
 # ------------------------------------------------------------------------------------ laws
 
@@ -88,7 +90,13 @@ def test_a_damaged_message_is_another_one_or_refused(value: Any, data: st.DataOb
 
 small = st.integers(0, 6) | st.integers(-2, 2**64 - 1) | st.sampled_from([0, 1, 2, len(DTYPES) - 1])
 tokens = st.lists(
-    st.sampled_from(list(map(int, Kind))) | small | atoms.filter(lambda a: type(a) is not int), max_size=24
+    st.sampled_from(list(map(int, Kind)))
+    | small
+    | st.sampled_from(
+        ["tests.point", "tests.colour", "tests.nothing", "RED", "StateError", "actorflow.where"]
+    )
+    | atoms.filter(lambda a: type(a) is not int),
+    max_size=24,
 )
 
 
@@ -165,13 +173,14 @@ def test_rows_of_any_depth_come_back(deep: int) -> None:
 
 
 BIG = 2**62
+LINK: list[Any] = [Kind.TUPLE, 5, 0, "StateError", 0, "what", 0, None, 0, None, Kind.TUPLE, 0]
 
 
 @pytest.mark.parametrize(
     ("header", "body", "text"),
     [
         ([], b"", "the header ends where a kind must stand"),
-        ([99], b"", "a kind must be in 0..14, got 99"),
+        ([99], b"", "a kind must be in 0..16, got 99"),
         ([True, 1], b"", "must have a kind here, got True"),
         ([Kind.LIST, BIG], b"", "a length must be in 0..0, got"),
         ([Kind.LIST, 5, 0, 1], b"", "a length must be in 0..2, got 5"),
@@ -194,15 +203,30 @@ BIG = 2**62
         ([Kind.BYTES, 9], b"1234", "a length must be in 0..4, got 9"),
         ([Kind.BYTES_ROWS, 1, -1], b"", "lengths of rows must be"),
         ([Kind.BYTES_ROWS, 2, 3, 3], b"1234", "the body has 4 bytes left where 6 are announced"),
-        ([Kind.RECORDS, 1, BIG], b"", "no array has shape"),
-        ([Kind.RECORDS, 1, 9, b""], b"", "has 9 elements, got 1 atoms"),
-        ([Kind.RECORDS, 1, 1, "a"], b"", "must have bytes here, got 'a'"),
+        ([Kind.BYTES_ARRAY, 1, BIG], b"", "no array has shape"),
+        ([Kind.BYTES_ARRAY, 1, 9, b""], b"", "has 9 elements, got 1 atoms"),
+        ([Kind.BYTES_ARRAY, 1, 1, "a"], b"", "must have bytes here, got 'a'"),
         ([Kind.SCALAR, 11, b"123"], b"", "a scalar of float32 has 4 bytes"),
         ([Kind.ATOM, 1, 7], b"", "must end with its value, got 1 atoms and 0 bytes more"),
         ([Kind.ATOM, 1], b"1", "must end with its value, got 0 atoms and 1 bytes more"),
         ([Kind.LIST, 1] * 40 + [0, 1], b"", "values may be nested 32 deep, got more"),
         ([[1]], b"", "the header cannot be read: 1 exceeds max_array_len"),
         ([{}], b"", "the header must be 1 atoms"),
+        ([Kind.RECORD, "tests.pint", 0], b"", "no record is registered as 'tests.pint'; near it are tests.point"),
+        ([Kind.RECORD, "a" * 99, 0], b"", f"no record is registered as '{'a' * 60}'; none of the"),
+        ([Kind.RECORD, 7, 0], b"", "must have the name of a record here, got 7"),
+        ([Kind.RECORD, "tests.point", 2, 0, 1, 0, 2], b"", "record 'tests.point' has 3 fields, got 2"),
+        ([Kind.RECORD, "tests.holder", BIG], b"", "a number of fields must be in 0..0, got"),
+        ([Kind.RECORD, "tests.colour", 1, 0, "GREEN"], b"", "record 'tests.colour' refuses its values: KeyError"),
+        ([Kind.RECORD, "tests.colour", 1, Kind.LIST, 0], b"", "refuses its values: TypeError"),
+        ([Kind.RECORD, "tests.holder", 1] * 40 + [0, 1], b"", "values may be nested 32 deep, got more"),
+        ([Kind.ERROR, 0, 1], b"", "an error is a list of 1..8 causes, got 1"),
+        ([Kind.ERROR, Kind.LIST, 0], b"", "an error is a list of 1..8 causes, got []"),
+        ([Kind.ERROR, Kind.LIST, 1, 0, 1], b"", "an error has a type, what, where, hint and notes, got 1"),
+        ([Kind.ERROR, Kind.LIST, 1, Kind.TUPLE, 4, *LINK[2:-2]], b"", "an error has a type, what, where, hint and notes"),
+        ([Kind.ERROR, Kind.LIST, 1, *LINK[:3], "Exit", *LINK[4:]], b"", "no error of actorflow is named 'Exit'"),
+        ([Kind.ERROR, Kind.LIST, 1, *LINK[:5], 7, *LINK[6:]], b"", "an error has texts and a place"),
+        ([Kind.ERROR, Kind.LIST, 1, *LINK[:-2], 0, 1], b"", "an error has texts and a place"),
     ],
 )  # fmt: skip
 def test_a_count_or_shape_that_cannot_be_is_refused_with_what_is_left(
@@ -241,6 +265,20 @@ class Mine:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    x: int
+
+
+@dataclass(frozen=True, slots=True)
+class Darker(Holder):
+    """A class of its own, though what it is made from travels."""
+
+
+class Shade(IntEnum):
+    DARK = 0
+
+
 CYCLE: list[Any] = []
 CYCLE.append(CYCLE)
 
@@ -262,6 +300,14 @@ CYCLE.append(CYCLE)
         ({(1, 2): 1}, "keys of dicts that travel are text, bytes or numbers, got (1, 2)"),
         (CYCLE, "values may be nested 32 deep, got more"),
         (lambda: 1, "a value of type function cannot travel"),
+        (
+            Unknown(1),
+            f"{__name__}.Unknown is not registered to travel\n  try:   decorate its class with @travels",
+        ),
+        (Shade.DARK, f"{__name__}.Shade is not registered to travel"),
+        ([Holder({"w": [Point(1, z={3})]})], "at [0].values['w'][0].z: a value of type set cannot travel"),
+        (Darker({}), f"{__name__}.Darker is not registered"),
+        (ValueError("no"), "a value of type ValueError cannot travel"),
     ],
 )
 def test_a_value_that_no_message_holds_is_refused_with_its_place(value: Any, text: str) -> None:

@@ -3,13 +3,47 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
+from actorflow import errors
 from actorflow.arrays import NAMES, as_dtype
+from actorflow.errors import ActorflowError, Where
 from actorflow.transport.kinds import DTYPES
+from actorflow.transport.registry import travels
+
+
+@travels("tests.colour")
+class Colour(Enum):
+    RED = "r"
+    BLUE = ("b", 1)
+
+
+@travels("tests.nothing")
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No field."""
+
+
+@travels("tests.point")
+@dataclass(frozen=True, slots=True)
+class Point:
+    x: Any
+    y: Any = 0
+    z: Any = field(default=None, kw_only=True)
+
+
+@travels("tests.holder")
+@dataclass(frozen=True, slots=True)
+class Holder:
+    values: Mapping[str, Any]
+
 
 atoms = (
     st.none()
@@ -48,8 +82,31 @@ def arrays(draw: st.DrawFn, dtypes: Any = EVERY_DTYPE, shape: Any = None) -> Any
 
 scalars = arrays(st.sampled_from([as_dtype(name) for name in NAMES]), (1,)).map(lambda a: a[0])
 records = st.lists(st.binary(max_size=4), max_size=6).map(lambda r: np.array([*r, None], object)[:-1])
-leaves = atoms | arrays() | scalars | records
+enums = st.sampled_from(Colour) | st.builds(Nothing)
+leaves = atoms | arrays() | scalars | records | enums
 keys = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=3) | st.binary(max_size=3)
+
+
+TYPES = [k for k in vars(errors).values() if isinstance(k, type) and issubclass(k, ActorflowError)]
+places = st.builds(Where, node=st.none() | st.text(max_size=3), step=st.none() | st.integers(0, 9))
+
+
+@st.composite
+def errors_of_actorflow(draw: st.DrawFn) -> ActorflowError:
+    """Errors of every type, some with causes and notes."""
+    text = st.text(max_size=5)
+    made = [
+        draw(st.sampled_from(TYPES))(draw(text), where=draw(st.none() | places), hint=draw(st.none() | text))
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    for error, cause in pairwise(made):
+        error.__cause__ = cause
+    for note in draw(st.lists(text, max_size=2)):
+        made[0].add_note(note)
+    return made[0]
+
+
+failures = errors_of_actorflow()
 
 
 def containers(inner: Any) -> Any:
@@ -58,6 +115,9 @@ def containers(inner: Any) -> Any:
         | st.lists(inner, max_size=4).map(tuple)
         | st.dictionaries(keys, inner, max_size=3)
         | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        | st.builds(Point, inner, inner, z=inner)
+        | st.builds(Holder, inner)
+        | failures
     )
 
 
@@ -107,6 +167,10 @@ def same(a: Any, b: Any) -> bool:
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
     if isinstance(a, float):
         return struct.pack("<d", a) == struct.pack("<d", b)
+    if isinstance(a, ActorflowError):
+        return facts(a) == facts(b) and same(a.__cause__, b.__cause__)
+    if isinstance(a, Point | Holder | Nothing):
+        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
     if isinstance(a, dict):
         return len(a) == len(b) and all(
             same(k, m) and same(v, w) for (k, v), (m, w) in zip(a.items(), b.items(), strict=True)
@@ -114,3 +178,8 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(map(same, a, b))
     return bool(a == b)
+
+
+def facts(error: ActorflowError) -> tuple[Any, ...]:
+    """What an error says, but for its causes."""
+    return error.what, error.where, error.hint, getattr(error, "__notes__", [])

@@ -1,0 +1,106 @@
+"""Errors as data: the name of the type, what, where and hint, and the text of the causes.
+
+An error of a type that `actorflow.errors` has not, such as a user's, is read as the nearest that it has,
+with the name of the type in the text. Causes that are no errors of actorflow are read as ActorflowError
+with the type and the text. Tracebacks stay where they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from actorflow import errors
+from actorflow.errors import ActorflowError, Where, WireError, said
+from actorflow.transport.registry import travels
+
+CAUSES = 8
+"""How many errors of a chain of causes travel, the first included."""
+
+Link: TypeAlias = "tuple[str, str, Where | None, str | None, tuple[str, ...]]"
+"""One error of the chain: name of the type, what, where, hint, notes."""
+
+_TYPES: dict[str, type[ActorflowError]] = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, ActorflowError)
+}
+
+travels("actorflow.where")(Where)
+
+
+def chain(error: ActorflowError) -> list[Link]:
+    """Returns an error and its causes, outermost first."""
+    links: list[Link] = []
+    cause: BaseException | None = error
+    while cause is not None and len(links) < CAUSES:  # a chain may bite its tail
+        links.append(_link(cause))
+        cause = cause.__cause__
+    return links
+
+
+def raised(links: Any) -> ActorflowError:
+    """Returns the error that `chain` took apart, ready to be raised.
+
+    Raises:
+        WireError: when it is no such chain.
+    """
+    if type(links) is not list or not 0 < len(links) <= CAUSES:
+        message = f"an error is a list of 1..{CAUSES} causes, got {links!r:.80}"
+        raise WireError(message)
+    made = [_error(link) for link in links]
+    for error, cause in pairwise(made):
+        error.__cause__ = cause
+    return made[0]
+
+
+def _link(error: BaseException) -> Link:
+    if not isinstance(error, ActorflowError):
+        return ActorflowError.__name__, said(error), None, None, _notes(error)
+    nearest = next(kind for kind in type(error).__mro__ if _TYPES.get(kind.__name__) is kind)
+    # A subclass may not have called our __init__.
+    what = error.what if isinstance(getattr(error, "what", None), str) else said(error, typed=False)
+    if nearest is not type(error):
+        what = f"{type(error).__name__}: {what}"
+    hint = None if error.hint is None else str(error.hint)
+    return nearest.__name__, str(what), _place(error.where), hint, _notes(error)
+
+
+def _place(where: Where | None) -> Where | None:
+    """The place in texts and numbers, whatever was put into it: a report must not fail on its way."""
+    if where is None:
+        return None
+    known: dict[str, Any] = {}
+    for field in fields(Where):
+        at = getattr(where, field.name)
+        known[field.name] = at if type(at) in _COORDINATES else str(at)
+    return Where(**known)
+
+
+def _notes(error: BaseException) -> tuple[str, ...]:
+    return tuple(map(str, getattr(error, "__notes__", ())))
+
+
+def _error(link: Any) -> ActorflowError:
+    if type(link) is not tuple or len(link) != 5:
+        message = f"an error has a type, what, where, hint and notes, got {link!r:.80}"
+        raise WireError(message)
+    name, what, where, hint, notes = link
+    kind = _TYPES.get(name) if type(name) is str else None
+    if kind is None:
+        message = f"no error of actorflow is named {name!r:.60}"
+        raise WireError(message, hint="do both sides run the same version?")
+    texts = type(notes) is tuple and all(type(note) is str for note in notes)
+    if type(what) is not str or type(where) not in _PLACES or type(hint) not in _HINTS or not texts:
+        message = f"an error has texts and a place, got {link!r:.80}"
+        raise WireError(message)
+    error = kind(what, where=where, hint=hint)
+    for note in notes:
+        error.add_note(note)
+    return error
+
+
+_COORDINATES = (str, int, type(None))
+_PLACES = (Where, type(None))
+_HINTS = (str, type(None))

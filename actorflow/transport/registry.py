@@ -1,0 +1,155 @@
+"""Which classes travel, by name: frozen slotted dataclasses and enums that were registered.
+
+    @travels("coord.permit")
+    @dataclass(frozen=True, slots=True)
+    class Permit: ...
+
+A message holds the name and the fields, nothing that runs; whoever reads it makes the instance of the
+class that it has itself registered under that name. So both sides import the modules that register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from difflib import get_close_matches
+from enum import Enum, Flag
+from inspect import signature
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from actorflow.errors import ConfigError, WireError, counted, said
+
+C = TypeVar("C", bound=type)
+
+HOW = (
+    'decorate its class with @travels("a.name") of actorflow.transport.registry; '
+    "it must be an enum or a frozen dataclass with slots"
+)
+"""The advice for whoever sends what is not registered."""
+
+_SHOWN = 60  # characters of a name that an error shows
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A class that travels.
+
+    Attributes:
+        names: Of its fields.
+        values: Takes an instance apart.
+        make: Puts one together from as many values as it has fields.
+    """
+
+    name: str
+    kind: type
+    names: tuple[str, ...]
+    values: Callable[[Any], tuple[Any, ...]]
+    make: Callable[..., Any]
+
+
+BY_TYPE: dict[type, Entry] = {}
+"""Every class that travels; to be read only."""
+
+_BY_NAME: dict[str, Entry] = {}
+
+
+def travels(name: str) -> Callable[[C], C]:
+    """Registers the decorated class under `name`, for every message of this process.
+
+    Args:
+        name: What stands in messages: identifiers with dots between them.
+
+    Raises:
+        ConfigError: when the name is taken, or the class is neither an enum nor a dataclass that is
+            frozen, has slots, and whose `__init__` takes its fields and nothing else.
+    """
+
+    def register(kind: C) -> C:
+        _check_name(name, kind)
+        entry = _enum(name, kind) if issubclass(kind, Enum) else _record(name, kind)
+        BY_TYPE[kind] = _BY_NAME[name] = entry
+        return kind
+
+    return register
+
+
+def registered(name: str) -> Entry:
+    """Returns the entry of that name.
+
+    Raises:
+        WireError: when there is none; the text lists near names.
+    """
+    found = _BY_NAME.get(name)
+    if found is not None:
+        return found
+    near = get_close_matches(name[:_SHOWN], _BY_NAME, n=3, cutoff=0.5)  # costs the square of the length
+    others = f"near it are {', '.join(near)}" if near else f"none of the {len(_BY_NAME)} names is near it"
+    message = f"no record is registered as {name[:_SHOWN]!r}; {others}"
+    raise WireError(message, hint="import the module that registers it on both sides")
+
+
+def made(entry: Entry, values: list[Any]) -> Any:
+    """Returns the instance of a record with these fields.
+
+    Raises:
+        WireError: when they are too few or too many, or the class refuses them.
+    """
+    if len(values) != len(entry.names):
+        message = f"record {entry.name!r} has {counted(len(entry.names), 'field')}, got {len(values)}"
+        raise WireError(message)
+    try:
+        return entry.make(*values)
+    except Exception as error:  # what the class checks in its __post_init__
+        message = f"record {entry.name!r} refuses its values: {said(error)}"
+        raise WireError(message) from error
+
+
+def _check_name(name: str, kind: type) -> None:
+    if not all(part.isidentifier() for part in name.split(".")):
+        message = f"a record is named by identifiers with dots between them, got {name!r}"
+        raise ConfigError(message)
+    for entry in (_BY_NAME.get(name), BY_TYPE.get(kind)):
+        if entry is not None:
+            message = (
+                f"{_called(entry.kind)} travels as {entry.name!r}, so {_called(kind)} cannot be {name!r}"
+            )
+            raise ConfigError(message, hint="one class has one name, and a name means one class")
+
+
+def _record(name: str, kind: type) -> Entry:
+    names = tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
+    parameters: Any = kind.__dict__.get("__dataclass_params__")
+    if parameters is None or not parameters.frozen or kind.__dictoffset__:
+        message = f"what travels is an enum or a frozen dataclass with slots, got {_called(kind)}"
+        raise ConfigError(message, hint="@dataclass(frozen=True, slots=True), below @travels")
+    taken = signature(kind).parameters
+    if set(taken) != set(names):
+        message = f"a record is made from its fields alone, got {_called(kind)}({', '.join(taken)})"
+        raise ConfigError(message, hint=f"let __init__ take {', '.join(names) or 'nothing'}")
+
+    def by_keyword(*values: Any) -> Any:
+        return kind(**dict(zip(names, values, strict=True)))
+
+    in_order = tuple(taken) == names and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in taken.values())
+    return Entry(name, kind, names, _taker(names), kind if in_order else by_keyword)
+
+
+def _enum(name: str, kind: type[Enum]) -> Entry:
+    if issubclass(kind, Flag):
+        message = f"a member of an enum travels by its name, and {_called(kind)} has members without one"
+        raise ConfigError(message, hint="send its number")
+    return Entry(name, kind, ("name",), lambda member: (member.name,), kind.__members__.__getitem__)
+
+
+def _taker(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    if names:
+        (name,) = names
+        return lambda record: (getattr(record, name),)
+    return lambda _record: ()
+
+
+def _called(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
