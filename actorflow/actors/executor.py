@@ -58,7 +58,10 @@ class Executor:
         dispatch = system.dispatch  # raises when the system is not open
         self.devices = Devices(devices, system.loop, system.clock, threads)
         for context in (dispatch.context, system.context):  # of the pump, and of async handlers
-            context.run(arrays.ignore_float_errors)
+            try:
+                context.run(arrays.ignore_float_errors)
+            except RuntimeError:  # made by a handler: it is the context of now
+                arrays.ignore_float_errors()
         host = self.devices.host
         submit = None if host.inline_only else host.submit
         self.resources = Resources(graph, system, source, submit, max_messages, producers, starvation_s)

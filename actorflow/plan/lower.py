@@ -44,6 +44,9 @@ def lower(
     """Returns the program that computes `fetches` when `feeds` are given.
 
     Args:
+        graph: The graph.
+        fetches: What is computed.
+        feeds: What is given.
         devices: The first is the host: state, feeds and fetches are there.
         passes: Names of `plan.passes`.
         placed: Devices of nodes, if they have been chosen before.
