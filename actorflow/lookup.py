@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from actorflow import arrays
@@ -110,6 +111,33 @@ def fitting(
         dtype = f"{array.dtype.name} in foreign byte order"
     message = f"{kind} {name!r} must fit {spec}, got {show(array.shape)} {dtype}"
     raise FeedError(message, hint=_converting(array.dtype, spec, holder))
+
+
+def fed_value(name: str, spec: Spec, value: Any) -> arrays.Array:
+    """Returns what a step is fed, read-only; as `fitting`, which an array of the right kind need not pass."""
+    if (
+        type(value) is arrays.NDArray
+        and value.dtype.kind != "O"  # whose elements are looked at
+        and spec.fits(value.shape, value.dtype)
+    ):
+        return arrays.read_only(value)
+    return arrays.read_only(fitting(name, spec, value))
+
+
+def given(build: Callable[[Sequence[Any]], Any], values: list[Any]) -> Any:
+    """Returns the values of a step as its caller asked for them and may have them, and lets go of them.
+
+    The event loop keeps the list until the caller suspends again, and leases on variables would last
+    as long: the caller's next write would have to copy what it does not hold any more.
+    """
+    found = build([*map(arrays.handed, values)])
+    values.clear()
+    return found
+
+
+def only(values: Sequence[Any]) -> Any:
+    """Returns the value of a step that fetches one."""
+    return values[0]
 
 
 def _converting(given: arrays.DType, spec: Spec, holder: str) -> str:

@@ -40,6 +40,30 @@ class Stats:
 
 
 @dataclass(frozen=True, slots=True)
+class SpreadStats:
+    """What a session over several processes has done since it was opened.
+
+    Attributes:
+        steps: Steps that ended well; those that give first values not counted.
+        failed: Steps that ended otherwise.
+        transfers: Tensors and bare tokens that went from one process to another in the steps that ended
+            well, as their plans count them.
+        live: Steps of which something may still happen somewhere.
+        peak_live: The most that ran at once.
+        waiting: Steps that wait for admission.
+        plans: Plans in the cache.
+    """
+
+    steps: int
+    failed: int
+    transfers: int
+    live: int
+    peak_live: int
+    waiting: int
+    plans: int
+
+
+@dataclass(frozen=True, slots=True)
 class StepEntry:
     """A step that runs: fetches to come, age, and what it waits for, one sentence each."""
 

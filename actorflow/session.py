@@ -8,12 +8,10 @@ import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from types import TracebackType
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
-from actorflow import arrays
 from actorflow.actors import wheel
 from actorflow.actors.executor import Executor
 from actorflow.actors.partition import Partition
@@ -24,7 +22,6 @@ from actorflow.actors.step import Step
 from actorflow.actors.stuck import Running
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
-    ConfigError,
     FeedError,
     PlacementError,
     SessionClosed,
@@ -36,7 +33,8 @@ from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.kernels.devices import checked
-from actorflow.lookup import feed_port, fetch_port, fitting
+from actorflow.limits import at_least, seconds
+from actorflow.lookup import fed_value, feed_port, fetch_port, given, only
 from actorflow.plan.fills import filled
 from actorflow.plan.lower import lower
 from actorflow.plan.passes import ALL
@@ -49,7 +47,6 @@ from actorflow.tag import StepId
 
 # Sessions are numbered in their system, so that a run repeated in one process has the same names.
 _SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
-_FOREVER_S = 1e9
 _MAX_PLANS = 256
 _OPEN = "async with af.Session(graph) as session: ..."
 
@@ -116,15 +113,15 @@ class Session:
         starvation_s: float | None = 60.0,
     ) -> None:
         self.graph = graph
-        self.deadline_s = _deadline(deadline_s)
-        self.max_steps = _at_least(1, "max_steps", max_steps)
-        self._max_messages = _at_least(1, "max_messages", max_messages)
+        self.deadline_s = seconds(deadline_s)
+        self.max_steps = at_least(1, "max_steps", max_steps)
+        self._max_messages = at_least(1, "max_messages", max_messages)
         self._own_system = system is None
         self._system = ActorSystem(name="session") if system is None else system
         self._device_names = checked(devices)
         self._passes = checked_passes(passes)
-        self._starvation_s = _deadline(starvation_s, "starvation_s")
-        self._threads = (os.cpu_count() or 1) if threads is None else _at_least(0, "threads", threads)
+        self._starvation_s = seconds(starvation_s, "starvation_s")
+        self._threads = (os.cpu_count() or 1) if threads is None else at_least(0, "threads", threads)
         self._initialises = initialise
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open = False
@@ -243,7 +240,7 @@ class Session:
         """
         if isinstance(fetches, Tensor):
             ports: tuple[Port, ...] = (fetch_port(self.graph, fetches),)
-            build: Callable[[Sequence[Any]], Any] = _only
+            build: Callable[[Sequence[Any]], Any] = only
         else:
             leaves, build = flatten(fetches)
             ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
@@ -255,7 +252,7 @@ class Session:
         plan = self._plans.get((ports, keys))
         if plan is None:
             plan = self._plan(ports, keys)
-        return _given(build, await self._step(plan, tuple(feeds.values()), deadline_s))
+        return given(build, await self._step(plan, tuple(feeds.values()), deadline_s))
 
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), *, deadline_s: float | None = None
@@ -275,7 +272,7 @@ class Session:
                 takes = "1 value" if len(keys) == 1 else f"{len(keys)} values"
                 message = f"this callable takes {takes}, got {len(values)}"
                 raise FeedError(message)
-            return _given(build, await self._step(plan, values, deadline_s))
+            return given(build, await self._step(plan, values, deadline_s))
 
         return call
 
@@ -283,15 +280,8 @@ class Session:
         """Runs one step of an installed plan."""
         self._check_open()
         since = self._system.now()
-        fed = [
-            arrays.read_only(value)
-            if type(value) is arrays.NDArray
-            and value.dtype.kind != "O"  # whose elements are looked at
-            and spec.fits(value.shape, value.dtype)
-            else arrays.read_only(fitting(name, spec, value))
-            for (name, spec), value in zip(plan.feeds, values, strict=True)
-        ]
-        deadline_s = self.deadline_s if deadline_s is None else _deadline(deadline_s)
+        fed = [fed_value(name, spec, value) for (name, spec), value in zip(plan.feeds, values, strict=True)]
+        deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
         if not plan.fetches:
             return []
         if plan.resets != self._resources.resets:
@@ -465,43 +455,3 @@ class Session:
             in_place=self._resources.tally.in_place,
             copied=self._resources.tally.copied,
         )
-
-
-def _given(build: Callable[[Sequence[Any]], Any], values: list[Any]) -> Any:
-    """Returns the values as the caller asked for them and may have them, and lets go of them.
-
-    The event loop keeps the list until the caller suspends again, and leases on variables would last
-    as long: the caller's next write would have to copy what it does not hold any more.
-    """
-    found = build([*map(arrays.handed, values)])
-    values.clear()
-    return found
-
-
-def _only(values: Sequence[Any]) -> Any:
-    return values[0]
-
-
-def _at_least(least: int, name: str, value: Any) -> int:
-    """Returns a whole number as Python's; raises ConfigError for any other, or one below `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        message = f"{name} is a whole number, got {value!r:.60}"
-        raise ConfigError(message)
-    if value < least:
-        message = f"{name} must be at least {least}, got {value}"
-        raise ConfigError(message)
-    return int(value)
-
-
-def _deadline(deadline_s: Any, name: str = "deadline_s") -> float | None:
-    """Returns a deadline that can pass; raises ConfigError for any other."""
-    if deadline_s is None:
-        return None
-    if isinstance(deadline_s, bool) or not isinstance(deadline_s, Real):
-        message = f"{name} is a number of seconds, got {deadline_s!r:.60}"
-        raise ConfigError(message, hint="None is no limit")
-    seconds: Any = deadline_s
-    if 0 < seconds < _FOREVER_S:
-        return float(seconds)
-    message = f"{name} must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
-    raise ConfigError(message, hint="None is no limit")

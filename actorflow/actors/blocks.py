@@ -60,6 +60,8 @@ def release(
         for ref in refs:
             ref.signal(publish)
         step.used((*locks, *node.uses))
+        if node.spends:
+            step.spend(node.spends)
         node.emit(live, ended)
 
     return run

@@ -61,7 +61,7 @@ class Completion:
         ref = None if step.calls is None else step.calls.pop(self, None)
         if undo is not None and ref is not None:
             step.took(node, ref, undo)
-        if node.uses:
+        if node.uses or node.spends:
             self.wrote()
         try:
             node.complete(self.live, value)
@@ -74,8 +74,11 @@ class Completion:
 
     def wrote(self) -> None:
         """Counts what the step took for this node as used."""
-        if self.node.uses and self.live.step.taken:
-            self.live.step.used(self.node.uses)
+        step, node = self.live.step, self.node
+        if node.uses and step.taken:
+            step.used(node.uses)
+        if node.spends:
+            step.spend(node.spends)
 
     def stands(self, at: Ref, why: Callable[[], str]) -> None:
         """Notes where the call stands in line and why: an abort takes it back."""

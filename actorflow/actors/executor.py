@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Sequence
 
 from actorflow import arrays
+from actorflow.actors.exchange import Exchange
 from actorflow.actors.partition import Partition, Surroundings
 from actorflow.actors.register import Source
 from actorflow.actors.resources import Resources
@@ -33,6 +34,7 @@ class Executor:
         max_messages: What the mailbox of each resource may hold.
         producers: Who could put something into what others wait for.
         starvation_s: How long a wait may last that nobody could end; None for ever.
+        exchange: Takes what steps send to other processes; None where programs are not cut.
 
     Attributes:
         devices: What it computes on.
@@ -50,12 +52,16 @@ class Executor:
         max_messages: int,
         producers: Producers,
         starvation_s: float | None,
+        exchange: Exchange | None = None,
     ) -> None:
         self._system = system
         dispatch = system.dispatch  # raises when the system is not open
         self.devices = Devices(devices, system.loop, system.clock, threads)
         for context in (dispatch.context, system.context):  # of the pump, and of async handlers
-            context.run(arrays.ignore_float_errors)
+            try:
+                context.run(arrays.ignore_float_errors)
+            except RuntimeError:  # made by a handler: it is the context of now
+                arrays.ignore_float_errors()
         host = self.devices.host
         submit = None if host.inline_only else host.submit
         self.resources = Resources(graph, system, source, submit, max_messages, producers, starvation_s)
@@ -66,6 +72,7 @@ class Executor:
             sender=system.nobody,
             source=source,
             sequence=itertools.count(1),
+            exchange=exchange,
         )
 
     def install(self, program: Program) -> Partition:
@@ -75,6 +82,13 @@ class Executor:
             PlacementError: a device has no kernel for an op.
         """
         return Partition(program, self._around)
+
+    def arrive(self, partition: Partition, step: Step, key: int, value: object) -> None:
+        """Offers to a step what another process has sent: an array, or DEAD."""
+        partition.arrive(step, key, value)
+        dispatch = self._system.dispatch
+        if dispatch.ring and not dispatch.scheduled:
+            dispatch.schedule()
 
     def start(self, partition: Partition, step: Step, feeds: Sequence[object]) -> None:
         """Starts a step, at once when nobody is ahead, as an ask does: one add in 9.7 µs, not 12.2."""

@@ -24,7 +24,17 @@ _Put = Callable[[tuple[NodeActor, Live]], None]
 _Function = Callable[..., Any]
 
 _PLAIN = frozenset(
-    {Kind.KERNEL, Kind.RANDOM, Kind.COPY, Kind.REQUEST, Kind.WAIT, Kind.RELEASE, Kind.FEED, Kind.LOOP_COND}
+    {
+        Kind.KERNEL,
+        Kind.RANDOM,
+        Kind.COPY,
+        Kind.REQUEST,
+        Kind.WAIT,
+        Kind.RELEASE,
+        Kind.FEED,
+        Kind.RECV,
+        Kind.LOOP_COND,
+    }
 )
 
 

@@ -50,11 +50,12 @@ class NodeActor:
         control_targets: The nodes that wait for this one without data.
         run: What a live firing does with its inputs; ends in `emit`, now or later.
         uses: The nodes that took what this one writes; see `plan.uses`.
+        spends: Numbers of those, if the program is one of several parts; see `plan.cut`.
     """
 
     __slots__ = (
         "controls", "control_targets", "emit", "fire", "i", "layout", "merge", "n_in", "owner", "plan", "run",
-        "slot", "targets", "to_layout", "uses",
+        "slot", "spends", "targets", "to_layout", "uses",
     )  # fmt: skip
 
     def __init__(self, plan: PlanNode, layout: Layout, owner: Owner) -> None:
@@ -70,6 +71,7 @@ class NodeActor:
         self.control_targets: list[NodeActor] = []
         self.to_layout: Layout | None = None
         self.uses: Sequence[NodeActor] = ()
+        self.spends: Sequence[int] = ()
         self.run: Callable[[Live, Sequence[Any]], None] = _unset
         self.fire: Fire = self.fire_any
         self.emit: Emit = self.emit_any

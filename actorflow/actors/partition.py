@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
-from zlib import crc32
 
 from actorflow.actors.blocks import body_inside, release
 from actorflow.actors.calls import Body, Completion, body_of
 from actorflow.actors.dispatch import Dispatch
+from actorflow.actors.exchange import Exchange, sent
 from actorflow.actors.firing import compile_node
 from actorflow.actors.live import Layout, Live, lives
 from actorflow.actors.node import NodeActor
 from actorflow.actors.ref import Ref, Sender
 from actorflow.actors.register import Source
 from actorflow.actors.step import Step
+from actorflow.actors.working import counter, measured, submitted
 from actorflow.errors import InternalError, PlacementError
 from actorflow.kernels import registry
-from actorflow.kernels.device import Device, Estimate, Shaped
+from actorflow.kernels.device import Estimate, Shaped
 from actorflow.kernels.devices import AnyDevice
 from actorflow.kernels.gpu import Gpu
-from actorflow.kernels.workers import Done
 from actorflow.messages import DEAD, Call
 from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
 from actorflow.plan.uses import uses
@@ -44,6 +43,7 @@ class Surroundings:
         sender: Who a node's calls come from; it does not mind when they stand in the line, since a
             node has at most one for a live tag.
         source: Who writes, with `sequence` its growing numbers.
+        exchange: Takes what a step sends to other processes; None where programs are not cut.
     """
 
     dispatch: Dispatch
@@ -52,6 +52,7 @@ class Surroundings:
     sender: Sender
     source: Source
     sequence: Iterator[int]
+    exchange: Exchange | None = None
 
 
 class Partition:
@@ -59,6 +60,8 @@ class Partition:
 
     Attributes:
         nodes: Its actors, by index of the program.
+        sends: How many values leave for other processes in a step.
+        receives: The nodes that pass on what others send, by key.
     """
 
     def __init__(self, program: Program, around: Surroundings) -> None:
@@ -75,6 +78,11 @@ class Partition:
             compile_node(node, self._equip(node))
         for k, i in enumerate(program.fetches):
             self.nodes[i].fire = _fetch(self.nodes[i], k)
+        sends = [node for node in self.nodes if node.plan.kind is Kind.SEND]
+        for node in sends:
+            node.fire = sent(node, self._exchange(node.plan))
+        self.sends = len(sends)
+        self.receives = {n.plan.attrs["key"]: n for n in self.nodes if n.plan.kind is Kind.RECV}
         self._feeds = [self.nodes[i] for i in program.feeds]
         self._root = self._layout(())
 
@@ -95,6 +103,20 @@ class Partition:
             live.slots[node.slot] = value
             ring.append((node, live))
 
+    def arrive(self, step: Step, key: int, value: Any) -> None:
+        """Offers what another process has sent to the step: an array, or DEAD; drops what comes late.
+
+        The caller sees to it that the ring is pumped.
+        """
+        live = step.live
+        if live is None or live.error is not None:
+            return
+        node = self.receives[key]
+        live.slots[node.slot] = value
+        live.counts[node.i] -= 1
+        if not live.counts[node.i]:
+            self.dispatch.ring.append((node, live))
+
     def abort(self, live: Live, error: BaseException) -> None:
         """Ends the step of `live` with `error`."""
         live.step.abort(error)
@@ -110,7 +132,9 @@ class Partition:
             template = layout.later if live.iteration else layout.first
             for node in self.nodes:
                 left = live.counts[node.i] if node.layout is layout else 0
-                if 0 < left < template[node.i]:
+                if left and node.plan.kind is Kind.RECV:
+                    found.append(f"{node.address!r} from {node.plan.attrs['source']!r}")
+                elif 0 < left < template[node.i]:
                     found.append(f"{left} of {template[node.i]} inputs of {node.address}")
         return found
 
@@ -143,10 +167,10 @@ class Partition:
             node.i = len(layout.first)
             node.slot = len(layout.slots)
             layout.fires += 1
-            if plan.kind is Kind.FEED:
+            if plan.kind in (Kind.FEED, Kind.RECV):
                 node.n_in = 1
-                layout.first.append(1)
-                layout.later.append(1)
+                layout.first.append(1 + node.controls)
+                layout.later.append(1 + node.controls)
                 layout.slots.append(None)
                 continue
             if plan.kind is Kind.EXIT:
@@ -184,12 +208,17 @@ class Partition:
                 node.run = self._release(node)
             case Kind.SWITCH:
                 node.run = lambda live, args: node.emit(live, (DEAD, args[0]) if args[1] else (args[0], DEAD))
-            case Kind.FEED | Kind.LOOP_COND:
+            case Kind.FEED | Kind.RECV | Kind.LOOP_COND:
                 node.run = lambda live, args: node.emit(live, args[0])
                 return _pass
             case _:
                 node.run = lambda live, args: node.emit(live, args[0])
         return None
+
+    def _exchange(self, plan: PlanNode) -> Exchange:
+        if self._around.exchange is None:
+            raise InternalError("a program that sends was installed where nothing takes it", where=plan.where)
+        return self._around.exchange
 
     def _kernel(self, node: NodeActor) -> Callable[..., Any] | None:
         plan = node.plan
@@ -200,16 +229,16 @@ class Partition:
             raise error.at(plan.where) from None
         function = kernel.bind(plan.attrs)
         if isinstance(device, Gpu):
-            node.run = _submitted(node, device.submit, function, random=plan.kind is Kind.RANDOM)
+            node.run = submitted(node, device.submit, function, random=plan.kind is Kind.RANDOM)
             return None
         if plan.kind is Kind.RANDOM:
-            node.run = lambda live, args: node.emit(live, function(*args, counter=_counter(live)))
+            node.run = lambda live, args: node.emit(live, function(*args, counter=counter(live)))
             return None
         cost = self._static_cost(kernel, plan)
         if cost is not None and device.surely_inline(cost):
             node.run = lambda live, args: node.emit(live, function(*args))
             return function
-        node.run = _measured(node, device, function, Estimate(kernel, dict(plan.attrs)))
+        node.run = measured(node, device, function, Estimate(kernel, dict(plan.attrs)))
         return None
 
     def _device(self, plan: PlanNode) -> AnyDevice:
@@ -229,11 +258,11 @@ class Partition:
         """Returns how a value comes from one device to another: the card does it, if there is one."""
         source, target = self._around.devices[node.plan.attrs["source"]], self._device(node.plan)
         if isinstance(target, Gpu):
-            return _submitted(node, target.submit, target.upload)
+            return submitted(node, target.submit, target.upload)
         if isinstance(source, Gpu):
-            return _submitted(node, source.collect, source.download)
+            return submitted(node, source.collect, source.download)
         kernel = registry.find("copy", target.library)
-        return _measured(node, target, kernel.function, Estimate(kernel, {}))
+        return measured(node, target, kernel.function, Estimate(kernel, {}))
 
     def _static_cost(self, kernel: registry.Kernel, plan: PlanNode) -> float | None:
         """Returns the cost of a kernel whose input shapes are all known, else None."""
@@ -292,73 +321,6 @@ class Partition:
         return release(node, refs, locks)
 
 
-Submit = Callable[[Callable[[], Any], Done], None]
-
-
-def _submitted(node: NodeActor, submit: Submit, function: Callable[..., Any], *, random: bool = False) -> Run:
-    """Returns how a kernel or copy runs that a thread of a device does whatever it costs."""
-
-    def run(live: Live, args: Sequence[Any]) -> None:
-        def done(result: Any, error: BaseException | None, seconds: float) -> None:
-            live.step.running.remove(node.address)
-            node.owner.dispatch.push(KernelDone(node, result, error), live)
-
-        live.step.running.append(node.address)
-        if random:
-            submit(partial(function, *args, counter=_counter(live)), done)
-        else:
-            submit(partial(function, *args), done)
-
-    return run
-
-
-def _measured(node: NodeActor, device: Device, function: Callable[..., Any], estimate: Estimate) -> Run:
-    """Returns how a kernel runs whose duration is not known: inline while short, else on a thread."""
-    now = device.now
-    limit = device.inline_limit_s
-
-    def run(live: Live, args: Sequence[Any]) -> None:
-        units = estimate.cost(args)
-        if units * estimate.rate <= limit or device.inline_only:
-            start = now()
-            value = function(*args)
-            estimate.learn(units, now() - start)
-            node.emit(live, value)
-            return
-
-        def done(result: Any, error: BaseException | None, seconds: float) -> None:
-            estimate.learn(units, seconds)
-            live.step.running.remove(node.address)
-            node.owner.dispatch.push(KernelDone(node, result, error), live)
-
-        live.step.running.append(node.address)
-        device.submit(lambda: function(*args), done)
-
-    return run
-
-
-class KernelDone:
-    """Device thread → node, through the ring: the result of a kernel, or its error."""
-
-    __slots__ = ("error", "lane", "node", "result")
-
-    def __init__(self, node: NodeActor, result: Any, error: BaseException | None) -> None:
-        self.node = node
-        self.lane = node.lane
-        self.result = result
-        self.error = error
-
-    def fire(self, live: Live) -> None:
-        """Goes on with the firing."""
-        if self.error is not None:
-            raise self.error
-        self.node.complete(live, self.result)
-
-    def fail(self, live: Live, error: BaseException) -> None:
-        """Aborts the step of the firing."""
-        self.node.fail(live, error)
-
-
 def _fetch(node: NodeActor, k: int) -> Callable[[Live], None]:
     slot, plan = node.slot, node.plan
 
@@ -370,10 +332,3 @@ def _fetch(node: NodeActor, k: int) -> Callable[[Live], None]:
 
 def _pass(value: Any) -> Any:
     return value
-
-
-def _counter(live: Live) -> tuple[int, int, int, int]:
-    """Returns four integers that differ for every tag of a session; the last is the kernel's own."""
-    tag = live.tag
-    frame = crc32(repr(tag.frame).encode()) if tag.frame else 0
-    return (tag.step, tag.iteration, frame, 0)

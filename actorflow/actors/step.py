@@ -32,7 +32,7 @@ class Step:
     """One step.
 
     Attributes:
-        left: Fetches that have not arrived.
+        left: Fetches that have not arrived, and values for other processes that have not left.
         calls: Calls that wait in a queue, with its address: an abort takes them back.
         bucket: Where the wheel keeps the deadline.
         live: The state of its root tag while it runs. Nothing that has ended is held in a circle: tokens,
@@ -43,6 +43,7 @@ class Step:
         waits: Says what the step waits for, for reports.
         owners: Who it is to the variables that it locks, by atomic block.
         taken: What its nodes took and nobody has used: by node, whom to tell what if the step is aborted.
+        spent: What of that which the step took on other processes has been used here: see `plan.cut`.
     """
 
     __slots__ = (
@@ -57,16 +58,23 @@ class Step:
         "owners",
         "running",
         "since",
+        "spent",
         "taken",
         "values",
         "waits",
     )
 
     def __init__(
-        self, step: StepId, fetches: int, future: Future[list[Any]], deadline_s: float | None, since: float
+        self,
+        step: StepId,
+        fetches: int,
+        future: Future[list[Any]],
+        deadline_s: float | None,
+        since: float,
+        sends: int = 0,
     ) -> None:
         self.id = step
-        self.left = fetches
+        self.left = fetches + sends
         self.values: list[Any] = [None] * fetches
         self.future = future
         self.deadline_s = deadline_s
@@ -79,6 +87,7 @@ class Step:
         self.running: list[str] = []
         self.owners: dict[str, Owner] | None = None
         self.taken: dict[Any, list[tuple[Ref, Any]]] | None = None
+        self.spent: set[int] | None = None
 
     def __repr__(self) -> str:
         state = "ended" if self.future.done() else f"{self.left} of {len(self.values)} fetches to come"
@@ -91,6 +100,10 @@ class Step:
             self.abort(FetchError(message, where=Where(node=node.name, step=self.id)))
             return
         self.values[k] = value
+        self.sent()
+
+    def sent(self) -> None:
+        """Counts a fetch that has come, or a value that has left for another process, as done."""
         self.left -= 1
         if not self.left and not self.ended:
             assert self.live is not None
@@ -139,6 +152,12 @@ class Step:
         assert self.taken is not None
         for node in nodes:
             self.taken.pop(node, None)
+
+    def spend(self, takes: Iterable[int]) -> None:
+        """Notes that what the step took, here or elsewhere, has been used, by the numbers of the takes."""
+        if self.spent is None:
+            self.spent = set()
+        self.spent.update(takes)
 
     def give_back(self) -> None:
         """Gives back what was taken and has not been used: nobody will use it."""

@@ -15,9 +15,10 @@ from typing import Any
 
 from actorflow.arrays import Array, DType, as_array, as_dtype, converted, held, name_of
 from actorflow.dtypes import common
-from actorflow.errors import ActorflowError, GraphError, SpecError, Where
+from actorflow.errors import ActorflowError, ConfigError, GraphError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.block import marks
+from actorflow.graph.device import merged
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.graph.opdef import Promoting
@@ -361,11 +362,12 @@ def on_behalf_of(node: Node, prefix: str) -> Iterator[None]:
     node that the user never wrote points at the line that caused it.
     """
     graph = current()
+    has_place = bool(node.device or node.colocate)
     scope = replace(
         graph.scope,
         name=f"{graph.scope.name}{prefix}/{node.name}/",
-        device=node.device or graph.scope.device,
-        colocate=node.colocate or graph.scope.colocate,
+        device=node.device if has_place else graph.scope.device,
+        colocate=node.colocate if has_place else graph.scope.colocate,
         defined_at=node.defined_at,
     )
     with graph.scoped(scope):
@@ -373,22 +375,37 @@ def on_behalf_of(node: Node, prefix: str) -> Iterator[None]:
 
 
 @contextmanager
-def device(spec: str) -> Iterator[None]:
-    """Places the nodes built inside on the device that `spec` names, for example `/cpu:0` or `/gpu:0`."""
+def device(spec: str | None) -> Iterator[None]:
+    """Places the nodes built inside on the device that `spec` names, for example `/cpu:0` or `/gpu:0`.
+
+    A name may leave fields open: `/job:ps`, `/task:1`, `/gpu:*`. Scopes nest: each adds to those around
+    it, and where two name the same field the inner one counts; None forgets those around it.
+
+    Raises:
+        ConfigError: when `spec` is no name of a device.
+    """
     graph = current()
-    with graph.scoped(replace(graph.scope, device=spec)):
+    try:
+        wanted = "" if spec is None else merged(spec, graph.scope.device)
+    except ConfigError as error:
+        raise error.at(Where(defined_at=source_line())) from None
+    with graph.scoped(replace(graph.scope, device=wanted)):
         yield
 
 
 @contextmanager
 def colocate_with(target: Any) -> Iterator[None]:
-    """Places the nodes built inside where `target` (a tensor, a variable or a queue) lives."""
+    """Places the nodes built inside where `target` (a tensor, a variable or a queue) lives.
+
+    Device scopes around it do not count inside; one inside it must allow the device of the target.
+    """
     graph = current()
     name = target.node.name if isinstance(target, Tensor) else getattr(target, "name", None)
     if not isinstance(target, Tensor) and name not in graph.resources:
         message = f"colocate_with takes a tensor, a variable or a queue of this graph, got {target!r:.60}"
         raise GraphError(message, where=Where(defined_at=source_line()))
-    with graph.scoped(replace(graph.scope, colocate=name)):
+    asked = target.node.device if isinstance(target, Tensor) else graph.resources[name].device
+    with graph.scoped(replace(graph.scope, colocate=name, device=asked)):
         yield
 
 

@@ -1,10 +1,11 @@
 """Puts copy nodes where an edge leads from one device to another.
 
-State lives on the host: variables, queues and optimizers hold numpy arrays, and feeds and fetches
-are numpy arrays too, so the nodes that deal in these stand on the host whatever their scope says. A
-value that several nodes of a device need is copied there once. Between two devices of which none is
-the host a value goes through the host, by two copies. Constants need no node: each device gets its
-own when the program is installed. Control edges carry no value and stay as they are.
+State lives on the host: variables, queues and optimizers hold numpy arrays. Feeds, fetches and what
+travels between processes are numpy arrays too, so the nodes that deal in these stand on the host
+whatever their scope says. A value that several nodes of a device need is copied there once. Between two
+devices of which none is the host a value goes through the host, by two copies. Constants need no node:
+each device gets its own when the program is installed. Control edges carry no value and stay as they
+are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,18 @@ from actorflow.plan.program import Edge, Kind, PlanNode, Program
 _DECIDES = {Kind.SWITCH: 1, Kind.LOOP_COND: 0}
 """The input port at which a node looks itself: what comes there must be on the host."""
 
-_ON_HOST = frozenset({Kind.FEED, Kind.FETCH, Kind.REQUEST, Kind.WAIT, Kind.RELEASE, Kind.LOOP_COND})
+_ON_HOST = frozenset(
+    {
+        Kind.FEED,
+        Kind.FETCH,
+        Kind.SEND,
+        Kind.RECV,
+        Kind.REQUEST,
+        Kind.WAIT,
+        Kind.RELEASE,
+        Kind.LOOP_COND,
+    }
+)
 
 
 def with_copies(program: Program, host: str) -> Program:

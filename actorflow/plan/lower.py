@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from actorflow.errors import FeedError, PlacementError
 from actorflow.graph import opdef
@@ -37,11 +37,20 @@ def lower(
     feeds: Sequence[Port],
     devices: Sequence[str],
     passes: Sequence[str] = ALL,
+    *,
+    placed: Mapping[NodeId, str] | None = None,
+    copies: bool = True,
 ) -> Program:
     """Returns the program that computes `fetches` when `feeds` are given.
 
-    The first of `devices` is the host: state, feeds and fetches are there. `passes` are names of
-    `plan.passes`.
+    Args:
+        graph: The graph.
+        fetches: What is computed.
+        feeds: What is given.
+        devices: The first is the host: state, feeds and fetches are there.
+        passes: Names of `plan.passes`.
+        placed: Devices of nodes, if they have been chosen before.
+        copies: False for a program that will be cut: each part gets its copies then.
 
     Raises:
         FeedError: when a placeholder is needed and not fed; names it.
@@ -76,7 +85,7 @@ def lower(
             continue
         for k in range(len(node.outputs)):
             edges.setdefault(Port(i, k), Edge(len(nodes), k))
-        device = place(graph, node, devices)
+        device = place(graph, node, devices) if placed is None else placed[i]
         _check_no_bytes(graph, node, effect, device)
         controls = tuple(dict.fromkeys(index[c] for c in (*node.controls, *order.get(i, ())) if c in index))
         index[i] = len(nodes)
@@ -109,7 +118,8 @@ def lower(
         variables=frozenset(variables),
         hidden=len(hidden),
     )
-    return with_copies(improved(program, passes), devices[0])
+    program = improved(program, passes)
+    return with_copies(program, devices[0]) if copies else program
 
 
 def _check_no_bytes(graph: Graph, node: Node, effect: Effect, device: str) -> None:

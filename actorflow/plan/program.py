@@ -25,6 +25,8 @@ class Kind(Enum):
     FETCH = "fetch"  # hands its input to the step
     KERNEL = "kernel"  # calls a kernel
     RANDOM = "random"  # calls a kernel with a counter
+    SEND = "send"  # hands its input, or a bare token, to the process attrs["destination"]
+    RECV = "recv"  # passes on what the process attrs["source"] sent under attrs["key"]
     COPY = "copy"  # brings its input from the device attrs["source"] to its own
     REQUEST = "request"  # asks the actor of a resource, and goes on when the answer comes
     WAIT = "wait"  # asks likewise, and may wait for long: the end of the step takes the call back

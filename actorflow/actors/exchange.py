@@ -1,0 +1,47 @@
+"""How a value leaves a step for another process: at once, and nobody changes it any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from actorflow import arrays
+from actorflow.actors.live import Live
+from actorflow.actors.node import NodeActor
+from actorflow.actors.step import Step
+from actorflow.messages import DEAD
+
+_FIRED = arrays.truth(True)
+"""What goes along a control edge to another process."""
+
+
+class Exchange(Protocol):
+    """What brings tokens to other processes."""
+
+    def send(self, step: Step, key: int, value: Any, destination: str) -> None:
+        """Sends the token of a step that has the number `key` in the cut; never waits.
+
+        Args:
+            step: Whose.
+            key: Which transfer of the cut it is.
+            value: An array that nobody changes any more, or DEAD.
+            destination: The process.
+        """
+        ...
+
+
+def sent(node: NodeActor, exchange: Exchange) -> Callable[[Live], None]:
+    """Returns how a value leaves: at once, and the step is done with it; a control edge sends a truth."""
+    slot, n_in, i = node.slot, node.n_in, node.i
+    key, to = node.plan.attrs["key"], node.plan.attrs["destination"]
+
+    def fire(live: Live) -> None:
+        step = live.step
+        value = live.slots[slot] if n_in else _FIRED
+        live.slots[slot : slot + n_in] = [None] * n_in
+        if live.controls_dead is not None and i in live.controls_dead:
+            value = DEAD
+        exchange.send(step, key, value, to)
+        step.sent()
+
+    return fire

@@ -1,0 +1,119 @@
+"""A part of a program installed in the process that runs it, made from what a session says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from actorflow.actors.executor import Executor
+from actorflow.actors.node import NodeActor
+from actorflow.actors.partition import Partition
+from actorflow.actors.step_messages import Output, Prepare
+from actorflow.errors import PlacementError
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import NodeId, Port
+from actorflow.plan.copies import with_copies
+from actorflow.plan.cut import Cut, cut, digest
+from actorflow.plan.devices import process_of, within_process
+from actorflow.plan.lower import lower
+from actorflow.plan.program import Program
+from actorflow.plan.prune import prune
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A part that is ready to run.
+
+    Attributes:
+        session: Whose it is.
+        fetches: How many fetches lie here.
+        takes: Nodes that take what is used where this part does not see it, and the numbers of that.
+        peers: Processes from which something comes, or to which something goes.
+        initialises: The variable that gets its first value here; empty for none.
+    """
+
+    session: str
+    partition: Partition
+    fetches: int
+    takes: Mapping[NodeActor, int]
+    peers: frozenset[str]
+    initialises: str
+
+
+def whole_program(
+    graph: Graph,
+    fetches: tuple[Port, ...],
+    feeds: tuple[Port, ...],
+    placed: Mapping[NodeId, str],
+    devices: tuple[str, ...],
+    passes: tuple[str, ...],
+) -> Program:
+    """Returns the program that all processes of a session cut; without copies."""
+    return lower(graph, fetches, feeds, devices, passes, placed=placed, copies=False)
+
+
+def cut_of(program: Program, names: Mapping[str, str], home: str) -> Cut:
+    """Returns the parts of a program by the names of processes.
+
+    Args:
+        program: The whole, without copies.
+        names: The name of each process by how its devices call it, `/job:ps/task:0`.
+        home: Where the fetches lie, by its name.
+    """
+    return cut(program, lambda device: names[process_of(device)], home, within_process)
+
+
+def installed(prepare: Prepare, process: str, graph: Graph, executor: Executor) -> Installed:
+    """Installs the part of a process.
+
+    Raises:
+        PlacementError: when this process means another program than the session, or cannot run its part.
+    """
+    devices = tuple(d for p in prepare.processes for d in p.devices)
+    names = {process_of(p.devices[0]): p.name for p in prepare.processes}
+    ports = tuple(_port(graph, out, process) for out in (*prepare.fetches, *prepare.feeds))
+    fetches, feeds = ports[: len(prepare.fetches)], ports[len(prepare.fetches) :]
+    placed = {node.id: device for name, device in prepare.placement if (node := graph.find(name)) is not None}
+    if placed.keys() != set(prune(graph, fetches, feeds)):
+        raise _other(process)
+    program = whole_program(graph, fetches, feeds, placed, devices, prepare.passes)
+    if digest(program) != prepare.digest:
+        raise _other(process)
+    made = cut_of(program, names, prepare.home)
+    part = made.parts[process]
+    named = executor.devices.named(node.device for node in part.program.nodes if node.device)
+    for planned in part.program.nodes:
+        if planned.device and planned.device not in named:
+            message = f"process {process!r} has no device {planned.device!r}; it has {', '.join(named)}"
+            raise PlacementError(message, where=planned.where, hint=executor.devices.hint)
+    partition = executor.install(with_copies(part.program, named[0]))
+    for i, numbers in part.uses.items():
+        partition.nodes[i].spends = numbers
+    return Installed(
+        session=prepare.session,
+        partition=partition,
+        fetches=len(part.fetches),
+        takes={partition.nodes[i]: number for i, number in part.takes.items()},
+        peers=frozenset(
+            p
+            for t in made.transfers
+            if process in (t.source, t.destination)
+            for p in (t.source, t.destination)
+        )
+        - {process},
+        initialises=prepare.initialises if prepare.home == process else "",
+    )
+
+
+def _port(graph: Graph, out: Output, process: str) -> Port:
+    name, index = out
+    node = graph.find(name)
+    if node is None or index >= len(node.outputs):
+        raise _other(process, f"{name}:{index}")
+    return Port(node.id, index)
+
+
+def _other(process: str, name: str = "") -> PlacementError:
+    what = f", which has no {name!r}" if name else ""
+    message = f"process {process!r} has built another graph than the session{what}"
+    return PlacementError(message, hint="build the same graph everywhere, before the first step")

@@ -1,0 +1,403 @@
+"""The runner of a process: runs its parts of the steps of sessions that live anywhere.
+
+Owns: the process's executor with the actors of its state, the parts that were prepared, and its parts of
+    live steps.
+**Receives** Prepare (asked), Start, Token, Abort, Settle, Close; see `step_messages`.
+**Sends** Done, Failed and Aborted to the session, Token to other runners.
+**Promise**: each Start that is taken ends in one Done or one Failed, or in the Aborted that answers an
+    Abort; nothing of a step happens here after its Aborted was sent. A token leaves at once and is
+    delivered at most once.
+**Fails**: a step that fails fails alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, cast
+
+from actorflow.actors.actor import Actor
+from actorflow.actors.caller import Caller
+from actorflow.actors.exchange import Exchange
+from actorflow.actors.executor import Executor
+from actorflow.actors.installed import Installed, installed
+from actorflow.actors.ref import Ref
+from actorflow.actors.register import Source
+from actorflow.actors.rendezvous import Rendezvous, Ruling
+from actorflow.actors.starvation import Producers
+from actorflow.actors.step import Step
+from actorflow.actors.step_messages import (
+    Abort,
+    Aborted,
+    Close,
+    Done,
+    Failed,
+    Prepare,
+    Prepared,
+    Settle,
+    Start,
+    Token,
+)
+from actorflow.actors.system import ActorSystem
+from actorflow.actors.variable import Initialise
+from actorflow.arrays import as_array
+from actorflow.errors import ActorflowError, SessionClosed, StepAborted, TransportError, Where
+from actorflow.graph.graph import Graph
+from actorflow.kernels.devices import HOST
+from actorflow.messages import DEAD, Call
+from actorflow.tag import StepId
+
+RUNNER = "runner"
+"""The name of the actor in its process."""
+
+Reach = Callable[[str], Ref]
+"""The address of an actor, `process/actor`, to its ref."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Whoever hears of it → runner, control lane: a process is gone, and with it what it had sent."""
+
+    process: str
+    error: ActorflowError
+
+
+class MakeExecutor(Protocol):
+    """How a runner comes to its executor, once its system is open."""
+
+    def __call__(self, system: ActorSystem, exchange: Exchange) -> Executor:
+        """Returns a fresh executor."""
+        ...
+
+
+def executor_of(
+    process: str,
+    graph: Graph,
+    *,
+    devices: Sequence[str] = (HOST,),
+    threads: int = 0,
+    max_messages: int = 1024,
+) -> MakeExecutor:
+    """Returns how the runner of a process makes its executor.
+
+    Nobody counts who could fill the queues of several processes, so a wait there ends by its deadline.
+
+    Args:
+        process: Its name, which the actors of its state have before theirs.
+        graph: What it runs parts of.
+        devices: `/cpu:N`, the host's first.
+        threads: Worker threads of each device; 0 runs all kernels on the event loop.
+        max_messages: What the mailbox of each variable, queue or optimizer may hold.
+    """
+
+    def make(system: ActorSystem, exchange: Exchange) -> Executor:
+        return Executor(
+            graph,
+            system,
+            Source(process),
+            devices=devices,
+            threads=threads,
+            max_messages=max_messages,
+            producers=Producers(system.now),
+            starvation_s=None,
+            exchange=exchange,
+        )
+
+    return make
+
+
+class PartStep(Step):
+    """This process's part of a step.
+
+    Attributes:
+        part: What it runs.
+        number: The step's, in its session.
+    """
+
+    __slots__ = ("number", "part")
+
+    def __init__(self, number: int, step: int, part: Installed, end: _End, since: float) -> None:
+        future: Any = end  # it has all that a step asks of the future of a session
+        super().__init__(StepId(step), part.fetches, future, None, since, part.partition.sends)
+        self.number = number
+        self.part = part
+
+    def give_back(self) -> None:
+        """Gives back what nobody elsewhere may have used; the rest waits for `settle`."""
+        takes = self.part.takes
+        taken = self.taken or {}
+        self.taken = {node: entries for node, entries in taken.items() if node not in takes}
+        super().give_back()
+        self.taken = {node: entries for node, entries in taken.items() if node in takes} or None
+
+    def settle(self, spent: Container[int]) -> None:
+        """Gives back what was taken and is not among the takes that were used up."""
+        takes = self.part.takes
+        self.taken = {n: e for n, e in (self.taken or {}).items() if takes.get(n) not in spent} or None
+        super().give_back()
+
+    @property
+    def spends(self) -> tuple[int, ...]:
+        """The takes that were used up here."""
+        return tuple(sorted(self.spent or ()))
+
+
+class _End:
+    """What the end of a part calls, in place of a session's future."""
+
+    __slots__ = ("_over", "_runner", "step")
+
+    def __init__(self, runner: Runner) -> None:
+        self._over = False
+        self._runner = runner
+        self.step: PartStep | None = None
+
+    def done(self) -> bool:
+        """Tells whether the session knows, or need not hear."""
+        return self._over
+
+    def silence(self) -> None:
+        """Lets the part end without a word."""
+        self._over = True
+
+    def set_result(self, values: Sequence[Any]) -> None:
+        """Hears that the part has run."""
+        self._over = True
+        self._runner.ran(cast("PartStep", self.step), tuple(values))
+
+    def set_exception(self, error: BaseException) -> None:
+        """Hears that the part has failed."""
+        self._over = True
+        self._runner.failed(cast("PartStep", self.step), cast("ActorflowError", error))
+
+
+class Runner(Actor):
+    """Runs this process's parts.
+
+    Args:
+        process: The name of this process.
+        incarnation: Which life of it this is.
+        graph: The graph, built as everywhere.
+        make_executor: Makes what runs programs here.
+        reach: Gives actors of any process by their address.
+        max_early: How many tokens may wait here for the Start of their steps.
+    """
+
+    def __init__(
+        self,
+        process: str,
+        incarnation: int,
+        graph: Graph,
+        make_executor: MakeExecutor,
+        reach: Reach,
+        max_early: int = 4096,
+    ) -> None:
+        self.process = process
+        self.incarnation = incarnation
+        self.rendezvous = Rendezvous(max_early)
+        self.sent_tokens = 0
+        self._graph = graph
+        self._make_executor = make_executor
+        self._reach = reach
+        self._parts: dict[tuple[str, int], Installed] = {}
+        self._steps: dict[tuple[str, int], PartStep] = {}
+        self._refs: dict[str, Ref] = {}
+
+    def __repr__(self) -> str:
+        return f"<Runner of {self.process!r}, {len(self._steps)} steps, {self.rendezvous!r}>"
+
+    @property
+    def steps(self) -> int:
+        """How many steps live here, or wait to hear how they ended elsewhere."""
+        return len(self._steps)
+
+    def on_start(self) -> None:
+        """Makes the executor; the actors of the state begin anew with it."""
+        self.executor = self._make_executor(self.system, self)
+
+    async def on_stop(self, reason: BaseException | None) -> None:
+        """Aborts what runs and closes the executor."""
+        for session in {session for session, _ in self._steps}:
+            self._close(session, SessionClosed(f"the runner of {self.process!r} has stopped"))
+        await self.executor.close()
+
+    def receive(self, message: Any) -> Any:
+        """Handles one message of a session or of another runner."""
+        match message:
+            case Token():
+                self._token(message)
+            case Start():
+                self._start(message)
+            case Prepare():
+                return self._prepare(message)
+            case Abort(session, number, error):
+                self._abort(session, number, error)
+            case Settle(session, number, well, spent):
+                self._settle(session, number, well, spent)
+            case Close(session):
+                self._close(session, SessionClosed("the session was closed"))
+            case Lost(process, error):
+                self._lost(process, error)
+        return None
+
+    # -- plans -------------------------------------------------------------------------------------
+
+    def _prepare(self, prepare: Prepare) -> Prepared:
+        for process in prepare.processes:
+            if process.name != self.process:
+                self.rendezvous.meet(process.name, process.incarnation)
+        self.rendezvous.open(prepare.session, prepare.first)
+        self._parts[prepare.session, prepare.plan] = installed(
+            prepare, self.process, self._graph, self.executor
+        )
+        return Prepared(self.process, self.incarnation)
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def _start(self, start: Start) -> None:
+        came = self.rendezvous.start(start.session, start.number)
+        if came is None:
+            return  # it was aborted before, and that was answered
+        part = self._parts.get((start.session, start.plan))
+        if part is None:
+            self.rendezvous.end(start.session, start.number)
+            message = f"process {self.process!r} has no plan {start.plan} of {start.session!r}"
+            self._say(start.session, Failed(start.number, self.process, StepAborted(message)))
+            return
+        end = _End(self)
+        step = end.step = PartStep(start.number, start.step, part, end, self.system.now())
+        self._steps[start.session, start.number] = step
+        self.executor.start(part.partition, step, start.feeds)
+        for token in came:
+            self.executor.arrive(part.partition, step, token.key, token.value)
+
+    def ran(self, step: PartStep, values: tuple[Any, ...]) -> None:
+        """Hears that a part has run: every fetch that lies here has come, and all has been sent."""
+        name = step.part.initialises
+        if not name:
+            self._done(step, values)
+            return
+        answer = self.system.create_future()
+        answer.add_done_callback(partial(self._initialised, step))
+        first = Initialise(as_array(values[0]))
+        self.executor.resources.tell(name, Call(Caller(answer), first))
+
+    def _initialised(self, step: PartStep, answer: Any) -> None:
+        if answer.exception() is not None:
+            self.failed(step, answer.exception())
+        else:
+            self._done(step, (), refused=not answer.result())
+
+    def _done(self, step: PartStep, values: tuple[Any, ...], *, refused: bool = False) -> None:
+        session, number = step.part.session, step.number
+        if self._steps.get((session, number)) is not step:
+            return  # it was aborted while its first value was on its way
+        self.rendezvous.end(session, number)
+        holds = bool(step.taken or step.spent)
+        if not holds:
+            del self._steps[session, number]
+        self._put(session, Done(number, self.process, values, holds, step.spends, refused))
+
+    def failed(self, step: PartStep, error: ActorflowError) -> None:
+        """Hears that a part has failed: the session ends the step everywhere, and here once more."""
+        session, number = step.part.session, step.number
+        self.rendezvous.end(session, number)
+        self._say(session, Failed(number, self.process, self._placed(error)))
+
+    def _abort(self, session: str, number: int, error: ActorflowError) -> None:
+        self.rendezvous.abort(session, number)
+        step = self._steps.get((session, number))
+        if step is None:
+            self._say(session, Aborted(number, self.process, False, (), ()))
+            return
+        waits = tuple(step.part.partition.waits(step))
+        self._end(step, error)
+        holds = bool(step.taken)
+        if not holds:
+            del self._steps[session, number]
+        self._say(session, Aborted(number, self.process, holds, step.spends, waits))
+
+    def _end(self, step: PartStep, error: ActorflowError) -> None:
+        """Ends a part without a word to the session; one that has ended keeps what nobody has used."""
+        end: Any = step.future
+        end.silence()
+        step.abort(error)
+        step.give_back()
+
+    def _settle(self, session: str, number: int, well: bool, spent: tuple[int, ...]) -> None:
+        step = self._steps.pop((session, number), None)
+        if step is not None and not well:
+            step.settle(spent)
+
+    def _close(self, session: str, error: ActorflowError) -> None:
+        self.rendezvous.close(session)
+        for at in [at for at in self._steps if at[0] == session]:
+            step = self._steps.pop(at)
+            self._end(step, error)
+            step.settle(step.spends)
+        for at in [at for at in self._parts if at[0] == session]:
+            del self._parts[at]
+
+    def _lost(self, process: str, error: ActorflowError) -> None:
+        for session in {session for session, _ in self._parts}:
+            if session.partition("/")[0] == process:
+                self._close(session, error)
+        self._refs = {to: ref for to, ref in self._refs.items() if to.partition("/")[0] != process}
+        for step in tuple(self._steps.values()):
+            if process in step.part.peers:
+                step.abort(error.at(Where(step=step.id)))
+
+    # -- tokens ------------------------------------------------------------------------------------
+
+    def send(self, step: Step, key: int, value: Any, destination: str) -> None:
+        """Sends a token to another runner; see `exchange.Exchange`."""
+        part = cast("PartStep", step)
+        dead = value is DEAD
+        token = Token(
+            part.part.session, part.number, key, None if dead else value, dead, self.process, self.incarnation
+        )
+        self.sent_tokens += 1
+        self._ref(f"{destination}/{RUNNER}").put(token, self.system.nobody)
+
+    def _token(self, token: Token) -> None:
+        at = token.session, token.number
+        value = DEAD if token.dead else token.value
+        ruling = self.rendezvous.token(*at, token.key, value, token.source, token.incarnation)
+        if ruling is Ruling.NOW:
+            step = self._steps[at]
+            self.executor.arrive(step.part.partition, step, token.key, value)
+        elif ruling is Ruling.TOO_MANY:
+            message = (
+                f"{self.rendezvous.max_early} tokens wait at {self.process!r} for steps to start, "
+                f"and one of step {token.number} came from {token.source!r}"
+            )
+            error = StepAborted(message, hint="raise max_early of the runner, or lower max_steps")
+            self._say(token.session, Failed(token.number, self.process, error))
+
+    # -- words -------------------------------------------------------------------------------------
+
+    def _ref(self, address: str) -> Ref:
+        ref = self._refs.get(address)
+        if ref is None:
+            ref = self._refs[address] = self._reach(address)
+        return ref
+
+    def _put(self, session: str, message: Any) -> None:
+        try:
+            self._ref(session).put(message, self.system.nobody)
+        except TransportError as error:
+            self._close(session, error)
+
+    def _say(self, session: str, message: Any) -> None:
+        try:
+            self._ref(session).signal(message)
+        except TransportError as error:
+            self._close(session, error)
+
+    def _placed(self, error: ActorflowError) -> ActorflowError:
+        """Returns an error that says in which process it happened."""
+        placed = error.again()
+        where = Where() if error.where is None else error.where
+        placed.where = replace(where, device=f"{self.process}{where.device or ''}")
+        return placed

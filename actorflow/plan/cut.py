@@ -1,0 +1,392 @@
+"""Cuts a program into one a process; what an edge between two of them carries is sent and received.
+
+Every process lowers the same graph in the same way and cuts it in the same way, so keys are numbers that
+all of them count alike, and only these numbers travel. Where an edge leads from one process to another
+stand a SEND and a RECV: one transfer a step for each tensor and destination, however many nodes there
+need it. A control edge between processes is a transfer without a value; where the value of that node goes
+to the same process anyway, its RECV serves. Dead tokens travel as any other.
+
+A feed needs no transfer: it starts on every process that needs it, since Start comes there in any case
+and no token could come earlier. Fetches lie in one process, the home of the step. Every node of a part
+leads to one of its fetches or SENDs, so a part has ended once all of those have fired.
+
+What a step took out of a queue in one process may be used in another. So takes are numbered as well: a
+part knows which of its nodes took, and which of its nodes use up what was taken in whichever part.
+
+Pure: a function of the program. What happens inside a loop stays in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from zlib import crc32
+
+from actorflow import arrays
+from actorflow.arrays import Array
+from actorflow.errors import PlacementError
+from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
+from actorflow.plan.uses import uses
+from actorflow.spec import spec
+
+Process = str
+_TOKEN = spec("bool", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """What leaves one process for another, once a step.
+
+    Attributes:
+        edge: The tensor's name, `layer/add:0`; of a control edge `^layer/add`.
+    """
+
+    edge: str
+    source: Process
+    destination: Process
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one process runs of a program.
+
+    Attributes:
+        program: Its `feeds` and `fetches` are some of those of the whole, in order.
+        feeds: Which of the step's feeds start here.
+        fetches: Which of the step's fetches end here.
+        receives: The RECV node of each key, in the order in which what they bring is first needed. Control
+            edges that lead to these nodes hold back what has come.
+        sends: How many SEND nodes there are.
+        takes: The numbers of those takes of its nodes that are used up where this part does not see it,
+            by node.
+        uses: The numbers of such takes that its nodes use up, wherever they were made, by node.
+    """
+
+    program: Program
+    feeds: tuple[int, ...]
+    fetches: tuple[int, ...]
+    receives: Mapping[int, int]
+    sends: int
+    takes: Mapping[int, int]
+    uses: Mapping[int, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A program in parts.
+
+    Attributes:
+        parts: By process; processes that have nothing to do are not there.
+        transfers: What crosses; the key of each is its index.
+    """
+
+    parts: Mapping[Process, Part]
+    transfers: tuple[Transfer, ...]
+
+
+def cut(
+    program: Program,
+    process_of: Callable[[str], Process],
+    home: Process,
+    within: Callable[[str], str] = str,
+) -> Cut:
+    """Returns the parts of a program that has no copies yet.
+
+    Args:
+        program: Its nodes name devices; a node without one is at home.
+        process_of: The process of a device.
+        home: The process where the fetches lie.
+        within: What a process calls a device of its own.
+
+    Raises:
+        PlacementError: when an edge inside a loop leads to another process, or an atomic block lies in
+            several.
+    """
+    return _Cutting(program, process_of, home, within).result()
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A part in the making: what is in it so far, and where nodes of the whole program have gone."""
+
+    nodes: list[PlanNode] = field(default_factory=list)
+    feeds: list[int] = field(default_factory=list)
+    fetches: list[int] = field(default_factory=list)
+    feed_nodes: list[int] = field(default_factory=list)
+    fetch_nodes: list[int] = field(default_factory=list)
+    receives: dict[int, int] = field(default_factory=dict)
+    sends: int = 0
+    takes: dict[int, int] = field(default_factory=dict)
+    uses: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    index: dict[int, int] = field(default_factory=dict)
+
+    def add(self, node: PlanNode) -> int:
+        self.nodes.append(node)
+        return len(self.nodes) - 1
+
+
+class _Cutting:
+    """One cut: first which edges cross, then the parts, in the order of the program."""
+
+    def __init__(
+        self,
+        program: Program,
+        process_of: Callable[[str], Process],
+        home: Process,
+        within: Callable[[str], str],
+    ) -> None:
+        self._program = program
+        self._nodes = program.nodes
+        self._within = within
+        self._of = [process_of(n.device) if n.device else home for n in program.nodes]
+        for i in program.fetches:
+            self._of[i] = home
+        self._fed = {i: k for k, i in enumerate(program.feeds)}
+        self._fetched = {i: k for k, i in enumerate(program.fetches)}
+        self._drafts: dict[Process, _Draft] = {}
+        self._transfers: list[Transfer] = []
+        self._keys: dict[tuple[Edge | int, Process], int] = {}
+        self._leaving: dict[int, list[tuple[int, Edge | int]]] = {}  # by node: key, and what it carries
+
+    def result(self) -> Cut:
+        self._check_blocks()
+        self._find_transfers()
+        for i, node in enumerate(self._nodes):
+            if i not in self._fed:
+                self._place(i, node)
+        for i, node in enumerate(self._nodes):
+            if i not in self._fed:
+                self._join(i, node)
+        self._number_takes()
+        return Cut({p: self._part(d) for p, d in sorted(self._drafts.items())}, tuple(self._transfers))
+
+    # -- which edges cross -------------------------------------------------------------------------
+
+    def _find_transfers(self) -> None:
+        data: dict[tuple[Edge, Process], None] = {}
+        bare: dict[tuple[int, Process], None] = {}
+        for i, node in enumerate(self._nodes):
+            there = self._of[i]
+            for source in node.inputs:
+                if isinstance(source, Edge) and self._crosses(source.node, there):
+                    self._check_root(source.node, node)
+                    data[source, there] = None
+            for c in node.controls:
+                if self._crosses(c, there):
+                    self._check_root(c, node)
+                    bare[c, there] = None
+        found: list[tuple[int, int, Process, Edge | int]] = [(e.node, e.output, to, e) for e, to in data]
+        # The value of a node's only output says as well that the node has fired, and whether it is dead.
+        found += [(c, -1, to, c) for c, to in bare if not ((Edge(c), to) in data and self._outputs(c) == 1)]
+        for maker, output, to, what in sorted(found, key=lambda f: f[:3]):
+            key = len(self._transfers)
+            name = self._nodes[maker].name
+            edge = f"{name}:{output}" if output >= 0 else f"^{name}"
+            self._transfers.append(Transfer(edge, self._of[maker], to))
+            self._keys[what, to] = key
+            self._leaving.setdefault(maker, []).append((key, what))
+
+    def _crosses(self, node: int, to: Process) -> bool:
+        return node not in self._fed and self._of[node] != to
+
+    def _outputs(self, node: int) -> int:
+        return len(self._nodes[node].outputs)
+
+    def _check_root(self, maker: int, user: PlanNode) -> None:
+        """Raises PlacementError for an edge of which not both ends are outside of all loops."""
+        node = self._nodes[maker]
+        frame = node.frame[:-1] if node.kind is Kind.EXIT else node.frame
+        if not frame and not user.frame and node.kind is not Kind.ENTER:
+            return
+        message = f"a loop stays in one process, got an edge of it from {node.device!r} to {user.device!r}"
+        raise PlacementError(message, where=user.where, hint="place the whole loop in one af.device scope")
+
+    def _check_blocks(self) -> None:
+        """Raises PlacementError for an atomic block in several processes."""
+        homes: dict[str, tuple[Process, PlanNode]] = {}
+        for i, node in enumerate(self._nodes):
+            members: list[int] = [i] if "block" in node.attrs else []
+            if node.kind is Kind.RELEASE:
+                members += node.controls
+            for k in members:
+                block: str = node.attrs["block"]
+                process, first = homes.setdefault(block, (self._of[k], self._nodes[k]))
+                if process != self._of[k]:
+                    message = (
+                        f"an atomic block stays in one process: {first.name!r} is on {process!r}, "
+                        f"{self._nodes[k].name!r} on {self._of[k]!r}"
+                    )
+                    hint = "place its variables, and what it computes, in one process"
+                    raise PlacementError(message, where=self._nodes[k].where, hint=hint)
+
+    # -- the parts ---------------------------------------------------------------------------------
+
+    def _draft(self, process: Process) -> _Draft:
+        return self._drafts.setdefault(process, _Draft())
+
+    def _place(self, i: int, node: PlanNode) -> None:
+        """Puts a node into its part, after what it receives and before what it sends."""
+        here = self._of[i]
+        draft = self._drafts.setdefault(here, _Draft())
+        for source in (*node.inputs, *node.controls):
+            if not isinstance(source, Constant):
+                self._bring(draft, here, source)
+        at = draft.index[i] = draft.add(node)
+        if i in self._fetched:
+            draft.fetches.append(self._fetched[i])
+            draft.fetch_nodes.append(at)
+        for key, what in self._leaving.get(i, ()):
+            draft.add(self._send(key, node, at, what))
+            draft.sends += 1
+
+    def _bring(self, draft: _Draft, here: Process, source: Edge | int) -> None:
+        """Makes the FEED or RECV node for what a node of a part needs, unless it is there."""
+        maker = source.node if isinstance(source, Edge) else source
+        if maker in self._fed:
+            self._feed(draft, maker)
+        elif self._of[maker] != here:
+            self._receive(draft, here, self._what(source, here))
+
+    def _what(self, source: Edge | int, here: Process) -> Edge | int:
+        """Returns what is transferred for an edge: of a control edge it may be the node's value."""
+        return source if (source, here) in self._keys or isinstance(source, Edge) else Edge(source)
+
+    def _join(self, i: int, node: PlanNode) -> None:
+        """Leads the edges of a node to where their makers are in its part, now that all have a place."""
+        here = self._of[i]
+        draft = self._drafts[here]
+
+        def source(edge: Edge) -> Edge:
+            if edge.node in draft.index:
+                return Edge(draft.index[edge.node], edge.output)
+            return Edge(self._receive(draft, here, edge))
+
+        def control(maker: int) -> int:
+            found = draft.index.get(maker)
+            return self._receive(draft, here, self._what(maker, here)) if found is None else found
+
+        at = draft.index[i]
+        draft.nodes[at] = replace(
+            draft.nodes[at],
+            inputs=tuple(s if isinstance(s, Constant) else source(s) for s in node.inputs),
+            controls=tuple(dict.fromkeys(map(control, node.controls))),
+            device=self._within(node.device) if node.device else "",
+        )
+
+    def _number_takes(self) -> None:
+        """Numbers the takes that some part uses up without seeing where they were made."""
+        seen: dict[Process, dict[int, frozenset[int]]] = {}
+        whole = uses(self._program)
+        unseen: set[int] = set()
+        for writer, takes in whole.items():
+            draft = self._drafts[self._of[writer]]
+            if self._of[writer] not in seen:
+                seen[self._of[writer]] = uses(Program(tuple(draft.nodes)))
+            local = seen[self._of[writer]].get(draft.index[writer], frozenset())
+            unseen |= {t for t in takes if draft.index.get(t) not in local}
+        number = {take: k for k, take in enumerate(sorted(unseen))}
+        for take, k in number.items():
+            draft = self._drafts[self._of[take]]
+            draft.takes[draft.index[take]] = k
+        for writer, takes in whole.items():
+            numbers = tuple(sorted(number[t] for t in takes if t in number))
+            if numbers:
+                draft = self._drafts[self._of[writer]]
+                draft.uses[draft.index[writer]] = numbers
+
+    def _feed(self, draft: _Draft, node: int) -> None:
+        if node not in draft.index:
+            draft.index[node] = draft.add(self._nodes[node])
+            draft.feeds.append(self._fed[node])
+            draft.feed_nodes.append(draft.index[node])
+
+    def _receive(self, draft: _Draft, here: Process, what: Edge | int) -> int:
+        key = self._keys[what, here]
+        if key not in draft.receives:
+            maker = self._nodes[what.node if isinstance(what, Edge) else what]
+            carried = maker.outputs[what.output] if isinstance(what, Edge) else _TOKEN
+            transfer = self._transfers[key]
+            draft.receives[key] = draft.add(
+                PlanNode(
+                    name=transfer.edge,
+                    op="recv",
+                    kind=Kind.RECV,
+                    inputs=(),
+                    attrs={"key": key, "source": transfer.source},
+                    outputs=(carried,),
+                    where=maker.where,
+                )
+            )
+        return draft.receives[key]
+
+    def _send(self, key: int, maker: PlanNode, at: int, what: Edge | int) -> PlanNode:
+        transfer = self._transfers[key]
+        return PlanNode(
+            name=f"{transfer.edge}>{transfer.destination}",
+            op="send",
+            kind=Kind.SEND,
+            inputs=(Edge(at, what.output),) if isinstance(what, Edge) else (),
+            controls=() if isinstance(what, Edge) else (at,),
+            attrs={"key": key, "destination": transfer.destination},
+            where=maker.where,
+        )
+
+    def _part(self, draft: _Draft) -> Part:
+        whole = self._program
+        touched: set[str] = set()
+        for node in draft.nodes:
+            touched.update(node.attrs.get("resources", ()))
+            if "resource" in node.attrs:
+                touched.add(node.attrs["resource"])
+        program = Program(
+            nodes=tuple(draft.nodes),
+            feeds=tuple(draft.feed_nodes),
+            fetches=tuple(draft.fetch_nodes),
+            variables=whole.variables & touched,
+            parallel_iterations=whole.parallel_iterations,
+        )
+        return Part(
+            program=program,
+            feeds=tuple(draft.feeds),
+            fetches=tuple(draft.fetches),
+            receives=dict(draft.receives),
+            sends=draft.sends,
+            takes=dict(draft.takes),
+            uses=dict(draft.uses),
+        )
+
+
+# -- do both sides mean the same? ------------------------------------------------------------------
+
+
+def digest(program: Program) -> int:
+    """Returns a number that two processes share when they mean the same program.
+
+    It covers nodes, edges, attributes, devices and the bits of constants; not the lines of the user.
+    """
+    found = 0
+    for node in program.nodes:
+        told = (
+            node.name,
+            node.op,
+            node.kind.value,
+            tuple(_told(s) for s in node.inputs),
+            node.controls,
+            sorted((name, repr(value)) for name, value in node.attrs.items()),
+            node.device,
+            node.frame,
+        )
+        found = crc32(repr(told).encode(), found)
+    ends: Sequence[object] = (program.feeds, program.fetches, program.hidden)
+    return crc32(repr(ends).encode(), found)
+
+
+def _told(source: Edge | Constant) -> tuple[object, ...]:
+    if isinstance(source, Edge):
+        return (source.node, source.output)
+    return _bits(source.value)
+
+
+def _bits(value: Array) -> tuple[object, ...]:
+    bits = repr(arrays.listed(value)).encode() if value.dtype.hasobject else value.tobytes()
+    return (value.dtype.name, value.shape, crc32(bits))

@@ -1,0 +1,377 @@
+"""The session over many processes: one Start a process and step, and one end for all of them.
+
+`SpreadSession.run` means what `Session.run` means, wherever the nodes are. The session lives in one
+process, at home; a runner (`actors.runner`) in each process runs the parts. What the session says to them
+goes through refs alone, so it does not know how they are reached.
+
+What `Session` has and this has not: it does not tell when a wait at a queue is in vain (a deadline ends
+it), it reports no dump of what the other processes do, and it refuses, when it plans, atomic blocks,
+optimizers and loops that lie in several processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+from weakref import WeakKeyDictionary
+
+from actorflow.actors.runner import Reach
+from actorflow.actors.step_messages import Close, Prepared, Process
+from actorflow.actors.system import ActorSystem
+from actorflow.errors import (
+    ActorflowError,
+    ConfigError,
+    DeadlinePassed,
+    FeedError,
+    PeerLost,
+    SessionClosed,
+    StepAborted,
+)
+from actorflow.graph.builder import Tensor
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import Port
+from actorflow.graph.resource import VariableDef
+from actorflow.limits import at_least, seconds
+from actorflow.lookup import fed_value, feed_port, fetch_port, given, only
+from actorflow.plan.devices import process_of
+from actorflow.plan.homes import resource_home
+from actorflow.plan.passes import ALL
+from actorflow.plan.passes import checked as checked_passes
+from actorflow.report import SpreadStats
+from actorflow.spread_plan import Key, SpreadPlan, spread_plan
+from actorflow.spread_steps import Desk, SpreadSteps
+from actorflow.structure import flatten
+
+_SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
+_MAX_PLANS = 256
+
+
+class SpreadSession:
+    """Runs steps of one graph over several processes.
+
+    Use as `async with SpreadSession(...) as session`, at home, while the runners are there.
+
+    Args:
+        graph: The graph, built alike in every process before the first step.
+        system: The actor system of this process, open.
+        processes: All processes, with their devices; a node without a scope is for the first device.
+        reach: Gives actors of any process by `process/actor`.
+        home: The process in which this session lives: fetches lie there. By default the first.
+        deadline_s: The longest that a step may take unless it says otherwise; None is no limit.
+        max_steps: How many steps may run at once; further ones wait for their turn.
+        grace_s: How long a step that ends otherwise than well waits for its processes to say so.
+        initialise: Whether variables get their initial values by themselves.
+        passes: Which passes make a program cheaper; see `Session`.
+
+    Raises:
+        ConfigError: for a limit that is no number or would let nothing run, or processes that are none.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        system: ActorSystem,
+        processes: Sequence[Process],
+        reach: Reach,
+        *,
+        home: str | None = None,
+        deadline_s: float | None = None,
+        max_steps: int = 64,
+        grace_s: float = 1.0,
+        initialise: bool = True,
+        passes: Sequence[str] = ALL,
+    ) -> None:
+        if not processes or not all(p.devices for p in processes):
+            message = f"a session runs on processes that have devices, got {list(processes)!r:.200}"
+            raise ConfigError(message)
+        self.graph = graph
+        self.home = processes[0].name if home is None else home
+        self.deadline_s = seconds(deadline_s)
+        self.max_steps = at_least(1, "max_steps", max_steps)
+        self._grace_s = seconds(grace_s, "grace_s") or 1.0
+        self._system = system
+        self._processes = {p.name: p for p in processes}
+        if self.home not in self._processes:
+            message = f"home is one of the processes {', '.join(self._processes)}, got {self.home!r}"
+            raise ConfigError(message)
+        self._reach = reach
+        self._initialises = initialise
+        self._passes = checked_passes(passes)
+        self._plans: dict[Key, SpreadPlan] = {}
+        self._plan_numbers = itertools.count(1)
+        self._step_ids = itertools.count(1)
+        self._admission: dict[asyncio.Future[None], None] = {}
+        self._firsts: dict[str, asyncio.Task[None]] = {}
+        self._given: frozenset[str] = frozenset()
+        self._done = self._failed = self._transfers = 0
+        self._open = False
+
+    def __repr__(self) -> str:
+        state = f"{self._steps.counted}/{self.max_steps} steps live" if self._open else "closed"
+        return f"<SpreadSession of {self.graph!r} over {len(self._processes)} processes, {state}>"
+
+    # -- life --------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        system = self._system
+        number = next(_SESSIONS.setdefault(system, itertools.count(1)))
+        name = f"spread{number}.{self._processes[self.home].incarnation}"
+        self.address = f"{self.home}/{name}"
+        self._steps = SpreadSteps(system, self.address, self._reach, self._grace_s, self._let_in)
+        self._desk = system.spawn(Desk, self._steps, name=name)
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Aborts what runs everywhere, and waits until the processes have said so, but not for ever."""
+        if not self._open:
+            return
+        self._open = False
+        cause = SessionClosed("the session was closed")
+        for waiting in self._admission:
+            if not waiting.done():
+                waiting.set_exception(cause.again())
+        for task in self._firsts.values():
+            task.cancel()
+        aborted = StepAborted("a step was aborted: the session was closed")
+        aborted.__cause__ = cause
+        self._steps.abort(aborted)
+        await self._steps.settled()
+        await asyncio.gather(*self._firsts.values(), return_exceptions=True)
+        for name in self._processes:
+            self._steps.tell(name, Close(self.address))
+        await self._system.stop(self._desk)
+
+    async def settled(self) -> None:
+        """Waits until no step runs, and what was aborted has ended everywhere."""
+        await self._steps.settled()
+
+    def lost(self, process: str, error: ActorflowError) -> None:
+        """Hears that a process is gone: steps that need it end with `error`, and so do later ones."""
+        for name in tuple(self._firsts):
+            if self._home_of(name) == process and self._firsts[name].done():
+                del self._firsts[name]
+        self._given = frozenset(n for n in self._given if self._home_of(n) != process)
+        self._steps.lost(process, error)
+
+    def joined(self, process: str, incarnation: int) -> None:
+        """Hears that a process is there, as life `incarnation`: plans that need it are prepared anew."""
+        self._steps.gone.pop(process, None)
+        self._processes[process] = replace(self._processes[process], incarnation=incarnation)
+        self._plans.clear()
+
+    # -- running -----------------------------------------------------------------------------------
+
+    async def run(
+        self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
+    ) -> Any:
+        """Runs one step and returns the fetched values in the structure of `fetches`; as `Session.run`.
+
+        Raises:
+            FeedError, FetchError, PlacementError: when they do not fit the graph or the processes; nothing
+                ran.
+            PeerLost: a process that the step needs is gone.
+            DeadlinePassed: after `deadline_s`; says which processes and nodes it waited for.
+            ActorflowError: the first error of the step, placed at its node and process.
+        """
+        if isinstance(fetches, Tensor):
+            ports: tuple[Port, ...] = (fetch_port(self.graph, fetches),)
+            build: Callable[[Sequence[Any]], Any] = only
+        else:
+            leaves, build = flatten(fetches)
+            ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
+        feeds = feeds or {}
+        keys = tuple(feed_port(self.graph, key) for key in feeds)
+        self._check_open()
+        plan = self._plan((ports, keys, ""))
+        return given(build, await self._step(plan, tuple(feeds.values()), deadline_s))
+
+    def make_callable(
+        self, fetches: Any, feeds: Sequence[Any] = (), *, deadline_s: float | None = None
+    ) -> Callable[..., Awaitable[Any]]:
+        """Returns `async call(*values)` that runs a step with the values fed in the order of `feeds`."""
+        self._check_open()
+        leaves, build = flatten(fetches)
+        ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
+        keys = tuple(feed_port(self.graph, key) for key in feeds)
+        self._plan((ports, keys, ""))
+
+        async def call(*values: Any) -> Any:
+            if len(values) != len(keys):
+                takes = "1 value" if len(keys) == 1 else f"{len(keys)} values"
+                message = f"this callable takes {takes}, got {len(values)}"
+                raise FeedError(message)
+            self._check_open()
+            return given(build, await self._step(self._plan((ports, keys, "")), values, deadline_s))
+
+        return call
+
+    async def _step(self, plan: SpreadPlan, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
+        fed = [fed_value(name, spec, value) for (name, spec), value in zip(plan.feeds, values, strict=True)]
+        deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
+        if not plan.fetches:
+            return []
+        if not self._is_ready(plan):
+            await self._ready_within(plan, deadline_s)
+        step_id = next(self._step_ids)
+        since = self._system.now()
+        try:
+            await self._admitted(deadline_s)
+            self._check_open()
+            step = self._steps.begin(plan, step_id, fed, deadline_s, since)
+            found = await self._steps.ended(step)
+        except BaseException:
+            self._failed += 1
+            raise
+        self._done += 1
+        self._transfers += len(plan.made.transfers)
+        return found[: -plan.hidden] if plan.hidden else found
+
+    async def _admitted(self, deadline_s: float | None) -> None:
+        """Returns once there is room for one more step; first come, first served."""
+        if self._steps.counted < self.max_steps and not self._admission:
+            return
+        waiting = self._system.create_future()
+        self._admission[waiting] = None
+        try:
+            async with asyncio.timeout(deadline_s):
+                await waiting
+        except TimeoutError:
+            message = f"a step was not admitted within its deadline of {deadline_s:g} s; {self.max_steps} run"
+            raise DeadlinePassed(message, hint="raise deadline_s or max_steps") from None
+        finally:
+            self._admission.pop(waiting, None)
+            self._let_in()
+
+    def _let_in(self) -> None:
+        free = self.max_steps - self._steps.counted
+        for waiting in tuple(self._admission)[:free]:
+            if not waiting.done():
+                waiting.set_result(None)
+
+    # -- plans and first values --------------------------------------------------------------------
+
+    def _plan(self, key: Key) -> SpreadPlan:
+        """Returns the plan for these fetches and feeds, from the cache when it is there."""
+        plan = self._plans.get(key)
+        if plan is not None:
+            return plan
+        if len(self._plans) >= _MAX_PLANS:  # the oldest is made again when it is asked for again
+            del self._plans[next(iter(self._plans))]
+        home = self._home_of(key[2]) if key[2] else self.home
+        plan = self._plans[key] = spread_plan(
+            self.graph,
+            key,
+            next(self._plan_numbers),
+            self.address,
+            home,
+            tuple(self._processes.values()),
+            self._passes,
+        )
+        return plan
+
+    def _is_ready(self, plan: SpreadPlan) -> bool:
+        return plan.prepared and (not self._initialises or plan.variables <= self._given)
+
+    async def _ready_within(self, plan: SpreadPlan, deadline_s: float | None) -> None:
+        try:
+            async with asyncio.timeout(deadline_s):
+                await self._prepare(plan)
+                if self._initialises:
+                    await self._give(plan.variables)
+        except TimeoutError:
+            parts = ", ".join(plan.made.parts)
+            left = ", ".join(repr(n) for n in sorted(plan.variables - self._given))
+            what = f"{left} to be initialised" if plan.prepared else f"{parts} to prepare"
+            message = f"a step did not begin within its deadline of {deadline_s:g} s; it waits for {what}"
+            raise DeadlinePassed(message, hint="raise deadline_s for the first step") from None
+
+    async def _prepare(self, plan: SpreadPlan) -> None:
+        """Lets every process install its part, once, whoever needs it first."""
+        if plan.prepared:
+            return
+        if plan.preparing is None or plan.preparing.done():
+            plan.preparing = self._system.loop.create_task(self._install(plan), name="spread-prepare")
+            plan.preparing.add_done_callback(_heard)
+        await asyncio.shield(plan.preparing)
+
+    async def _install(self, plan: SpreadPlan) -> None:
+        message = replace(plan.prepare, first=self._steps.next_number)
+        answers = await asyncio.gather(
+            *(self._steps.ask(name, message) for name in plan.made.parts), return_exceptions=True
+        )
+        for name, answer in zip(plan.made.parts, answers, strict=True):
+            if isinstance(answer, BaseException):
+                raise answer
+            self._check_life(name, answer)
+        plan.prepared = True
+
+    def _check_life(self, name: str, prepared: Prepared) -> None:
+        known = self._processes[name].incarnation
+        if prepared.incarnation != known:
+            message = (
+                f"process {name!r} runs as incarnation {prepared.incarnation}, the session means {known}"
+            )
+            raise PeerLost(message, hint="tell the session of its new life: session.joined(...)")
+
+    async def _give(self, names: frozenset[str]) -> None:
+        """Gives each variable its first value, if it has one: once, whoever asks first."""
+        for name in sorted(names - self._given):
+            resource = self.graph.resources[name]
+            if isinstance(resource, VariableDef) and resource.initial is not None:
+                task = self._firsts.get(name)
+                if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
+                    first = self._first(name, resource.initial)
+                    task = self._firsts[name] = self._system.loop.create_task(first, name=f"first-{name}")
+                    task.add_done_callback(_heard)
+                await asyncio.shield(task)
+            self._given |= {name}
+
+    async def _first(self, name: str, initial: Port) -> None:
+        """Computes a first value in a step of its own, which nobody's cancellation ends."""
+        self._check_open()
+        plan = self._plan(((initial,), (), name))
+        await self._prepare(plan)
+        await self._give(plan.variables)
+        self._check_open()
+        step = self._steps.begin(plan, 0, (), self.deadline_s, self._system.now())
+        await self._steps.ended(step)
+
+    def _home_of(self, name: str) -> str:
+        """Returns the process where a variable is."""
+        devices = [d for p in self._processes.values() for d in p.devices]
+        process = process_of(resource_home(self.graph, name, devices))
+        return next(p.name for p in self._processes.values() if process_of(p.devices[0]) == process)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            message = "the session is not open"
+            raise SessionClosed(message, hint="async with af.SpreadSession(...) as session: ...")
+
+    def stats(self) -> SpreadStats:
+        """Returns what the session has done."""
+        self._check_open()
+        return SpreadStats(
+            steps=self._done,
+            failed=self._failed,
+            transfers=self._transfers,
+            live=self._steps.counted,
+            peak_live=self._steps.peak,
+            waiting=len(self._admission),
+            plans=len(self._plans),
+        )
+
+
+def _heard(task: asyncio.Task[None]) -> None:
+    """Takes note of how a task ended for which nobody may be waiting any more."""
+    if not task.cancelled():
+        task.exception()

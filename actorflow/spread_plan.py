@@ -1,0 +1,101 @@
+"""What a session over several processes knows of one set of fetches and feeds: the cut, and who has it."""
+
+from __future__ import annotations
+
+from asyncio import Task
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from actorflow.actors.installed import cut_of, whole_program
+from actorflow.actors.step_messages import Prepare, Process
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import Port
+from actorflow.plan.cut import Cut, digest
+from actorflow.plan.devices import process_of
+from actorflow.plan.homes import homes
+from actorflow.plan.prune import prune
+from actorflow.spec import Spec
+
+Key = tuple[tuple[Port, ...], tuple[Port, ...], str]
+"""The ports that are fetched and fed, and the variable that gets what is fetched; empty for none."""
+
+
+@dataclass(slots=True)
+class SpreadPlan:
+    """A plan.
+
+    Attributes:
+        number: Its number in the session.
+        made: The cut.
+        feeds: What each feed is called, and what it must fit.
+        fetches: How many values are fetched.
+        hidden: How many of them, the last ones, nobody asked for.
+        variables: Those that a step touches.
+        prepared: Whether all its processes have installed their parts.
+        preparing: On its way there.
+    """
+
+    number: int
+    made: Cut
+    feeds: tuple[tuple[str, Spec], ...]
+    fetches: int
+    hidden: int
+    variables: frozenset[str]
+    prepare: Prepare
+    prepared: bool = False
+    preparing: Task[None] | None = None
+
+
+def spread_plan(
+    graph: Graph,
+    key: Key,
+    number: int,
+    session: str,
+    home: str,
+    processes: Sequence[Process],
+    passes: tuple[str, ...],
+) -> SpreadPlan:
+    """Plans steps over processes.
+
+    Args:
+        graph: The graph.
+        key: What is fetched and fed.
+        number: The plan's, in its session.
+        session: The address of the session.
+        passes: Which passes make the program cheaper.
+        home: The process where the fetches lie.
+        processes: All, the one first that a node without a scope is for.
+
+    Raises:
+        FeedError: a placeholder is needed and not fed.
+        PlacementError: a node fits no device, or what has to stay in one process would not.
+    """
+    fetches, feeds, initialises = key
+    devices = tuple(d for p in processes for d in p.devices)
+    needed = prune(graph, fetches, feeds)
+    placed = homes(graph, needed, devices)
+    program = whole_program(graph, fetches, feeds, placed, devices, passes)
+    names = {process_of(p.devices[0]): p.name for p in processes}
+    nodes = graph.nodes
+    prepare = Prepare(
+        session=session,
+        plan=number,
+        first=0,
+        fetches=tuple((nodes[p.node].name, p.index) for p in fetches),
+        feeds=tuple((nodes[p.node].name, p.index) for p in feeds),
+        placement=tuple((nodes[i].name, device) for i, device in placed.items()),
+        home=home,
+        processes=tuple(processes),
+        passes=passes,
+        digest=digest(program),
+        initialises=initialises,
+    )
+    return SpreadPlan(
+        number=number,
+        made=cut_of(program, names, home),
+        feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in feeds),
+        fetches=len(program.fetches),
+        hidden=program.hidden,
+        variables=program.variables,
+        prepare=prepare,
+    )

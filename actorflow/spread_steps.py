@@ -1,0 +1,282 @@
+"""The steps of a session that run in several processes, from Start to the last word about them.
+
+`actors.gathering` says when a step is over and whom to tell what; here that is sent, and whoever waits
+for the step hears of it.
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError, Future, shield
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from actorflow.actors import wheel
+from actorflow.actors.actor import Actor
+from actorflow.actors.gathering import Gathering
+from actorflow.actors.runner import RUNNER, Reach
+from actorflow.actors.step_messages import Abort, Aborted, Done, Failed, Settle, Start
+from actorflow.actors.system import ActorSystem
+from actorflow.errors import ActorflowError, DeadlinePassed, StepAborted, Where
+from actorflow.spread_plan import SpreadPlan
+
+_SHOWN = 4  # phrases of what a step waits for that an error shows
+
+
+class SpreadStep:
+    """A step that runs in several processes.
+
+    Attributes:
+        number: Its number in the session.
+        future: Gets the values, or the error.
+        is_first: Whether it gives a variable its first value; such steps do not count.
+        waits: What its parts waited for when they were aborted, by process.
+        late: Whether its deadline has passed: the error follows once it is known what it waited for.
+        refused: Whether the first value that it computed was not wanted any more.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        plan: SpreadPlan,
+        future: Future[list[Any]],
+        deadline_s: float | None,
+        expire: Callable[[SpreadStep], None],
+    ) -> None:
+        self.number = number
+        self.plan = plan
+        self.future = future
+        self.deadline_s = deadline_s
+        self.gathering = Gathering(plan.made.parts)
+        self.values: list[Any] = [None] * plan.fetches
+        self.waits: dict[str, tuple[str, ...]] = {}
+        self.late = self.refused = False
+        self.is_first = bool(plan.prepare.initialises)
+        self.bucket: Any = None
+        self.grace: wheel.Timer | None = None
+        self._expire = expire
+
+    def __repr__(self) -> str:
+        return f"<SpreadStep {self.number}, {self.gathering!r}>"
+
+    def expire(self) -> None:
+        """Ends the step because its deadline has passed."""
+        self._expire(self)
+
+
+class Desk(Actor):
+    """Where runners report to a session. **Receives** Done, Failed, Aborted."""
+
+    def __init__(self, steps: SpreadSteps) -> None:
+        self._steps = steps
+
+    def receive(self, message: Any) -> None:
+        """Hands on what a runner says."""
+        self._steps.heard(message)
+
+
+class SpreadSteps:
+    """The live steps of a session.
+
+    Args:
+        system: The actor system of the session's process.
+        address: Where runners report.
+        reach: Gives actors of any process.
+        grace_s: How long an aborted step waits for its processes to say that it is.
+        room: Called when a step is over.
+
+    Attributes:
+        gone: Processes that are lost, and why.
+        counted: How many steps live, those for first values left out.
+        peak: The most of them.
+        next_number: What the next step will have.
+    """
+
+    def __init__(
+        self, system: ActorSystem, address: str, reach: Reach, grace_s: float, room: Callable[[], None]
+    ) -> None:
+        self.gone: dict[str, ActorflowError] = {}
+        self.counted = self.peak = 0
+        self.next_number = 1
+        self._system = system
+        self._address = address
+        self._reach = reach
+        self._grace_s = grace_s
+        self._room = room
+        self._live: dict[int, SpreadStep] = {}
+        self._idle: Future[None] | None = None
+
+    # -- whoever runs a step -----------------------------------------------------------------------
+
+    def begin(
+        self, plan: SpreadPlan, step_id: int, fed: Sequence[Any], deadline_s: float | None, since: float
+    ) -> SpreadStep:
+        """Sends one Start to each process; numbers grow in the order in which steps begin."""
+        number = self.next_number
+        self.next_number += 1
+        step = SpreadStep(number, plan, self._system.create_future(), deadline_s, self._expired)
+        self._live[number] = step
+        if not step.is_first:
+            self.counted += 1
+            self.peak = max(self.peak, self.counted)
+        if deadline_s is not None:
+            self._system.wheel.add(since + deadline_s, step)
+        for name, part in plan.made.parts.items():
+            start = Start(self._address, number, plan.number, step_id, tuple(fed[k] for k in part.feeds))
+            try:
+                if name in self.gone:
+                    raise self.gone[name].at(Where(step=number))
+                self._reach(f"{name}/{RUNNER}").put(start, self._system.nobody)
+            except ActorflowError as error:
+                self._fail(step, error)
+                self._lost(step, name)
+        return step
+
+    async def ended(self, step: SpreadStep) -> list[Any]:
+        """Returns the values of a step; whoever is cancelled ends it everywhere."""
+        try:
+            values = await step.future
+        except CancelledError:
+            gathering = step.gathering
+            if gathering.over and gathering.error is None:  # it has ended well in this very moment
+                self._settle(step, well=False)
+            else:
+                self._fail(step, StepAborted(f"step {step.number} was cancelled by its caller"))
+            raise
+        finally:
+            if step.bucket is not None:
+                wheel.remove(step)
+        self._settle(step, well=not step.refused)
+        return values
+
+    def abort(self, error: ActorflowError) -> None:
+        """Ends all steps with `error`."""
+        for step in tuple(self._live.values()):
+            self._fail(step, error.at(Where(step=step.number)))
+
+    async def settled(self) -> None:
+        """Waits until no step lives."""
+        while self._live:
+            if self._idle is None:
+                self._idle = self._system.create_future()
+            await shield(self._idle)
+
+    # -- processes ---------------------------------------------------------------------------------
+
+    async def ask(self, process: str, message: Any) -> Any:
+        """Asks the runner of a process."""
+        if process in self.gone:
+            raise self.gone[process].again()
+        return await self._reach(f"{process}/{RUNNER}").ask(message)
+
+    def tell(self, process: str, message: Any) -> None:
+        """Tells the runner of a process on the control lane; nobody hears when it is gone."""
+        if process in self.gone:
+            return
+        try:
+            self._reach(f"{process}/{RUNNER}").signal(message)
+        except ActorflowError as error:
+            self.lost(process, error)
+
+    def lost(self, process: str, error: ActorflowError) -> None:
+        """Hears that a process is gone: every step that needs it ends."""
+        self.gone[process] = error
+        for step in tuple(self._live.values()):
+            if step.gathering.concerns(process):
+                self._fail(step, error.at(Where(step=step.number)))
+                self._lost(step, process)
+
+    def heard(self, message: Any) -> None:
+        """Takes what a runner says; what comes too late concerns nobody."""
+        step = self._live.get(message.number)
+        if step is None:
+            return
+        match message:
+            case Done():
+                self._done(step, message)
+            case Failed():
+                self._fail(step, message.error)
+            case Aborted(_, process, holds, spent, waits):
+                step.waits[process] = waits
+                if step.gathering.aborted(process, holds, spent):
+                    self._over(step)
+
+    def _done(self, step: SpreadStep, done: Done) -> None:
+        for k, value in zip(step.plan.made.parts[done.process].fetches, done.values, strict=False):
+            step.values[k] = value  # of a first value there is none: the variable has it
+        step.refused |= done.refused
+        if step.gathering.done(done.process, done.holds, done.spent):
+            self._over(step)
+
+    # -- ends --------------------------------------------------------------------------------------
+
+    def _expired(self, step: SpreadStep) -> None:
+        step.late = True
+        running = sorted(step.gathering.running)
+        message = f"step {step.number} did not end within its deadline of {step.deadline_s:g} s"
+        for name in running:
+            step.waits.setdefault(name, ())
+        self._fail(step, DeadlinePassed(message, where=Where(step=step.number)))
+
+    def _fail(self, step: SpreadStep, error: ActorflowError) -> None:
+        """Ends a step with its first error; whoever waits hears at once, unless the step is late."""
+        gathering = step.gathering
+        if gathering.over or gathering.error is not None:
+            return
+        told = gathering.fail(error)
+        if not step.late and not step.future.done():
+            step.future.set_exception(error)
+        if not told:
+            self._over(step)
+            return
+        step.grace = wheel.Timer(lambda: self._give_up(step))
+        self._system.wheel.add(self._system.now() + self._grace_s, step.grace)
+        for name in told:
+            if name in self.gone:
+                self._lost(step, name)
+            else:
+                self.tell(name, Abort(self._address, step.number, error))
+
+    def _give_up(self, step: SpreadStep) -> None:
+        """Waits no longer for processes that do not say that a step is aborted there."""
+        for name in sorted(step.gathering.aborting):
+            step.waits[name] = ("an answer: it does not say what it does",)
+            self._lost(step, name)
+
+    def _lost(self, step: SpreadStep, process: str) -> None:
+        if step.gathering.lost(process):
+            self._over(step)
+
+    def _over(self, step: SpreadStep) -> None:
+        """Nothing of the step happens anywhere any more."""
+        if self._live.pop(step.number, None) is None:
+            return
+        if step.grace is not None:
+            step.grace.cancel()
+        error = step.gathering.error
+        if error is None:
+            if not step.future.done():
+                step.future.set_result(step.values)
+        else:
+            self._settle(step, well=False)
+            if not step.future.done():
+                step.future.set_exception(self._told(step, error) if step.late else error)
+        if not step.is_first:
+            self.counted -= 1
+            self._room()
+        if not self._live and self._idle is not None:
+            idle, self._idle = self._idle, None
+            idle.set_result(None)
+
+    def _settle(self, step: SpreadStep, *, well: bool) -> None:
+        """Tells who holds something of a step that is over how it ended."""
+        gathering = step.gathering
+        holding, gathering.holding = sorted(gathering.holding), set()
+        for name in holding:
+            settle = Settle(self._address, step.number, well, tuple(sorted(gathering.spent)))
+            self.tell(name, settle)
+
+    def _told(self, step: SpreadStep, error: ActorflowError) -> ActorflowError:
+        """Returns the error of a step whose deadline has passed, with what its parts waited for."""
+        phrases = [f"{name} for {' and '.join(w[:_SHOWN])}" for name, w in sorted(step.waits.items()) if w]
+        what = f"{error.what}; it waits: {'; '.join(phrases)}" if phrases else error.what
+        return DeadlinePassed(what, where=error.where, hint="raise deadline_s")

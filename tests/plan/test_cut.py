@@ -1,0 +1,274 @@
+"""A cut keeps what a program computes, sends each tensor once to each destination, and refuses the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import actorflow as af
+from actorflow.errors import PlacementError
+from actorflow.plan.cut import Cut, cut, digest
+from actorflow.plan.devices import process_of, within_process
+from actorflow.plan.lower import lower
+from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
+from actorflow.spec import spec
+from tests import reference
+from tests.graph.programs import Program as Drawn
+from tests.graph.programs import programs
+from tests.reference import call
+from tests.strategies import examples
+
+A, B, C = (f"/job:w/task:{k}" for k in range(3))
+DEVICES = tuple(f"{p}/device:cpu:0" for p in (A, B, C))
+SCOPES = ("", "/job:w/task:1/device:cpu:0", "/job:w/task:2/device:cpu:0")
+
+
+def lowered(graph: af.Graph, fetches: Sequence[Any], feeds: Sequence[Any] = ()) -> Program:
+    ports = [t.port for t in fetches], [t.port for t in feeds]
+    return lower(graph, *ports, DEVICES, (), copies=False)
+
+
+def cut_up(program: Program) -> Cut:
+    return cut(program, process_of, A, within_process)
+
+
+def run(made: Cut, feeds: Sequence[Any], fetches: int) -> list[Any]:
+    """Runs all parts, whichever can go on, and returns the fetched values; also that keys are agreed on."""
+    values: dict[tuple[str, int], tuple[Any, ...]] = {}
+    sent: dict[int, Any] = {}
+    found: dict[int, Any] = {}
+    left = [(p, i) for p, part in made.parts.items() for i in range(len(part.program.nodes))]
+    while left:
+        ready = [(p, i) for p, i in left if _ready(made, p, i, values, sent)]
+        assert ready, f"nobody can go on: {left}"
+        for p, i in ready:
+            part = made.parts[p]
+            node = part.program.nodes[i]
+            inputs = [
+                s.value if isinstance(s, Constant) else values[p, s.node][s.output] for s in node.inputs
+            ]
+            match node.kind:
+                case Kind.FEED:
+                    outputs: Any = (feeds[part.feeds[part.program.feeds.index(i)]],)
+                case Kind.FETCH:
+                    found[part.fetches[part.program.fetches.index(i)]] = inputs[0]
+                    outputs = ()
+                case Kind.SEND:
+                    transfer = made.transfers[node.attrs["key"]]
+                    assert (transfer.source, transfer.destination) == (p, node.attrs["destination"])
+                    assert node.attrs["key"] not in sent, "one transfer a step"
+                    sent[node.attrs["key"]] = inputs[0] if inputs else True
+                    outputs = ()
+                case Kind.RECV:
+                    transfer = made.transfers[node.attrs["key"]]
+                    assert (transfer.source, transfer.destination) == (node.attrs["source"], p)
+                    outputs = (sent[node.attrs["key"]],)
+                case _:
+                    outputs = call(node.op, inputs, node.attrs)
+            values[p, i] = outputs
+        left = [at for at in left if at not in values]
+    assert len(sent) == len(made.transfers)
+    return [found[k] for k in range(fetches)]
+
+
+def _ready(made: Cut, process: str, i: int, values: Any, sent: Any) -> bool:
+    node = made.parts[process].program.nodes[i]
+    if node.kind is Kind.RECV and node.attrs["key"] not in sent:
+        return False
+    needs = [s.node for s in node.inputs if isinstance(s, Edge)] + list(node.controls)
+    return all((process, k) in values for k in needs)
+
+
+def names(made: Cut) -> list[tuple[str, str, str]]:
+    return [(t.edge, t.source[-1], t.destination[-1]) for t in made.transfers]
+
+
+# -- what crosses ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(drawn=programs(devices=SCOPES))
+def test_the_parts_of_any_graph_compute_what_the_whole_does(drawn: Drawn) -> None:
+    program = lowered(drawn.graph, [drawn.loss], list(drawn.feeds))
+
+    made = cut_up(program)
+
+    (loss,) = run(made, list(drawn.feeds.values()), 1)
+    assert loss.tobytes() == reference.evaluate(drawn.graph, drawn.loss, drawn.feeds).tobytes()
+    crossing = {
+        (source, _home(program, i))
+        for i, node in enumerate(program.nodes)
+        for source in node.inputs
+        if isinstance(source, Edge)
+        and program.nodes[source.node].kind is not Kind.FEED
+        and _home(program, source.node) != _home(program, i)
+    }
+    tensors = [t for t in made.transfers if not t.edge.startswith("^")]
+    assert len(tensors) == len(crossing), "one transfer for a tensor and a destination"
+    assert len(set(made.transfers)) == len(made.transfers)
+
+
+def _home(program: Program, i: int) -> str:
+    node = program.nodes[i]
+    return A if node.kind is Kind.FETCH or not node.device else process_of(node.device)
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(drawn=programs(devices=SCOPES))
+def test_two_processes_that_lower_the_same_graph_cut_it_alike(drawn: Drawn) -> None:
+    one, other = (lowered(drawn.graph, [drawn.loss], list(drawn.feeds)) for _ in range(2))
+
+    assert digest(one) == digest(other)
+    assert cut_up(one).transfers == cut_up(other).transfers
+    assert {p: part.receives for p, part in cut_up(one).parts.items()} == {
+        p: part.receives for p, part in cut_up(other).parts.items()
+    }
+
+
+def test_every_node_of_a_part_leads_to_what_ends_it() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (), name="x")
+        with af.device(SCOPES[1]):
+            y = af.exp(x)
+        with af.device(SCOPES[2]):
+            z = af.tanh(y)
+        both = z + y
+    made = cut_up(lowered(graph, [both], [x]))
+
+    for part in made.parts.values():
+        ends = [i for i, n in enumerate(part.program.nodes) if n.kind in (Kind.SEND, Kind.FETCH)]
+        reached, ahead = set(ends), list(ends)
+        while ahead:
+            node = part.program.nodes[ahead.pop()]
+            before = {s.node for s in node.inputs if isinstance(s, Edge)} | set(node.controls)
+            ahead.extend(before - reached)
+            reached |= before
+        assert reached == set(range(len(part.program.nodes)))
+
+
+def test_several_consumers_share_one_transfer_and_several_destinations_do_not() -> None:
+    with af.Graph() as graph:
+        with af.device(SCOPES[1]):
+            y = af.exp(af.random_normal((2,)), name="y")
+        with af.device(SCOPES[2]):
+            z = af.add(y * 2.0, y, name="z")
+    made = cut_up(lowered(graph, [z, y], []))
+
+    assert names(made) == [("y:0", "1", "0"), ("y:0", "1", "2"), ("z:0", "2", "0")]
+
+
+def test_a_feed_starts_wherever_it_is_needed_and_nowhere_else() -> None:
+    with af.Graph() as graph:
+        x, y = (af.placeholder("float32", (), name=name) for name in "xy")
+        with af.device(SCOPES[1]):
+            z = x + y
+        with af.device(SCOPES[2]):
+            w = af.exp(y)
+    made = cut_up(lowered(graph, [z, w], [x, y]))
+
+    assert {p[-1]: part.feeds for p, part in made.parts.items()} == {"0": (), "1": (0, 1), "2": (1,)}
+
+
+def test_a_control_edge_is_a_transfer_without_a_value() -> None:
+    with af.Graph() as graph:
+        with af.device(SCOPES[1]):
+            first = af.exp(af.random_normal(()), name="first")
+        with af.control_dependencies([first]), af.device(SCOPES[2]):
+            second = af.random_normal((), name="second")
+    made = cut_up(lowered(graph, [second], []))
+
+    assert names(made)[0] == ("^first", "1", "2")
+    (send,) = (n for n in made.parts[B].program.nodes if n.kind is Kind.SEND)
+    assert send.inputs == () and len(send.controls) == 1
+
+
+def test_where_the_value_goes_as_well_it_serves_the_control_edge() -> None:
+    with af.Graph() as graph:
+        with af.device(SCOPES[1]):
+            first = af.exp(af.random_normal(()), name="first")
+        with af.control_dependencies([first]), af.device(SCOPES[2]):
+            second = af.random_normal((), name="second") + first
+    made = cut_up(lowered(graph, [second], []))
+
+    assert [name for name, _, to in names(made) if to == "2"] == ["first:0"]
+
+
+def test_devices_of_a_part_have_the_names_of_their_process() -> None:
+    with af.Graph() as graph, af.device(SCOPES[1]):
+        y = af.exp(af.random_normal(()))
+    made = cut_up(lowered(graph, [y], []))
+
+    assert {n.device for part in made.parts.values() for n in part.program.nodes} <= {"", "/cpu:0"}
+
+
+# -- what was taken in one process and is used in another --------------------------------------------
+
+
+def test_takes_that_are_used_elsewhere_are_numbered_and_others_are_not() -> None:
+    with af.Graph() as graph:
+        with af.device(SCOPES[1]):
+            a, b = (af.FIFOQueue(2, "float32", (), name=name) for name in "ab")
+        with af.device(SCOPES[2]):
+            c = af.FIFOQueue(2, "float32", (), name="c")
+        near, far = b.enqueue(b.dequeue()), c.enqueue(a.dequeue() + 1.0)
+    made = cut_up(lowered(graph, [near, far], []))
+
+    takes = {n: made.parts[B].program.nodes[i].name for i, n in made.parts[B].takes.items()}
+    uses = {made.parts[C].program.nodes[i].name: n for i, n in made.parts[C].uses.items()}
+    assert takes == {0: "a/dequeue"}
+    assert uses == {"c/enqueue": (0,)}
+    assert not made.parts[B].uses
+
+
+def test_a_take_that_is_used_at_home_by_way_of_another_process_is_numbered_too() -> None:
+    with af.Graph() as graph:
+        with af.device(SCOPES[1]):
+            a = af.FIFOQueue(2, "float32", (), name="a")
+        with af.device(SCOPES[2]):
+            there = af.exp(a.dequeue())
+        back = a.enqueue(there)
+    part = cut_up(lowered(graph, [back], [])).parts[B]
+
+    assert list(part.takes.values()) == [0]
+    assert {part.program.nodes[i].name: n for i, n in part.uses.items()} == {"a/enqueue": (0,)}
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def test_an_atomic_block_stays_in_one_process() -> None:
+    with af.Graph() as graph:
+        with af.device(SCOPES[1]):
+            a = af.Variable(np.float32(1), name="a")
+        with af.device(SCOPES[2]):
+            b = af.Variable(np.float32(1), name="b")
+        with af.atomic(a, b):
+            moved = a.assign_add(np.float32(1)), b.assign_add(np.float32(1))
+
+    with pytest.raises(PlacementError, match="an atomic block stays in one process"):
+        cut_up(lowered(graph, moved))
+
+
+def test_a_loop_stays_in_one_process() -> None:
+    x = spec("float32", ())
+    inside = PlanNode("inside", "exp", Kind.KERNEL, (Edge(0),), outputs=(x,), device=DEVICES[1], frame=("w",))
+    enter = PlanNode(
+        "enter", "enter", Kind.ENTER, (Constant(np.float32(1)),), attrs={"frame": "w"}, outputs=(x,)
+    )
+
+    with pytest.raises(PlacementError, match="a loop stays in one process"):
+        cut_up(Program((enter, inside)))
+
+
+def test_a_program_that_means_something_else_has_another_digest() -> None:
+    def made(value: float, device: str) -> int:
+        with af.Graph() as graph, af.device(device):
+            x = af.placeholder("float32", (), name="x")
+            return digest(lowered(graph, [x + np.float32(value)], [x]))
+
+    assert made(1.0, SCOPES[1]) == made(1.0, SCOPES[1])
+    assert len({made(1.0, SCOPES[1]), made(2.0, SCOPES[1]), made(1.0, SCOPES[2])}) == 3
