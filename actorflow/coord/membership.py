@@ -40,7 +40,7 @@ class Member:
     number: int = 0
 
 
-class Heard(Enum):
+class Pulse(Enum):
     """What a beat is worth: alive; from somebody given up, who must be told; from a life that is over."""
 
     ALIVE = "alive"
@@ -91,15 +91,17 @@ class Membership:
         member.state, member.heard, member.number = State.ALIVE, now, 0
         return rank, member.life
 
-    def beat(self, rank: int, life: int, number: int, now: float) -> Heard:
+    def beat(self, rank: int, life: int, number: int, now: float) -> Pulse:
         """Hears that a life of a rank is alive, by its own word."""
-        if not 0 <= rank < len(self.members) or self.members[rank].life != life:
-            return Heard.OLD
+        if not 0 <= rank < len(self.members) or life < self.members[rank].life:
+            return Pulse.OLD
         member = self.members[rank]
+        if life > member.life:  # an earlier coordinator seated it
+            return Pulse.FENCED
         if member.state is not State.ALIVE:
-            return Heard.OLD if member.state is State.LEFT else Heard.FENCED
+            return Pulse.OLD if member.state is State.LEFT else Pulse.FENCED
         member.heard, member.number = now, number
-        return Heard.ALIVE
+        return Pulse.ALIVE
 
     def leave(self, rank: int, life: int) -> bool:
         """Hears that a life of a rank goes in good order; returns whether it was alive."""

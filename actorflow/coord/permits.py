@@ -34,6 +34,7 @@ class Permits:
     """The permits that are out, and the batches that the next ones will be about."""
 
     def __init__(self, term: int, batches: Batches, *, lease_s: float) -> None:
+        self.term = term
         self.batches = batches
         self.out: dict[int, Lease] = {}
         self._lease_s = lease_s

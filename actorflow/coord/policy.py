@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Literal, cast, get_args
 
 from actorflow.coord.choosing import choose
-from actorflow.errors import ConfigError, PolicyError, counted, said
+from actorflow.errors import ConfigError, counted
 
 Short = Literal["lower", "wait", "fail"]
 """What happens with fewer alive than a policy needs: go on with fewer, wait for them, or give up."""
@@ -310,44 +310,6 @@ class StaleSync(_Shortage, Policy):
 
     def __str__(self) -> str:
         return f"stale:{self.bound}{self._said()}"
-
-
-# -- what a policy says, checked -------------------------------------------------------------------
-
-
-def started(policy: Policy, view: View) -> tuple[int, ...]:
-    """Returns the ranks that may start by `policy`, ascending.
-
-    Raises:
-        PolicyError: it raised, or named a rank that is not free.
-    """
-    return _asked(policy, "starts", view, view.free, "free")
-
-
-def taken(policy: Policy, view: View) -> tuple[int, ...]:
-    """Returns the ranks whose contributions make the next update by `policy`, ascending; none to wait.
-
-    Raises:
-        PolicyError: it raised, or named a rank twice, or one that has nothing complete.
-    """
-    return _asked(policy, "takes", view, tuple(a.rank for a in view.complete), "complete")
-
-
-def _asked(policy: Policy, verb: str, view: View, possible: tuple[int, ...], word: str) -> tuple[int, ...]:
-    name = type(policy).__name__
-    try:
-        answer = getattr(policy, verb)(view)
-        ranks = sorted(answer)
-        wrong = [rank for rank in ranks if rank not in possible]
-    except Exception as error:
-        what = f"{name}.{verb} must give some of the ranks {list(possible)}, it raised {said(error)}"
-        raise PolicyError(what) from error
-    if wrong or len(set(ranks)) != len(ranks):
-        what = (
-            f"{name}.{verb} must give some of the ranks that are {word}, {sorted(possible)}, got {answer!r}"
-        )
-        raise PolicyError(what)
-    return tuple(ranks)
 
 
 # -- policies as text ------------------------------------------------------------------------------
