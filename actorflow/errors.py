@@ -238,6 +238,14 @@ class CoordinatorLost(CoordinationError):
     """The process that decides about updates is gone."""
 
 
+class PolicyError(CoordinationError):
+    """A policy raised, or decided what cannot be, such as an update of what nobody has computed."""
+
+
+class Stalled(CoordinationError):
+    """No update was made for long; the text says who waits for what."""
+
+
 class Fenced(CoordinationError):
     """Others have given this process up and go on without it; it has to join again."""
 

@@ -1,0 +1,158 @@
+"""The contributions of a run, from permit to receipt: out, complete, in the making, used or dropped.
+
+INVARIANT: a rank has at most one contribution that is out, complete or in the making.
+INVARIANT: every permit ends in one receipt, but for those of workers that are gone and those out at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from actorflow.coord.commit import Chosen
+from actorflow.coord.membership import Membership
+from actorflow.coord.messages import Computed, Outcome, Permit, Updated
+from actorflow.coord.permits import Lease, Permits
+from actorflow.coord.policy import Arrived, Out, Round, View
+
+LATE = "late: the update of its version is made"
+EXPIRED = "expired: nobody worked on it"
+NO_BATCH = "there is no such batch"
+MISSED = "missed: its worker came too late"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A contribution that every shard keeps."""
+
+    lease: Lease
+    base: int
+    scalars: tuple[float, ...]
+    at: float
+
+    @property
+    def took(self) -> float:
+        """Seconds since its permit."""
+        return self.at - self.lease.since
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of a contribution, and whom to tell."""
+
+    rank: int
+    outcome: Outcome
+
+
+class Desk:
+    """What is computed, by whom, and what becomes of it.
+
+    Attributes:
+        complete: By rank, in order of arrival.
+        making: By rank, those in the update that is being made.
+        clock: Contributions accepted, by rank.
+        dropped: Numbers of contributions that were not used since the last update, and why.
+    """
+
+    def __init__(self, members: Membership, permits: Permits, seats: int) -> None:
+        self.permits = permits
+        self.complete: dict[int, Entry] = {}
+        self.making: dict[int, Entry] = {}
+        self.clock: dict[int, int] = {}
+        self.dropped: list[tuple[int, str]] = []
+        self._members = members
+        self._seats = seats
+
+    def view(self, version: int, now: float) -> View:
+        """Returns what a policy decides from."""
+        return View(
+            version=version,
+            now=now,
+            seats=self._seats,
+            alive=self._members.alive,
+            clock=dict(self.clock),
+            out={r: Out(x.number, x.version, x.since) for r, x in sorted(self.permits.out.items())},
+            complete=tuple(Arrived(r, e.lease.number, e.base, e.at) for r, e in self.complete.items()),
+            making=frozenset(self.making),
+        )
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is out, complete or in the making."""
+        return not (self.permits.out or self.complete or self.making)
+
+    def seat(self, rank: int) -> None:
+        """Sets the clock of a rank that has just joined to the least of the others alive."""
+        others = [self.clock[r] for r in self._members.alive if r != rank]
+        self.clock[rank] = min(others) if others else self.clock.get(rank, 0)
+
+    def grant(self, rank: int, version: int, now: float) -> Permit | None:
+        """Returns a permit for a rank; None when there is no batch for it."""
+        lease = self.permits.grant(rank, self._members.members[rank].life, version, now)
+        if lease is None:
+            return None
+        return Permit(self.permits.term, lease.number, rank, version, lease.batch)
+
+    def known(self, rank: int, number: int) -> bool:
+        """Whether the contribution is complete or in the making."""
+        entries = (self.complete.get(rank), self.making.get(rank))
+        return any(entry is not None and entry.lease.number == number for entry in entries)
+
+    def arrived(self, message: Computed, now: float) -> None:
+        """Takes what is out as complete."""
+        lease = self.permits.close(message.rank)
+        self.complete[message.rank] = Entry(lease, message.base, message.scalars, now)
+
+    def revoke(self, rank: int, version: int, why: str) -> Receipt:
+        """Ends what is out, unused; its batch may be computed again."""
+        return self._drop(self.permits.close(rank), version, why)
+
+    def void(self, rank: int, epoch: int, size: int, version: int) -> Receipt:
+        """Ends what is out since there is no such batch, and learns the size of the epoch."""
+        return self._drop(self.permits.void(rank, epoch, size), version, NO_BATCH)
+
+    def refuse(self, rank: int, version: int, why: str) -> Receipt:
+        """Ends what is complete, unused."""
+        return self._drop(self.complete.pop(rank).lease, version, why)
+
+    def _drop(self, lease: Lease, version: int, why: str) -> Receipt:
+        self.permits.batches.unused(lease.batch)
+        self.dropped.append((lease.number, why))
+        return Receipt(lease.rank, Outcome(lease.number, accepted=False, version=version, reason=why))
+
+    def make(self, ranks: Sequence[int]) -> Chosen:
+        """Returns the contributions of the next update, which these ranks' complete ones make."""
+        self.making = {rank: self.complete.pop(rank) for rank in sorted(ranks)}
+        return tuple((rank, entry.lease.number) for rank, entry in self.making.items())
+
+    def late(self, version: int) -> list[Receipt]:
+        """Ends all that is not of `version`, unused."""
+        stale = sorted(r for r, entry in self.complete.items() if entry.base < version)
+        out = sorted(r for r, lease in self.permits.out.items() if lease.version < version)
+        complete = [self.refuse(rank, version, LATE) for rank in stale]
+        return complete + [self.revoke(rank, version, LATE) for rank in out]
+
+    def used(self, version: int) -> tuple[Mapping[int, Entry], list[Receipt], Round]:
+        """Takes what is in the making as the update that made `version`."""
+        made, self.making = self.making, {}
+        took = sorted(entry.took for entry in (*made.values(), *self.complete.values()))
+        for rank in made:
+            self.clock[rank] += 1
+        outcomes = [
+            Receipt(r, Outcome(e.lease.number, accepted=True, version=version)) for r, e in made.items()
+        ]
+        return made, outcomes, Round(version, tuple(took))
+
+    def record(self, version: int, made: Mapping[int, Entry]) -> Updated:
+        """Returns the record of an update, and begins a new list of what is dropped."""
+        dropped, self.dropped = tuple(self.dropped), []
+        entries = made.values()
+        columns = zip(*(entry.scalars for entry in entries), strict=True)
+        return Updated(
+            version=version,
+            chosen=tuple((r, e.lease.number, e.lease.batch, e.base) for r, e in made.items()),
+            dropped=dropped,
+            scalars=tuple(sum(column) / len(made) for column in columns),
+            alive=len(self._members.alive),
+            staleness=tuple(version - 1 - entry.base for entry in entries),
+        )

@@ -1,0 +1,125 @@
+"""Who takes part: ranks, lives and beats. A rule without a clock: it is told what time it is.
+
+A rank is a seat, kept for the run; a life counts how often its process has joined. The processes that a run
+was given have the ranks of their order, whoever joins first; others get the next.
+
+INVARIANT: of each rank at most the newest life is alive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+
+class State(Enum):
+    """Where a rank is: not yet here, alive, gone without a word, or gone in good order."""
+
+    AWAITED = "awaited"
+    ALIVE = "alive"
+    DEAD = "dead"
+    LEFT = "left"
+
+
+@dataclass(slots=True)
+class Member:
+    """One rank as the coordinator knows it.
+
+    Attributes:
+        process: Who sits there.
+        life: How often it has joined.
+        heard: When it was heard last, while it is alive.
+        number: The permit it says it works on; 0 when it is idle.
+    """
+
+    process: str
+    life: int = 0
+    state: State = State.AWAITED
+    heard: float = 0.0
+    number: int = 0
+
+
+class Pulse(Enum):
+    """What a beat is worth: alive; from somebody given up, who must be told; from a life that is over."""
+
+    ALIVE = "alive"
+    FENCED = "fenced"
+    OLD = "old"
+
+
+class Membership:
+    """Ranks by process, and which are alive.
+
+    Args:
+        processes: Those that are expected.
+        beat_s: How often the living beat.
+        missed: Beats in a row that may be missed.
+    """
+
+    def __init__(self, processes: Sequence[str], *, beat_s: float, missed: int) -> None:
+        self.members = [Member(process) for process in processes]
+        self.limit_s = beat_s * missed
+        self._ranks = {process: rank for rank, process in enumerate(processes)}
+
+    @property
+    def alive(self) -> tuple[int, ...]:
+        """Ranks of the living, ascending."""
+        return tuple(r for r, member in enumerate(self.members) if member.state is State.ALIVE)
+
+    @property
+    def awaited(self) -> tuple[int, ...]:
+        """Ranks that were never here."""
+        return tuple(r for r, member in enumerate(self.members) if member.state is State.AWAITED)
+
+    def rank(self, process: str) -> int | None:
+        """Returns the seat of `process`; None when it has none."""
+        return self._ranks.get(process)
+
+    def is_alive(self, rank: int, life: int) -> bool:
+        """Whether that life of that rank is alive."""
+        known = 0 <= rank < len(self.members)
+        return known and self.members[rank].life == life and self.members[rank].state is State.ALIVE
+
+    def join(self, process: str, now: float) -> tuple[int, int]:
+        """Returns rank and life of `process` from now on; what it was before is over."""
+        rank = self._ranks.setdefault(process, len(self.members))
+        if rank == len(self.members):
+            self.members.append(Member(process))
+        member = self.members[rank]
+        member.life += 1
+        member.state, member.heard, member.number = State.ALIVE, now, 0
+        return rank, member.life
+
+    def beat(self, rank: int, life: int, number: int, now: float) -> Pulse:
+        """Hears that a life of a rank is alive, by its own word."""
+        if not 0 <= rank < len(self.members) or life < self.members[rank].life:
+            return Pulse.OLD
+        member = self.members[rank]
+        if life > member.life:  # an earlier coordinator seated it
+            return Pulse.FENCED
+        if member.state is not State.ALIVE:
+            return Pulse.OLD if member.state is State.LEFT else Pulse.FENCED
+        member.heard, member.number = now, number
+        return Pulse.ALIVE
+
+    def leave(self, rank: int, life: int) -> bool:
+        """Hears that a life of a rank goes in good order; returns whether it was alive."""
+        return self._end(rank, life, State.LEFT)
+
+    def die(self, rank: int, life: int) -> bool:
+        """Gives a life of a rank up; returns whether it was alive."""
+        return self._end(rank, life, State.DEAD)
+
+    def _end(self, rank: int, life: int, how: State) -> bool:
+        if not self.is_alive(rank, life):
+            return False
+        self.members[rank].state = how
+        return True
+
+    def silent(self, now: float) -> tuple[int, ...]:
+        """Returns the living that have missed too many beats."""
+        return tuple(r for r in self.alive if now - self.members[r].heard > self.limit_s)
+
+    def __repr__(self) -> str:
+        return f"<Membership {', '.join(f'{m.process} {m.state.value}' for m in self.members)}>"

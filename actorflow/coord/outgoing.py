@@ -1,0 +1,81 @@
+"""What a coordinator has to say, in the order in which it says it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from actorflow.coord.desk import Receipt
+from actorflow.coord.membership import Membership
+from actorflow.coord.messages import Commit, Discard, Drop, End, Outcome, Permit, Stage, Updated
+
+
+@dataclass(frozen=True, slots=True)
+class ToShard:
+    """For one shard."""
+
+    shard: int
+    message: Stage | Commit | Discard | Drop | End
+
+
+@dataclass(frozen=True, slots=True)
+class ToWorker:
+    """For the worker of one process."""
+
+    process: str
+    message: Permit | Outcome | End
+
+
+@dataclass(frozen=True, slots=True)
+class ToObserver:
+    """For whoever trains."""
+
+    message: Updated | End
+
+
+Send = ToShard | ToWorker | ToObserver
+
+
+class Outgoing:
+    """Collects what is to be sent."""
+
+    def __init__(self, term: int, members: Membership, shards: int) -> None:
+        self._term = term
+        self._members = members
+        self._shards = shards
+        self._sends: list[Send] = []
+
+    def take(self) -> tuple[Send, ...]:
+        """Returns what was collected, and begins anew."""
+        sends, self._sends = self._sends, []
+        return tuple(sends)
+
+    def shard(self, shard: int, message: Stage | Commit | Discard) -> None:
+        """Says something to one shard."""
+        self._sends.append(ToShard(shard, message))
+
+    def worker(self, rank: int, message: Permit | Outcome | End) -> None:
+        """Says something to the worker that sits, or sat, at `rank`."""
+        self._sends.append(ToWorker(self._members.members[rank].process, message))
+
+    def observer(self, message: Updated) -> None:
+        """Says something to whoever trains."""
+        self._sends.append(ToObserver(message))
+
+    def receipts(self, receipts: Sequence[Receipt]) -> None:
+        """Tells workers what became of their contributions."""
+        for receipt in receipts:
+            self.worker(receipt.rank, receipt.outcome)
+
+    def drop(self, numbers: Sequence[int]) -> None:
+        """Tells all shards that these contributions will never be used."""
+        if numbers:
+            told = Drop(self._term, tuple(numbers))
+            self._sends += [ToShard(shard, told) for shard in range(self._shards)]
+
+    def end(self, message: End) -> None:
+        """Tells everybody that the run is over; whoever trains comes last."""
+        for rank in self._members.alive:
+            self.worker(rank, message)
+        self._sends += [ToShard(shard, message) for shard in range(self._shards)]
+        self._sends.append(ToObserver(message))

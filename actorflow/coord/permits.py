@@ -1,0 +1,105 @@
+"""Permits: leases on one computation each, bound to a rank and its life, with the batch it is about.
+
+A permit is out from `grant` until it is closed: its contribution is complete, it was missed, its worker found
+no batch, is dead or has left, its version is late, or it expired since for `lease_s` nobody beat who works on
+it. Numbers are unique in a run, over all terms of coordinators.
+
+INVARIANT: at most one permit of a rank is out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from actorflow.coord.batches import Batches
+from actorflow.coord.messages import Batch
+
+TERM = 1 << 40
+"""Numbers that one term may use: the first term has 1, 2, …, the next 2**40 + 1, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A permit that is out: to whom, for what, and since when."""
+
+    number: int
+    rank: int
+    life: int
+    version: int
+    batch: Batch
+    since: float
+
+
+class Permits:
+    """The permits that are out, and the batches that the next ones will be about."""
+
+    def __init__(self, term: int, batches: Batches, *, lease_s: float) -> None:
+        self.term = term
+        self.batches = batches
+        self.out: dict[int, Lease] = {}
+        self._lease_s = lease_s
+        self._last = (term - 1) * TERM
+        self._renewed: dict[int, float] = {}
+        self._reserved: dict[int, Batch] = {}
+
+    @property
+    def left(self) -> bool:
+        """Whether there may be a batch for somebody."""
+        return bool(self._reserved) or self.batches.left
+
+    def serves(self, rank: int) -> bool:
+        """Whether there may be a batch for `rank`."""
+        return rank in self._reserved or self.batches.left
+
+    def grant(self, rank: int, life: int, version: int, now: float) -> Lease | None:
+        """Returns a new permit for a rank that has none out; None when no batch is left."""
+        batch = self._reserved.pop(rank, None) or self.batches.next()
+        if batch is None:
+            return None
+        self._last += 1
+        lease = Lease(self._last, rank, life, version, batch, now)
+        self.out[rank] = lease
+        self._renewed[rank] = now
+        return lease
+
+    def holds(self, rank: int, number: int) -> bool:
+        """Whether that permit is out."""
+        return rank in self.out and self.out[rank].number == number
+
+    def renew(self, rank: int, number: int, now: float) -> None:
+        """Hears that the worker at `rank` works on permit `number`."""
+        if self.holds(rank, number):
+            self._renewed[rank] = now
+
+    def expired(self, now: float) -> tuple[int, ...]:
+        """Returns the ranks on whose permits nobody has worked for too long, ascending."""
+        return tuple(sorted(r for r in self.out if now - self._renewed[r] > self._lease_s))
+
+    def close(self, rank: int) -> Lease:
+        """Takes the permit of `rank` as done with: its batch is at the caller's."""
+        del self._renewed[rank]
+        return self.out.pop(rank)
+
+    def void(self, rank: int, epoch: int, size: int) -> Lease:
+        """Closes the permit of `rank`, which found no batch, and learns the size of the epoch.
+
+        All that are out beyond that end get another batch, in the order of the void ones, whoever reports
+        first: so who computes what does not depend on how messages overtake each other.
+        """
+        self.batches.learn(epoch, size)
+        beyond = [lease for lease in self.out.values() if not self.batches.exists(lease.batch)]
+        for lease in sorted(beyond, key=lambda lease: lease.number):
+            if lease.rank not in self._reserved:
+                batch = self.batches.next()
+                if batch is not None:
+                    self._reserved[lease.rank] = batch
+        return self.close(rank)
+
+    def forget(self, rank: int) -> None:
+        """Gives back the batch that stood ready for a rank that is gone."""
+        batch = self._reserved.pop(rank, None)
+        if batch is not None:
+            self.batches.unused(batch, seen=False)
+
+    def __repr__(self) -> str:
+        return f"<Permits {len(self.out)} out, last {self._last}, {self.batches!r}>"

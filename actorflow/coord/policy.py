@@ -1,0 +1,350 @@
+"""Policies: who may start, and which complete contributions make the next update.
+
+A policy is a pure value. The coordinator shows it a `View` and does what it says; everything else (permits,
+late contributions, the dead, the commit over all shards) is the same under every policy. To write one,
+subclass `Policy` and define `takes`; what else differs from the defaults, too. One that learns from what it
+sees returns its successor from `after`.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, ClassVar, Literal, cast, get_args
+
+from actorflow.coord.choosing import choose
+from actorflow.errors import ConfigError, counted
+
+Short = Literal["lower", "wait", "fail"]
+"""What happens with fewer alive than a policy needs: go on with fewer, wait for them, or give up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A contribution that every shard keeps: whose, which, from which version, and when that was known."""
+
+    rank: int
+    number: int
+    base: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """A permit that is out: which, for which version, and since when."""
+
+    number: int
+    version: int
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a policy decides from.
+
+    Attributes:
+        version: Updates committed.
+        now: The time in seconds, of a clock with an arbitrary start.
+        seats: How many workers the run was given.
+        alive: Ranks of the living, ascending.
+        clock: How many of its contributions were accepted, by rank; a joiner starts at the least of all.
+        out: Permits out, by rank.
+        complete: Complete contributions that no update has used, in order of arrival; at most one a rank.
+            Their workers may have died since.
+        making: Ranks whose contributions are in the update that is being made.
+    """
+
+    version: int
+    now: float
+    seats: int
+    alive: tuple[int, ...]
+    clock: Mapping[int, int] = field(default_factory=dict)
+    out: Mapping[int, Out] = field(default_factory=dict)
+    complete: tuple[Arrived, ...] = ()
+    making: frozenset[int] = frozenset()
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The ranks that could start: alive, and with nothing out, complete or in the making."""
+        busy = {*self.out, *(a.rank for a in self.complete), *self.making}
+        return tuple(rank for rank in self.alive if rank not in busy)
+
+    @property
+    def slowest(self) -> int:
+        """The least clock of the living; 0 when nobody lives."""
+        return min((self.clock.get(rank, 0) for rank in self.alive), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """How an update came about.
+
+    Attributes:
+        version: What it made.
+        took: For each contribution that was complete by then, seconds since its permit; ascending.
+    """
+
+    version: int
+    took: tuple[float, ...]
+
+
+class Policy(ABC):
+    """Decides who may start and which complete contributions make the next update. Pure.
+
+    Attributes:
+        fresh: Whether what was computed from an older version is late and never used.
+        short: What happens with fewer alive than `needs`.
+        wait_s: How long it may stay so, where it waits; and, always, how long nobody may be alive.
+    """
+
+    __slots__ = ()
+
+    fresh: ClassVar[bool] = True
+    short: Short = "lower"
+    wait_s: float = 60.0
+
+    @abstractmethod
+    def takes(self, view: View) -> Collection[int]:
+        """Returns the ranks whose complete contributions make the next update; none to wait for more."""
+
+    def starts(self, view: View) -> Collection[int]:
+        """Returns the ranks that may start now, of those in `view.free`; by default all of them."""
+        return view.free
+
+    def needs(self, seats: int) -> int:
+        """Returns how many have to be alive; by default one."""
+        return 1
+
+    def wakes(self, view: View) -> float | None:
+        """Returns when to ask again even if nothing happens, as a time of `view.now`; None for never."""
+        return None
+
+    def after(self, done: Round) -> Policy:
+        """Returns the policy for the updates that follow; by default this one."""
+        return self
+
+    def check(self, seats: int) -> None:
+        """Raises ConfigError when it cannot govern a run of so many workers; by default it can."""
+        return
+
+    @staticmethod
+    def parse(text: str) -> Policy:
+        """Returns the policy that `text` names: what `str()` of it gives.
+
+        `async`, `sync`, `backup:3/4` (the first 3 of 4), `backup:auto/4`, `stale:2` (at most 2 ahead), each
+        also with `,short=wait` (or `lower`, `fail`) and `,wait_s=30`.
+
+        Raises:
+            ConfigError: it names none.
+        """
+        return _parsed(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shortage:
+    short: Short = "lower"
+    wait_s: float = 60.0
+
+    def _check(self) -> None:
+        if self.short not in get_args(Short):
+            what = f"{type(self).__name__} knows short='lower', 'wait' and 'fail', got {self.short!r}"
+            raise ConfigError(what)
+        if not self.wait_s >= 0:
+            what = f"{type(self).__name__} needs wait_s of at least 0, got {self.wait_s!r}"
+            raise ConfigError(what)
+
+    def _said(self) -> str:
+        short = "" if self.short == "lower" else f",short={self.short}"
+        return short if self.wait_s == 60.0 else f"{short},wait_s={self.wait_s:g}"
+
+
+def _at_least(least: int, value: Any) -> bool:
+    return isinstance(value, int) and value >= least
+
+
+@dataclass(frozen=True, slots=True)
+class Async(_Shortage, Policy):
+    """Every contribution is an update of its own, in order of arrival, however old its base."""
+
+    fresh: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def takes(self, view: View) -> tuple[int, ...]:
+        """The one that came first."""
+        return tuple(a.rank for a in view.complete[:1])
+
+    def __str__(self) -> str:
+        return f"async{self._said()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sync(_Shortage, Policy):
+    """One contribution of everybody alive makes an update, all from the same version."""
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def takes(self, view: View) -> tuple[int, ...]:
+        """All, once everybody alive has one; that of somebody who died since counts as well."""
+        here = {a.rank for a in view.complete}
+        return tuple(sorted(here)) if view.alive and here.issuperset(view.alive) else ()
+
+    def needs(self, seats: int) -> int:
+        """Everybody."""
+        return seats
+
+    def __str__(self) -> str:
+        return f"sync{self._said()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Backup(_Shortage, Policy):
+    """The first m of n contributions make an update, all from the same version; the others are late.
+
+    With m="auto" the m is chosen that makes the most of n workers, m / median t(m), where t(m) is when the
+    m-th of n is there (`choosing.choose`). It is measured in rounds that wait for all n: `measure` of them at
+    first, then again after every `keep` updates.
+
+    Source: Chen, Pan, Monga, Bengio, Józefowicz, Revisiting Distributed Synchronous SGD (2016), section 3.
+
+    Attributes:
+        chosen: The m that was chosen last; None before. Of m="auto" alone, as are the next two.
+        seen: Rounds measured so far, and not yet chosen from.
+        left: Updates until the next measurement.
+    """
+
+    m: int | Literal["auto"]
+    n: int
+    _: KW_ONLY
+    measure: int = 20
+    keep: int = 400
+    chosen: int | None = None
+    seen: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
+    left: int = 0
+
+    def __post_init__(self) -> None:
+        self._check()
+        m, n = self.m, self.n
+        if not (_at_least(1, n)):
+            what = f"Backup needs n of at least 1, got {n!r}"
+            raise ConfigError(what)
+        if m != "auto" and not (_at_least(1, m) and m <= n):
+            what = f"Backup(m, n) takes the first m of n and needs 1 <= m <= n, got m={m!r}, n={n}"
+            raise ConfigError(what, hint="raise n, which counts all workers, or let m='auto' be chosen")
+        if self.measure < 1 or self.keep < 1:
+            what = f"Backup needs measure and keep of at least 1, got {self.measure!r} and {self.keep!r}"
+            raise ConfigError(what)
+
+    @property
+    def quorum(self) -> int:
+        """How many make an update now: m, the m that was chosen, or n while it is being measured."""
+        if self.m != "auto":
+            return self.m
+        return self.n if self.chosen is None or not self.left else self.chosen
+
+    def takes(self, view: View) -> tuple[int, ...]:
+        """The first that came, once they are enough."""
+        wanted = self.quorum
+        if self.short == "lower" or self.m == "auto":  # who is missing in a measurement is not waited for
+            wanted = min(wanted, len({*view.alive, *(a.rank for a in view.complete)}))
+        if not view.complete or len(view.complete) < wanted:
+            return ()
+        return tuple(sorted(a.rank for a in view.complete[:wanted]))
+
+    def needs(self, seats: int) -> int:
+        """As many as make an update; while that is measured, what was chosen before, or one."""
+        return self.m if self.m != "auto" else self.chosen or 1
+
+    def after(self, done: Round) -> Backup:
+        """Measures, chooses, or counts down to the next measurement."""
+        if self.m != "auto":
+            return self
+        if self.chosen is not None and self.left:
+            return replace(self, left=self.left - 1)
+        seen = (*self.seen, done.took)
+        if len(seen) < self.measure:
+            return replace(self, seen=seen)
+        return replace(self, chosen=choose(seen, self.n), seen=(), left=self.keep)
+
+    def check(self, seats: int) -> None:
+        """N workers it is."""
+        if self.n != seats:
+            what = f"{self} is for {counted(self.n, 'worker')}, the run has {seats}"
+            raise ConfigError(what, hint=f"say Backup({self.m!r}, n={seats})")
+
+    def __str__(self) -> str:
+        return f"backup:{self.m}/{self.n}{self._said()}"
+
+
+@dataclass(frozen=True, slots=True)
+class StaleSync(_Shortage, Policy):
+    """As Async, but nobody starts who is more than `bound` contributions ahead of the slowest alive.
+
+    INVARIANT: the clocks of the living differ by at most bound + 1.
+
+    Source: Ho et al., More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server (2013).
+    Deviation: updates are committed one by one on all shards; what is read may be newer than the bound asks.
+    """
+
+    fresh: ClassVar[bool] = False
+    bound: int
+
+    def __post_init__(self) -> None:
+        self._check()
+        if not (_at_least(0, self.bound)):
+            what = f"StaleSync needs a bound of at least 0, got {self.bound!r}"
+            raise ConfigError(what, hint="0 is lock-step; Async() has no bound")
+
+    def takes(self, view: View) -> tuple[int, ...]:
+        """The one that came first."""
+        return tuple(a.rank for a in view.complete[:1])
+
+    def starts(self, view: View) -> tuple[int, ...]:
+        """Who is not too far ahead."""
+        slowest = view.slowest
+        return tuple(rank for rank in view.free if view.clock.get(rank, 0) - slowest <= self.bound)
+
+    def __str__(self) -> str:
+        return f"stale:{self.bound}{self._said()}"
+
+
+# -- policies as text ------------------------------------------------------------------------------
+
+_FORM = re.compile(r"(?P<name>[a-z]+)(?::(?P<args>[a-z0-9/]+))?(?P<options>(?:,[a-z_]+=[^,=]+)*)")
+_KNOWN = "async, sync, backup:M/N, backup:auto/N, stale:BOUND"
+
+
+def _parsed(text: str) -> Policy:
+    found = _FORM.fullmatch(text.strip())
+    if found is None:
+        raise _unknown(text)
+    short: Short = "lower"
+    wait_s = 60.0
+    for option in filter(None, found["options"].split(",")):
+        key, _, value = option.partition("=")
+        if key == "short":
+            short = cast("Short", value)  # the policy looks
+        elif key == "wait_s" and re.fullmatch(r"\d+(\.\d*)?(e[+-]?\d+)?", value):
+            wait_s = float(value)
+        else:
+            raise _unknown(text)
+    match found["name"], (found["args"] or "").split("/"):
+        case "async", [""]:
+            return Async(short=short, wait_s=wait_s)
+        case "sync", [""]:
+            return Sync(short=short, wait_s=wait_s)
+        case "backup", [m, n] if n.isdecimal() and (m == "auto" or m.isdecimal()):
+            first = "auto" if m == "auto" else int(m)
+            return Backup(cast("int | Literal['auto']", first), int(n), short=short, wait_s=wait_s)
+        case "stale", [bound] if bound.isdecimal():
+            return StaleSync(int(bound), short=short, wait_s=wait_s)
+    raise _unknown(text)
+
+
+def _unknown(text: str) -> ConfigError:
+    what = f"a policy is one of {_KNOWN}, got {text!r}"
+    return ConfigError(what, hint="add ',short=lower', 'wait' or 'fail', and ',wait_s=SECONDS'")

@@ -1,0 +1,391 @@
+"""A run of several workers, from the coordinator's seat: every event, and what is to be said then.
+
+A rule without clock, actors or links: it is told what came and when, and returns what to send. After each
+event it goes as far as it can (`_advance`): ends what is over, makes an update if the policy names one, and
+lets those start whom the policy names, in rank order.
+
+It relies on no order between messages of different senders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from actorflow.coord import commit
+from actorflow.coord.batches import Batches
+from actorflow.coord.commit import Commitment, Discarded, Done, Phase, Say
+from actorflow.coord.consulting import alarm, started, successor, taken
+from actorflow.coord.desk import EXPIRED, LATE, MISSED, Desk
+from actorflow.coord.membership import Membership, Pulse
+from actorflow.coord.messages import (
+    Beat,
+    Committed,
+    Computed,
+    End,
+    Exhausted,
+    Leave,
+    Missed,
+    Seat,
+    Staged,
+    Standing,
+    Unstaged,
+)
+from actorflow.coord.outgoing import Outgoing, Send
+from actorflow.coord.permits import Permits
+from actorflow.coord.policy import Policy, Round, View
+from actorflow.coord.quorum import Quorum
+from actorflow.coord.settings import RunSettings
+from actorflow.coord.stalling import stalled
+from actorflow.errors import (
+    ActorflowError,
+    CoordinationError,
+    Fenced,
+    InputError,
+    PeerLost,
+    PolicyError,
+    ShardLost,
+)
+
+Heard = Beat | Leave | Computed | Missed | Exhausted | Staged | Unstaged | Committed
+"""What workers and shards say without being asked."""
+
+
+class Rounds:
+    """The state of a run, and its rules.
+
+    Args:
+        policy: Who may start, and what makes an update.
+        workers: The processes that are expected to join; their ranks are their places here.
+        shards: How many shards there are.
+        settings: Limits and times.
+        term: That of this coordinator; a later one has a higher.
+
+    Attributes:
+        ended: What the run ended with, once it has.
+        alarm: When to tell it the time, as the policy wishes; None when only events matter.
+    """
+
+    def __init__(
+        self, policy: Policy, workers: Sequence[str], shards: int, settings: RunSettings, *, term: int = 1
+    ) -> None:
+        policy.check(len(workers))
+        self.policy = policy
+        self.settings = settings
+        self.term = term
+        self.members = Membership(workers, beat_s=settings.beat_s, missed=settings.missed)
+        batches = Batches(settings.epochs, exactly_once=settings.exactly_once, start=settings.start)
+        self.permits = Permits(term, batches, lease_s=settings.lease_s)
+        self.desk = Desk(self.members, self.permits, len(workers))
+        self.commitment = Commitment(term, shards)
+        self.quorum = Quorum(len(workers), settings.gather_s)
+        self.ended: End | None = None
+        self.alarm: float | None = None
+        self._first = 0
+        self._moved = 0.0
+        self._failure: ActorflowError | None = None
+        self._stopping = False
+        self._alone = [0] * shards  # versions of shards that close updates by themselves
+        self._say = Outgoing(term, self.members, shards)
+
+    @property
+    def version(self) -> int:
+        """Updates committed."""
+        return self.commitment.version
+
+    # -- how it begins and ends ----------------------------------------------------------------------
+
+    def open(self, standings: Mapping[int, Standing], now: float) -> tuple[Send, ...]:
+        """Begins from where the shards stand."""
+        try:
+            found = commit.recover(standings)
+        except ActorflowError as error:
+            return self.fail(error, now, at_once=True)
+        self._obey(self.commitment.resume(found), now)
+        self._first = found.version
+        self._alone = [found.version] * len(standings)
+        self._moved = now
+        self.quorum.open(now)
+        return self._settled(now)
+
+    def stop(self, now: float, error: ActorflowError | None = None) -> tuple[Send, ...]:
+        """Ends the run from outside, after the update that is being committed."""
+        if error is not None:
+            return self.fail(error, now)
+        self._stopping = True
+        return self._settled(now)
+
+    def fail(self, error: ActorflowError, now: float, *, at_once: bool = False) -> tuple[Send, ...]:
+        """Ends the run with an error, after the update that is being committed, or at once."""
+        self._failure = self._failure or error
+        if at_once:
+            self._end(self._failure)
+        return self._settled(now)
+
+    def shard_lost(self, shard: int, error: BaseException | None, now: float) -> tuple[Send, ...]:
+        """Hears that a shard is gone, and its parameters with it."""
+        what = f"shard {shard} is gone at version {self.version}, and its parameters with it"
+        wrong = ShardLost(what)
+        wrong.__cause__ = error
+        return self.fail(wrong, now, at_once=True)
+
+    # -- workers come, live and go --------------------------------------------------------------------
+
+    def join(self, process: str, now: float) -> tuple[Seat, tuple[Send, ...]]:
+        """Seats a process, in place of what it was before.
+
+        Raises:
+            CoordinationError: the run is over.
+        """
+        if self.ended is not None:
+            why = "" if self.ended.error is None else f": {self.ended.error.what}"
+            what = f"{process!r} wants to join a run that is over{why}"
+            raise CoordinationError(what)
+        before = self.members.rank(process)
+        if before is not None:
+            self._gone(before, "its worker joined again")
+        rank, life = self.members.join(process, now)
+        self.desk.seat(rank)
+        return Seat(self.term, rank, life, self.settings.beat_s), self._settled(now)
+
+    def gone(self, process: str, now: float, why: str = "its worker is lost") -> tuple[Send, ...]:
+        """Hears that the worker of a process is gone."""
+        rank = self.members.rank(process)
+        if rank is not None:
+            self._gone(rank, why)
+        return self._settled(now)
+
+    def tick(self, now: float) -> tuple[Send, ...]:
+        """Looks who is silent, what has expired, and whether nothing moves any more."""
+        if self.ended is not None:
+            return ()
+        for rank in self.members.silent(now):
+            self._gone(rank, "its worker is silent")
+        for rank in self.permits.expired(now):
+            self._say.receipts([self.desk.revoke(rank, self.version, EXPIRED)])
+        sends = self._settled(now)
+        waited_s = now - self._moved
+        if not self._over() and not self.quorum.holds and waited_s > self.settings.stuck_s:
+            return (*sends, *self.fail(stalled(self, waited_s, now), now, at_once=True))
+        return sends
+
+    # -- what they say ------------------------------------------------------------------------------------
+
+    def hear(self, message: Heard, now: float) -> tuple[Send, ...]:
+        """Hears what a worker or shard says; once the run is over nothing but beats matters."""
+        match message:
+            case Beat():
+                self._beat(message, now)
+            case _ if self.ended is not None:
+                pass
+            case Leave(rank, life):
+                if self.members.leave(rank, life):  # what it has completed counts
+                    self._revoke(rank, "its worker left")
+            case Computed():
+                self._computed(message, now)
+            case Missed():
+                self._missed(message)
+            case Exhausted():
+                self._exhausted(message)
+            case Staged():
+                self._obey(self.commitment.staged(message), now)
+            case Unstaged():
+                self._obey(self.commitment.unstaged(message), now)
+            case Committed():
+                self._committed(message, now)
+        return self._settled(now)
+
+    def _beat(self, message: Beat, now: float) -> None:
+        rank = message.rank
+        match self.members.beat(rank, message.life, message.number, now):
+            case Pulse.FENCED:
+                self._fence(rank)
+            case Pulse.ALIVE:
+                self.permits.renew(rank, message.number, now)
+                if self.ended is not None:  # it did not hear
+                    self._say.worker(rank, self.ended)
+
+    def _computed(self, message: Computed, now: float) -> None:
+        rank, number = message.rank, message.number
+        if message.term == self.term and self.permits.holds(rank, number):
+            self.desk.arrived(message, now)
+            if self.policy.fresh and message.base < self.version:
+                self._say.receipts([self.desk.refuse(rank, self.version, LATE)])
+            elif self.settings.agreement == "per_shard" and not self.policy.fresh:
+                self._alone_used([rank], self.version)
+        elif not self.desk.known(rank, number):
+            self._say.drop([number])
+
+    def _missed(self, message: Missed) -> None:
+        rank = message.rank
+        if message.term != self.term or not self.permits.holds(rank, message.number):
+            return
+        match message.error:
+            case None:
+                self._say.receipts([self.desk.revoke(rank, self.version, MISSED)])
+            case ShardLost() | PeerLost():  # if the shard is gone, its end is heard here as well
+                self._gone(rank, f"its worker lost a shard: {message.error.what}")
+                self._fence(rank)
+            case error:
+                self._failure = self._failure or error
+
+    def _exhausted(self, message: Exhausted) -> None:
+        rank, epoch, size = message.rank, message.epoch, message.size
+        if message.term != self.term or not self.permits.holds(rank, message.number):
+            return
+        batch = self.permits.out[rank].batch
+        known = self.permits.batches.sizes.get(epoch, size)
+        process = self.members.members[rank].process
+        if epoch != batch.epoch or size > batch.index or size != known:
+            before = "" if size == known else f", and another found {known}"
+            what = f"{process!r} found no batch {batch.index} of epoch {batch.epoch}, of {size}{before}"
+            self._failure = CoordinationError(what, hint="give every worker the same batches")
+        elif size == 0:
+            what = f"{process!r} found no batch at all in epoch {epoch}"
+            self._failure = InputError(what)
+        else:
+            self._say.receipts([self.desk.void(rank, epoch, size, self.version)])
+
+    def _committed(self, message: Committed, now: float) -> None:
+        if self.settings.agreement == "all":
+            self._obey(self.commitment.committed(message), now)
+        elif message.term == self.term:
+            self._alone[message.shard] = max(self._alone[message.shard], message.version + 1)
+            while min(self._alone) > self.version:
+                self.commitment.version += 1
+                self._moved = now
+                if self.policy.fresh:
+                    self._alone_used(list(self.desk.complete), self.version)
+                self._release()
+
+    # -- what follows ----------------------------------------------------------------------------------------
+
+    def _settled(self, now: float) -> tuple[Send, ...]:
+        if self.ended is None:
+            try:
+                self._advance(now)
+                self.alarm = alarm(self.policy, self._view(now))
+            except PolicyError as error:
+                self._failure = self._failure or error
+                self._close()
+        return self._say.take()
+
+    def _advance(self, now: float) -> None:
+        if not self.quorum.opened:
+            return
+        if self._failure is not None or self._stopping or self._complete():
+            self._close()
+            return
+        short = self.quorum.short(self.policy, self.members, now, more=self.permits.left)
+        if short is not None:
+            self._failure = short
+            self._close()
+            return
+        if self.quorum.holds:
+            self._moved = now
+            return
+        if self.commitment.phase is Phase.IDLE and self.settings.agreement == "all":
+            self._take(now)
+        if self.commitment.phase is Phase.IDLE or not self.policy.fresh:
+            self._start(now)
+
+    def _complete(self) -> bool:
+        """Whether all is done: so many updates, or nothing left to compute."""
+        if self.commitment.phase is not Phase.IDLE:
+            return False
+        if self.settings.steps is not None and self.version - self._first >= self.settings.steps:
+            return True
+        if self.permits.left or self.permits.out:
+            return False
+        alone = self.settings.agreement == "per_shard" and not taken(self.policy, self._view(0.0))
+        return self.desk.idle or alone  # shards that wait for more than there will be
+
+    def _close(self) -> None:
+        """Ends the run, as soon as no shard may be committing."""
+        if self.commitment.phase is not Phase.COMMITTING:
+            self._end(self._failure)
+
+    def _end(self, error: ActorflowError | None) -> None:
+        if self.ended is not None:
+            return
+        if self.commitment.phase is Phase.STAGING:
+            why = error or CoordinationError("the run was stopped")
+            self._obey(self.commitment.discard(why), self._moved)
+        self.ended = End(self.term, error)
+        self._say.end(self.ended)
+
+    def _over(self) -> bool:
+        return self.ended is not None
+
+    def _view(self, now: float) -> View:
+        return self.desk.view(self.version, now)
+
+    def _take(self, now: float) -> None:
+        ranks = taken(self.policy, self._view(now)) if self.desk.complete else ()
+        if not ranks and not self.permits.left and not self.permits.out:
+            ranks = tuple(self.desk.complete)  # nobody will add to them
+        if ranks:
+            self._obey(self.commitment.begin(self.desk.make(ranks)), now)
+
+    def _start(self, now: float) -> None:
+        view = self._view(now)
+        for rank in started(self.policy, view) if view.free and self.permits.left else ():
+            permit = self.desk.grant(rank, self.version, now)
+            if permit is not None:
+                self._say.worker(rank, permit)
+
+    def _obey(self, effects: Sequence[commit.Effect], now: float) -> None:
+        for effect in effects:
+            match effect:
+                case Say(shard, message):
+                    self._say.shard(shard, message)
+                case Discarded(error=error):
+                    self._failure = self._failure or error
+                case Done(version):
+                    self._made(version, now)
+
+    def _made(self, version: int, now: float) -> None:
+        """An update is committed everywhere."""
+        self._moved = now
+        made, receipts, done = self.desk.used(version)
+        self._say.receipts(receipts)
+        self._release()
+        if made:  # else an earlier term began it, and knew whose it was
+            self._say.observer(self.desk.record(version, made))
+            self._follow(done)
+
+    def _alone_used(self, ranks: list[int], version: int) -> None:
+        """Shards have used, each by itself, what these ranks completed; as far as is known here."""
+        if ranks:
+            self.desk.make(ranks)
+            made, receipts, done = self.desk.used(version)
+            self._say.receipts(receipts)
+            self._say.observer(self.desk.record(version, made))
+            self._follow(done)
+
+    def _follow(self, done: Round) -> None:
+        try:
+            self.policy = successor(self.policy, done)
+        except PolicyError as error:
+            self._failure = self._failure or error
+
+    def _release(self) -> None:
+        """Ends what the update has made late."""
+        if self.policy.fresh:
+            late = self.desk.late(self.version)
+            self._say.receipts(late)
+            self._say.drop([receipt.outcome.number for receipt in late])
+
+    def _gone(self, rank: int, why: str) -> None:
+        if self.members.die(rank, self.members.members[rank].life):
+            self._revoke(rank, why)
+
+    def _revoke(self, rank: int, why: str) -> None:
+        if rank in self.permits.out:
+            receipt = self.desk.revoke(rank, self.version, why)
+            self._say.drop([receipt.outcome.number])
+        self.permits.forget(rank)
+
+    def _fence(self, rank: int) -> None:
+        process = self.members.members[rank].process
+        what = f"{process!r} was given up, and the others go on without it"
+        self._say.worker(rank, End(self.term, Fenced(what, hint="join again")))

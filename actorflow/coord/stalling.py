@@ -1,0 +1,35 @@
+"""Who waits for what, when no update is made any more: the text of the error that ends the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actorflow.coord.commit import Phase
+from actorflow.errors import Stalled
+
+if TYPE_CHECKING:
+    from actorflow.coord.rounds import Rounds
+
+
+def stalled(rounds: Rounds, waited_s: float, now: float) -> Stalled:
+    """Returns the error for a run in which no update was made for `waited_s`."""
+    what = f"no update was made for {waited_s:.1f} s at version {rounds.version}: {_why(rounds, now)}"
+    hint = "raise stuck_s if a contribution may take so long"
+    return Stalled(what, hint=hint)
+
+
+def _why(rounds: Rounds, now: float) -> str:
+    commitment, desk, members = rounds.commitment, rounds.desk, rounds.members.members
+    if commitment.phase is not Phase.IDLE:
+        verb = "prepare" if commitment.phase is Phase.STAGING else "commit"
+        return (
+            f"shards {sorted(commitment.missing)} were told to {verb} {commitment.chosen} and do not answer"
+        )
+    out = [
+        f"{members[r].process} has permit {lease.number} since {now - lease.since:.1f} s"
+        + ("" if members[r].number == lease.number else ", and does not say that it works on it")
+        for r, lease in sorted(rounds.permits.out.items())
+    ]
+    done = [f"{members[r].process} has completed {entry.lease.number}" for r, entry in desk.complete.items()]
+    free = [f"{members[r].process} may not start" for r in desk.view(rounds.version, now).free]
+    return f"{rounds.policy} waits; " + ("; ".join([*out, *done, *free]) or "nobody is at work")

@@ -1,0 +1,94 @@
+"""Shards and workers that keep to the messages and compute nothing: the model of the commit's other side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from actorflow.coord.messages import (
+    Commit,
+    Committed,
+    Contribute,
+    Discard,
+    Drop,
+    End,
+    Fence,
+    Kept,
+    Refused,
+    Stage,
+    Staged,
+    Standing,
+    Unstaged,
+)
+from actorflow.errors import CoordinationError
+
+
+class ModelShard:
+    """A shard without parameters: which contributions it keeps, and the sets that made its versions."""
+
+    def __init__(self, shard: int, *, fresh: bool = True) -> None:
+        self.shard = shard
+        self.fresh = fresh
+        self.term = 0
+        self.version = 0
+        self.open: dict[int, Contribute] = {}
+        self.staged: Stage | None = None
+        self.history: list[Stage] = []
+        self.dropped: set[int] = set()
+        self.end: End | None = None
+
+    def keep(self, message: Contribute) -> Kept | Refused:
+        if message.term < self.term:
+            return Refused(message.number, "fenced")
+        if self.fresh and message.base < self.version:
+            return Refused(message.number, "late")
+        if message.number in self.dropped:
+            return Refused(message.number, "seen")
+        self.open[message.rank] = message
+        return Kept(message.number)
+
+    def hear(self, message: Any) -> Any:
+        """Returns what it says then, if anything."""
+        match message:
+            case Fence(term):
+                self.term = max(self.term, term)
+                return Standing(
+                    self.shard, self.version, self.staged, self.history[-1] if self.history else None
+                )
+            case Drop(numbers=numbers):
+                self.dropped.update(numbers)
+                self.open = {r: c for r, c in self.open.items() if c.number not in numbers}
+            case End():
+                self.end = message
+            case Stage() | Commit() | Discard():
+                return self._update(message)
+        return None
+
+    def _update(self, message: Stage | Commit | Discard) -> Any:
+        if message.term < self.term or message.version != self.version:
+            return None
+        self.term = message.term
+        match message:
+            case Stage(term, version, chosen):
+                if self.staged is not None and self.staged.chosen != chosen:
+                    return Unstaged(
+                        term, self.shard, version, CoordinationError("a second set for a version")
+                    )
+                lacking = [n for r, n in chosen if r not in self.open or self.open[r].number != n]
+                if lacking:
+                    return Unstaged(term, self.shard, version, CoordinationError(f"{lacking} are not here"))
+                self.staged = message
+                return Staged(term, self.shard, version)
+            case Commit(term, version):
+                assert self.staged is not None, "told to commit what was not staged"
+                return self.apply(term, version)
+        self.staged = None
+        return None
+
+    def apply(self, term: int, version: int) -> Committed:
+        assert self.staged is not None
+        for rank, number in self.staged.chosen:
+            if rank in self.open and self.open[rank].number == number:
+                del self.open[rank]
+        self.history.append(self.staged)
+        self.version, self.staged = version + 1, None
+        return Committed(term, self.shard, version)

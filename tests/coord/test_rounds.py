@@ -1,0 +1,210 @@
+"""Whatever order messages come in and whoever dies: the same distinct contributions at every shard, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actorflow.coord.batches import Batches
+from actorflow.coord.desk import Desk
+from actorflow.coord.messages import Batch
+from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync, View
+from actorflow.coord.rounds import Rounds
+from tests.coord.world import World
+from tests.strategies import examples
+
+POLICIES: tuple[Policy, ...] = (
+    Async(),
+    Sync(),
+    Backup(2, 3),
+    Backup("auto", 3, measure=2, keep=3),
+    StaleSync(0),
+    StaleSync(2),
+)
+
+Event = tuple[str, int]
+HARMS = ["tick", "crash", "rejoin", "fence", "leave"]
+EVENTS = st.lists(
+    st.tuples(st.sampled_from(["deliver"] * 8 + HARMS), st.integers(0, 9999)), min_size=8, max_size=80
+)
+
+
+def play(world: World, events: list[Event]) -> World:
+    """Does what the events say, then lets everybody who is alive finish; somebody is."""
+    names = sorted(world.workers)
+    for what, choice in events:
+        if world.rounds.ended is not None:
+            break
+        name = names[choice % len(names)]
+        match what:
+            case "deliver":
+                for burst in range(choice % 11):
+                    if busy := world.busy():
+                        world.deliver(busy[choice // (burst + 1) % len(busy)])
+            case "tick":
+                world.tick()
+            case "crash":
+                world.crash(name)
+            case "rejoin":
+                world.rejoin(name)
+            case "fence":
+                world.fence(name)
+            case "leave":
+                world.leave(name)
+    for name in names:
+        world.rejoin(name)
+    world.finish()
+    return world
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(
+    policy=st.sampled_from(POLICIES),
+    shards=st.integers(1, 3),
+    steps=st.integers(1, 6),
+    events=EVENTS,
+)
+def test_every_update_is_the_same_everywhere_and_comes(
+    policy: Policy, shards: int, steps: int, events: list[Event]
+) -> None:
+    world = play(World(policy, 3, shards, steps=steps), events)
+
+    world.judge()
+    assert world.ends[0].error is None
+    assert len(world.updates) == steps
+    if isinstance(policy, StaleSync):
+        assert world.spread <= policy.bound + 1
+    if isinstance(policy, Backup) and policy.m == 2:
+        sizes = {len(update.chosen) for update in world.updates}
+        assert sizes <= ({2} if world.deaths == 0 else {1, 2})
+    if isinstance(policy, Async | StaleSync):
+        assert {len(update.chosen) for update in world.updates} == {1}
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(
+    policy=st.sampled_from(POLICIES),
+    size=st.integers(1, 7),
+    epochs=st.integers(1, 2),
+    events=EVENTS,
+)
+def test_every_batch_counts_exactly_once(policy: Policy, size: int, epochs: int, events: list[Event]) -> None:
+    world = play(World(policy, 3, size=size, epochs=epochs, exactly_once=True), events)
+
+    world.judge()
+    assert world.ends[0].error is None
+    assert world.batches() == {Batch(epoch, index): 1 for epoch in range(epochs) for index in range(size)}
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    workers=st.integers(1, 4),
+    size=st.integers(1, 9),
+    events=st.lists(st.tuples(st.just("deliver"), st.integers(0, 9999)), max_size=100),
+)
+def test_under_sync_the_order_of_messages_changes_nothing(
+    workers: int, size: int, events: list[Event]
+) -> None:
+    """Rank r computes batch version * n + r, and at the end of an epoch the sequence goes on in rank order."""
+    world = play(World(Sync(), workers, size=size, epochs=2), events)
+
+    sequence = [Batch(epoch, index) for epoch in range(2) for index in range(size)]
+    seen = [[batch for _, _, batch, _ in update.chosen] for update in world.updates]
+    assert seen == [sequence[at : at + workers] for at in range(0, len(sequence), workers)]
+
+
+# -- the laws can fail ---------------------------------------------------------------------------------------
+
+
+def find_fault(policy: Policy, law: Any, **options: Any) -> None:
+    @settings(max_examples=300, deadline=None, database=None, derandomize=True, report_multiple_bugs=False)
+    @given(events=EVENTS)
+    def holds(events: list[Event]) -> None:
+        law(play(World(policy, 3, **options), events))
+
+    with pytest.raises(AssertionError):
+        holds()
+
+
+def test_the_law_finds_late_contributions_that_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Desk, "late", lambda self, version: [])
+
+    find_fault(Backup(2, 3), World.judge, steps=4)
+
+
+def test_the_law_finds_a_batch_that_is_lost_with_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Batches, "unused", lambda self, batch, seen=True: None)
+
+    def law(world: World) -> None:
+        assert world.batches() == {Batch(0, index): 1 for index in range(5)}
+
+    find_fault(Sync(), law, size=5, epochs=1, exactly_once=True)
+
+
+def test_the_law_finds_what_shards_are_told_to_forget_although_it_will_be_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def forgetful(self: Rounds, rank: int, why: str) -> None:
+        revoke(self, rank, why)
+        if rank in self.desk.complete:
+            self._say.drop([self.desk.complete[rank].lease.number])
+
+    def law(world: World) -> None:
+        assert world.ends[0].error is None
+
+    revoke = Rounds._revoke
+    monkeypatch.setattr(Rounds, "_revoke", forgetful)
+
+    find_fault(Sync(), law, steps=3)
+
+
+@dataclass(frozen=True)
+class Unbounded(StaleSync):
+    """Forgets its bound."""
+
+    def starts(self, view: View) -> tuple[int, ...]:
+        return view.free
+
+
+def test_the_law_finds_a_worker_that_runs_too_far_ahead() -> None:
+    def law(world: World) -> None:
+        assert world.spread <= 1
+
+    find_fault(Unbounded(0), law, steps=6)
+
+
+# -- a policy of one's own -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grace(Policy):
+    """The first m make an update, and whoever comes within `grace_s` of the m-th."""
+
+    m: int
+    grace_s: float
+
+    def takes(self, view: View) -> Collection[int]:
+        if len(view.complete) < min(self.m, len(view.alive)):
+            return ()
+        everybody = len(view.complete) >= len(view.alive)
+        return [a.rank for a in view.complete] if everybody or view.now >= self._closes(view) else ()
+
+    def wakes(self, view: View) -> float | None:
+        return self._closes(view) if len(view.complete) >= self.m else None
+
+    def _closes(self, view: View) -> float:
+        return view.complete[min(self.m, len(view.complete)) - 1].at + self.grace_s
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(events=EVENTS, steps=st.integers(1, 5))
+def test_a_policy_of_ones_own_keeps_the_same_laws(events: list[Event], steps: int) -> None:
+    world = play(World(Grace(2, 0.5), 3, steps=steps), events)
+
+    world.judge()
+    assert len(world.updates) == steps
