@@ -18,9 +18,8 @@ from typing import Any, Protocol
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.wheel import Timer
-from actorflow.coord import duty
+from actorflow.coord import duty, gathering
 from actorflow.coord.duty import Abandon, Begin, Conclusion, Duty, Finish, Say, TakeSeat
-from actorflow.coord.gathering import from_all
 from actorflow.coord.messages import (
     Batch,
     Beat,
@@ -316,14 +315,14 @@ class Worker(Actor):
     def _knock_later(self, error: ActorflowError) -> None:
         if self._duty.over or self._duty.seat is not None:
             return
-        now = self.system.now()
-        if now + self._wait_s >= self._since + self._join_s:
+        left_s = self._since + self._join_s - self.system.now()
+        if left_s <= 0:
             message = f"'{self._process}' got no seat from the coordinator within {self._join_s:g} s"
             lost = CoordinatorLost(message, hint="raise join_s if the coordinator starts late")
             lost.__cause__ = error
             self._obey(duty.failed(self._duty, lost))
             return
-        self._ring(self.after(self._wait_s, _Knock()))
+        self._ring(self.after(min(self._wait_s, left_s), _Knock()))
         self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
 
     def _beat(self) -> None:
@@ -394,7 +393,7 @@ class Worker(Actor):
         if feeds is None:
             return Exhausted(term, number, rank, at.epoch, self._supply.sizes[at.epoch])
         questions = [Pull(permit.version)] * len(self._shards)
-        pulled: list[Pulled] = await from_all(self._shards, questions, self._answer_s)
+        pulled: list[Pulled] = await gathering.from_all(self._shards, questions, self._answer_s)
         base = duty.base_of(permit, [each.version for each in pulled], fresh=self._fresh)
         if base is None:
             return Missed(term, number, rank)
@@ -406,7 +405,9 @@ class Worker(Actor):
             await self._work()
         gradients = computed.gradients
         parts = [Contribute(term, number, rank, base, {n: gradients[n] for n in names}) for names in homes]
-        answers = await from_all(self._shards, parts, self._answer_s, lambda a: isinstance(a, Refused))
+        answers = await gathering.from_all(
+            self._shards, parts, self._answer_s, lambda a: isinstance(a, Refused)
+        )
         if any(isinstance(answer, Refused) for answer in answers):
             return Missed(term, number, rank)
         return Computed(term, number, rank, base, computed.scalars)

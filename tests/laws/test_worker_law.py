@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import sim
 from actorflow.batches import opening
-from actorflow.coord import duty, worker
+from actorflow.coord import duty, gathering, worker
 from actorflow.coord.messages import Beat, Computed, Exhausted, Missed
 from actorflow.coord.replica import Replica
 from actorflow.coord.supply import Supply
@@ -186,7 +186,7 @@ def test_the_law_finds_a_step_that_is_numbered_by_itself(monkeypatch: pytest.Mon
 
 
 def test_the_law_finds_a_worker_that_tells_before_all_shards_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    from_all = worker.from_all
+    from_all = gathering.from_all
 
     async def hasty(
         shards: Any, questions: Any, deadline_s: float, enough: Any = lambda answer: False
@@ -195,7 +195,7 @@ def test_the_law_finds_a_worker_that_tells_before_all_shards_keep(monkeypatch: p
             return await from_all(shards[:1], questions[:1], deadline_s)
         return await from_all(shards, questions, deadline_s, enough)
 
-    monkeypatch.setattr(worker, "from_all", hasty)
+    monkeypatch.setattr(gathering, "from_all", hasty)
 
     assert len(plan_of_the_fault(judged([Turn(), Turn()]))) <= 2
 
