@@ -287,6 +287,15 @@ def copy(value: Array) -> Array:
     return np.array(value, order="C")
 
 
+def unshared(value: Array) -> Array:
+    """Returns an array of the host that outlives what it was computed from: itself, or a copy.
+
+    What cannot be written may be a view of something that somebody lent: a fed array, or the value of a
+    variable.
+    """
+    return np.array(value, order="C") if type(value) is np.ndarray and not value.flags.writeable else value
+
+
 def frozen(value: Array) -> Array:
     """Returns a read-only view of an array that the caller owns and gives up; scalars already are.
 

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from actorflow.bookmark import Bookmark
-from actorflow.clock import Clock
+from actorflow.clock import Clock, Entropy
 from actorflow.data.flow import Stream
 from actorflow.data.pipeline import Pipeline
 from actorflow.data.stats import StageStats, Stats, together
@@ -265,6 +265,31 @@ class Batches:
             yield
         finally:
             self.waited_s += self._clock.now() - began
+
+
+def opening(clock: Clock, seed: int) -> Callable[[Any, int], Batches]:
+    """Returns how the workers of a run open an epoch: (source, epoch) -> the same batches for each of them.
+
+    Where a pipeline would draw a seed when it is opened, it is given one that depends on `seed` and epoch
+    alone.
+
+    Args:
+        clock: Tells how long batches take.
+        seed: Of the run; the same for all workers.
+    """
+
+    def opened(source: Any, epoch: int) -> Batches:
+        name = f"batches({epoch})"
+        at = Bookmark()
+        if isinstance(source, Stream):
+            message = f"{name} must return what each worker can open by itself, got a stream that is open"
+            raise ProgramError(message, hint="return the pipeline itself")
+        if isinstance(source, Pipeline):
+            drawn = Entropy(seed * 1_000_003 + epoch).below(2**63)
+            at = Bookmark(stream={**source.open().position(), "seed": drawn})
+        return Batches(source, name, clock, at)
+
+    return opened
 
 
 def _size(source: Any) -> int | None:

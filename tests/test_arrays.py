@@ -254,3 +254,13 @@ def test_arrays_are_the_same_to_the_bit(one: Any) -> None:
     assert not arrays.same(one, np.zeros(np.shape(one), "int32"))
     assert not arrays.same(np.array(0.0), np.array(-0.0))
     assert not arrays.same(np.array([b"a", b"c"], object), np.array([b"a", b"b"], object))
+
+
+def test_what_may_be_somebody_elses_is_copied_before_it_outlives_its_step() -> None:
+    mine, lent = np.ones(3), np.arange(6.0).reshape(2, 3)
+
+    kept = arrays.unshared(arrays.read_only(lent).T)
+    lent[:] = -1
+
+    assert kept.tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+    assert arrays.unshared(mine) is mine

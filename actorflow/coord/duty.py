@@ -1,0 +1,167 @@
+"""The rule of a worker: which permit it works under, what it owes for it, and when it is free to go.
+
+A worker holds a seat, or is about to take one, and works under one permit at most. Every permit that
+it takes up is concluded exactly once, by Computed, Missed or Exhausted, or by the end of the worker.
+
+A newer permit, or the word that its contribution was dropped, ends the work at once: whoever hands out
+another permit has no use for the older one, and a straggler must not finish what was decided long ago.
+A worker that is fenced concludes what it has, and takes its seat anew.
+
+Pure: the state is frozen, each event returns the next one and what is to be done, in that order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from actorflow.coord.messages import Computed, End, Exhausted, Leave, Missed, Outcome, Permit, Seat
+from actorflow.errors import ActorflowError
+
+Conclusion = Computed | Missed | Exhausted
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """Where a worker stands.
+
+    INVARIANT: it works only in a seat, and only until it is over.
+
+    Attributes:
+        seat: Its seat; None while it takes one.
+        work: The permit under which it works.
+        held: The newest permit that came before the seat did.
+        newest: Term and number of the newest permit taken up: none before it is.
+        term: The newest term that it has heard of.
+        over: Whether it has ended.
+    """
+
+    seat: Seat | None = None
+    work: Permit | None = None
+    held: Permit | None = None
+    newest: tuple[int, int] = (0, 0)
+    term: int = 0
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Work under this permit."""
+
+    permit: Permit
+
+
+@dataclass(frozen=True, slots=True)
+class Abandon:
+    """Stop working under the permit of this number; nothing of it is to be said any more."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Tell the coordinator."""
+
+    message: Conclusion | Leave
+
+
+@dataclass(frozen=True, slots=True)
+class TakeSeat:
+    """Join."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The worker has ended; `error` says why if not in good order."""
+
+    error: ActorflowError | None
+
+
+Effect = Begin | Abandon | Say | TakeSeat | Finish
+Decided = tuple[Duty, tuple[Effect, ...]]
+
+
+def seated(duty: Duty, seat: Seat) -> Decided:
+    """It has a seat, and works under the permit that came before."""
+    if duty.over:
+        return duty, ()
+    held = duty.held
+    duty = replace(duty, seat=seat, held=None, term=max(duty.term, seat.term))
+    return (duty, ()) if held is None else permitted(duty, held)
+
+
+def permitted(duty: Duty, permit: Permit) -> Decided:
+    """A permit has come, perhaps once more, perhaps from a coordinator of old."""
+    stamp = permit.term, permit.number
+    if duty.over or permit.term < duty.term or stamp <= duty.newest:
+        return duty, ()
+    if duty.seat is None:
+        older = duty.held
+        newer = older is None or (older.term, older.number) < stamp
+        return (replace(duty, held=permit) if newer else duty), ()
+    duty, before = _dropped(duty)
+    return replace(duty, work=permit, newest=stamp, term=permit.term), (*before, Begin(permit))
+
+
+def told(duty: Duty, outcome: Outcome) -> Decided:
+    """The coordinator says what became of a contribution; one that was dropped needs no more work."""
+    if outcome.accepted or duty.work is None or duty.work.number != outcome.number:
+        return duty, ()
+    return _dropped(duty)
+
+
+def concluded(duty: Duty, message: Conclusion) -> Decided:
+    """The work under a permit has come to its end; nobody wants to know if it is not the one at hand."""
+    if duty.work is None or duty.work.number != message.number:
+        return duty, ()
+    return replace(duty, work=None), (Say(message),)
+
+
+def unseated(duty: Duty) -> Decided:
+    """Others have given it up: it was fenced, or cut off from the coordinator."""
+    if duty.over or duty.seat is None:
+        return duty, ()
+    duty, before = _dropped(duty)
+    return replace(duty, seat=None), (*before, TakeSeat())
+
+
+def ended(duty: Duty, end: End) -> Decided:
+    """The run is over, unless a coordinator of old says so."""
+    return (duty, ()) if end.term < duty.term else failed(duty, end.error)
+
+
+def failed(duty: Duty, error: ActorflowError | None) -> Decided:
+    """There is no way on. Nothing is said any more: there is nobody to hear it."""
+    if duty.over:
+        return duty, ()
+    abandoned = () if duty.work is None else (Abandon(duty.work.number),)
+    return replace(duty, seat=None, work=None, held=None, over=True), (*abandoned, Finish(error))
+
+
+def leaving(duty: Duty) -> Decided:
+    """It is to stop: takes its leave."""
+    seat = duty.seat
+    farewell = () if seat is None else (Say(Leave(seat.rank, seat.life)),)
+    duty, effects = failed(duty, None)
+    return duty, (*effects[:-1], *farewell, *effects[-1:])
+
+
+def base_of(permit: Permit, versions: list[int], *, fresh: bool) -> int | None:
+    """Returns the version from which a contribution is computed: the oldest pulled; None when it is late.
+
+    Args:
+        permit: Under which it is made.
+        versions: What the shards gave.
+        fresh: Whether all of them must be at the version of the permit.
+    """
+    if fresh and any(version != permit.version for version in versions):
+        return None
+    return min(versions)
+
+
+def _dropped(duty: Duty) -> Decided:
+    """Ends the work at hand, if there is any."""
+    work = duty.work
+    if work is None:
+        return duty, ()
+    missed = Missed(work.term, work.number, work.rank)
+    return replace(duty, work=None), (Abandon(work.number), Say(missed))

@@ -1,0 +1,193 @@
+"""The batches of a training run by epoch and index, whatever they come from.
+
+Batches are handed out by number: this worker's next one may be any later one, or an earlier one again
+that another worker did not finish. A sequence is looked into by index. Everything else is read forward,
+and what others were given is passed over, so every worker reads whole epochs; for an earlier batch the
+epoch is opened anew.
+
+One reading at a time, each in a task of its own: whoever waits for a batch may be cancelled at any time,
+and a generator that is cancelled while it reads would give nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol
+
+from actorflow.coord.messages import Batch
+from actorflow.errors import ProgramError, StepAborted
+from actorflow.users_code import users_code
+
+Feeds = Mapping[Any, Any]
+
+
+class Reading(Protocol):
+    """The batches of one epoch, in order, once it has been entered."""
+
+    async def take(self) -> Feeds | None:
+        """Returns the next batch; None when there is none."""
+        ...
+
+
+Opening = Callable[[Any, int], AbstractAsyncContextManager[Reading]]
+"""(what `batches(epoch)` returned, epoch) -> its batches; the same ones whenever it is asked."""
+
+
+class _Kept(NamedTuple):
+    number: int
+    feeds: Feeds
+
+
+class Supply:
+    """Gives batches by epoch and index.
+
+    INVARIANT: `_taken` batches were read from the reader of `_epoch`; of these the last one is kept, and
+        the last one that was given.
+
+    Args:
+        batches: Epoch (0, 1, …) → its batches: a sequence, or what `opening` can read.
+        opening: Reads what is no sequence.
+
+    Attributes:
+        sizes: How many batches each epoch has that has been read to its end.
+        openings: How often an epoch has been opened.
+    """
+
+    def __init__(self, batches: Callable[[int], Any], opening: Opening) -> None:
+        self.sizes: dict[int, int] = {}
+        self.openings = 0
+        self._batches = batches
+        self._opening = opening
+        self._epoch: int | None = None
+        self._sequence: Sequence[Any] | None = None
+        self._scope: AbstractAsyncContextManager[Reading] | None = None
+        self._reader: Reading | None = None
+        self._awaits = False
+        self._taken = 0
+        self._given: _Kept | None = None
+        self._read: _Kept | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        where = "closed" if self._epoch is None else f"{self._taken} batches read of epoch {self._epoch}"
+        return f"<Supply, {where}>"
+
+    async def batch(self, at: Batch) -> Feeds | None:
+        """Returns the batch; None when its epoch has no batch of that index, see `sizes`.
+
+        Who is cancelled has taken nothing.
+
+        Raises:
+            ProgramError: the epoch has no batch at all, or the program's own code failed.
+            InputError: a pipeline failed at an element.
+        """
+        while True:
+            size = self.sizes.get(at.epoch)
+            if size is not None and at.index >= size:
+                return None
+            if self._epoch != at.epoch:
+                await self._alone(self._open(at.epoch))
+            elif self._sequence is not None:
+                with users_code(f"batches({at.epoch})"):
+                    found: Feeds = self._sequence[at.index]
+                return found
+            elif (kept := self._kept(at.index)) is not None:
+                self._given = kept
+                return kept.feeds
+            elif at.index < self._taken:
+                await self._alone(self._open(at.epoch))
+            else:
+                await self._alone(self._take())
+
+    def read_ahead(self) -> None:
+        """Begins to read the next batch, if that can be awaited; it is kept until it is asked for or passed.
+
+        Others are read when they are asked for: reading them would hold up the event loop now as then,
+        and a plain generator may well give the same arrays again with other contents.
+        """
+        if self._epoch is None or self._reader is None or not self._awaits or self._task is not None:
+            return
+        more = self._taken < self.sizes.get(self._epoch, self._taken + 1)
+        if more and self._read is self._given:
+            self._start(self._take())
+
+    async def close(self) -> None:
+        """Ends what is being read and closes the epoch; the next batch opens it anew."""
+        while self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await self._leave()
+
+    # -- one reading at a time -----------------------------------------------------------------------
+
+    async def _alone(self, reading: Coroutine[Any, Any, None]) -> None:
+        """Does a reading when nobody else reads; if somebody does, waits for that instead."""
+        if self._task is not None:
+            reading.close()
+            await asyncio.wait([self._task])
+            return
+        task = self._start(reading)
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise StepAborted("the batches were closed while one was being read")
+        task.result()
+
+    def _start(self, reading: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        self._task = task = asyncio.get_running_loop().create_task(reading, name="actorflow-supply")
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._task = None
+        if not task.cancelled():
+            task.exception()  # who waits has it; where nobody does, the next one meets it again
+
+    async def _open(self, epoch: int) -> None:
+        await self._leave()
+        with users_code(f"batches({epoch})"):
+            source = self._batches(epoch)
+        self.openings += 1
+        if isinstance(source, Sequence):
+            self._learn(epoch, len(source))
+            self._sequence = source
+        else:
+            scope = self._opening(source, epoch)
+            self._reader = await scope.__aenter__()
+            self._scope = scope
+        self._awaits = isinstance(source, AsyncIterable)
+        self._epoch = epoch
+
+    async def _take(self) -> None:
+        """Reads one batch; whatever goes wrong closes the epoch, for it cannot go on."""
+        assert self._reader is not None
+        assert self._epoch is not None
+        try:
+            feeds = await self._reader.take()
+            if feeds is None:
+                self._learn(self._epoch, self._taken)
+                return
+        except BaseException:
+            await self._leave()
+            raise
+        self._read = _Kept(self._taken, feeds)
+        self._taken += 1
+
+    async def _leave(self) -> None:
+        """Closes the epoch that is open."""
+        scope, self._scope = self._scope, None
+        self._epoch = self._sequence = self._reader = self._given = self._read = None
+        self._taken = 0
+        if scope is not None:
+            await scope.__aexit__(None, None, None)
+
+    def _kept(self, index: int) -> _Kept | None:
+        return next((k for k in (self._given, self._read) if k is not None and k.number == index), None)
+
+    def _learn(self, epoch: int, size: int) -> None:
+        if not size:
+            message = f"every epoch needs a batch, but batches({epoch}) gave none"
+            hint = "an iterator is used up after one epoch: make a new one at each call"
+            raise ProgramError(message, hint=hint)
+        self.sizes[epoch] = size

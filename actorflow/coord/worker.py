@@ -1,0 +1,427 @@
+"""The worker: takes permits, and makes a contribution under each of them.
+
+    Permit → the batch → Pull from all shards at once → a step of the replica → Contribute to all at once
+           → Computed, once all of them keep it
+
+`duty` says which permit counts; this obeys. Work under a permit is one run of a handler, which is
+cancelled when the permit counts no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Future
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from actorflow.actors.actor import Actor
+from actorflow.actors.ref import Ref
+from actorflow.actors.wheel import Timer
+from actorflow.coord import duty, gathering
+from actorflow.coord.duty import Abandon, Begin, Conclusion, Duty, Finish, Say, TakeSeat
+from actorflow.coord.messages import (
+    Batch,
+    Beat,
+    Computed,
+    Contribute,
+    End,
+    Exhausted,
+    Join,
+    Missed,
+    Outcome,
+    Permit,
+    Pull,
+    Pulled,
+    Refused,
+    Seat,
+)
+from actorflow.coord.replica import Computation
+from actorflow.coord.supply import Feeds
+from actorflow.errors import (
+    ActorDied,
+    ActorflowError,
+    ChannelClosed,
+    ConfigError,
+    CoordinationError,
+    CoordinatorLost,
+    DeadlinePassed,
+    InternalError,
+    PeerLost,
+    said,
+)
+from actorflow.messages import Terminated
+
+_UNREACHED = (ActorDied, PeerLost, ChannelClosed, DeadlinePassed)
+_FIRST_WAIT_S = 0.05
+_LONGEST_WAIT_S = 2.0
+
+
+class Computing(Protocol):
+    """What computes gradients: a Replica."""
+
+    @property
+    def trained(self) -> Sequence[str]:
+        """The variables that are updated."""
+        ...
+
+    async def step(self, number: int, values: Mapping[str, Any], batch: Feeds) -> Computation:
+        """Returns what one batch gives from these values of the variables."""
+        ...
+
+
+class Supplying(Protocol):
+    """What gives batches: a Supply."""
+
+    @property
+    def sizes(self) -> Mapping[int, int]:
+        """How many batches each epoch has that has been read to its end."""
+        ...
+
+    async def batch(self, at: Batch) -> Feeds | None:
+        """Returns the batch; None when its epoch has no batch of that index."""
+        ...
+
+    def read_ahead(self) -> None:
+        """Begins to read the next one."""
+        ...
+
+    async def close(self) -> None:
+        """Ends what is being read; may be called again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitEnd:
+    """Anyone → worker, asked: answered with WorkerDone when the worker has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDone:
+    """Worker → whoever awaited its end.
+
+    Attributes:
+        error: Why it ended; None when the run was over.
+        computed: How many contributions all shards kept.
+        accepted: How many of these it heard to be part of an update.
+        missed: How many permits came to nothing.
+    """
+
+    error: ActorflowError | None
+    computed: int
+    accepted: int
+    missed: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Knock:
+    """Worker → itself: time to ask for a seat."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Alive:
+    """Worker → itself: time to beat."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Gone:
+    """Worker → itself: what the coordinator said before it stopped has been heard by now."""
+
+    reason: BaseException | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Tidy:
+    """Worker → itself: it has ended, and needs no more batches."""
+
+
+class Worker(Actor):
+    """Makes contributions for a coordinator until the run is over.
+
+    Owns: the duty, one run of the replica at a time, the supply of batches.
+    Receives: Permit, Outcome, End and Refused ("fenced", for a Beat) from the coordinator; AwaitEnd.
+    Sends: Join (asked), Beat (control lane), Computed, Missed, Exhausted and Leave to the coordinator; Pull
+        and Contribute (asked) to the shards.
+    Promise: each permit that it takes up ends in one Computed, Missed or Exhausted, or with the worker.
+        Nothing is sent after the end. A batch is told by number alone, so none is lost with a permit.
+    Fails: it ends in CoordinatorLost when it gets no seat in time, or the coordinator stops; whoever awaits
+        its end hears. What goes wrong under a permit is told by Missed, and the worker goes on.
+
+    A step whose kernels run on the event loop holds up its beats as everything else there. So the
+    coordinator must bear a silence as long as the longest kernel, or the device has threads.
+
+    Args:
+        replica: Computes.
+        supply: Gives batches.
+        coordinator: Whom it works for.
+        shards: Who holds the variables.
+        process: The name of its process, under which it joins.
+        fresh: Whether a contribution is of use only if computed from the version of its permit.
+        work: Awaited once a contribution, after the step: stands for time that computing takes.
+        join_s: How long it tries to get a seat.
+        answer_s: How long a shard may take to answer.
+
+    Raises:
+        ConfigError: there is no shard.
+    """
+
+    reentrant = True
+
+    def __init__(
+        self,
+        replica: Computing,
+        supply: Supplying,
+        coordinator: Ref,
+        shards: Sequence[Ref],
+        process: str,
+        fresh: bool,
+        *,
+        work: Callable[[], Awaitable[None]] | None = None,
+        join_s: float = 30.0,
+        answer_s: float = 60.0,
+    ) -> None:
+        if not shards:
+            message = f"a worker pulls from one shard or more, got none for '{process}'"
+            raise ConfigError(message)
+        self._replica = replica
+        self._supply = supply
+        self._coordinator = coordinator
+        self._shards = tuple(shards)
+        self._process = process
+        self._fresh = fresh
+        self._work = work
+        self._join_s = join_s
+        self._answer_s = answer_s
+        self._duty = Duty()
+        self._scopes: dict[int, asyncio.Timeout] = {}
+        self._computed = self._accepted = self._missed = 0
+        self._since = self._wait_s = 0.0
+        self._watching = self._stopping = False
+        self._timer: Timer | None = None  # of the next beat or knock
+        self._end: Future[WorkerDone]
+
+    def __repr__(self) -> str:
+        work = self._duty.work
+        doing = "over" if self._duty.over else "idle" if work is None else f"at work on {work.number}"
+        return f"<Worker '{self._process}', {doing}>"
+
+    def on_start(self) -> None:
+        """Asks for a seat."""
+        self._end = self.system.create_future()
+        self._take_seat()
+
+    async def on_stop(self, reason: BaseException | None) -> None:
+        """Takes its leave, and lets go of the batches."""
+        self._stopping = True
+        self._obey(duty.leaving(self._duty))
+        await self._supply.close()
+
+    def receive(self, message: Any) -> Any:
+        """Obeys one message; what takes time comes back as a coroutine."""
+        match message:
+            case Permit():
+                return self._obey(duty.permitted(self._duty, message))
+            case Outcome():
+                self._accepted += message.accepted
+                return self._obey(duty.told(self._duty, message))
+            case End():
+                return self._obey(duty.ended(self._duty, message))
+            case Refused(reason="fenced"):
+                return self._obey(duty.unseated(self._duty))
+            case Terminated():
+                self._terminated(message)
+            case AwaitEnd():
+                return self._ended()
+            case _Alive():
+                self._beat()
+            case _Knock():
+                return self._join()
+            case _Gone():
+                self._lost(message.reason)
+            case _Tidy():
+                return self._supply.close()
+            case _:
+                what = f"a worker takes permits, outcomes and the end, got {type(message).__name__}"
+                raise InternalError(what)
+        return None
+
+    def _obey(self, decided: duty.Decided) -> Awaitable[None] | None:
+        """Does what was decided; returns the work to begin, if there is any."""
+        self._duty, effects = decided
+        begun: Awaitable[None] | None = None
+        for effect in effects:
+            match effect:
+                case Say(message):
+                    self._computed += isinstance(message, Computed)
+                    self._missed += isinstance(message, Missed)
+                    self._coordinator.put(message, self.system.nobody)
+                case Abandon(number):
+                    scope = self._scopes.pop(number, None)
+                    if scope is not None:
+                        scope.reschedule(0.0)
+                case Begin(permit):
+                    begun = self._under(permit)
+                case TakeSeat():
+                    self._take_seat()
+                case Finish(error):
+                    self._finish(error)
+        return begun
+
+    def _finish(self, error: ActorflowError | None) -> None:
+        self._ring(None)
+        self._end.set_result(WorkerDone(error, self._computed, self._accepted, self._missed))
+        if not self._stopping:
+            self.ref.signal(_Tidy())
+
+    async def _ended(self) -> WorkerDone:
+        return await asyncio.shield(self._end)
+
+    # -- the seat ------------------------------------------------------------------------------------
+
+    def _take_seat(self) -> None:
+        """Begins to ask for a seat."""
+        self._since = self.system.now()
+        self._wait_s = _FIRST_WAIT_S
+        self._ring(None)
+        self.ref.signal(_Knock())
+
+    async def _join(self) -> None:
+        """Asks for a seat once; asks again later when nobody is there to give one."""
+        if self._duty.over or self._duty.seat is not None:
+            return
+        left_s = self._since + self._join_s - self.system.now()
+        if not self._watching:
+            self._watching = True
+            self._coordinator.watch(self.ref)
+        try:
+            seat = await self._coordinator.ask(Join(self._process), max(left_s, _FIRST_WAIT_S))
+        except _UNREACHED as error:
+            self._knock_later(error)
+            return
+        except ActorflowError as error:
+            self._obey(duty.failed(self._duty, error))
+            return
+        if isinstance(seat, End):
+            self._obey(duty.ended(self._duty, seat))
+            return
+        if not isinstance(seat, Seat):
+            what = f"a coordinator answers Join with Seat, got {type(seat).__name__}"
+            raise InternalError(what)
+        begun = self._obey(duty.seated(self._duty, seat))
+        self._beat()
+        if begun is not None:
+            await begun
+
+    def _knock_later(self, error: ActorflowError) -> None:
+        if self._duty.over or self._duty.seat is not None:
+            return
+        left_s = self._since + self._join_s - self.system.now()
+        if left_s <= 0:
+            message = f"'{self._process}' got no seat from the coordinator within {self._join_s:g} s"
+            lost = CoordinatorLost(message, hint="raise join_s if the coordinator starts late")
+            lost.__cause__ = error
+            self._obey(duty.failed(self._duty, lost))
+            return
+        self._ring(self.after(min(self._wait_s, left_s), _Knock()))
+        self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
+
+    def _beat(self) -> None:
+        seat, work = self._duty.seat, self._duty.work
+        if seat is None:
+            return
+        self._coordinator.signal(Beat(seat.rank, seat.life, 0 if work is None else work.number))
+        self._ring(self.after(seat.beat_s, _Alive()))
+
+    def _ring(self, timer: Timer | None) -> None:
+        """Replaces the timer: it beats or it knocks, never both."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = timer
+
+    def _terminated(self, notice: Terminated) -> None:
+        """The coordinator is gone, or this process was cut off from it and may come back."""
+        self._watching = False
+        seat = self._duty.seat
+        if seat is None:
+            return  # whoever asks for a seat finds out
+        if isinstance(notice.reason, PeerLost):
+            self._obey(duty.unseated(self._duty))
+        else:
+            self.after(seat.beat_s, _Gone(notice.reason))  # its End may still be on the way
+
+    def _lost(self, reason: BaseException | None) -> None:
+        why = "it was stopped" if reason is None else said(reason).splitlines()[0]
+        lost = CoordinatorLost(f"the coordinator of '{self._process}' is gone: {why}")
+        lost.__cause__ = reason
+        self._obey(duty.failed(self._duty, lost))
+
+    # -- work under a permit ---------------------------------------------------------------------------
+
+    async def _under(self, permit: Permit) -> None:
+        """Makes a contribution, unless the permit comes to count no more."""
+        if self._duty.work is not permit:
+            return
+        scope = asyncio.timeout(None)
+        try:
+            async with scope:
+                self._scopes[permit.number] = scope
+                conclusion = await self._conclusion(permit)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            return
+        finally:
+            self._scopes.pop(permit.number, None)
+        self._obey(duty.concluded(self._duty, conclusion))
+        if not self._duty.over:
+            self._supply.read_ahead()
+
+    async def _conclusion(self, permit: Permit) -> Conclusion:
+        """Returns what to tell of the permit; whatever goes wrong is told as Missed."""
+        try:
+            return await self._contribution(permit)
+        except ActorflowError as error:
+            return Missed(permit.term, permit.number, permit.rank, error)
+        except Exception as error:  # noqa: BLE001  told to the coordinator, which decides
+            wrapped = CoordinationError(f"'{self._process}' failed at its contribution: {said(error)}")
+            wrapped.__cause__ = error
+            return Missed(permit.term, permit.number, permit.rank, wrapped)
+
+    async def _contribution(self, permit: Permit) -> Conclusion:
+        term, number, rank, at = permit.term, permit.number, permit.rank, permit.batch
+        feeds = await self._supply.batch(at)
+        if feeds is None:
+            return Exhausted(term, number, rank, at.epoch, self._supply.sizes[at.epoch])
+        questions = [Pull(permit.version)] * len(self._shards)
+        pulled: list[Pulled] = await gathering.from_all(self._shards, questions, self._answer_s)
+        base = duty.base_of(permit, [each.version for each in pulled], fresh=self._fresh)
+        if base is None:
+            return Missed(term, number, rank)
+        values, homes = self._sorted(pulled)
+        pulled.clear()
+        computed = await self._replica.step(number, values, feeds)
+        values.clear()  # ORDER: before the shards update, which copy what somebody still holds
+        if self._work is not None:
+            await self._work()
+        gradients = computed.gradients
+        parts = [Contribute(term, number, rank, base, {n: gradients[n] for n in names}) for names in homes]
+        answers = await gathering.from_all(
+            self._shards, parts, self._answer_s, lambda a: isinstance(a, Refused)
+        )
+        if any(isinstance(answer, Refused) for answer in answers):
+            return Missed(term, number, rank)
+        return Computed(term, number, rank, base, computed.scalars)
+
+    def _sorted(self, pulled: Sequence[Pulled]) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
+        """Returns the values by variable, and which of the trained ones each shard holds.
+
+        Raises:
+            CoordinationError: a trained variable is on no shard, or on several.
+        """
+        homes = [tuple(n for n in self._replica.trained if n in each.values) for each in pulled]
+        for name in self._replica.trained:
+            held = [ref.name for ref, names in zip(self._shards, homes, strict=True) if name in names]
+            if len(held) != 1:
+                message = f"a trained variable is on one shard, {name!r} is on {', '.join(held) or 'none'}"
+                raise CoordinationError(message)
+        return {name: value for each in pulled for name, value in each.values.items()}, homes
