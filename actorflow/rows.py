@@ -11,6 +11,7 @@ never changes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
@@ -160,6 +161,72 @@ def as_rows(values: Array, grad: Touched) -> Touched:
 def dense(grad: Touched) -> Array:
     """Returns a gradient as an array of the whole shape."""
     return grad.to_dense() if type(grad) is Rows else grad
+
+
+# ------------------------------------------------------------------------------------ folding
+
+Pair = Any
+"""A gradient as it travels: an array, or (indices, rows), the indices distinct and ascending int64."""
+
+
+def fit_together(a: Pair, b: Pair) -> bool:
+    """Tells whether two gradients may be those of one variable: one dtype, and shapes that agree."""
+    if type(a) is not tuple and type(b) is not tuple:
+        return bool(a.shape == b.shape and a.dtype == b.dtype)
+    x, y = (grad[1] if type(grad) is tuple else grad for grad in (a, b))
+    return bool(x.dtype == y.dtype and x.ndim and y.ndim and x.shape[1:] == y.shape[1:])
+
+
+def folded(grads: Sequence[Pair]) -> Pair:
+    """Returns the sum of gradients, added from the left in their own dtype, divided by their number.
+
+    One alone is returned as it is. Of pairs alone it is a pair, of the rows that one of them has, each
+    the sum of those that have it; with an array among them, pairs are taken as arrays.
+
+    Raises:
+        SpecError: when indices are not distinct and ascending, or name no row.
+    """
+    if len(grads) == 1:
+        return grads[0]
+    whole = next((grad for grad in grads if type(grad) is not tuple), None)
+    for grad in grads:
+        _check_indices(grad, None if whole is None else whole.shape[0] if whole.ndim else 0)
+    if whole is None:
+        return _folded_rows(grads)
+    total = np.array(_as_whole(grads[0], whole), order="C")
+    for grad in grads[1:]:
+        np.add(total, _as_whole(grad, whole), out=total)
+    return np.divide(total, np.asarray(len(grads), total.dtype), out=total)
+
+
+def _folded_rows(grads: Sequence[Pair]) -> Pair:
+    union = np.unique(np.concatenate([at for at, _ in grads]))
+    first = grads[0][1]
+    total = np.empty((union.size, *first.shape[1:]), first.dtype)
+    known = np.zeros(union.size, bool)
+    for at, values in grads:
+        place = np.searchsorted(union, at)
+        there = known[place]
+        part = np.array(values)  # ORDER: a row begins as its first one, for 0 + -0 is not -0
+        part[there] = np.add(total[place[there]], values[there], dtype=part.dtype)
+        total[place] = part
+        known[place] = True
+    return union, np.divide(total, np.asarray(len(grads), total.dtype), out=total)
+
+
+def _as_whole(grad: Pair, like: Array) -> Array:
+    return Rows(grad[0], grad[1], like.shape).to_dense() if type(grad) is tuple else grad
+
+
+def _check_indices(grad: Pair, n: int | None) -> None:
+    if type(grad) is not tuple:
+        return
+    at, values = grad
+    wrong = at.size and (at[0] < 0 or (at[1:] <= at[:-1]).any() or (n is not None and at[-1] >= n))
+    if wrong or at.ndim != 1 or at.shape[0] != values.shape[0]:
+        within = "" if n is None else f" below {n}"
+        message = f"the indices of rows are distinct and ascending{within}, one a row, got {at} for "
+        raise SpecError(message + f"{values.shape[0]}", hint="sum what belongs to one row first")
 
 
 # ------------------------------------------------------------------------------------ writing

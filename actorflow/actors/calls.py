@@ -9,8 +9,8 @@ from actorflow.actors import (
     accumulator,
     barrier,
     counter,
+    gradients,
     hash_table,
-    optimizer,
     queue,
     stack,
     variable,
@@ -120,7 +120,7 @@ _FIXED: dict[str, Any] = {
 """Op -> the message that it always is."""
 
 _MADE: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
-    **optimizer.MADE,
+    **gradients.MADE,
     **queue.MADE,
     **barrier.MADE,
     **accumulator.MADE,

@@ -20,35 +20,22 @@ from typing import Any
 from actorflow import arrays
 from actorflow.actors import staging
 from actorflow.actors.actor import Actor
+from actorflow.actors.gradients import ApplyGradients, Decision, Gradients, all_dense, check_shape
+from actorflow.actors.offload import OFFLOAD_BYTES, offloaded
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import GroupId, Source
 from actorflow.actors.slots import MadeFor, Prepared, Slots, Tree
 from actorflow.actors.standing import stood_in_line
 from actorflow.actors.variable import BUSY, Borrow, Commit, Discard, Fill, Stage
 from actorflow.arrays import Array
-from actorflow.errors import ActorflowError, GraphError, InternalError, StateError
+from actorflow.errors import ActorflowError, GraphError, InternalError, StateError, StepAborted
 from actorflow.messages import Call, CancelCall, Reply
 from actorflow.optim import Transform
-from actorflow.rows import Rows, dense, plus_rows
+from actorflow.rows import Rows, plus_rows
 from actorflow.spec import show
-
-Gradients = Mapping[str, Any]
-"""By variable: an array, or Rows of one."""
 
 Compute = Callable[..., Awaitable[Any]]
 """(function, *arguments) -> its result; on the device's threads when the variables are large."""
-
-_OFFLOAD_BYTES = 64 * 1024  # of parameters; about 100 µs for the dozen passes of Adam
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyGradients:
-    """Node → optimizer: one gradient for each variable, in order; answered with the update count.
-
-    One of some rows is (indices, values): int64, distinct and ascending, and a row for each.
-    """
-
-    gradients: tuple[Array | tuple[Array, Array], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +46,8 @@ class UpdateContext:
         params: Snapshots of the variables, by name.
         state: The committed state; do not change its arrays, return new ones.
         count: How many updates have been committed before.
+        staleness: How many updates came between the parameters that the gradients were computed from,
+            the oldest if several workers computed them, and `params`; 0 where nobody trains beside.
         compute: `await ctx.compute(function, *args)` runs array work where it may take long.
     """
 
@@ -66,6 +55,7 @@ class UpdateContext:
     state: Tree
     count: int
     compute: Compute
+    staleness: int = 0
 
 
 class OptimizerActor(Actor):
@@ -110,6 +100,14 @@ class OptimizerActor(Actor):
         if type(self).on_gradients is not OptimizerActor.on_gradients:
             return False
         return self.transform is not None and self.transform.sparse
+
+    @property
+    def joint(self) -> str:
+        """The name of what in it looks at all variables at once, so that shards cannot run it; see Transform.
+
+        The default is that of the Transform. A subclass that does so itself says it: `joint = "MyRule"`.
+        """
+        return "" if self.transform is None else self.transform.joint
 
     def init(self, params: Mapping[str, Array]) -> Tree:
         """Returns the state before the first update."""
@@ -173,17 +171,17 @@ class OptimizerActor(Actor):
         try:
             async with scope:
                 reply.interrupt = partial(scope.reschedule, 0.0)
-                await self._apply(message.body.gradients, reply)
+                await self._apply(message.body, reply)
         except TimeoutError:
             if not scope.expired():
                 raise  # the user's own
         finally:
             reply.interrupt = None
 
-    async def _apply(self, gradients: Sequence[Any], reply: Reply) -> None:
+    async def _apply(self, asked: ApplyGradients, reply: Reply) -> None:
         self._group += 1
         group = (self._source, self._group)
-        slots, state, stages = await self._update(gradients, group)
+        slots, state, stages = await self._update(asked, group)
         prepared = slots.prepare(state)
         del state
         refusal: BaseException | None = InternalError("the update was interrupted while it was staged")
@@ -191,7 +189,10 @@ class OptimizerActor(Actor):
             refused, held = await self._stage(stages, reply)
             if refused is None:
                 await self._copy(group, held, prepared)
-            refusal = refused or reply.error
+            refused = refused or reply.error
+            if asked.decision is not None and refused is None:
+                refused = await _decided(asked.decision)
+            refusal = refused
         finally:
             if refusal is not None:
                 for ref in self._variables.values():
@@ -205,16 +206,16 @@ class OptimizerActor(Actor):
         self.count += 1
         reply.done(arrays.integer(self.count))
 
-    async def _update(self, gradients: Sequence[Any], group: GroupId) -> tuple[Slots, Tree, dict[str, Stage]]:
+    async def _update(self, asked: ApplyGradients, group: GroupId) -> tuple[Slots, Tree, dict[str, Stage]]:
         """Returns the state before, that afterwards, and what to stage; lets go of all it looked at."""
         params: dict[str, Array] = {}
         versions: dict[str, int] = {}
         for name, ref in self._variables.items():
             lent = await ref.ask(Borrow())
             versions[name], params[name] = lent.pop(), lent.pop()
-        grads = await self._given(gradients, params)
+        grads = await self._given(asked.gradients, params)
         slots = self._state_for(params)
-        ctx = UpdateContext(_shown(params), slots.tree(), self.count, self._compute)
+        ctx = UpdateContext(_shown(params), slots.tree(), self.count, self._compute, asked.staleness)
         update: Any = await self.on_gradients(grads, ctx)
         if not isinstance(update, tuple) or len(update) != 2:
             who = type(self).__name__
@@ -241,7 +242,7 @@ class OptimizerActor(Actor):
     async def _given(self, gradients: Sequence[Any], params: Mapping[str, Array]) -> dict[str, Any]:
         """The gradients by name, as `on_gradients` takes them."""
         for name, grad in zip(self._names, gradients, strict=True):
-            _check_shape(name, grad, params[name].shape)
+            check_shape(name, grad, params[name].shape)
         shown = arrays.handed
         grads = {
             n: Rows(shown(g[0]), shown(g[1]), params[n].shape) if type(g) is tuple else shown(g)
@@ -249,7 +250,7 @@ class OptimizerActor(Actor):
         }
         if not self.sparse and any(type(g) is Rows for g in grads.values()):
             self._nbytes = sum(map(arrays.nbytes, params.values()))
-            grads = await self._compute(_dense, grads)
+            grads = await self._compute(all_dense, grads)
         self._nbytes = sum(map(arrays.nbytes, grads.values()))
         return grads
 
@@ -296,21 +297,10 @@ class OptimizerActor(Actor):
     async def _compute(self, function: Callable[..., Any], *args: Any) -> Any:
         if self._submit is None or not self._on_threads():
             return function(*args)
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-        def done(result: Any, error: BaseException | None, seconds: float) -> None:
-            if future.done():
-                return
-            if error is not None:
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-
-        self._submit(lambda: function(*args), done)
-        return await future
+        return await offloaded(self._submit, function, *args)
 
     def _on_threads(self) -> bool:
-        return self._submit is not None and self._nbytes >= _OFFLOAD_BYTES
+        return self._submit is not None and self._nbytes >= OFFLOAD_BYTES
 
     def _rule(self) -> Transform:
         if self.transform is None:
@@ -340,6 +330,14 @@ class OptimizerActor(Actor):
                 raise StateError(message, hint="make it with af.optim.as_rows")
 
 
+async def _decided(decision: Decision) -> StepAborted | None:
+    """Says that all is staged, waits for the decision, and returns None when it is to commit."""
+    decision.staged()
+    if await decision.commit:
+        return None
+    return StepAborted("the update was staged, and others decided to discard it")
+
+
 def _shown(params: Mapping[str, Array]) -> Mapping[str, Array]:
     """The params as a rule may have them, which may be anybody's."""
     return MappingProxyType({name: arrays.handed(param) for name, param in params.items()})
@@ -362,32 +360,3 @@ def _propose(params: Mapping[str, Array], deltas: Gradients) -> Gradients:
         name: (plus_rows if type(deltas[name]) is Rows else arrays.plus)(param, deltas[name])
         for name, param in params.items()
     }
-
-
-def _check_shape(name: str, grad: Any, shape: tuple[int, ...]) -> None:
-    """Raises StateError when a gradient is not of a variable of that shape."""
-    if type(grad) is tuple:
-        at, values = grad
-        fits = bool(shape) and values.shape[1:] == shape[1:] and (not at.size or at[-1] < shape[0])
-        got = f"rows of {show(values.shape[1:])}" + (f" up to row {at[-1]}" if at.size else "")
-    else:
-        fits, got = grad.shape == shape, show(grad.shape)
-    if not fits:
-        message = f"a gradient has the shape of its variable, {name!r} is {show(shape)} now, got {got}"
-        hint = "an assign changed it after the gradient had read it: run them in steps one after the other"
-        raise StateError(message, hint=hint)
-
-
-def _dense(grads: Gradients) -> dict[str, Array]:
-    return {name: dense(grad) for name, grad in grads.items()}
-
-
-def _gradients(args: Sequence[Any], sparse: Sequence[bool]) -> tuple[Any, ...]:
-    """One gradient for each variable: an input, or two for one of some rows."""
-    rest = iter(args)
-    return tuple((next(rest), next(rest)) if two else next(rest) for two in sparse)
-
-
-MADE: Mapping[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
-    "apply_gradients": lambda args, attrs: ApplyGradients(_gradients(args, attrs["sparse"])),
-}

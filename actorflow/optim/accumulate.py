@@ -51,7 +51,9 @@ def accumulate(inner: Transform, every: int) -> Transform:
         return deltas, {"count": count, "sum": filled(grads), "inner": after}
 
     config = {"inner": described(inner), "every": every}
-    return Transform(name="accumulate", config=config, init=init, update=update, filter=inner.filter)
+    return Transform(
+        name="accumulate", config=config, init=init, update=update, filter=inner.filter, joint=inner.joint
+    )
 
 
 @rule("accumulate")

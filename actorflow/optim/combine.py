@@ -8,7 +8,16 @@ from actorflow.arrays import Array
 from actorflow.errors import ConfigError
 from actorflow.optim.norms import norm, scaled_down
 from actorflow.optim.settings import check, positive, several
-from actorflow.optim.transform import Arrays, State, Transform, check_transform, described, made, rule
+from actorflow.optim.transform import (
+    Arrays,
+    State,
+    Transform,
+    check_transform,
+    described,
+    joint_of,
+    made,
+    rule,
+)
 from actorflow.rows import as_rows, values_of
 
 
@@ -42,8 +51,9 @@ def chain(*parts: Transform) -> Transform:
     config = {"parts": tuple(map(described, parts))}
     sparse, only_filters = all(part.sparse for part in parts), all(part.filter for part in parts)
     return Transform(
-        name="chain", config=config, init=init, update=update, sparse=sparse, filter=only_filters
-    )
+        name="chain", config=config, init=init, update=update, sparse=sparse, filter=only_filters,
+        joint=joint_of(parts),
+    )  # fmt: skip
 
 
 def _check_masks(parts: tuple[Transform, ...]) -> None:
@@ -68,9 +78,10 @@ def clip_by_global_norm(limit: float) -> Transform:
     """Scales all gradients by one factor, `limit / norm`, when their common norm exceeds `limit`.
 
     `norm = sqrt(sum of g**2 over every element of every gradient)`, summed in float64 and without
-    overflow. It is the norm of the gradients that one update is given: where parameters are spread over
-    shards, that of each shard. Half precision is scaled in float32, and rounded once. Gradients that
-    hold NaN or infinity become NaN, as a whole, and are not hidden.
+    `norm = sqrt(sum of g**2 over every element of every gradient)`, summed in float64 and without
+    overflow. No shard of several could tell it; there, `clip_by_norm` limits each gradient alone. Half
+    precision is scaled in float32, and rounded once. Gradients that hold NaN or infinity become NaN, as
+    a whole, and are not hidden.
     Sparse gradients stay sparse; the rows that they do not touch are zeros and add nothing.
 
     State: none, an empty tuple.
@@ -92,5 +103,6 @@ def clip_by_global_norm(limit: float) -> Transform:
 
     config = {"limit": limit}
     return Transform(
-        name="clip_by_global_norm", config=config, init=init, update=update, sparse=True, filter=True
-    )
+        name="clip_by_global_norm", config=config, init=init, update=update, sparse=True, filter=True,
+        joint="clip_by_global_norm",
+    )  # fmt: skip

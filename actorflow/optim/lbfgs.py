@@ -84,7 +84,7 @@ def lbfgs(lr: Rate = 1.0, history: int = 10, curvature: float = 1e-10) -> Transf
         return deltas, after
 
     config = {"lr": plain(rate), "history": history, "curvature": curvature}
-    return Transform(name="lbfgs", config=config, init=init, update=update)
+    return Transform(name="lbfgs", config=config, init=init, update=update, joint="lbfgs")
 
 
 def _usable(product: float, of_steps: float, of_changes: float, curvature: float) -> bool:

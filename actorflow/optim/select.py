@@ -22,6 +22,7 @@ from actorflow.optim.transform import (
     Transform,
     check_transform,
     described,
+    joint_of,
     made,
     rule,
 )
@@ -60,8 +61,9 @@ def masked(inner: Transform, only: Patterns = "*", unless: Patterns = ()) -> Tra
 
     config = {"inner": described(inner), "only": chosen, "unless": spared}
     return Transform(
-        name="masked", config=config, init=init, update=update, sparse=inner.sparse, filter=inner.filter
-    )
+        name="masked", config=config, init=init, update=update, sparse=inner.sparse, filter=inner.filter,
+        joint=inner.joint,
+    )  # fmt: skip
 
 
 @rule("masked")
@@ -112,7 +114,10 @@ def partition(rules: Mapping[str, Transform]) -> Transform:
 
     config = {"rules": tuple({"pattern": p, **described(t)} for p, t in rules.items())}
     sparse, passes = all(part.sparse for part in parts), any(part.filter for part in parts)
-    return Transform(name="partition", config=config, init=init, update=update, sparse=sparse, filter=passes)
+    return Transform(
+        name="partition", config=config, init=init, update=update, sparse=sparse, filter=passes,
+        joint=joint_of(parts),
+    )  # fmt: skip
 
 
 @rule("partition")

@@ -42,7 +42,7 @@ Source: the (init, update) pairs of optax.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -78,6 +78,9 @@ class Transform:
             handed dense gradients only.
         filter: Whether what `update` gives are gradients still, as from a limit on them, and no
             deltas: added to the parameters they would climb. `minimize` wants a rule behind it.
+        joint: The name of the rule in it that looks at all parameters at once, such as a norm over all
+            of them; empty when what becomes of a parameter depends on that one alone. A joint rule
+            cannot be run over several shards, each of which has some of the parameters.
 
     Raises:
         ConfigError: when name, config, init or update is of another kind.
@@ -87,6 +90,7 @@ class Transform:
     config: Config = field(default_factory=lambda: MappingProxyType({}))
     sparse: bool = field(default=False, compare=False, repr=False)
     filter: bool = field(default=False, compare=False, repr=False)
+    joint: str = field(default="", compare=False, repr=False)
     init: Init = field(compare=False, repr=False)
     update: Update = field(compare=False, repr=False)
 
@@ -94,6 +98,7 @@ class Transform:
         check("name", self.name, isinstance(self.name, str), "a string")
         config: Any = self.config
         check("config", config, isinstance(config, Mapping), "a dict of plain data")
+        check("joint", self.joint, isinstance(self.joint, str), "the name of a rule, or empty")
         check("init", self.init, callable(self.init), "a function of params")
         check("update", self.update, callable(self.update), "a function of grads, state and params")
 
@@ -149,6 +154,11 @@ def made(data: Any) -> Transform:
     fits = isinstance(data, Mapping) and set(data) >= {"name", "config"}
     check("a transform as plain data", data, fits, "a dict of 'name' and 'config'")
     return from_config(data["name"], data["config"])
+
+
+def joint_of(parts: Iterable[Transform]) -> str:
+    """Returns the name of the first rule in the parts that looks at all parameters at once; empty if none."""
+    return next((part.joint for part in parts if part.joint), "")
 
 
 def check_transform(name: str, value: Any) -> None:

@@ -321,7 +321,7 @@ def test_concurrent_steps_see_whole_updates_and_what_they_fetched_stays(
 
     with pytest.MonkeyPatch.context() as patch:
         if on_threads:
-            patch.setattr(optimizer_module, "_OFFLOAD_BYTES", 0)
+            patch.setattr(optimizer_module, "OFFLOAD_BYTES", 0)
         run_drawn(tables.graph, schedule, lambda session: tables.serve(session, waves))
 
 

@@ -157,6 +157,24 @@ def test_the_coupled_rules_are_coupled() -> None:
         assert not np.array_equal(alone["a"], both["a"]), name
 
 
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_a_rule_says_that_it_is_joint_when_it_is_coupled(name: str) -> None:
+    assert bool(RULES[name].joint) == (name in COUPLED)
+
+
+def test_what_is_made_of_a_joint_rule_is_joint_and_names_it() -> None:
+    clip = optim.chain(optim.clip_by_global_norm(1.0), optim.sgd(0.1))
+    made = [
+        optim.masked(clip, "a"),
+        optim.partition({"*": clip}),
+        optim.accumulate(clip, 2),
+        optim.chain(clip),
+    ]
+
+    assert {rule.joint for rule in made} == {"clip_by_global_norm"}
+    assert optim.accumulate(optim.lbfgs(0.1), 2).joint == "lbfgs"
+
+
 @every_rule
 def test_state_is_a_tree_of_arrays(transform: optim.Transform) -> None:
     params = {"w": np.ones(3, "float32"), "scalar": np.float32(2)}

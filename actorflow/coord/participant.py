@@ -1,0 +1,219 @@
+"""One shard's part in the two-phase commit of updates: what it has promised, and what it has done.
+
+    IDLE --Stage--> PREPARING --ready--> READY --Commit--> COMMITTING --committed--> IDLE, version + 1
+                        |                  |
+                        +--failed--> FAILED|     Discard from any of these three: back to IDLE
+                                           +-- a promise: only Commit or Discard ends it
+
+* READY promises that a commit cannot fail. A shard that is READY has no way back of its own.
+* For one version there is one set. Another one is refused while the first is prepared, promised or applied;
+  once it has been discarded, or has failed, the version is free again.
+* Of two terms the greater is obeyed, and is the term from then on. What an older one says changes nothing.
+* Everything may be said twice. A Stage gets the answer that it had, a Commit of what is applied gets its
+  Committed again, a Discard of nothing does nothing.
+* Fence says where the shard stands. What is only being prepared is let go: nobody was promised anything.
+
+Source: Gray, "Notes on data base operating systems", 1978; terms as in Ongaro, Ousterhout, "In search of an
+understandable consensus algorithm", 2014.
+
+Pure: `coord.shard` obeys it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+
+from actorflow.coord.messages import Commit, Discard, Fence, Stage, Standing
+from actorflow.errors import ActorflowError, CoordinationError, Fenced, InternalError
+
+
+class Phase(Enum):
+    """How far the update of the present version has come."""
+
+    IDLE = "idle"
+    PREPARING = "preparing"
+    READY = "ready"
+    FAILED = "failed"
+    COMMITTING = "committing"
+
+
+class Do(Enum):
+    """What the shard does upon a message."""
+
+    NOTHING = "nothing"
+    PREPARE = "prepare the update"
+    SAY_STAGED = "say Staged"
+    SAY_UNSTAGED = "say Unstaged"
+    COMMIT = "apply the update"
+    SAY_COMMITTED = "say Committed"
+    DISCARD = "let the update go"
+
+
+class Participant:
+    """Where one shard stands.
+
+    INVARIANT: `stage` is None exactly in phase IDLE; `error` is there exactly in phase FAILED.
+    INVARIANT: `version` and `last` change together, by `committed` alone; `term` never goes back.
+
+    Attributes:
+        shard: Its number.
+        term: The greatest that it has heard.
+        version: Updates applied.
+        phase: How far the next one is.
+        stage: The set that is prepared, promised or failed.
+        last: The set that made `version`.
+        error: Why preparing failed.
+    """
+
+    __slots__ = ("error", "last", "phase", "shard", "stage", "term", "version")
+
+    def __init__(self, shard: int, version: int = 0) -> None:
+        self.shard = shard
+        self.term = 0
+        self.version = version
+        self.phase = Phase.IDLE
+        self.stage: Stage | None = None
+        self.last: Stage | None = None
+        self.error: ActorflowError | None = None
+
+    def __repr__(self) -> str:
+        return f"<Participant {self.shard} {self.phase.value} at version {self.version}, term {self.term}>"
+
+    # -- what a coordinator says -------------------------------------------------------------------
+
+    def heard(self, stage: Stage) -> Do:
+        """Hears Stage. At PREPARE its set is the one of this version, until it is discarded or fails.
+
+        Raises:
+            Fenced: for an older term.
+            CoordinationError: for another version, and for a second, different set.
+        """
+        if stage.term < self.term:
+            message = f"shard {self.shard} obeys term {self.term}, got Stage of term {stage.term}"
+            raise Fenced(message, hint="another coordinator has taken over; this one has to end")
+        self.term = stage.term
+        known = self.stage if stage.version == self.version else self.last
+        if known is not None and _same(known, stage):
+            return self._again(stage)
+        promised = self.phase not in (Phase.IDLE, Phase.FAILED)
+        if stage.version != self.version or promised:
+            self._refuse(stage, known)
+        self.phase, self.stage, self.error = Phase.PREPARING, stage, None
+        return Do.PREPARE
+
+    def obey(self, commit: Commit) -> Do:
+        """Hears Commit.
+
+        Raises:
+            InternalError: for what is not READY: no coordinator may say so.
+        """
+        if commit.term < self.term:
+            return Do.NOTHING
+        if commit.version < self.version:
+            self.term = commit.term
+            return Do.SAY_COMMITTED
+        if commit.version > self.version or self.phase not in (Phase.READY, Phase.COMMITTING):
+            message = f"{self!r} was told to commit version {commit.version}, which it has not staged"
+            raise InternalError(message)
+        self.term = commit.term
+        if self.phase is Phase.COMMITTING:
+            return Do.NOTHING
+        self.phase = Phase.COMMITTING
+        return Do.COMMIT
+
+    def forget(self, discard: Discard) -> Do:
+        """Hears Discard.
+
+        Raises:
+            InternalError: for what is being committed.
+        """
+        if discard.term < self.term:
+            return Do.NOTHING
+        if discard.version == self.version and self.phase is Phase.COMMITTING:
+            message = f"{self!r} was told to discard version {discard.version}, which it commits"
+            raise InternalError(message)
+        self.term = discard.term
+        if discard.version != self.version or self.phase is Phase.IDLE:
+            return Do.NOTHING
+        self._idle()
+        return Do.DISCARD
+
+    def fence(self, fence: Fence) -> tuple[Standing, Do]:
+        """Hears Fence, not while it is COMMITTING; returns where it stands.
+
+        Raises:
+            Fenced: when a newer term is obeyed.
+        """
+        if fence.term < self.term:
+            message = f"shard {self.shard} obeys term {self.term}, got Fence of term {fence.term}"
+            raise Fenced(message, hint="another coordinator has taken over; this one has to end")
+        if self.phase is Phase.COMMITTING:
+            message = f"{self!r} stands nowhere before its commit has ended"
+            raise InternalError(message)
+        self.term = fence.term
+        do = Do.NOTHING
+        if self.phase in (Phase.PREPARING, Phase.FAILED):
+            do = Do.DISCARD
+            self._idle()
+        return Standing(self.shard, self.version, self.stage, self.last), do
+
+    # -- what the shard itself has come to ------------------------------------------------------------
+
+    def ready(self, stage: Stage) -> bool:
+        """Hears that the update is prepared; false when it has been let go meanwhile."""
+        if self.stage is not stage or self.phase is not Phase.PREPARING:
+            return False
+        self.phase = Phase.READY
+        return True
+
+    def failed(self, stage: Stage, error: ActorflowError) -> bool:
+        """Hears that it cannot be prepared; false when it has been let go meanwhile."""
+        if self.stage is not stage or self.phase is not Phase.PREPARING:
+            return False
+        self.phase, self.error = Phase.FAILED, error
+        return True
+
+    def committed(self) -> Stage:
+        """Hears that the update is applied; returns its set."""
+        assert self.phase is Phase.COMMITTING
+        assert self.stage is not None
+        self.last = self.stage
+        self.version += 1
+        self._idle()
+        return self.last
+
+    def drop(self) -> Do:
+        """Hears that the run is over: what is not being committed is let go."""
+        if self.phase in (Phase.IDLE, Phase.COMMITTING):
+            return Do.NOTHING
+        self._idle()
+        return Do.DISCARD
+
+    # ---------------------------------------------------------------------------------------------------
+
+    def _idle(self) -> None:
+        self.phase, self.stage, self.error = Phase.IDLE, None, None
+
+    def _again(self, stage: Stage) -> Do:
+        """The answer to a Stage that was heard before."""
+        if stage.version != self.version or self.phase is Phase.READY:
+            return Do.SAY_STAGED
+        return Do.SAY_UNSTAGED if self.phase is Phase.FAILED else Do.NOTHING
+
+    def _refuse(self, stage: Stage, known: Stage | None) -> None:
+        if known is not None and stage.version == known.version:
+            message = (
+                f"for version {stage.version} shard {self.shard} has {known.chosen}, got a second set "
+                f"{stage.chosen}"
+            )
+        else:
+            message = f"shard {self.shard} is at version {self.version}, got Stage of version {stage.version}"
+        raise CoordinationError(message)
+
+
+def _same(a: Stage, b: Stage) -> bool:
+    """Tells whether two Stages are of one version and set; who says so, and in which order, is no matter."""
+    return replace(a, term=0, chosen=tuple(sorted(a.chosen))) == replace(
+        b, term=0, chosen=tuple(sorted(b.chosen))
+    )
