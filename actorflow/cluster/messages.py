@@ -1,0 +1,80 @@
+"""What the chief says to the steward of each process: who takes which part in a training run.
+
+Everything travels by name: each process has built the same program, and finds in it what is named here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from actorflow.transport.registry import travels
+
+STEWARD = "steward"
+SHARD = "shard"
+WORKER = "worker"
+COORDINATOR = "coordinator"
+"""The names of actors in their processes."""
+
+
+@travels("cluster.open_shard")
+@dataclass(frozen=True, slots=True)
+class OpenShard:
+    """Chief → steward, asked: hold these variables as shard number `shard`; answered with True.
+
+    Attributes:
+        trained: Variables that updates change, in the order of the gradients.
+        frozen: Variables that workers read besides.
+        optimizer: The key of the optimizer among the objects of the graph.
+        shards: How many shards there are.
+        fresh: Whether gradients must come from the version that they are applied to.
+        closes: Where shards agree on nothing: how many contributions make an update; else None.
+    """
+
+    shard: int
+    trained: tuple[str, ...]
+    frozen: tuple[str, ...]
+    optimizer: str
+    shards: int
+    fresh: bool
+    closes: int | None
+
+
+@travels("cluster.meet")
+@dataclass(frozen=True, slots=True)
+class MeetAll:
+    """Chief → steward, asked: tell the shard here with whom it works, by address; answered with True."""
+
+    coordinator: str
+    shards: tuple[str, ...]
+
+
+@travels("cluster.enlist")
+@dataclass(frozen=True, slots=True)
+class Enlist:
+    """Chief → steward, asked: have a worker take part in the run; answered with True once it is there.
+
+    A worker that is there already for the same run stays.
+
+    Attributes:
+        run: The run's number at the chief.
+        coordinator: Address of the coordinator.
+        shards: Addresses of the shards.
+        fresh: Whether a contribution is of use only if computed from the version of its permit.
+        join_s: How long the worker tries to get a seat.
+        answer_s: How long a shard may take to answer it.
+    """
+
+    run: int
+    coordinator: str
+    shards: tuple[str, ...]
+    fresh: bool
+    join_s: float
+    answer_s: float
+
+
+@travels("cluster.dismiss")
+@dataclass(frozen=True, slots=True)
+class Dismiss:
+    """Chief → steward, asked: stop the worker, or the shard, of this process; answered with True."""
+
+    actor: str
