@@ -139,19 +139,33 @@ class Participant:
         self._idle()
         return Do.DISCARD
 
+    def fenced(self, term: int) -> None:
+        """Hears of a term that is to be obeyed from now on.
+
+        Raises:
+            Fenced: when a newer one is.
+        """
+        if not self.hears(term):
+            message = f"shard {self.shard} obeys term {self.term}, got Fence of term {term}"
+            raise Fenced(message, hint="another coordinator has taken over; this one has to end")
+
+    def hears(self, term: int) -> bool:
+        """Tells whether a message of that term is obeyed; a newer one is the term from now on."""
+        if term < self.term:
+            return False
+        self.term = term
+        return True
+
     def fence(self, fence: Fence) -> tuple[Standing, Do]:
         """Hears Fence, not while it is COMMITTING; returns where it stands.
 
         Raises:
             Fenced: when a newer term is obeyed.
         """
-        if fence.term < self.term:
-            message = f"shard {self.shard} obeys term {self.term}, got Fence of term {fence.term}"
-            raise Fenced(message, hint="another coordinator has taken over; this one has to end")
+        self.fenced(fence.term)
         if self.phase is Phase.COMMITTING:
             message = f"{self!r} stands nowhere before its commit has ended"
             raise InternalError(message)
-        self.term = fence.term
         do = Do.NOTHING
         if self.phase in (Phase.PREPARING, Phase.FAILED):
             do = Do.DISCARD

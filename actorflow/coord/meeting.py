@@ -1,0 +1,62 @@
+"""What is said to a shard in the process where it lives: with whom it works, and what it has done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from actorflow.actors.ref import Ref
+from actorflow.coord.aggregation import Contributions
+from actorflow.coord.participant import Participant
+from actorflow.coord.staleness import StalenessRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Meet:
+    """Whoever starts the shards → shard, control lane: with whom it works, once all of them are there.
+
+    Attributes:
+        coordinator: Gets what the shard has to say; that it is gone ends the run.
+        shards: All of them in their order, the one that is told included.
+    """
+
+    coordinator: Ref
+    shards: Sequence[Ref]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStats:
+    """Whoever looks → shard, asked: what it has done; answered with ShardStats."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStats:
+    """What a shard has done so far.
+
+    Attributes:
+        version: Updates applied.
+        term: The greatest that it has heard.
+        open: Ranks whose contribution is kept and not used yet.
+        refused: How many contributions were refused, by reason.
+        staleness: Of those that updates were made of.
+    """
+
+    shard: int
+    version: int
+    term: int
+    open: tuple[int, ...]
+    refused: Mapping[str, int]
+    staleness: StalenessRecord
+
+
+def stats(participant: Participant, contributions: Contributions, staleness: StalenessRecord) -> ShardStats:
+    """Returns what there is to tell of a shard."""
+    refused = {reason.value: count for reason, count in contributions.refused.items()}
+    return ShardStats(
+        participant.shard,
+        participant.version,
+        participant.term,
+        tuple(sorted(contributions.open)),
+        dict(sorted(refused.items())),
+        staleness,
+    )

@@ -1,0 +1,400 @@
+"""The shard actor: some of the variables and their optimizer, in the commit of all shards.
+
+    worker  --Pull-->       shard   --Read-->             variables
+    worker  --Contribute->  shard
+            coordinator --Stage-->  --ApplyGradients-->   optimizer  --Stage-->   variables
+            coordinator <-Staged--
+            coordinator --Commit->  --decision-->         optimizer  --Commit-->  variables
+            coordinator <-Committed
+
+The rules are elsewhere (`aggregation`, `participant`, `folding`). This obeys them, and lets whoever reads see
+one version: reading all variables and committing to all exclude each other, first come, first served.
+"""
+
+from __future__ import annotations
+
+from asyncio import Lock
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from actorflow import arrays
+from actorflow.actors.actor import Actor
+from actorflow.actors.gradients import ApplyGradients
+from actorflow.actors.offload import OFFLOAD_BYTES, offloaded
+from actorflow.actors.optimizer import OptimizerActor
+from actorflow.actors.ref import Ref
+from actorflow.actors.register import Source
+from actorflow.actors.variable import Read
+from actorflow.coord.aggregation import Contributions
+from actorflow.coord.folding import Part, folded
+from actorflow.coord.meeting import Meet, ReadStats, stats
+from actorflow.coord.messages import (
+    Commit,
+    Committed,
+    Contribute,
+    Discard,
+    Drop,
+    End,
+    Fence,
+    Kept,
+    Pull,
+    Pulled,
+    Refused,
+    Stage,
+    Staged,
+    Standing,
+    Unstaged,
+)
+from actorflow.coord.participant import Do, Participant, Phase
+from actorflow.coord.sharding import check_joint
+from actorflow.coord.staleness import StalenessRecord, staleness
+from actorflow.coord.succession import Recover, coordinator_lost, resolved, shard_lost
+from actorflow.coord.updating import Update
+from actorflow.coord.waiting import Waiting
+from actorflow.errors import (
+    ActorflowError,
+    ConfigError,
+    CoordinationError,
+    HandlerError,
+    InternalError,
+    Where,
+    said,
+)
+from actorflow.messages import Call, Terminated
+
+
+@dataclass(frozen=True, slots=True)
+class _Close:
+    """Shard → itself, if it closes updates by itself: enough contributions may be here."""
+
+
+class ShardActor(Actor):
+    """Owns one optimizer over some of the variables, and takes part in the updates of all shards.
+
+    **Receives** Pull, Contribute, Fence, ReadStats (asked); Stage, Commit, Discard, Drop, End from a
+    coordinator, on one lane; Meet; Terminated of the coordinator and of other shards.
+    **Sends** Staged, Unstaged, Committed to the coordinator, on the control lane.
+    **Promise** What is pulled is of one version, and does not change. What has been Staged can be committed:
+    that awaits reads that are under way, and nothing else. A Discard leaves all as it was.
+    **Invariant** the variables have seen `version` updates, each made of one set.
+    **Fails** an optimizer that raises makes an Unstaged. Lost is the run when the coordinator is: the first
+    shard that lives leads the others to one version, and all end with CoordinatorLost. When another shard is
+    lost, whoever asks gets ShardLost from then on; what the coordinator has decided is still obeyed.
+
+    Args:
+        shard: Its number, of `shards` from 0 on.
+        variables: Its variables by name, local and with values.
+        optimizer: Makes the optimizer's actor.
+        fresh: Whether gradients must come from the version that they are applied to.
+        recover: The rule by which shards get to one version when the coordinator is lost.
+        closes: With a number m, shards agree on nothing: each updates when it has m contributions of its own,
+            the first m, and tells the coordinator Committed. The paper's cheaper, weaker protocol.
+        order: The names in the order in which everybody locks them.
+        submit: How large array work is run on threads; None runs it inline.
+
+    Raises:
+        ConfigError: for an optimizer that looks at all variables at once, on more than one shard.
+    """
+
+    reentrant: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        shard: int,
+        variables: Mapping[str, Ref],
+        optimizer: Callable[[], OptimizerActor],
+        *,
+        shards: int,
+        fresh: bool,
+        recover: Recover,
+        closes: int | None = None,
+        order: Sequence[str] | None = None,
+        submit: Callable[..., None] | None = None,
+    ) -> None:
+        if closes is not None and closes < 1:
+            message = f"a shard closes an update at 1 contribution or more, got {closes}"
+            raise ConfigError(message)
+        actor = optimizer()
+        check_joint(actor.joint, shards)
+        self.participant = Participant(shard)
+        self.contributions = Contributions(variables, fresh)
+        self.staleness = StalenessRecord()
+        self._variables = dict(variables)
+        self._bound = actor.bind(self._variables, Source(f"shard{shard}"), submit, order)
+        self._recover = recover
+        self._closes = closes
+        self._submit = submit
+        self._steady = Lock()  # whoever reads or changes all variables as one
+        self._update: Update | None = None
+        self._waiting = Waiting()
+        self._coordinator: Ref | None = None
+        self._others: dict[int, Ref] = {}
+        self._widowed = self._leading = self._ending = self._over = False
+        self._error: ActorflowError | None = None
+
+    @property
+    def shard(self) -> int:
+        """Its number."""
+        return self.participant.shard
+
+    @property
+    def version(self) -> int:
+        """Updates applied."""
+        return self.participant.version
+
+    def on_start(self) -> None:
+        """Starts the optimizer."""
+        self._optimizer = self.system.spawn(lambda: self._bound, name=f"{self.ref.name}/optimizer")
+
+    async def on_stop(self, reason: BaseException | None) -> None:
+        """Stops the optimizer; what is staged goes with it."""
+        await self.system.stop(self._optimizer)
+
+    def receive(self, message: Any) -> Any:  # noqa: C901  one line for each kind of message
+        """Obeys; what has to wait is a coroutine."""
+        match message:
+            case Pull(version):
+                return self._pull(version)
+            case Contribute():
+                return self._contribute(message)
+            case Stage():
+                return self._stage(message)
+            case Commit():
+                return self._commit(message)
+            case Discard():
+                self._let_go(self.participant.forget(message))
+            case Drop(term, numbers):
+                if self.participant.hears(term):
+                    self.contributions.drop(numbers)
+            case Fence():
+                return self._fence(message)
+            case End(term, error):
+                return self._end(term, error)
+            case _Close():
+                return self._close()
+            case Meet():
+                self._meet(message)
+            case Terminated():
+                return self._lost(message)
+            case ReadStats():
+                return stats(self.participant, self.contributions, self.staleness)
+            case _:
+                what = f"a shard takes no {type(message).__name__}"
+                raise InternalError(what)
+        return None
+
+    # -- workers ----------------------------------------------------------------------------------------
+
+    async def _pull(self, version: int) -> Pulled:
+        while version > self.version:
+            await self._reached(version)
+        self._check_whole()
+        async with self._steady:
+            values = {name: (await ref.ask(Read()))[0] for name, ref in self._variables.items()}
+            return Pulled(self.version, values)
+
+    async def _reached(self, version: int) -> None:
+        """Waits until the shard may be at a version; raises when it will not come."""
+        self._check_whole()
+        if self._over:
+            message = f"the run is over at version {self.version}, version {version} will not come"
+            raise CoordinationError(message)
+        await self._waiting.reached(version, self.system.create_future())
+
+    def _contribute(self, offered: Contribute) -> Kept | Refused:
+        self._check_whole()
+        if self._over:
+            return Refused(offered.number, "late")
+        answer = self.contributions.offer(offered, self.participant.term, self.version)
+        self._may_close()
+        return answer
+
+    def _check_whole(self) -> None:
+        if self._error is not None:
+            raise self._error.again()
+
+    # -- updates ----------------------------------------------------------------------------------------
+
+    async def _stage(self, stage: Stage) -> None:
+        try:
+            do = self._heard(stage)
+        except CoordinationError as error:
+            self._say(Unstaged(stage.term, self.shard, stage.version, error))
+            return
+        if do is Do.PREPARE:
+            await self._prepare(stage)
+        elif do is Do.SAY_STAGED:
+            self._say(Staged(self.participant.term, self.shard, stage.version))
+        elif do is Do.SAY_UNSTAGED:
+            assert self.participant.error is not None
+            self._say(Unstaged(self.participant.term, self.shard, stage.version, self.participant.error))
+
+    def _heard(self, stage: Stage) -> Do:
+        if self._ending:
+            message = f"the run is over at version {self.version}, got Stage of version {stage.version}"
+            raise CoordinationError(message)
+        return self.participant.heard(stage)
+
+    async def _prepare(self, stage: Stage) -> None:
+        """Folds the contributions and has the optimizer stage the update; says how that went."""
+        try:
+            ready = await self._prepared(stage)
+        except ActorflowError as error:
+            self._unstaged(stage, error)
+        except Exception as error:  # noqa: BLE001  no memory, say: nothing has changed, and the others must hear
+            wrapped = HandlerError(f"an update of shard {self.shard} could not be prepared: {said(error)}")
+            wrapped.__cause__ = error
+            self._unstaged(stage, wrapped)
+        else:
+            if not ready or not self.participant.ready(stage):
+                return  # it has been let go meanwhile
+            if self._closes is None:
+                self._say(Staged(self.participant.term, self.shard, stage.version))
+            else:
+                await self._commit(Commit(self.participant.term, stage.version))
+
+    async def _prepared(self, stage: Stage) -> bool:
+        taken = self.contributions.take(stage.chosen)
+        bases = tuple(each.base for each in taken)
+        parts: list[Part] = [(each.rank, each.gradients) for each in taken]
+        gradients = await self._folded(parts)
+        if self.participant.stage is not stage:
+            return False
+        self._update = update = Update(stage, bases, self.system.loop)
+        stale = staleness(self.version, min(bases))
+        given = tuple(gradients[name] for name in self._variables)
+        self._optimizer.put(Call(update, ApplyGradients(given, update.decision, stale)), self.system.nobody)
+        return await update.ready
+
+    async def _folded(self, parts: list[Part]) -> dict[str, Any]:
+        large = sum(arrays.content_bytes(dict(gradients)) for _, gradients in parts) >= OFFLOAD_BYTES
+        if self._submit is None or not large or len(parts) == 1:
+            return folded(parts)
+        found: dict[str, Any] = await offloaded(self._submit, folded, parts)
+        return found
+
+    def _unstaged(self, stage: Stage, error: ActorflowError) -> None:
+        placed = error.at(Where(actor=self.ref.name))
+        if self.participant.failed(stage, placed):
+            self._update = None
+            self._say(Unstaged(self.participant.term, self.shard, stage.version, placed))
+            if self._closes is not None:
+                self._let_go(self.participant.forget(Discard(self.participant.term, stage.version)))
+
+    async def _commit(self, commit: Commit) -> None:
+        """Applies what is staged. Cannot fail."""
+        do = self.participant.obey(commit)
+        if do is Do.COMMIT:
+            update = self._update
+            assert update is not None
+            async with self._steady:
+                await update.commit()
+                self._applied(update)
+        if do is not Do.NOTHING:
+            self._say(Committed(self.participant.term, self.shard, commit.version))
+            self._may_close()
+
+    def _applied(self, update: Update) -> None:
+        before = self.version
+        self._update = None
+        self.participant.committed()
+        self.staleness = self.staleness.with_update(before, update.bases)
+        self.contributions.moved_on(self.version)
+        self._waiting.wake(self.version)
+
+    def _let_go(self, do: Do) -> None:
+        if do is Do.DISCARD:
+            update, self._update = self._update, None
+            if update is not None:
+                update.let_go()
+            self._may_close()
+
+    # -- shards that agree on nothing -------------------------------------------------------------------
+
+    def _may_close(self) -> None:
+        if self._closes is not None and self.participant.phase is Phase.IDLE:
+            self.ref.signal(_Close())
+
+    async def _close(self) -> None:
+        assert self._closes is not None
+        chosen = self.contributions.first(self._closes)
+        if chosen and self.participant.phase is Phase.IDLE and not self._over and self._error is None:
+            stage = Stage(self.participant.term, self.version, chosen)
+            self.participant.heard(stage)
+            await self._prepare(stage)
+
+    # -- how it ends ------------------------------------------------------------------------------------
+
+    def _meet(self, meet: Meet) -> None:
+        self._coordinator = meet.coordinator
+        self._others = {n: ref for n, ref in enumerate(meet.shards) if n != self.shard}
+        for ref in (meet.coordinator, *self._others.values()):
+            ref.watch(self.ref)
+
+    async def _fence(self, fence: Fence) -> Standing:
+        self.participant.fenced(fence.term)  # ORDER: what is old is not obeyed from now on
+        await self._at_rest()
+        standing, do = self.participant.fence(fence)
+        self._let_go(do)
+        return standing
+
+    async def _at_rest(self) -> None:
+        """Waits until no commit is under way."""
+        while self.participant.phase is Phase.COMMITTING:
+            async with self._steady:
+                pass
+
+    async def _end(self, term: int, error: ActorflowError | None) -> None:
+        if not self.participant.hears(term):
+            return
+        self._ending = True
+        await self._at_rest()
+        if self._over:
+            return
+        self._over = True
+        self._error = self._error or error
+        self._let_go(self.participant.drop())
+        self._waiting.wake()
+
+    async def _lost(self, notice: Terminated) -> None:
+        """Hears that somebody is gone."""
+        gone = next((n for n, ref in self._others.items() if ref.name == notice.actor), None)
+        if gone is not None:
+            del self._others[gone]
+            if not self._over:
+                self._error = self._error or shard_lost(gone, notice.reason)
+                self._waiting.wake()
+        elif self._coordinator is not None and notice.actor == self._coordinator.name:
+            self._widowed = True
+        if self._widowed and not self._ending:
+            await self._succeed(notice)
+
+    async def _succeed(self, notice: Terminated) -> None:
+        """Leads the others to one version, or tells the one that has to."""
+        leader = min((self.shard, *self._others))
+        if leader != self.shard:
+            assert self._coordinator is not None
+            self._others[leader].signal(Terminated(self._coordinator.name, notice.reason))
+            return
+        if self._leading:
+            return
+        self._leading = True
+        term = self.participant.term + 1
+        own = await self._fence(Fence(term))
+        verdict = await resolved(term, own, self._others, self._recover)
+        if verdict.fenced:
+            self._leading = False  # should that one be lost as well, this one may have to
+            return
+        error: ActorflowError = verdict.wrong or coordinator_lost(notice.reason)
+        for shard, why in verdict.lost.items():
+            error = shard_lost(shard, why)
+        refs = {**self._others, self.shard: self.ref}
+        for shard, ref in refs.items():
+            if shard in verdict.say:
+                ref.signal(verdict.say[shard])
+            ref.signal(End(term, error))
+
+    def _say(self, message: Staged | Unstaged | Committed) -> None:
+        if self._coordinator is not None and not self._widowed:
+            self._coordinator.signal(message)

@@ -1,0 +1,83 @@
+"""One update between a shard and its optimizer: prepared, promised, and applied or let go."""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable
+from typing import Any
+
+from actorflow.actors.gradients import Decision
+from actorflow.coord.messages import Stage
+from actorflow.errors import StepAborted
+
+_GONE = StepAborted("the update has been discarded")
+
+
+class Update:
+    """What the optimizer is asked for, and its reply to that.
+
+    INVARIANT: it is let go or decided, once and never both: who is told to commit cannot be interrupted.
+
+    Attributes:
+        stage: The set that it is made of.
+        bases: The version that each contribution was computed from.
+        decision: What the optimizer awaits once all is staged.
+        ready: True once it is staged, False when it was let go before; or why it cannot be.
+        applied: Done when variables and state have changed.
+        interrupt: How to end the handler of the optimizer; set by that.
+    """
+
+    def __init__(self, stage: Stage, bases: tuple[int, ...], loop: AbstractEventLoop) -> None:
+        self.stage = stage
+        self.bases = bases
+        self.ready: Future[bool] = loop.create_future()
+        self.applied: Future[None] = loop.create_future()
+        self.decision = Decision(self._staged, loop.create_future())
+        self.interrupt: Callable[[], None] | None = None
+        self.error: BaseException | None = None
+        self._decided = False
+
+    def __repr__(self) -> str:
+        return f"<Update of version {self.stage.version}, {'ready' if self.ready.done() else 'not ready'}>"
+
+    # -- what the shard does ----------------------------------------------------------------------------
+
+    async def commit(self) -> None:
+        """Has it applied, and returns once it is. It is ready, and not let go."""
+        self._decided = True
+        self.decision.commit.set_result(True)
+        await self.applied
+
+    def let_go(self) -> None:
+        """Has it discarded, however far it is; it is not decided."""
+        if self.ready.done():
+            if not self.decision.commit.done():
+                self.decision.commit.set_result(False)
+            return
+        self.error = _GONE
+        self.ready.set_result(False)
+        if self.interrupt is not None:
+            self.interrupt()
+
+    # -- what the optimizer says: a Reply ---------------------------------------------------------------
+
+    def _staged(self) -> None:
+        if not self.ready.done():
+            self.ready.set_result(True)
+
+    def done(self, value: Any, undo: Any = None) -> None:
+        """Hears that it is applied."""
+        self.applied.set_result(None)
+
+    def failed(self, error: BaseException) -> None:
+        """Hears that it cannot be, or that it is discarded, which is no news."""
+        if not self.ready.done():
+            self.ready.set_exception(error)
+        elif self._decided and not self.applied.done():
+            self.applied.set_exception(error)
+
+    def wrote(self) -> None:
+        """An update is applied as a whole."""
+
+    def stands(self, at: Any, why: Callable[[], str]) -> None:
+        """It waits behind a block that holds a variable, as long as that takes."""
