@@ -36,7 +36,8 @@ ONLY_IN = {
         "interop",
         "testing",
         "store",
-        "transport.codec",  # here and below: memory of arrays, and views of it
+        "transport.chunks",  # here and below: memory of arrays, and views of it
+        "transport.codec",
         "transport.kinds",
         "transport.reading",
         "transport.writing",

@@ -47,6 +47,8 @@ def cut(parts: Sequence[Buffer], size: int, chunk_bytes: int = CHUNK_BYTES) -> l
     small_bytes = 0
     apart = min(_APART, chunk_bytes)
     for part in parts:
+        if not len(part):
+            continue
         if small and (len(part) >= apart or small_bytes + len(part) > chunk_bytes):
             payloads.append(b"".join(small))
             small, small_bytes = [], 0
@@ -56,7 +58,7 @@ def cut(parts: Sequence[Buffer], size: int, chunk_bytes: int = CHUNK_BYTES) -> l
         else:
             memory = memoryview(part)
             payloads += (memory[at : at + chunk_bytes] for at in range(0, len(memory), chunk_bytes))
-    if small_bytes:
+    if small:
         payloads.append(b"".join(small))
     return [Chunk(0 if i else size, payload) for i, payload in enumerate(payloads)]
 

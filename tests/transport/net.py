@@ -1,0 +1,114 @@
+"""Two links and all between them, in the test's hands: time, datagrams, and who hears what."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from actorflow.transport.channel import Envelope, Lane
+from actorflow.transport.datagrams import Datagram, Form, unpack
+from actorflow.transport.kinds import LIMITS, Buffer, Limits
+from actorflow.transport.link import Link
+from actorflow.transport.settings import SETTINGS, Settings
+from tests.transport.ways import Recorder
+
+
+class Timer:
+    def __init__(self, call: Callable[[], None]) -> None:
+        self.call: Callable[[], None] | None = call
+
+    def cancel(self) -> None:
+        self.call = None
+
+
+class Time:
+    """A clock that goes on when the test says so; nobody is told in between."""
+
+    def __init__(self) -> None:
+        self.at_s = 0.0
+        self.timers: list[tuple[float, int, Timer]] = []
+        self._n = 0
+
+    def now(self) -> float:
+        return self.at_s
+
+    def after(self, seconds: float, call: Callable[[], None]) -> Timer:
+        timer = Timer(call)
+        self._n += 1
+        heapq.heappush(self.timers, (self.at_s + seconds, self._n, timer))
+        return timer
+
+    def ring(self) -> None:
+        """Calls what is due."""
+        while self.timers and self.timers[0][0] <= self.at_s:
+            call = heapq.heappop(self.timers)[2].call
+            if call is not None:
+                call()
+
+
+class Way:
+    """One direction: what was sent over it, and has not been delivered or lost."""
+
+    def __init__(self) -> None:
+        self.waiting: list[list[Buffer]] = []
+        self.log: list[Datagram] = []
+
+    def send(self, parts: Sequence[Buffer]) -> None:
+        self.waiting.append(list(parts))
+        self.log.append(unpack(parts))
+
+    def forms(self) -> list[Form]:
+        """Forms of what waits."""
+        return [unpack(parts).form for parts in self.waiting]
+
+
+class Net:
+    """Two ends: `a` is called ps0, and `b` worker0."""
+
+    def __init__(
+        self, settings: Settings = SETTINGS, *, programs: tuple[str, str] = ("", ""), limits: Limits = LIMITS
+    ) -> None:
+        self.time = Time()
+        self.from_a, self.from_b = Way(), Way()
+        self.at_a, self.at_b = Recorder(), Recorder()
+        options: dict[str, Any] = {"settings": settings, "limits": limits}
+        self.a = Link("worker0", self.from_a, self.time, incarnation=1, program=programs[0], **options)
+        self.b = Link("ps0", self.from_b, self.time, incarnation=1, program=programs[1], **options)
+        self.a.connect(self.at_a)
+        self.b.connect(self.at_b)
+
+    def deliver(self) -> None:
+        """Lets arrive all that is on its way, and what comes of it, at this moment."""
+        for _ in range(100_000):
+            if not (self.from_a.waiting or self.from_b.waiting):
+                return
+            for way, end in ((self.from_a, self.b), (self.from_b, self.a)):
+                waiting, way.waiting = way.waiting, []
+                for parts in waiting:
+                    end.receive(parts)
+        raise AssertionError("they answer each other without end")
+
+    def lose(self) -> None:
+        """Loses all that is on its way."""
+        self.from_a.waiting.clear()
+        self.from_b.waiting.clear()
+
+    def pass_time(self, seconds: float, *, step_s: float = 0.05, lossless: bool = True) -> None:
+        """Lets time go on, a little at a time."""
+        end = self.time.at_s + seconds
+        while self.time.at_s < end:
+            self.time.at_s += step_s
+            self.time.ring()
+            if lossless:
+                self.deliver()
+            else:
+                self.lose()
+
+
+def data(body: Any) -> Envelope:
+    return Envelope("echo", body)
+
+
+def control(body: Any) -> Envelope:
+    return Envelope("echo", body, lane=Lane.CONTROL)

@@ -1,0 +1,67 @@
+"""What a loopback does besides what every channel promises; see `test_conformance`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from actorflow.errors import ConfigError
+from actorflow.transport import loopback
+from actorflow.transport.channel import Envelope
+from actorflow.transport.credit import Window
+from tests.transport.net import data
+from tests.transport.ways import Recorder
+
+
+def connected(*, framed: bool = False, window: Window = Window()) -> tuple[loopback.Loopback, Recorder]:  # noqa: B008
+    """An end, and who takes what is sent from there."""
+    a, b = loopback.pair(framed=framed, window=window)
+    at_a, at_b = Recorder(), Recorder()
+    a.connect(at_a)
+    b.connect(at_b)
+    return a, at_b
+
+
+def test_objects_pass_uncopied() -> None:
+    a, at_b = connected()
+    envelope = Envelope("echo", {"w": np.zeros(3)})
+    a.send(envelope)
+
+    assert at_b.got[0] is envelope
+
+
+def test_framed_arrays_arrive_as_copies() -> None:
+    a, at_b = connected(framed=True)
+    array = np.arange(3 << 18)
+    a.send(data(array))
+    array[:] = 0
+
+    (found,) = at_b.bodies()
+    assert (found == np.arange(3 << 18)).all()
+
+
+def test_each_end_is_named_by_the_other() -> None:
+    a, b = loopback.pair("chief", "ps1")
+
+    assert (a.peer, b.peer) == ("ps1", "chief")
+
+
+def test_a_channel_needs_receivers_at_both_ends() -> None:
+    a, _ = loopback.pair()
+    a.connect(Recorder())
+
+    with pytest.raises(ConfigError, match="both ends have a receiver before anything is sent"):
+        a.send(data(1))
+
+
+def test_a_loopback_says_what_it_holds() -> None:
+    a, at_b = connected(window=Window(2, 1000))
+    at_b.parks = True
+    for i in range(5):
+        a.send(data(i))
+
+    assert repr(a) == (
+        "<Loopback to 'worker0'; 2 sent, 0 received, 3 in line (peak 3), 2/2 messages and 96/1000 bytes out>"
+    )
+    a.close()
+    assert "closed" in repr(a)
