@@ -23,7 +23,8 @@ class Peer:
     """One process as those who send to it see it; outlives sessions and channels.
 
     Answers come on the control lane: one that waited for credit could stand behind the very messages
-    that wait for whoever asked. They are as many as asks are open, so nothing grows.
+    that wait for whoever asked. They are as many as asks are open, and of large ones few bytes are on
+    their way at a time (`bulk`), so nothing grows.
 
     INVARIANT: at most one envelope stands in the line of the channel. All others that find no credit
         stand in `line`, where a wait that is cancelled can still leave it; so what a channel has
@@ -118,10 +119,7 @@ class Peer:
             return True
         number = self._forget(entry)
         if number:
-            try:
-                self.say(Envelope(actor, None, Say.CANCEL, Lane.CONTROL, number))
-            except ChannelClosed:
-                return False  # nobody is there who could go on answering
+            self._tell(Envelope(actor, None, Say.CANCEL, Lane.CONTROL, number))
         return False
 
     def hold(self) -> None:
@@ -145,6 +143,13 @@ class Peer:
             if not entry.void:
                 entry.enter()
 
+    def _tell(self, envelope: Envelope) -> None:
+        """Tells the other side's books something, if anybody is there."""
+        try:
+            self.say(envelope)
+        except ChannelClosed:
+            self.up = False
+
     def _forget(self, question: Any) -> int:
         number = self._numbers.pop(question, 0)
         self.asks.pop(number, None)
@@ -157,12 +162,14 @@ class Peer:
         if envelope.say is Say.GONE:
             self._gone(envelope.target, envelope.body)
             return
+        if envelope.say is Say.BULK:
+            self._tell(Envelope(envelope.target, None, Say.TAKEN, Lane.CONTROL, envelope.ask))
         question = self.asks.pop(envelope.ask, None)
         if question is None:
             self.system.accounts.late += 1
             return
         del self._numbers[question]
-        if envelope.say is Say.ANSWER:
+        if envelope.say is not Say.ERROR:
             question.done(envelope.body)
             return
         error = envelope.body

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from actorflow.actors.ref import Ref, Watcher
     from actorflow.actors.system import ActorSystem
 
-_ANSWERS = (Say.ANSWER, Say.ERROR, Say.GONE)
+_ANSWERS = (Say.ANSWER, Say.BULK, Say.ERROR, Say.GONE)
 
 
 class Post:

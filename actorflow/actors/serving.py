@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from actorflow.actors.ask import Ask, Holding
+from actorflow.actors.bulk import LARGE_BYTES, Bulk, weight
 from actorflow.errors import (
     ActorDied,
     ActorflowError,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from actorflow.actors.system import ActorSystem
 
 _FOREVER_S = 1e9
+_AHEAD = 1 << 16  # questions that may be on their way: more than any window lets go
 
 
 class Serving:
@@ -35,6 +38,7 @@ class Serving:
 
     Attributes:
         open: The questions of the peer, by number.
+        bulk: The large answers to the peer.
         over: Whether the session has ended: nobody there hears any more.
     """
 
@@ -44,6 +48,7 @@ class Serving:
         self.here = here
         self.open: dict[int, Inquiry] = {}
         self.early: set[int] = set()
+        self.bulk: Bulk[Envelope] = Bulk()
         self.over = False
         self.watched: dict[str, tuple[Cell, _Watch]] = {}
         self._highest = 0
@@ -56,6 +61,8 @@ class Serving:
                 return self._ask(cell, envelope)
             case Say.CANCEL:
                 self._cancel(envelope.ask)
+            case Say.TAKEN:
+                self._leave(self.bulk.taken(envelope.ask))
             case Say.WATCH:
                 self._watch(cell, envelope.target)
             case Say.STOP:
@@ -95,19 +102,36 @@ class Serving:
         return not inquiry.stands
 
     def _cancel(self, number: int) -> None:
-        if number > self._highest:
+        if self._highest < number <= self._highest + _AHEAD:
             self.early.add(number)
         elif (inquiry := self.open.get(number)) is not None and inquiry.question is not None:
             inquiry.question.cancel()
+        else:
+            self._leave(self.bulk.drop(number))
 
     def answer(self, question: Envelope, body: Any, say: Say) -> None:
         """Sends an answer, or an error, to whoever asked."""
-        if self.over:
-            return
+        if say is Say.ANSWER and (nbytes := weight(body)) >= LARGE_BYTES:
+            large = Envelope(question.target, body, Say.BULK, Lane.CONTROL, question.ask)
+            self._leave(self.bulk.put(question.ask, nbytes, large))
+        else:
+            self._reply(Envelope(question.target, body, say, Lane.CONTROL, question.ask))
+
+    def _leave(self, replies: list[Envelope]) -> None:
+        """Sends large answers; one that cannot travel makes way for the next."""
+        while replies:
+            reply = replies.pop(0)
+            if not self._reply(reply):
+                replies += self.bulk.taken(reply.ask)
+
+    def _reply(self, reply: Envelope) -> bool:
+        """Sends an answer, or why it cannot be sent; tells whether it was the answer."""
         try:
-            self._say(Envelope(question.target, body, say, Lane.CONTROL, question.ask))
+            self._say(reply)
         except CannotTravel as error:
-            self._say(Envelope(question.target, error, Say.ERROR, Lane.CONTROL, question.ask))
+            self._say(replace(reply, body=error, say=Say.ERROR))
+            return False
+        return True
 
     # -- watching -----------------------------------------------------------------------------------
 
@@ -122,8 +146,6 @@ class Serving:
     def gone(self, actor: str, reason: BaseException | None) -> None:
         """Tells the peer that an actor which it watches has stopped."""
         self.watched.pop(actor, None)
-        if self.over:
-            return
         body = None if reason is None else _travelling(reason)
         try:
             self._say(Envelope(actor, body, Say.GONE, Lane.CONTROL))
@@ -148,8 +170,11 @@ class Serving:
             if inquiry.question is not None:
                 inquiry.question.cancel()
         self.early.clear()
+        self.bulk.clear()
 
     def _say(self, envelope: Envelope) -> None:
+        if self.over:
+            return
         try:
             self.channel.send(envelope)
         except ChannelClosed:

@@ -34,6 +34,8 @@ class Say(IntEnum):
     WATCH = 5  # tell the sender, as GONE, when the target is dead
     GONE = 6  # the watched actor has stopped: the body is why, or None
     STOP = 7  # the target is asked to stop
+    BULK = 8  # a large answer: whoever asked says TAKEN when it is there
+    TAKEN = 9  # the large answer to `ask` is there, so that the next one may come
 
 
 @dataclass(frozen=True, slots=True)

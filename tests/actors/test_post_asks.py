@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from actorflow.actors import bulk
 from actorflow.actors.actor import Actor
+from actorflow.actors.bulk import LARGE_BYTES
 from actorflow.actors.post import Post
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
@@ -191,15 +193,68 @@ def test_an_answer_that_cannot_travel_fails_the_ask_and_not_the_actor() -> None:
     between(body)
 
 
+def test_large_answers_come_one_after_the_other_and_small_ones_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bulk, "WINDOW_BYTES", 3 * LARGE_BYTES)
+
+    async def body(here: Post, there: Post, channel: End) -> None:
+        there.system.spawn(Scripted, lambda _actor, size: bytes(size), name="shard")
+        ref = here.ref("there/shard")
+        channel.later = lambda call, value: here.system.loop.call_later(
+            1, call, value
+        )  # what leaves here is slow
+        sizes = [LARGE_BYTES] * 7 + [5, 9 * LARGE_BYTES]
+
+        asking = [asyncio.ensure_future(ref.ask(size, 60)) for size in sizes]
+        await pause(1.5)
+
+        assert [each.done() for each in asking] == [True] * 3 + [False] * 4 + [True, False]
+        asking[6].cancel()
+        await pause(1.2)
+        assert [each.done() for each in asking] == [True] * 7 + [True, False]
+        assert len(await asking[8]) == 9 * LARGE_BYTES
+        await pause(1.5)
+        assert repr(there._attached["here"][1].bulk) == repr(bulk.Bulk())
+        assert here.system.stats().late == 0
+
+    between(body, window=20)
+
+
+def test_a_large_answer_that_cannot_travel_makes_way_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "WINDOW_BYTES", 1)
+
+    async def body(here: Post, there: Post, _channel: End) -> None:
+        there.system.spawn(
+            Scripted, lambda _actor, heavy: Heavy() if heavy else bytes(LARGE_BYTES), name="shard"
+        )
+        ref = here.ref("there/shard")
+
+        ends = await asyncio.gather(*(ref.ask(heavy) for heavy in (0, 1, 1, 0)), return_exceptions=True)
+
+        assert [type(end) for end in ends] == [bytes, CannotTravel, CannotTravel, bytes]
+
+    between(body)
+
+
+class Heavy(NotSent):
+    """Travels nowhere, and is large."""
+
+    nbytes = LARGE_BYTES
+
+
 def test_what_a_peer_says_wrongly_harms_nobody() -> None:
     async def body(here: Post, there: Post, channel: End) -> None:
         gate(there)
         channel.send(Envelope("gate", "question", Say.ASK, Lane.DATA, 1, float("nan")))
         channel.send(Envelope("gate", None, Say.CANCEL, Lane.CONTROL, 1))
+        channel.send(Envelope("gate", None, Say.CANCEL, Lane.CONTROL, 1 << 40))
+        channel.send(Envelope("gate", None, Say.TAKEN, Lane.CONTROL, 77))
         channel.send(Envelope("gate", "answer", Say.ANSWER, Lane.CONTROL, 99))
         await pause(0.01)
         assert here.system.stats().late == 1  # the refusal of a question that was never asked
         assert there.system.stats().late == 1
+        assert not there._attached["here"][1].early
 
         asking = asyncio.ensure_future(here.ref("there/gate").ask("question"))
         await pause(0.01)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorflow import sim
+from actorflow.actors import bulk
 from actorflow.actors.actor import Actor
+from actorflow.actors.bulk import LARGE_BYTES, Bulk
 from actorflow.actors.peer import Peer
 from actorflow.actors.post import Post
 from actorflow.actors.serving import Serving
@@ -33,6 +35,14 @@ RESUMING = Strategy(otherwise=Directive.RESUME)
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
     """Failures are what these programs are about; thousands of reports of them tell nothing."""
     caplog.set_level(logging.CRITICAL, "actorflow.actors")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def narrow() -> Iterator[None]:
+    """One large answer at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bulk, "WINDOW_BYTES", 1)
+        yield
 
 
 class Road:
@@ -79,7 +89,7 @@ def assert_at_rest(*posts: Post) -> None:
             assert (channel.spent, channel.held, len(channel.line)) == (0, [], 0)
             assert channel.peak_line <= 1, "what waits can be withdrawn, but for one"
             assert peer.waiting == len(peer.asks) == len(peer._numbers) == 0
-            assert not serving.open and not serving.early
+            assert not serving.open and not serving.early and repr(serving.bulk) == repr(Bulk())
 
 
 async def turns(count: int) -> None:
@@ -111,10 +121,12 @@ Ask_ = tuple[str, float | None, int | None]
 
 
 class Answering(Actor):
-    """Does what it is asked to: answers at once or later, or raises."""
+    """Does what it is asked to: answers at once or later, much or little, or raises."""
 
     async def receive(self, message: str) -> str:
         match message:
+            case "large":
+                return "large" * LARGE_BYTES
             case "raise":
                 raise ValueError(message)
             case "yield":
@@ -140,7 +152,7 @@ async def interrogate(
             return "timed out"
         except ActorflowError:
             return "failed"
-        assert answer == what
+        assert answer == what or answer == "large" * LARGE_BYTES
         return "replied"
 
     tasks = [asyncio.create_task(asker(i, what, limit)) for i, (what, limit, _) in enumerate(asks)]
@@ -175,7 +187,7 @@ async def interrogate(
 @given(
     asks=st.lists(
         st.tuples(
-            st.sampled_from(["answer", "raise", "yield", "wait"]),
+            st.sampled_from(["answer", "raise", "yield", "wait", "large", "large"]),
             st.none() | st.sampled_from([0.02, 0.1]),
             st.none() | st.integers(0, 7),
         ),
@@ -376,3 +388,9 @@ def test_a_question_that_ended_and_is_kept_is_found_at_rest(monkeypatch: pytest.
     monkeypatch.setattr(Peer, "withdraw", keep)
 
     plan_of_the_fault(asking([("wait", 0.02, None)]))
+
+
+def test_large_answers_of_which_nobody_says_that_they_are_there_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bulk, "taken", lambda *_: [])
+
+    plan_of_the_fault(asking([("large", None, None)] * 2))

@@ -1,0 +1,96 @@
+"""The rule by which large answers leave: few bytes of them at a time, so that small ones get between.
+
+Answers are on the control lane, which has no credit. Whoever asked says of each large answer that it is
+there; until then it counts against a window. What finds no room waits, and is dropped if its asker goes.
+
+Pure: it knows no channel; items are whatever the caller keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Generic, TypeVar
+
+LARGE_BYTES = 64 << 10
+"""Answers from this size on are large."""
+
+WINDOW_BYTES = 16 << 20
+"""Bytes of large answers that may be on their way to one peer; a larger one goes alone."""
+
+_DEEP = 6
+
+T = TypeVar("T")
+
+
+class Bulk(Generic[T]):
+    """Large answers to one peer, by the number of their question.
+
+    INVARIANT: at most `WINDOW_BYTES` are on their way, or one answer alone.
+    INVARIANT: nothing waits that would fit, and nothing passes what waits.
+    """
+
+    __slots__ = ("_away", "_bytes", "_waiting")
+
+    def __init__(self) -> None:
+        self._away: dict[int, int] = {}
+        self._bytes = 0
+        self._waiting: dict[int, tuple[int, T]] = {}
+
+    def put(self, number: int, nbytes: int, item: T) -> list[T]:
+        """Takes an answer; returns what may leave now."""
+        self._waiting[number] = nbytes, item
+        return self._leaving()
+
+    def taken(self, number: int) -> list[T]:
+        """Hears that an answer is there, or will never be; returns what may leave now."""
+        self._bytes -= self._away.pop(number, 0)
+        return self._leaving()
+
+    def drop(self, number: int) -> list[T]:
+        """Forgets an answer that still waits, for nobody wants it; returns what may leave now."""
+        self._waiting.pop(number, None)
+        return self._leaving()
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._away.clear()
+        self._waiting.clear()
+        self._bytes = 0
+
+    def _leaving(self) -> list[T]:
+        leaving: list[T] = []
+        while self._waiting:
+            number, (nbytes, item) = next(iter(self._waiting.items()))
+            if self._away and self._bytes + nbytes > WINDOW_BYTES:
+                break
+            del self._waiting[number]
+            self._away[number] = nbytes
+            self._bytes += nbytes
+            leaving.append(item)
+        return leaving
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    def __repr__(self) -> str:
+        return f"<Bulk: {self._bytes}/{WINDOW_BYTES} bytes on their way, {len(self)} waiting>"
+
+
+def weight(body: Any, deep: int = _DEEP) -> int:
+    """Returns the bytes of the arrays, texts and byte strings in a message, records looked into."""
+    if isinstance(body, bytes | bytearray | str):
+        return len(body)
+    nbytes = getattr(body, "nbytes", None)
+    if isinstance(nbytes, int):
+        return nbytes
+    if not deep:
+        return 0
+    if isinstance(body, tuple | list):
+        return sum(weight(item, deep - 1) for item in body)
+    if isinstance(body, Mapping):
+        return sum(weight(item, deep - 1) for item in body.values())
+    if is_dataclass(body) and not isinstance(body, type):
+        return sum(weight(getattr(body, field.name), deep - 1) for field in fields(body))
+    return 0

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from actorflow.actors.bulk import WINDOW_BYTES, Bulk, weight
+from tests.strategies import examples
+
+SIZES = (1, WINDOW_BYTES // 3, WINDOW_BYTES // 2, WINDOW_BYTES, 3 * WINDOW_BYTES)
+
+
+class BulkMachine(RuleBasedStateMachine):
+    """Answers made, received and given up in any order, against a queue and a sum."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bulk: Bulk[int] = Bulk()
+        self.sizes: dict[int, int] = {}
+        self.waiting: deque[int] = deque()
+        self.away: list[int] = []
+
+    def _left(self, left: list[int]) -> None:
+        expected = []
+        while self.waiting and self._fits(self.waiting[0]):
+            expected.append(self.waiting.popleft())
+            self.away.append(expected[-1])
+        assert left == expected
+
+    def _fits(self, number: int) -> bool:
+        out = sum(self.sizes[each] for each in self.away)
+        return not self.away or out + self.sizes[number] <= WINDOW_BYTES
+
+    @rule(nbytes=st.sampled_from(SIZES))
+    def answer(self, nbytes: int) -> None:
+        number = len(self.sizes) + 1
+        self.sizes[number] = nbytes
+        self.waiting.append(number)
+        self._left(self.bulk.put(number, nbytes, number))
+
+    @precondition(lambda self: self.away)
+    @rule(at=st.integers(0, 9))
+    def arrives(self, at: int) -> None:
+        number = self.away.pop(at % len(self.away))
+        self._left(self.bulk.taken(number))
+
+    @precondition(lambda self: self.sizes)
+    @rule(at=st.integers(0, 9))
+    def is_given_up(self, at: int) -> None:
+        number = at % len(self.sizes) + 1
+        if number in self.waiting:
+            self.waiting.remove(number)
+        self._left(self.bulk.drop(number))
+
+    @rule()
+    def a_stranger_arrives(self) -> None:
+        self._left(self.bulk.taken(10_000))
+
+    @invariant()
+    def little_is_away_and_what_waits_is_counted(self) -> None:
+        assert len(self.away) <= 1 or sum(self.sizes[each] for each in self.away) <= WINDOW_BYTES
+        assert not self.waiting or not self._fits(self.waiting[0])
+        assert len(self.bulk) == len(self.waiting)
+        out = sum(self.sizes[each] for each in self.away)
+        assert (
+            repr(self.bulk) == f"<Bulk: {out}/{WINDOW_BYTES} bytes on their way, {len(self.waiting)} waiting>"
+        )
+
+
+BulkMachine.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=30, deadline=None)
+TestBulkMachine = BulkMachine.TestCase
+
+
+def test_after_clearing_all_is_as_at_first() -> None:
+    bulk: Bulk[str] = Bulk()
+    assert bulk.put(1, WINDOW_BYTES, "away") == ["away"]
+    assert bulk.put(2, 1, "waits") == []
+
+    bulk.clear()
+
+    assert repr(bulk) == repr(Bulk())
+    assert bulk.put(3, WINDOW_BYTES, "away") == ["away"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    version: int
+    values: dict[str, Any]
+
+
+@pytest.mark.parametrize(
+    ("body", "nbytes"),
+    [
+        (None, 0),
+        (7, 0),
+        ("text", 4),
+        (bytes(9), 9),
+        (np.zeros((2, 3), np.float32), 24),
+        ([bytes(3), (bytearray(4), "ab")], 9),
+        (Pulled(1, {"w": np.zeros(4), "b": [np.zeros(2)]}), 48),
+        (Pulled, 0),
+        (object(), 0),
+    ],
+)
+def test_the_weight_of_a_message_is_that_of_what_is_in_it(body: Any, nbytes: int) -> None:
+    assert weight(body) == nbytes
+
+
+def test_what_lies_deep_is_not_looked_for() -> None:
+    body: Any = bytes(10)
+    for _ in range(100):
+        body = [body]
+
+    assert weight(body) == 0
