@@ -263,7 +263,7 @@ class Rounds:
         if self.ended is None:
             try:
                 self._advance(now)
-                self.alarm = alarm(self.policy, self._view(now))
+                self.alarm = None if self.quorum.holds else alarm(self.policy, self._view(now))
             except PolicyError as error:
                 self._failure = self._failure or error
                 self._close()

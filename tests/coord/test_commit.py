@@ -305,7 +305,7 @@ def test_one_shard_that_cannot_prepare_discards_the_update_everywhere() -> None:
 def test_what_does_not_answer_the_present_question_changes_nothing(message: Any) -> None:
     rule_ = Commitment(term=2, shards=2, version=7)
     rule_.begin(SET)
-    hear = {Staged: rule_.staged, Committed: rule_.committed, Unstaged: rule_.unstaged}[type(message)]
+    hear: Any = {Staged: rule_.staged, Committed: rule_.committed, Unstaged: rule_.unstaged}[type(message)]
 
     assert hear(message) == ()
 

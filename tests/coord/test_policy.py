@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+
+from actorflow.coord.consulting import alarm, started, successor, taken
+from actorflow.coord.policy import Arrived, Async, Backup, Out, Policy, Round, StaleSync, Sync, View
+from actorflow.errors import ConfigError, PolicyError
+
+
+def view(
+    alive: Collection[int] = (0, 1, 2), complete: Collection[int] = (), out: Collection[int] = (), **rest: Any
+) -> View:
+    """Contributions that arrived in the order of `complete`, one a second; permits out of the ranks `out`."""
+    arrived = tuple(Arrived(r, number=10 + r, base=4, at=float(n)) for n, r in enumerate(complete))
+    permits = {r: Out(10 + r, 4, 0.0) for r in out}
+    given: dict[str, Any] = {"version": 4, "now": 9.0, "seats": 3, **rest}
+    return View(alive=tuple(alive), complete=arrived, out=permits, **given)
+
+
+# -- what makes an update ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "complete", "expected"),
+    [
+        (Async(), (), ()),
+        (Async(), (2, 0), (2,)),
+        (Sync(), (2, 0), ()),
+        (Sync(), (2, 0, 1), (0, 1, 2)),
+        (Backup(2, 3), (2,), ()),
+        (Backup(2, 3), (2, 0), (0, 2)),
+        (Backup(2, 3), (2, 0, 1), (0, 2)),
+        (StaleSync(1), (1, 2), (1,)),
+    ],
+    ids=str,
+)
+def test_a_policy_takes_what_its_rule_says(
+    policy: Policy, complete: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
+    assert taken(policy, view(complete=complete)) == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [(Sync(), (0, 2)), (Backup(3, 3), (0, 2)), (Backup(3, 3, short="wait"), ()), (Backup("auto", 3), (0, 2))],
+    ids=str,
+)
+def test_with_fewer_alive_the_update_is_lowered_unless_the_policy_waits(
+    policy: Policy, expected: tuple[int, ...]
+) -> None:
+    assert taken(policy, view(alive=(0, 2), complete=(2, 0))) == expected
+
+
+def test_what_the_dead_have_completed_counts() -> None:
+    lately = view(alive=(0, 2), complete=(1, 2, 0))
+
+    assert taken(Sync(), lately) == (0, 1, 2)
+    assert taken(Backup(2, 3), lately) == (1, 2)
+
+
+def test_sync_with_nobody_alive_takes_nothing() -> None:
+    assert taken(Sync(), view(alive=(), complete=(1,))) == ()
+
+
+# -- who may start ---------------------------------------------------------------------------------------
+
+
+def test_whoever_has_nothing_under_way_may_start() -> None:
+    busy = view(alive=(0, 1, 2, 3), complete=(1,), out=(2,), making=frozenset({3}))
+
+    assert started(Async(), busy) == started(Sync(), busy) == started(Backup(1, 3), busy) == (0,)
+
+
+@pytest.mark.parametrize(("bound", "expected"), [(0, (1,)), (1, (1, 2)), (2, (0, 1, 2))])
+def test_nobody_starts_who_is_more_than_the_bound_ahead(bound: int, expected: tuple[int, ...]) -> None:
+    assert started(StaleSync(bound), view(clock={0: 7, 1: 5, 2: 6, 3: 0})) == expected
+
+
+# -- m that is chosen while training ---------------------------------------------------------------------
+
+
+def test_backup_measures_all_then_chooses_then_measures_again() -> None:
+    policy: Policy = Backup("auto", 3, measure=5, keep=2)
+    quorums = []
+
+    for version in range(1, 16):
+        quorums.append(cast("Backup", policy).quorum)
+        policy = successor(policy, Round(version, (1.0, 1.1, 9.0)))
+
+    assert quorums == [3] * 5 + [2] * 2 + [3] * 5 + [2] * 2 + [3]
+    assert str(policy) == "backup:auto/3"
+
+
+def test_backup_with_a_number_learns_nothing() -> None:
+    policy = Backup(2, 3)
+
+    assert policy.after(Round(1, (1.0,))) is policy
+
+
+# -- misuse ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: Backup(4, 3), "needs 1 <= m <= n, got m=4, n=3"),
+        (lambda: Backup(0, 3), "needs 1 <= m <= n, got m=0, n=3"),
+        (lambda: Backup(cast("int", "most"), 3), "got m='most', n=3"),
+        (lambda: Backup(1, 0), "needs n of at least 1, got 0"),
+        (lambda: Backup("auto", 3, measure=0), "measure and keep of at least 1, got 0"),
+        (lambda: StaleSync(-1), "needs a bound of at least 0, got -1"),
+        (
+            lambda: Sync(short=cast("Any", "maybe")),
+            "Sync knows short='lower', 'wait' and 'fail', got 'maybe'",
+        ),
+        (lambda: Async(wait_s=-1.0), "Async needs wait_s of at least 0, got -1.0"),
+        (lambda: Backup(2, 3).check(4), "backup:2/3 is for 3 workers, the run has 4"),
+    ],
+)
+def test_a_policy_that_cannot_mean_anything_is_refused(make: Callable[[], Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text.replace("(", r"\(")):
+        make()
+
+
+@dataclass(frozen=True)
+class Wrong(Policy):
+    """Says what it was told to say."""
+
+    says: Any
+
+    def takes(self, view: View) -> Any:
+        return self._said()
+
+    def starts(self, view: View) -> Any:
+        return self._said()
+
+    def wakes(self, view: View) -> Any:
+        return self._said()
+
+    def after(self, done: Round) -> Any:
+        return self._said()
+
+    def _said(self) -> Any:
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+@pytest.mark.parametrize(
+    ("says", "text"),
+    [
+        ([0], r"Wrong.takes must give some of the ranks that are complete, \[1, 2\], got \[0\] at version 4"),
+        ([1, 1], r"got \[1, 1\]"),
+        (None, "Wrong.takes must decide, it raised TypeError"),
+        (ZeroDivisionError("oh"), "it raised ZeroDivisionError: oh"),
+    ],
+)
+def test_a_policy_that_takes_what_cannot_be_is_named_with_what_it_said(says: Any, text: str) -> None:
+    with pytest.raises(PolicyError, match=text):
+        taken(Wrong(says), view(complete=(2, 1)))
+
+
+def test_a_policy_that_starts_who_is_busy_is_named() -> None:
+    with pytest.raises(PolicyError, match=r"Wrong.starts must give some .* free, \[0, 2\], got \[0, 1\]"):
+        started(Wrong([0, 1]), view(out=(1,)))
+
+
+def test_a_policy_that_has_no_successor_is_named() -> None:
+    with pytest.raises(PolicyError, match="Wrong.after must give a policy, got 3"):
+        successor(Wrong(3), Round(1, ()))
+
+
+@pytest.mark.parametrize(("says", "expected"), [(None, None), (12, 12.0), (9.0, None), (3.0, None)])
+def test_a_policy_is_woken_in_the_future_only(says: Any, expected: float | None) -> None:
+    assert alarm(Wrong(says), view()) == expected
+
+
+# -- as text ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ("async", Async()),
+        ("sync", Sync()),
+        ("sync,short=wait", Sync(short="wait")),
+        ("sync,short=fail", Sync(short="fail")),
+        ("backup:3/4", Backup(3, 4)),
+        ("backup:auto/4", Backup("auto", 4)),
+        ("backup:3/4,short=wait,wait_s=2.5", Backup(3, 4, short="wait", wait_s=2.5)),
+        ("stale:2", StaleSync(2)),
+        ("stale:0,wait_s=1e+06", StaleSync(0, wait_s=1e6)),
+    ],
+)
+def test_a_policy_reads_as_it_is_written(text: str, policy: Policy) -> None:
+    assert Policy.parse(text) == policy
+    assert str(policy) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "bsp",
+        "async:3",
+        "sync:",
+        "backup",
+        "backup:3",
+        "backup:3/4/5",
+        "backup:x/4",
+        "stale",
+        "stale:-1",
+        "sync,wait",
+        "sync,wait_s=soon",
+        "SYNC",
+    ],
+)
+def test_text_that_names_no_policy_is_answered_with_those_that_there_are(text: str) -> None:
+    with pytest.raises(
+        ConfigError, match="a policy is one of async, sync, backup:M/N, backup:auto/N, stale:BOUND"
+    ):
+        Policy.parse(text)
+
+
+def test_text_that_names_an_impossible_policy_says_why() -> None:
+    with pytest.raises(ConfigError, match="needs 1 <= m <= n, got m=5, n=4"):
+        Policy.parse("backup:5/4")
+    with pytest.raises(ConfigError, match="'wait' and 'fail', got 'soon'"):
+        Policy.parse("sync,short=soon")
