@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -38,7 +38,7 @@ from actorflow.graph.resource import VariableDef
 from actorflow.limits import at_least, seconds
 from actorflow.lookup import fed_value, feed_port, fetch_port, given, only
 from actorflow.plan.devices import process_of
-from actorflow.plan.homes import resource_home
+from actorflow.plan.homes import NOWHERE, State, resource_home
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
 from actorflow.report import SpreadStats
@@ -66,6 +66,7 @@ class SpreadSession:
         grace_s: How long a step that ends otherwise than well waits for its processes to say so.
         initialise: Whether variables get their initial values by themselves.
         passes: Which passes make a program cheaper; see `Session`.
+        state: Devices of variables and other state that no scope places, by name; else at home.
 
     Raises:
         ConfigError: for a limit that is no number or would let nothing run, or processes that are none.
@@ -84,6 +85,7 @@ class SpreadSession:
         grace_s: float = 1.0,
         initialise: bool = True,
         passes: Sequence[str] = ALL,
+        state: State = NOWHERE,
     ) -> None:
         if not processes or not all(p.devices for p in processes):
             message = f"a session runs on processes that have devices, got {list(processes)!r:.200}"
@@ -101,6 +103,7 @@ class SpreadSession:
         self._reach = reach
         self._initialises = initialise
         self._passes = checked_passes(passes)
+        self._state = dict(state)
         self._plans: dict[Key, SpreadPlan] = {}
         self._plan_numbers = itertools.count(1)
         self._step_ids = itertools.count(1)
@@ -276,6 +279,7 @@ class SpreadSession:
             home,
             tuple(self._processes.values()),
             self._passes,
+            self._state,
         )
         return plan
 
@@ -323,6 +327,11 @@ class SpreadSession:
             )
             raise PeerLost(message, hint="tell the session of its new life: session.joined(...)")
 
+    async def initialise(self, names: Iterable[str]) -> None:
+        """Gives variables their first values where they live, unless they have them."""
+        self._check_open()
+        await self._give(frozenset(names))
+
     async def _give(self, names: frozenset[str]) -> None:
         """Gives each variable its first value, if it has one: once, whoever asks first."""
         for name in sorted(names - self._given):
@@ -349,7 +358,7 @@ class SpreadSession:
     def _home_of(self, name: str) -> str:
         """Returns the process where a variable is."""
         devices = [d for p in self._processes.values() for d in p.devices]
-        process = process_of(resource_home(self.graph, name, devices))
+        process = process_of(resource_home(self.graph, name, devices, self._state))
         return next(p.name for p in self._processes.values() if process_of(p.devices[0]) == process)
 
     def _check_open(self) -> None:

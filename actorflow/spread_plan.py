@@ -12,7 +12,7 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.plan.cut import Cut, digest
 from actorflow.plan.devices import process_of
-from actorflow.plan.homes import homes
+from actorflow.plan.homes import NOWHERE, State, homes
 from actorflow.plan.prune import prune
 from actorflow.spec import Spec
 
@@ -54,6 +54,7 @@ def spread_plan(
     home: str,
     processes: Sequence[Process],
     passes: tuple[str, ...],
+    state: State = NOWHERE,
 ) -> SpreadPlan:
     """Plans steps over processes.
 
@@ -65,6 +66,7 @@ def spread_plan(
         passes: Which passes make the program cheaper.
         home: The process where the fetches lie.
         processes: All, the one first that a node without a scope is for.
+        state: Where state lives that no scope places.
 
     Raises:
         FeedError: a placeholder is needed and not fed.
@@ -73,7 +75,7 @@ def spread_plan(
     fetches, feeds, initialises = key
     devices = tuple(d for p in processes for d in p.devices)
     needed = prune(graph, fetches, feeds)
-    placed = homes(graph, needed, devices)
+    placed = homes(graph, needed, devices, state)
     program = whole_program(graph, fetches, feeds, placed, devices, passes)
     names = {process_of(p.devices[0]): p.name for p in processes}
     nodes = graph.nodes

@@ -244,7 +244,8 @@ class _Run:
             message = f"every epoch needs a batch, but batches({self._epoch - 1}) gave none"
             hint = "an iterator is used up after one epoch: make a new one at each call"
             raise ProgramError(message, hint=hint)
-        scores = await self._scores("evaluate", self._program.evaluate)
+        with self._meter.paused():
+            scores = await scored("evaluate", self._program.evaluate, self._session)
         means = [total / size for total in self._sums]
         told = self._progress(means, self._total(size), self._meter.seconds(), self._now)
         self._last = EpochDone(**told, scores=scores)
@@ -252,27 +253,12 @@ class _Run:
 
     async def end(self) -> RunDone:
         """Tests, off the meter, and returns the figures of the last epoch with what the test found."""
-        test = await self._scores("test", self._program.test)
+        with self._meter.paused():
+            test = await scored("test", self._program.test, self._session)
         last = self._last
         numbers = [last.loss, *last.metrics.values()]
         told = self._progress(numbers, self._step, self._meter.seconds(), self._whole)
         return RunDone(**told, scores=last.scores, test=test)
-
-    async def _scores(self, name: str, call: Callable[[Any], Awaitable[Scores]] | None) -> Scores:
-        if call is None:
-            return {}
-        with self._meter.paused(), users_code(name):
-            scores: Any = call(self._session)
-            if isawaitable(scores):
-                scores = await scores
-            else:
-                message = f"{name} must be an async function, got one that returns {scores!r:.60}"
-                raise ProgramError(message)
-        try:
-            return {k: float(v) for k, v in scores.items()}
-        except (AttributeError, TypeError, ValueError) as error:
-            message = f"{name} must return numbers by name, got {scores!r}"
-            raise ProgramError(message, hint='for example {"accuracy": 0.97}') from error
 
     def _total(self, size: int | None) -> int | None:
         """Steps of the whole run when every epoch from this one on has `size`."""
@@ -319,6 +305,28 @@ class _Run:
             message = f"the loss must stay finite, got {loss}"
             where = Where(node=node.name, op=node.op, step=self._step, defined_at=node.defined_at)
             raise NumericError(message, where=where, hint="lower the learning rate")
+
+
+async def scored(name: str, call: Callable[[Any], Awaitable[Scores]] | None, session: Any) -> Scores:
+    """Returns what `evaluate` or `test` of a program found; nothing without one.
+
+    Raises:
+        ProgramError: it does not return numbers by name, or fails.
+    """
+    if call is None:
+        return {}
+    with users_code(name):
+        scores: Any = call(session)
+        if isawaitable(scores):
+            scores = await scores
+        else:
+            message = f"{name} must be an async function, got one that returns {scores!r:.60}"
+            raise ProgramError(message)
+    try:
+        return {k: float(v) for k, v in scores.items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        message = f"{name} must return numbers by name, got {scores!r}"
+        raise ProgramError(message, hint='for example {"accuracy": 0.97}') from error
 
 
 class _Meter:

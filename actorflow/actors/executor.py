@@ -39,6 +39,7 @@ class Executor:
     Attributes:
         devices: What it computes on.
         resources: The actors of its state, started when first needed.
+        submit: Runs array work on the host's threads; None where it has none.
     """
 
     def __init__(
@@ -63,8 +64,8 @@ class Executor:
             except RuntimeError:  # made by a handler: it is the context of now
                 arrays.ignore_float_errors()
         host = self.devices.host
-        submit = None if host.inline_only else host.submit
-        self.resources = Resources(graph, system, source, submit, max_messages, producers, starvation_s)
+        self.submit = None if host.inline_only else host.submit
+        self.resources = Resources(graph, system, source, self.submit, max_messages, producers, starvation_s)
         self._around = Surroundings(
             dispatch=dispatch,
             devices=self.devices.by_name,

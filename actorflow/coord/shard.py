@@ -16,6 +16,7 @@ from __future__ import annotations
 from asyncio import Lock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from actorflow import arrays
@@ -63,6 +64,8 @@ from actorflow.errors import (
 )
 from actorflow.messages import Call, Terminated
 
+_NONE: Mapping[str, Ref] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True)
 class _Close:
@@ -88,6 +91,7 @@ class ShardActor(Actor):
         optimizer: Makes the optimizer's actor.
         fresh: Whether gradients must come from the version that they are applied to.
         recover: The rule by which shards get to one version when the coordinator is lost.
+        frozen: Variables beside, which are pulled and never updated.
         closes: With a number m, shards agree on nothing: each updates when it has m contributions of its own,
             the first m, and tells the coordinator Committed. The paper's cheaper, weaker protocol.
         order: The names in the order in which everybody locks them.
@@ -108,6 +112,7 @@ class ShardActor(Actor):
         shards: int,
         fresh: bool,
         recover: Recover,
+        frozen: Mapping[str, Ref] = _NONE,
         closes: int | None = None,
         order: Sequence[str] | None = None,
         submit: Callable[..., None] | None = None,
@@ -121,6 +126,7 @@ class ShardActor(Actor):
         self.contributions = Contributions(variables, fresh)
         self.staleness = StalenessRecord()
         self._variables = dict(variables)
+        self._all = {**self._variables, **frozen}
         self._bound = actor.bind(self._variables, Source(f"shard{shard}"), submit, order)
         self._recover = recover
         self._closes = closes
@@ -191,7 +197,7 @@ class ShardActor(Actor):
             await self._reached(version)
         self._check_whole()
         async with self._steady:
-            values = {name: (await ref.ask(Read()))[0] for name, ref in self._variables.items()}
+            values = {name: (await ref.ask(Read()))[0] for name, ref in self._all.items()}
             return Pulled(self.version, values)
 
     async def _reached(self, version: int) -> None:

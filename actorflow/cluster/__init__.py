@@ -1,0 +1,1 @@
+"""Many processes behind one facade: clusters, and training on them."""

@@ -1,0 +1,93 @@
+"""Which variables lie where in a cluster. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from actorflow.coord.gradients import update_of
+from actorflow.coord.sharding import sharded
+from actorflow.errors import ConfigError
+from actorflow.graph.graph import Graph
+from actorflow.graph.resource import VariableDef
+from actorflow.plan.devices import matching
+from actorflow.program import Program
+
+_ASSUMED = 1  # elements of a variable whose shape is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What lies where.
+
+    Attributes:
+        ps: Processes with a shard each, in their order.
+        workers: Processes with a worker each, in the order of their ranks.
+        trained: Variables of each shard that updates change.
+        frozen: Variables of each shard that are read besides.
+        optimizer: The key of the optimizer in the graph.
+    """
+
+    ps: tuple[str, ...]
+    workers: tuple[str, ...]
+    trained: tuple[tuple[str, ...], ...]
+    frozen: tuple[tuple[str, ...], ...]
+    optimizer: str
+
+
+def laid_out(program: Program, ps: Sequence[str], workers: Sequence[str]) -> Layout:
+    """Returns the layout of a training run: what is trained is spread by bytes, what is read as well.
+
+    A variable in a device scope such as `af.device("/job:ps/task:1")` lies there.
+
+    Raises:
+        ConfigError: there is no worker or no `ps`, or a scope names no such process.
+        PlacementError: a `ps` would hold nothing that is trained.
+        CoordinationError: several workers cannot share the update.
+    """
+    if not ps or not workers:
+        message = f"a cluster has at least one ps and one worker, got {len(ps)} and {len(workers)}"
+        raise ConfigError(message)
+    graph = program.graph
+    update = update_of(graph, (program.loss, *program.metrics.values()), program.train)
+    fixed = _fixed(graph, (*update.trained, *update.frozen), len(ps))
+    trained = sharded(
+        {name: _bytes(graph, name) for name in update.trained},
+        len(ps),
+        fixed={name: at for name, at in fixed.items() if name in update.trained},
+    )
+    frozen: list[tuple[str, ...]] = [()] * len(ps)
+    for k, name in enumerate(update.frozen):
+        at = fixed.get(name, k % len(ps))
+        frozen[at] += (name,)
+    return Layout(
+        ps=tuple(ps),
+        workers=tuple(workers),
+        trained=trained.names,
+        frozen=tuple(frozen),
+        optimizer=update.node.attrs["optimizer"],
+    )
+
+
+def _fixed(graph: Graph, names: Sequence[str], ps: int) -> dict[str, int]:
+    devices = [f"/job:ps/task:{k}/device:cpu:0" for k in range(ps)]
+    found = {}
+    for name in names:
+        wanted = graph.resources[name].device
+        if wanted:
+            fits = matching(wanted, devices)
+            if not fits:
+                message = f"trained variables lie on a ps, {name!r} is to lie on {wanted!r}"
+                raise ConfigError(message, hint=f"there are {', '.join(devices)}")
+            if len(fits) == 1:
+                found[name] = devices.index(fits[0])
+    return found
+
+
+def _bytes(graph: Graph, name: str) -> int:
+    resource = graph.resources[name]
+    assert isinstance(resource, VariableDef)
+    size: int = resource.spec.dtype.itemsize
+    for n in resource.spec.shape or ():
+        size *= _ASSUMED if n is None else n
+    return size

@@ -1,0 +1,112 @@
+"""A cluster in a simulated world: its processes are hosts, its links travel over the simulated network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any
+
+from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.process import CHIEF, Process
+from actorflow.errors import ActorDied, ConfigError, CoordinatorLost
+from actorflow.graph.fingerprint import fingerprint
+from actorflow.program import Program
+from actorflow.sim import wires
+from actorflow.sim.hosts import Host
+from actorflow.sim.loop import SimLoop
+from actorflow.sim.straggler import Straggler
+from actorflow.sim.worlds import World
+from actorflow.transport.settings import SETTINGS, Settings
+
+
+class SimulatedCluster(Cluster):
+    """Runs the processes of a cluster as hosts of a world; see `Cluster.simulated`."""
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        ps: int = 1,
+        workers: int = 1,
+        world: World | None = None,
+        latency_s: float = 0.0005,
+        work_s: float = 0.0,
+        straggler: Straggler | None = None,
+        links: Settings = SETTINGS,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(program, _names("ps", ps), _names("worker", workers))
+        self.world = world
+        self._owns = world is None
+        self._latency_s = latency_s
+        self._work_s = work_s
+        self._straggler = straggler
+        self._links = links
+        self._seed = seed
+        self._program_hash = fingerprint(program.graph)
+        self._processes: dict[str, Process] = {}
+
+    @property
+    def chief(self) -> Process:
+        """The chief's process, in its present life."""
+        return self._processes[CHIEF]
+
+    async def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        if not isinstance(loop, SimLoop):
+            message = "a simulated cluster opens in a simulated run"
+            raise ConfigError(message, hint="actorflow.sim.run(main), or a test under @sim.world(...)")
+        names = (CHIEF, *self.ps, *self.workers)
+        if self.world is None:
+            self.world = World(loop, names, latency_s=self._latency_s, seed=self._seed)
+            await self.world.start()
+        for name in names:
+            host = self.world.host(name)
+            if self._straggler is not None and name in self.workers:
+                self.world.straggle(host, self._straggler)
+            await host.on_boot(self._boot)
+
+    def _boot(self, host: Host) -> None:
+        assert self.world is not None
+        work = partial(host.work, self._work_s) if self._work_s and host.name in self.workers else None
+        process = Process(host.name, host.incarnation, host.system, self.program, work=work)
+        for name in (CHIEF, *self.ps, *self.workers):
+            if name != host.name:
+                link = wires.link(
+                    self.world,
+                    host,
+                    name,
+                    process.post,
+                    program=self._program_hash,
+                    settings=self._links,
+                )
+                process.post.attach(link)
+        self._processes[host.name] = process
+
+    async def _stop(self) -> None:
+        if self._owns and self.world is not None:
+            await self.world.close()
+
+    async def at_home(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Runs a coroutine on the chief's host; see `Cluster.at_home`."""
+        assert self.world is not None
+        host = self.world.host(CHIEF)
+        if not host.alive:
+            coroutine.close()
+            raise CoordinatorLost(f"'{CHIEF}' has crashed")
+        life = host.life
+        try:
+            return await host.run(coroutine)
+        except ActorDied as error:
+            if not life.dead:
+                raise
+            raise CoordinatorLost(f"'{CHIEF}' has crashed") from error
+
+
+def _names(job: str, n: int) -> tuple[str, ...]:
+    given: Any = n
+    if not isinstance(given, int) or isinstance(given, bool) or n < 1:
+        message = f"{job} is how many processes of that kind there are, at least 1, got {n!r}"
+        raise ConfigError(message)
+    return tuple(f"{job}{k}" for k in range(n))

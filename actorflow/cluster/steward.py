@@ -1,0 +1,128 @@
+"""The steward of a process: opens a shard or a worker there, when the chief says so."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from actorflow.actors.actor import Actor
+from actorflow.actors.optimizer import OptimizerActor
+from actorflow.actors.ref import Ref
+from actorflow.actors.resources import optimizer_from
+from actorflow.batches import opening
+from actorflow.clock import Clock
+from actorflow.cluster.messages import SHARD, WORKER, Dismiss, Enlist, MeetAll, OpenShard
+from actorflow.coord.commit import recover
+from actorflow.coord.meeting import Meet
+from actorflow.coord.replica import Replica
+from actorflow.coord.shard import ShardActor
+from actorflow.coord.supply import Supply
+from actorflow.coord.worker import Worker
+from actorflow.errors import CoordinationError
+from actorflow.graph.block import in_order
+from actorflow.plan.program import Holder, Holding
+
+if TYPE_CHECKING:
+    from actorflow.cluster.process import Process
+
+Work = Callable[[], Awaitable[None]]
+
+
+class Steward(Actor):
+    """Opens and closes what this process contributes to training runs.
+
+    **Receives** OpenShard, MeetAll, Enlist, Dismiss, all asked.
+    **Promise** a message that is repeated does no harm: what is there stays.
+    **Fails** what cannot be opened is the answer's error; nothing is left half open.
+
+    Args:
+        process: Whose.
+        work: Awaited once a contribution of a worker.
+        clock: Tells how long batches take.
+    """
+
+    def __init__(self, process: Process, work: Work | None, clock: Clock) -> None:
+        self._process = process
+        self._work = work
+        self._clock = clock
+        self._enlisted = 0  # the run for which the worker was opened
+
+    async def receive(self, message: Any) -> bool:
+        """Obeys one message of the chief."""
+        match message:
+            case OpenShard():
+                await self._dismiss(SHARD)
+                self._open_shard(message)
+            case MeetAll():
+                self._meet(message)
+            case Enlist():
+                if self._enlisted != message.run or WORKER not in self.system.actors:
+                    await self._dismiss(WORKER)
+                    self._enlist(message)
+                    self._enlisted = message.run
+            case Dismiss(actor):
+                await self._dismiss(actor)
+            case _:
+                what = f"a steward takes what cluster.messages says, got {type(message).__name__}"
+                raise CoordinationError(what)
+        return True
+
+    async def _dismiss(self, actor: str) -> None:
+        cell = self.system.actors.get(actor)
+        if cell is not None:
+            await self.system.stop(cell)
+
+    def _open_shard(self, order: OpenShard) -> None:
+        graph = self._process.program.graph
+        optimizer = graph.objects[order.optimizer]
+
+        def make() -> OptimizerActor:
+            return optimizer_from(optimizer)
+
+        executor = self._process.executor
+        self.system.spawn(
+            lambda: ShardActor(
+                order.shard,
+                {name: self._variable(name) for name in order.trained},
+                make,
+                frozen={name: self._variable(name) for name in order.frozen},
+                shards=order.shards,
+                fresh=order.fresh,
+                recover=recover,
+                closes=order.closes,
+                order=in_order(order.trained, graph.resources),
+                submit=executor.submit,
+            ),
+            name=SHARD,
+        )
+
+    def _variable(self, name: str) -> Ref:
+        return self._process.executor.resources.find(Holder(Holding.RESOURCE, name))
+
+    def _meet(self, meet: MeetAll) -> None:
+        ref = self._process.post.ref
+        shard = self.system.actors.get(SHARD)
+        if shard is None:
+            message = f"'{self._process.name}' was told whom its shard meets, and has none"
+            raise CoordinationError(message)
+        shard.signal(Meet(ref(meet.coordinator), [ref(address) for address in meet.shards]))
+
+    def _enlist(self, order: Enlist) -> None:
+        process = self._process
+        program, ref = process.program, process.post.ref
+        metrics = list(program.metrics.values())
+        replica = Replica(program.graph, program.loss, metrics, program.train, process.executor, self.system)
+        self.system.spawn(
+            lambda: Worker(
+                replica,
+                Supply(program.batches, opening(self._clock, program.graph.seed)),
+                ref(order.coordinator),
+                [ref(address) for address in order.shards],
+                process.name,
+                order.fresh,
+                work=self._work,
+                join_s=order.join_s,
+                answer_s=order.answer_s,
+            ),
+            name=WORKER,
+        )

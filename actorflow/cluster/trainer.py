@@ -1,0 +1,188 @@
+"""Trains a program on a cluster, under a policy, and tells what happened."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from actorflow import setting
+from actorflow.batches import Input
+from actorflow.bookmark import Bookmark
+from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.training import Training
+from actorflow.coord.messages import Batch, Updated
+from actorflow.coord.policy import Policy, Sync
+from actorflow.coord.settings import Agreement, RunSettings
+from actorflow.errors import InputError, ProgramError
+from actorflow.trainer import EpochDone, RunDone, StepDone, scored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateDone(StepDone):
+    """An update is committed on all shards; loss and metrics are means over its contributions.
+
+    Attributes:
+        update: What it was made of, what was dropped, how stale it was, and how many workers live.
+    """
+
+    update: Updated
+
+
+class Trainer:
+    """Trains the program of a cluster.
+
+    The shards, and with them the state of the optimizer, stay from one `run` to the next.
+
+    Args:
+        cluster: Open.
+        policy: Who may start, and what makes an update.
+        exactly_once: Whether a batch whose contribution was not used is computed again.
+        agreement: "all": an update is made of the same contributions on all shards. "per_shard": each shard
+            takes the first that it has; cheaper, and weaker.
+        settings: Further limits and times.
+
+    Raises:
+        ConfigError: the policy does not fit so many workers.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        policy: Policy | None = None,
+        *,
+        exactly_once: bool = False,
+        agreement: Agreement = "all",
+        settings: RunSettings | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.policy = Sync() if policy is None else policy
+        self.policy.check(len(cluster.workers))
+        given = RunSettings() if settings is None else settings
+        self.settings = replace(given, exactly_once=exactly_once, agreement=agreement)
+        self.record: list[Updated] = []
+        self._training: Training | None = None
+
+    async def run(
+        self, *, steps: int | None = None, epochs: int | None = None
+    ) -> AsyncGenerator[UpdateDone | EpochDone | RunDone, None]:
+        """Yields an UpdateDone after every update, an EpochDone after every epoch, and one RunDone, last.
+
+        Where the program evaluates, the workers rest between epochs. Leave the loop early with
+        `contextlib.aclosing`, as any asynchronous generator.
+
+        Args:
+            steps: Stop after so many updates.
+            epochs: Stop after so many epochs; the program's number when neither limit is given.
+
+        Raises:
+            QuorumLost, ShardLost, CoordinatorLost: the run cannot go on.
+            ActorflowError: what the program, or its optimizer, raised; nothing of that update was applied.
+        """
+        if epochs is None and steps is None:
+            epochs = self.cluster.program.epochs
+        run = _Run(self, steps, epochs)
+        while not run.over:
+            async with aclosing(run.updates()) as events:
+                async for event in events:
+                    yield event
+        yield await run.end()
+
+    async def begun(self, settings: RunSettings) -> Training:
+        """Begins a run of a coordinator; opens the shards before the first."""
+        cluster = self.cluster
+        if self._training is None:
+            training = Training(cluster.chief, cluster.opened(), cluster.layout, self.policy, self.settings)
+            await cluster.at_home(training.open())
+            self._training = training
+        await cluster.at_home(self._training.begin(settings))
+        return self._training
+
+
+class _Run:
+    """The state of one run: where it is, and the sums of the current epoch."""
+
+    def __init__(self, trainer: Trainer, steps: int | None, epochs: int | None) -> None:
+        self._trainer = trainer
+        self._cluster = trainer.cluster
+        self._program = trainer.cluster.program
+        self._steps = steps
+        self._epochs = epochs
+        self._clock = setting.clock()
+        self._began = self._clock.now()
+        self._messages = self._cluster.messages
+        self._epoch = self._step = self._first = 0
+        self._sums: list[float] = []
+        self._last: EpochDone | None = None
+        self.over = False
+
+    async def updates(self) -> AsyncGenerator[UpdateDone | EpochDone, None]:
+        """Begins one run of a coordinator, over one epoch if the program evaluates, and yields what comes."""
+        rests = self._program.evaluate is not None
+        settings = replace(
+            self._trainer.settings,
+            steps=None if self._steps is None else self._steps - self._step,
+            epochs=self._epoch + 1 if rests else self._epochs,
+            start=Batch(self._epoch, 0),
+        )
+        training = await self._trainer.begun(settings)
+        home = self._cluster.at_home
+        try:
+            while isinstance(heard := await home(training.next()), Updated):
+                if min(batch.epoch for _, _, batch, _ in heard.chosen) > self._epoch:
+                    yield await self._end_epoch()
+                yield self._updated(heard)
+            if heard.error is not None:
+                raise heard.error
+        finally:
+            await home(training.end())
+        if self._step == self._first:
+            message = f"every epoch needs a batch, but batches({self._epoch}) gave none"
+            raise ProgramError(message)
+        yield await self._end_epoch()
+        self.over = self._step == self._steps or not rests or self._epoch == self._epochs
+
+    async def end(self) -> RunDone:
+        """Tests, and returns the figures of the last epoch with what the test found."""
+        last = self._last
+        assert last is not None
+        test = await scored("test", self._program.test, self._cluster)
+        numbers = [last.loss, *last.metrics.values()]
+        return RunDone(**self._progress(numbers), scores=last.scores, test=test)
+
+    def _updated(self, heard: Updated) -> UpdateDone:
+        self._trainer.record.append(heard)
+        self._step += 1
+        sums = self._sums or [0.0] * len(heard.scalars)
+        self._sums = [a + b for a, b in zip(sums, heard.scalars, strict=True)]
+        return UpdateDone(**self._progress(heard.scalars), update=heard)
+
+    async def _end_epoch(self) -> EpochDone:
+        size = self._step - self._first
+        means = [total / size for total in self._sums]
+        scores = await scored("evaluate", self._program.evaluate, self._cluster)
+        done = EpochDone(**self._progress(means), scores=scores)
+        self._epoch += 1
+        self._first, self._sums = self._step, []
+        self._last = done
+        return done
+
+    def _progress(self, numbers: Sequence[float]) -> dict[str, Any]:
+        train_s = self._clock.now() - self._began
+        return {
+            "epoch": self._epoch + 1,
+            "step": self._step,
+            "total": self._steps,
+            "loss": numbers[0],
+            "metrics": dict(zip(self._program.metrics, numbers[1:], strict=True)),
+            "train_s": train_s,
+            "messages": self._cluster.messages - self._messages,
+            "input": Input(0.0, train_s),
+            "bookmark": Bookmark(epoch=self._epoch, step=self._step, unfixed=_no_position()),
+        }
+
+
+def _no_position() -> InputError:
+    message = "a run on a cluster has no position to go on from"
+    return InputError(message)

@@ -1,0 +1,227 @@
+"""A training run as the chief conducts it: opens the shards, starts a coordinator, enlists the workers.
+
+Everything here lives in the chief's process. What comes of it are `Updated` records and one `End`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Queue, Task
+from collections.abc import Sequence
+from typing import Any
+
+from actorflow.actors.actor import Actor
+from actorflow.actors.ref import Ref
+from actorflow.cluster.layout import Layout
+from actorflow.cluster.messages import (
+    COORDINATOR,
+    SHARD,
+    STEWARD,
+    WORKER,
+    Dismiss,
+    Enlist,
+    MeetAll,
+    OpenShard,
+)
+from actorflow.cluster.process import Process
+from actorflow.coord.coordinator import Coordinator
+from actorflow.coord.messages import End, Updated
+from actorflow.coord.policy import Policy
+from actorflow.coord.settings import RunSettings
+from actorflow.errors import (
+    ActorDied,
+    ActorflowError,
+    CoordinatorLost,
+    DeadlinePassed,
+    ShardLost,
+    TransportError,
+    said,
+)
+from actorflow.messages import Terminated
+from actorflow.spread import SpreadSession
+
+_UNHEARD = 64
+"""Updates that wait for whoever trains; then the coordinator waits."""
+
+_UNREACHED = (ActorDied, DeadlinePassed, TransportError)
+
+
+class _Hearing(Actor):
+    """The observer: hands on what it hears, and lets the coordinator wait when nobody takes it."""
+
+    def __init__(self, heard: Queue[Updated | End]) -> None:
+        self._heard = heard
+
+    async def receive(self, message: Any) -> None:
+        if isinstance(message, Terminated):
+            why = "it was stopped" if message.reason is None else said(message.reason).splitlines()[0]
+            lost = CoordinatorLost(f"the coordinator is gone: {why}")
+            lost.__cause__ = message.reason
+            message = End(0, lost)
+        await self._heard.put(message)
+
+
+class Training:
+    """Conducts the runs of one trainer, one after the other; the shards stay from run to run.
+
+    Args:
+        chief: The chief's process.
+        session: Its session, which gives variables their first values.
+        layout: What lies where.
+        policy: Who may start, and what makes an update.
+        settings: Limits and times that all runs share.
+    """
+
+    def __init__(
+        self,
+        chief: Process,
+        session: SpreadSession,
+        layout: Layout,
+        policy: Policy,
+        settings: RunSettings,
+    ) -> None:
+        self._chief = chief
+        self._session = session
+        self._layout = layout
+        self._policy = policy
+        self._settings = settings
+        self._run = 0
+        self._over = True
+        self._heard: Queue[Updated | End] = Queue(_UNHEARD)
+        self._coordinator: Ref | None = None
+        self._hearing: Ref | None = None
+        self._keeping: list[Task[None]] = []
+
+    # -- shards ---------------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Opens a shard in each process that has one.
+
+        Raises:
+            ShardLost: a process is not there.
+            ActorflowError: a shard cannot be opened.
+        """
+        layout = self._layout
+        await self._session.initialise(name for names in (*layout.trained, *layout.frozen) for name in names)
+        closes = None
+        if self._settings.agreement == "per_shard":
+            closes = self._policy.needs(len(layout.workers))
+        for shard, process in enumerate(layout.ps):
+            order = OpenShard(
+                shard,
+                layout.trained[shard],
+                layout.frozen[shard],
+                layout.optimizer,
+                len(layout.ps),
+                self._policy.fresh,
+                closes,
+            )
+            await self._ask_ps(process, order)
+
+    async def _ask_ps(self, process: str, order: Any) -> None:
+        try:
+            await self._steward(process).ask(order)
+        except _UNREACHED as error:
+            message = f"'{process}', which is to hold parameters, cannot be reached: {said(error)}"
+            raise ShardLost(message) from error
+
+    def _steward(self, process: str) -> Ref:
+        return self._chief.post.ref(f"{process}/{STEWARD}")
+
+    @property
+    def _shards(self) -> tuple[str, ...]:
+        return tuple(f"{process}/{SHARD}" for process in self._layout.ps)
+
+    # -- a run ----------------------------------------------------------------------------------------
+
+    async def begin(self, settings: RunSettings) -> None:
+        """Begins a run: its coordinator has a higher term than all before."""
+        await self.end()
+        self._run += 1
+        self._heard, self._over = Queue(_UNHEARD), False
+        chief, ref = self._chief, self._chief.post.ref
+        self._hearing = chief.system.spawn(_Hearing, self._heard, name=f"hearing{self._run}")
+        name = f"{COORDINATOR}{self._run}"
+        self._coordinator = chief.system.spawn(
+            Coordinator,
+            ref,
+            [ref(address) for address in self._shards],
+            self._layout.workers,
+            self._policy,
+            settings,
+            self._run,
+            self._hearing,
+            name=name,
+        )
+        self._coordinator.watch(self._hearing)
+        address = f"{chief.name}/{name}"
+        for process in self._layout.ps:
+            await self._ask_ps(process, MeetAll(address, self._shards))
+        self._keeping = [
+            asyncio.create_task(self._keep(process, address), name=f"keep {process}")
+            for process in self._layout.workers
+        ]
+
+    async def _keep(self, process: str, coordinator: str) -> None:
+        """Has a worker take part in the run in every life of its process."""
+        settings = self._settings
+        order = Enlist(
+            self._run,
+            coordinator,
+            self._shards,
+            self._policy.fresh,
+            settings.gather_s,
+            settings.stuck_s,
+        )
+        while True:
+            try:
+                await self._steward(process).ask(order, settings.lease_s)
+                await self._chief.post.ref(f"{process}/{WORKER}").stopped()
+            except _UNREACHED:
+                pass  # its process is not there, or not yet: it is asked again
+            except ActorflowError as error:  # it cannot take part, and nor could another
+                if self._coordinator is not None:
+                    self._coordinator.signal(End(self._run, error))
+                return
+            await self._pause(settings.beat_s)
+
+    async def _pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def next(self) -> Updated | End:
+        """Returns the next update, or the end of the run."""
+        heard = await self._heard.get()
+        self._over = isinstance(heard, End)
+        return heard
+
+    async def end(self) -> None:
+        """Ends the run, if there is one, after the update that is being committed."""
+        keeping, self._keeping = self._keeping, []
+        for task in keeping:
+            task.cancel()
+        await asyncio.gather(*keeping, return_exceptions=True)
+        coordinator, self._coordinator = self._coordinator, None
+        hearing, self._hearing = self._hearing, None
+        system = self._chief.system
+        if coordinator is not None and hearing is not None:
+            if not self._over:
+                coordinator.signal(End(self._run))
+                await self._drained()
+            await system.stop(coordinator)
+            await system.stop(hearing)
+
+    async def _drained(self) -> None:
+        """Takes what nobody wants to hear any more, up to the end."""
+        try:
+            async with asyncio.timeout(self._settings.fence_s):
+                while not isinstance(await self.next(), End):
+                    pass
+        except TimeoutError:
+            pass
+
+    async def close(self, processes: Sequence[str] = ()) -> None:
+        """Ends the run and closes shards and workers, as far as their processes can be reached."""
+        await self.end()
+        actors = [(p, WORKER) for p in self._layout.workers] + [(p, SHARD) for p in self._layout.ps]
+        asks = [self._steward(p).ask(Dismiss(actor), self._settings.fence_s) for p, actor in actors]
+        await asyncio.gather(*asks, return_exceptions=True)
