@@ -139,7 +139,8 @@ class Worker(Actor):
     """Makes contributions for a coordinator until the run is over.
 
     Owns: the duty, one run of the replica at a time, the supply of batches.
-    Receives: Permit, Outcome, End and Refused ("fenced", for a Beat) from the coordinator; AwaitEnd.
+    Receives: Permit, Outcome and End from the coordinator, where an End with Fenced, or Refused "fenced" for
+        a Beat, tells it to join again; AwaitEnd.
     Sends: Join (asked), Beat (control lane), Computed, Missed, Exhausted and Leave to the coordinator; Pull
         and Contribute (asked) to the shards.
     Promise: each permit that it takes up ends in one Computed, Missed or Exhausted, or with the worker.
