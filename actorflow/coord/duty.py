@@ -1,7 +1,8 @@
 """The rule of a worker: which permit it works under, what it owes for it, and when it is free to go.
 
 A worker holds a seat, or is about to take one, and works under one permit at most. Every permit that
-it takes up is concluded exactly once, by Computed, Missed or Exhausted, or by the end of the worker.
+it takes up, or holds until it has its seat, is concluded exactly once: by Computed, Missed or Exhausted,
+or by the end of the worker.
 
 A newer permit, or the word that its contribution was dropped, ends the work at once: whoever hands out
 another permit has no use for the older one, and a straggler must not finish what was decided long ago.
@@ -15,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from actorflow.coord.messages import Computed, End, Exhausted, Leave, Missed, Outcome, Permit, Seat
-from actorflow.errors import ActorflowError
+from actorflow.errors import ActorflowError, Fenced
 
 Conclusion = Computed | Missed | Exhausted
 
@@ -96,17 +97,21 @@ def permitted(duty: Duty, permit: Permit) -> Decided:
         return duty, ()
     if duty.seat is None:
         older = duty.held
-        newer = older is None or (older.term, older.number) < stamp
-        return (replace(duty, held=permit) if newer else duty), ()
+        if older is not None and stamp <= (older.term, older.number):
+            return duty, ()
+        return replace(duty, held=permit), () if older is None else (_missed(older),)
     duty, before = _dropped(duty)
     return replace(duty, work=permit, newest=stamp, term=permit.term), (*before, Begin(permit))
 
 
 def told(duty: Duty, outcome: Outcome) -> Decided:
     """The coordinator says what became of a contribution; one that was dropped needs no more work."""
-    if outcome.accepted or duty.work is None or duty.work.number != outcome.number:
+    if outcome.accepted:
         return duty, ()
-    return _dropped(duty)
+    if duty.held is not None and duty.held.number == outcome.number:
+        return replace(duty, held=None), (_missed(duty.held),)
+    ours = duty.work is not None and duty.work.number == outcome.number
+    return _dropped(duty) if ours else (duty, ())
 
 
 def concluded(duty: Duty, message: Conclusion) -> Decided:
@@ -125,8 +130,10 @@ def unseated(duty: Duty) -> Decided:
 
 
 def ended(duty: Duty, end: End) -> Decided:
-    """The run is over, unless a coordinator of old says so."""
-    return (duty, ()) if end.term < duty.term else failed(duty, end.error)
+    """The run is over, unless a coordinator of old says so; or over for this life, and another may begin."""
+    if end.term < duty.term:
+        return duty, ()
+    return unseated(duty) if isinstance(end.error, Fenced) else failed(duty, end.error)
 
 
 def failed(duty: Duty, error: ActorflowError | None) -> Decided:
@@ -163,5 +170,8 @@ def _dropped(duty: Duty) -> Decided:
     work = duty.work
     if work is None:
         return duty, ()
-    missed = Missed(work.term, work.number, work.rank)
-    return replace(duty, work=None), (Abandon(work.number), Say(missed))
+    return replace(duty, work=None), (Abandon(work.number), _missed(work))
+
+
+def _missed(permit: Permit) -> Say:
+    return Say(Missed(permit.term, permit.number, permit.rank))

@@ -1,9 +1,6 @@
 """The worker: takes permits, and makes a contribution under each of them.
 
-    Permit → the batch → Pull from all shards at once → a step of the replica → Contribute to all at once
-           → Computed, once all of them keep it
-
-`duty` says which permit counts; this obeys. Work under a permit is one run of a handler, which is
+`duty` says which permit counts; this obeys. `making` works under it, in one run of a handler, which is
 cancelled when the permit counts no more.
 """
 
@@ -11,39 +8,31 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import Future
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.wheel import Timer
-from actorflow.coord import duty, gathering
-from actorflow.coord.duty import Abandon, Begin, Conclusion, Duty, Finish, Say, TakeSeat
+from actorflow.coord import duty
+from actorflow.coord.duty import Abandon, Begin, Duty, Finish, Say, TakeSeat
+from actorflow.coord.making import Computing, Making, Supplying
 from actorflow.coord.messages import (
-    Batch,
     Beat,
     Computed,
-    Contribute,
     End,
-    Exhausted,
     Join,
     Missed,
     Outcome,
     Permit,
-    Pull,
-    Pulled,
     Refused,
     Seat,
 )
-from actorflow.coord.replica import Computation
-from actorflow.coord.supply import Feeds
 from actorflow.errors import (
     ActorDied,
     ActorflowError,
     ChannelClosed,
-    ConfigError,
-    CoordinationError,
     CoordinatorLost,
     DeadlinePassed,
     InternalError,
@@ -55,40 +44,6 @@ from actorflow.messages import Terminated
 _UNREACHED = (ActorDied, PeerLost, ChannelClosed, DeadlinePassed)
 _FIRST_WAIT_S = 0.05
 _LONGEST_WAIT_S = 2.0
-
-
-class Computing(Protocol):
-    """What computes gradients: a Replica."""
-
-    @property
-    def trained(self) -> Sequence[str]:
-        """The variables that are updated."""
-        ...
-
-    async def step(self, number: int, values: Mapping[str, Any], batch: Feeds) -> Computation:
-        """Returns what one batch gives from these values of the variables."""
-        ...
-
-
-class Supplying(Protocol):
-    """What gives batches: a Supply."""
-
-    @property
-    def sizes(self) -> Mapping[int, int]:
-        """How many batches each epoch has that has been read to its end."""
-        ...
-
-    async def batch(self, at: Batch) -> Feeds | None:
-        """Returns the batch; None when its epoch has no batch of that index."""
-        ...
-
-    def read_ahead(self) -> None:
-        """Begins to read the next one."""
-        ...
-
-    async def close(self) -> None:
-        """Ends what is being read; may be called again."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +94,8 @@ class Worker(Actor):
     """Makes contributions for a coordinator until the run is over.
 
     Owns: the duty, one run of the replica at a time, the supply of batches.
-    Receives: Permit, Outcome, End and Refused ("fenced", for a Beat) from the coordinator; AwaitEnd.
+    Receives: Permit, Outcome and End from the coordinator, where an End with Fenced, or Refused "fenced" for
+        a Beat, tells it to join again; AwaitEnd.
     Sends: Join (asked), Beat (control lane), Computed, Missed, Exhausted and Leave to the coordinator; Pull
         and Contribute (asked) to the shards.
     Promise: each permit that it takes up ends in one Computed, Missed or Exhausted, or with the worker.
@@ -180,18 +136,11 @@ class Worker(Actor):
         join_s: float = 30.0,
         answer_s: float = 60.0,
     ) -> None:
-        if not shards:
-            message = f"a worker pulls from one shard or more, got none for '{process}'"
-            raise ConfigError(message)
-        self._replica = replica
+        self._making = Making(replica, supply, shards, process, fresh, work, answer_s)
         self._supply = supply
         self._coordinator = coordinator
-        self._shards = tuple(shards)
         self._process = process
-        self._fresh = fresh
-        self._work = work
         self._join_s = join_s
-        self._answer_s = answer_s
         self._duty = Duty()
         self._scopes: dict[int, asyncio.Timeout] = {}
         self._computed = self._accepted = self._missed = 0
@@ -365,7 +314,7 @@ class Worker(Actor):
         try:
             async with scope:
                 self._scopes[permit.number] = scope
-                conclusion = await self._conclusion(permit)
+                conclusion = await self._making.conclusion(permit)
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -375,53 +324,3 @@ class Worker(Actor):
         self._obey(duty.concluded(self._duty, conclusion))
         if not self._duty.over:
             self._supply.read_ahead()
-
-    async def _conclusion(self, permit: Permit) -> Conclusion:
-        """Returns what to tell of the permit; whatever goes wrong is told as Missed."""
-        try:
-            return await self._contribution(permit)
-        except ActorflowError as error:
-            return Missed(permit.term, permit.number, permit.rank, error)
-        except Exception as error:  # noqa: BLE001  told to the coordinator, which decides
-            wrapped = CoordinationError(f"'{self._process}' failed at its contribution: {said(error)}")
-            wrapped.__cause__ = error
-            return Missed(permit.term, permit.number, permit.rank, wrapped)
-
-    async def _contribution(self, permit: Permit) -> Conclusion:
-        term, number, rank, at = permit.term, permit.number, permit.rank, permit.batch
-        feeds = await self._supply.batch(at)
-        if feeds is None:
-            return Exhausted(term, number, rank, at.epoch, self._supply.sizes[at.epoch])
-        questions = [Pull(permit.version)] * len(self._shards)
-        pulled: list[Pulled] = await gathering.from_all(self._shards, questions, self._answer_s)
-        base = duty.base_of(permit, [each.version for each in pulled], fresh=self._fresh)
-        if base is None:
-            return Missed(term, number, rank)
-        values, homes = self._sorted(pulled)
-        pulled.clear()
-        computed = await self._replica.step(number, values, feeds)
-        values.clear()  # ORDER: before the shards update, which copy what somebody still holds
-        if self._work is not None:
-            await self._work()
-        gradients = computed.gradients
-        parts = [Contribute(term, number, rank, base, {n: gradients[n] for n in names}) for names in homes]
-        answers = await gathering.from_all(
-            self._shards, parts, self._answer_s, lambda a: isinstance(a, Refused)
-        )
-        if any(isinstance(answer, Refused) for answer in answers):
-            return Missed(term, number, rank)
-        return Computed(term, number, rank, base, computed.scalars)
-
-    def _sorted(self, pulled: Sequence[Pulled]) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
-        """Returns the values by variable, and which of the trained ones each shard holds.
-
-        Raises:
-            CoordinationError: a trained variable is on no shard, or on several.
-        """
-        homes = [tuple(n for n in self._replica.trained if n in each.values) for each in pulled]
-        for name in self._replica.trained:
-            held = [ref.name for ref, names in zip(self._shards, homes, strict=True) if name in names]
-            if len(held) != 1:
-                message = f"a trained variable is on one shard, {name!r} is on {', '.join(held) or 'none'}"
-                raise CoordinationError(message)
-        return {name: value for each in pulled for name, value in each.values.items()}, homes

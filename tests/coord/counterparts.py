@@ -30,6 +30,7 @@ from actorflow.coord.messages import (
     Refused,
     Seat,
 )
+from actorflow.errors import Fenced
 from actorflow.graph.builder import Tensor
 
 TERM, STRIDE = 1, 10
@@ -66,11 +67,16 @@ def version_of(number: int) -> int:
 
 
 class Chief(Actor):
-    """Hands out the permits of its turns, one after the other, and remembers what it is told."""
+    """Hands out the permits of its turns, one after the other, and remembers what it is told.
 
-    def __init__(self, turns: Sequence[Turn], worker: str = "worker") -> None:
+    Args:
+        turns: Its turns.
+        signals: Whether it speaks on the control lane; then a permit may come before the seat.
+    """
+
+    def __init__(self, turns: Sequence[Turn], *, signals: bool = False) -> None:
         self.turns = turns
-        self.worker = worker
+        self.signals = signals
         self.number = self.lives = 0
         self.heard: list[Any] = []
         self.fenced = self.ended = False
@@ -89,7 +95,7 @@ class Chief(Actor):
                 self.say(Outcome(number, False, version_of(number), "late"))
             case ("fence", number):
                 self.fenced = True
-                self.say(Refused(number, "fenced"))
+                self.say(Refused(number, "fenced") if number % 2 else End(TERM, Fenced("silent for 3 s")))
             case Computed() | Missed() | Exhausted():
                 self.heard.append(message)
                 if isinstance(message, Computed):
@@ -122,8 +128,10 @@ class Chief(Actor):
             self.after(turn.then_s, (turn.then, self.number))
 
     def say(self, message: Any) -> None:
-        worker: Ref | None = self.system.actors.get(self.worker)
-        if worker is not None:
+        worker: Ref = self.system.actors["worker"]
+        if self.signals:
+            worker.signal(message)
+        else:
             self.tell(worker, message)
 
     def conclusions(self) -> dict[int, list[Any]]:

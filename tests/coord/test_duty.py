@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 from actorflow.coord import duty
 from actorflow.coord.duty import Abandon, Begin, Duty, Finish, Say, TakeSeat
 from actorflow.coord.messages import Batch, Computed, End, Exhausted, Leave, Missed, Outcome, Permit, Seat
-from actorflow.errors import ShardLost
+from actorflow.errors import ActorflowError, Fenced, ShardLost
 from tests.strategies import examples
 
 
@@ -78,7 +78,10 @@ class Worked(RuleBasedStateMachine):
 
     @rule(number=st.integers(1, 9), term=st.integers(1, 3))
     def is_permitted(self, number: int, term: int) -> None:
+        held = self.duty.held
         self.obey(duty.permitted(self.duty, permit(3 * number + term, term)))
+        if held is not None and self.duty.held is not held:
+            assert self.concluded[held.number] == 1
 
     @rule(number=st.integers(1, 30), accepted=st.booleans())
     def is_told(self, number: int, accepted: bool) -> None:
@@ -102,12 +105,12 @@ class Worked(RuleBasedStateMachine):
     def is_given_up(self) -> None:
         self.obey(duty.unseated(self.duty))
 
-    @rule(term=st.integers(0, 3), error=st.booleans())
-    def hears_the_end(self, term: int, error: bool) -> None:
-        old = term < self.duty.term
+    @rule(term=st.integers(0, 3), error=st.sampled_from([None, ShardLost("gone"), Fenced("given up")]))
+    def hears_the_end(self, term: int, error: ActorflowError | None) -> None:
+        counts = term >= self.duty.term and not isinstance(error, Fenced)
         over = self.duty.over
-        self.obey(duty.ended(self.duty, End(term, ShardLost("gone") if error else None)))
-        assert self.duty.over is (over or not old)
+        self.obey(duty.ended(self.duty, End(term, error)))
+        assert self.duty.over is (over or counts)
 
     @rule()
     def stops(self) -> None:
@@ -136,8 +139,8 @@ TestDuty.settings = settings(max_examples=examples(150), stateful_step_count=30,
 
 
 TRIED = settings(
-    max_examples=300,
-    stateful_step_count=20,
+    max_examples=2_000,
+    stateful_step_count=30,
     deadline=None,
     database=None,
     derandomize=True,
@@ -206,6 +209,7 @@ def test_a_permit_that_comes_twice_or_from_an_older_term_changes_nothing() -> No
 
 
 def test_a_permit_that_comes_before_the_seat_waits_for_it() -> None:
+    assert after(permit(1), permit(2))[1] == (Say(Missed(1, 1, 0)),)
     assert after(permit(1), permit(2), permit(1))[1] == ()
     assert after(permit(1), permit(2), permit(1), seat())[1] == (Begin(permit(2)),)
     assert after(permit(1), seat(2))[1] == ()
@@ -217,10 +221,13 @@ def test_a_contribution_that_was_dropped_needs_no_more_work() -> None:
     assert after(seat(), permit(1), dropped)[1] == (Abandon(1), Say(Missed(1, 1, 0)))
     assert after(seat(), permit(1), Outcome(1, True, 3))[1] == ()
     assert after(seat(), permit(2), dropped)[1] == ()
+    assert after(permit(1), dropped)[1] == (Say(Missed(1, 1, 0)),)
+    assert after(permit(1), dropped, seat())[1] == ()
 
 
 def test_a_worker_that_is_fenced_concludes_and_takes_its_seat_anew() -> None:
     assert after(seat(), permit(1), duty.unseated)[1] == (Abandon(1), Say(Missed(1, 1, 0)), TakeSeat())
+    assert after(seat(), permit(1), End(1, Fenced("silent")))[1][-1] == TakeSeat()
     assert after(seat(), duty.unseated, duty.unseated)[1] == ()
     assert after(seat(), duty.unseated, seat(life=2), permit(2))[1] == (Begin(permit(2)),)
 

@@ -68,10 +68,24 @@ def embedded() -> tuple[Any, list[Any]]:
     return af.mean(af.square(af.gather(table, ids) @ w)), []
 
 
+def parted() -> tuple[Any, list[Any]]:
+    """A table in three parts, of which some rows are used, noise, and a read that waits for a check."""
+    ids = af.placeholder("int64", (None,), name="ids")
+    table = af.PartitionedVariable(af.init.he((10, 3)), name="table", partitions=3)
+    w = af.Variable(af.init.he((3, 1)), name="w")
+    rows = table.gather(ids)
+    noise = af.random_normal((1, 3))
+    with af.control_dependencies([af.check_numerics(rows)]):
+        read = w.read()
+    loss = af.mean(af.square((rows + noise) @ read))
+    return loss, [af.sum(noise)]
+
+
 X = {"x": np.linspace(-1, 1, 12, dtype="float32").reshape(3, 4)}
 NETS = {
     "dropout": lambda: Net(dropped, X, seed=5),
     "some rows": lambda: Net(embedded, {"ids": np.array([4, 1, 4], "int64")}, seed=2),
+    "parts": lambda: Net(parted, {"ids": np.array([9, 1, 4, 9], "int64")}, seed=3),
 }
 
 

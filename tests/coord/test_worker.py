@@ -327,9 +327,10 @@ def test_cut_off_from_the_coordinator_it_takes_its_seat_anew() -> None:
     crewed(body, computes=Computes(100.0))
 
 
-def test_fenced_it_takes_its_seat_anew() -> None:
+@pytest.mark.parametrize("word", [Refused(0, "fenced"), End(1, errors.Fenced("silent for 3 s"))])
+def test_fenced_it_takes_its_seat_anew(word: Any) -> None:
     async def body(crew: Crew) -> None:
-        await crew.worker.tell(Refused(0, "fenced"))
+        crew.worker.signal(word)
         await asyncio.sleep(0.5)
         await crew.permit(1)
         assert [type(m) for m in crew.chief.said()] == [Join, Join, Computed]

@@ -41,13 +41,14 @@ turns_drawn = st.lists(
 )
 
 
-def judged(turns: list[Turn], *, fresh: bool = True, awaits: bool = False) -> Main:
+def judged(turns: list[Turn], *, fresh: bool = True, awaits: bool = False, signals: bool = False) -> Main:
     """Lets a worker go through the turns, and judges what it did."""
 
     async def main() -> None:
         net = Net()
         serial = await net.serial(turns)
-        chief, shards = Chief(turns), [Shard(turns, k, net.held[k]) for k in range(2)]
+        chief = Chief(turns, signals=signals)
+        shards = [Shard(turns, k, net.held[k]) for k in range(2)]
 
         done = await played(net, chief, shards, fresh=fresh, awaits=awaits)
 
@@ -132,11 +133,17 @@ def judge_conclusion(turn: Turn, conclusion: Any, kept: list[Any], loss: float, 
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(turns=turns_drawn, fresh=st.booleans(), awaits=st.booleans(), schedule=sim.schedules())
+@given(
+    turns=turns_drawn,
+    fresh=st.booleans(),
+    awaits=st.booleans(),
+    signals=st.booleans(),
+    schedule=sim.schedules(),
+)
 def test_every_permit_is_concluded_once_and_with_the_bits_of_the_serial_computation(
-    turns: list[Turn], fresh: bool, awaits: bool, schedule: Schedule
+    turns: list[Turn], fresh: bool, awaits: bool, signals: bool, schedule: Schedule
 ) -> None:
-    sim.run(judged(turns, fresh=fresh, awaits=awaits), schedule, limits=LIMITS)
+    sim.run(judged(turns, fresh=fresh, awaits=awaits, signals=signals), schedule, limits=LIMITS)
 
 
 # -- faults that it finds --------------------------------------------------------------------------
