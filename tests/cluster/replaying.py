@@ -1,0 +1,51 @@
+"""Serial microbatch SGD over the record of a run: what the variables must be, bit for bit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import actorflow as af
+from actorflow.actors.resources import optimizer_from
+from actorflow.actors.runner import executor_of
+from actorflow.coord.messages import Updated
+from actorflow.coord.replica import Replica
+from tests.coord.serial import Contribution, Values, serial
+
+
+def replayed(program: af.Program, record: Sequence[Updated]) -> Values:
+    """Returns the variables after the updates of a record, made one after the other in one process.
+
+    Every gradient is computed again, from the values of the version that it was computed from.
+    """
+    return asyncio.run(_replayed(program, record))
+
+
+async def _replayed(program: af.Program, record: Sequence[Updated]) -> Values:
+    async with af.Session(program.graph) as session:
+        names = list(program.train.node.attrs["resources"])
+        first = {name: np.array(await session.run(name)) for name in names}
+    key = program.train.node.attrs["optimizer"]
+    transform = optimizer_from(program.graph.objects[key]).transform
+    assert transform is not None
+    batches: dict[int, Any] = {}
+    updates: list[list[Contribution]] = []
+    versions: list[Values] = [first]
+    async with af.ActorSystem() as system:
+        executor = executor_of("serial", program.graph)(system, None)  # type: ignore[arg-type]  # sends nothing
+        replica = Replica(
+            program.graph, program.loss, list(program.metrics.values()), program.train, executor, system
+        )
+        for updated in record:
+            made: list[Contribution] = []
+            for rank, number, batch, base in updated.chosen:
+                source = batches.setdefault(batch.epoch, program.batches(batch.epoch))
+                found = await replica.step(number, versions[base], source[batch.index])
+                made.append((rank, found.gradients))
+            updates.append(made)
+            versions = serial(first, transform, updates)
+        await executor.close()
+    return versions[-1]
