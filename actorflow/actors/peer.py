@@ -32,7 +32,7 @@ class Peer:
     INVARIANT: `asks[n]` was handed to the channel as number n and has not ended. Numbers go up in the
         order of the data lane, so that the other side can tell a question that it has answered from
         one that is still on its way.
-    INVARIANT: while the peer is not up `line`, `asks` and `watchers` are empty.
+    INVARIANT: what waits in `line`, `asks` or `watchers` when a session ends hears of it then.
 
     Attributes:
         name: That of the process.

@@ -11,9 +11,10 @@ from actorflow.actors.address import Address, actor_of, deadline, tick, waiter_h
 from actorflow.actors.ask import Ask
 from actorflow.actors.outbox import Outgoing, Parked, Place
 from actorflow.actors.ref import DONE, Ref, Sender, Watcher
+from actorflow.actors.serving import travelling
 from actorflow.actors.waits import Blocked
 from actorflow.errors import ActorDied, CannotTravel, ChannelClosed
-from actorflow.messages import Request
+from actorflow.messages import Request, Terminated
 from actorflow.transport.channel import Envelope, Lane, Say
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from actorflow.actors.peer import Peer
     from actorflow.actors.system import ActorSystem
-    from actorflow.messages import Terminated
 
 log = logging.getLogger("actorflow.actors")
 
@@ -93,7 +93,12 @@ class RemoteRef(Ref):
         return True
 
     def signal(self, message: Any) -> None:
-        """Sends `message` on the control lane: never waits, ahead of all data."""
+        """Sends `message` on the control lane: never waits, ahead of all data.
+
+        A `Terminated` names the actor as its own process calls it.
+        """
+        if type(message) is Terminated and message.reason is not None:
+            message = Terminated(message.actor, travelling(message.reason))
         try:
             self.peer.say(Envelope(self.actor, message, Say.TELL, Lane.CONTROL))
         except ChannelClosed:

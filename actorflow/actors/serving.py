@@ -146,7 +146,7 @@ class Serving:
     def gone(self, actor: str, reason: BaseException | None) -> None:
         """Tells the peer that an actor which it watches has stopped."""
         self.watched.pop(actor, None)
-        body = None if reason is None else _travelling(reason)
+        body = None if reason is None else travelling(reason)
         try:
             self._say(Envelope(actor, body, Say.GONE, Lane.CONTROL))
         except CannotTravel as error:
@@ -219,7 +219,7 @@ class Inquiry(Holding):
         self._end()
         waited_s = self._serving.system.now() - self._since_s
         if not (isinstance(error, DeadlinePassed) and waited_s >= self._envelope.limit_s):
-            self._serving.answer(self._envelope, _travelling(error), Say.ERROR)
+            self._serving.answer(self._envelope, travelling(error), Say.ERROR)
 
     def cancel(self) -> None:
         """Sends nothing."""
@@ -268,7 +268,7 @@ class _Watch:
         self._serving.gone(self._actor, notice.reason)
 
 
-def _travelling(error: BaseException) -> ActorflowError:
+def travelling(error: BaseException) -> ActorflowError:
     """Returns `error` as others may see it."""
     if isinstance(error, ActorflowError):
         return error

@@ -75,6 +75,27 @@ def test_an_error_of_a_tell_from_elsewhere_that_nobody_hears_is_raised_on_leavin
     assert "out of luck" in str(caught.value.exceptions[0])
 
 
+def test_an_actor_of_another_process_may_watch_one_of_this() -> None:
+    async def body(here: Post, there: Post, _channel: End) -> None:
+        heard: list[Terminated] = []
+        there.system.spawn(Recorder, heard, name="watcher")
+        watcher = here.ref("there/watcher")
+
+        def interrupted(_actor: Actor, _message: Any) -> Any:
+            raise asyncio.CancelledError
+
+        for name, script in (("failing", failing), ("cancelled", interrupted), ("stopped", failing)):
+            ref = here.system.spawn(Scripted, script, name=name)
+            ref.watch(watcher)
+            await (ref.tell("fail") if name != "stopped" else here.system.stop(ref))
+            await pause(0.01)
+
+        assert [notice.actor for notice in heard] == ["failing", "cancelled", "stopped"]
+        assert [type(notice.reason) for notice in heard] == [HandlerError, HandlerError, type(None)]
+
+    between(body)
+
+
 def test_watching_what_is_not_there_is_answered_at_once() -> None:
     async def body(here: Post, there: Post, channel: End) -> None:
         heard: list[Terminated] = []
