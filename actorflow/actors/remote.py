@@ -16,6 +16,7 @@ from actorflow.actors.waits import Blocked
 from actorflow.errors import ActorDied, CannotTravel, ChannelClosed
 from actorflow.messages import Request, Terminated
 from actorflow.transport.channel import Envelope, Lane, Say
+from actorflow.transport.registry import travels
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from actorflow.actors.system import ActorSystem
 
 log = logging.getLogger("actorflow.actors")
+
+travels("actors.terminated")(Terminated)
 
 
 class RemoteRef(Ref):

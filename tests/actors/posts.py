@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from actorflow.actors.post import Post
 from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
 from actorflow.sim.choosers import Schedule
+from actorflow.transport.credit import Window
+from actorflow.transport.loopback import pair
 from tests.actors.channels import End, joined
 from tests.actors.playing import play
 
@@ -75,7 +78,7 @@ def play_elsewhere(
     body: Callable[[Any], Awaitable[Any]],
     *,
     schedule: Schedule | None = None,
-    window: int = 4,
+    join: Callable[[Post, Post], object] = joined,
     **options: Any,
 ) -> ActorSystem:
     """Runs `body(system)` as `play` does, but all that it spawns lives in another system."""
@@ -83,13 +86,31 @@ def play_elsewhere(
     async def main(system: ActorSystem) -> None:
         async with ActorSystem(name="there", clock=system.clock, entropy=system.entropy) as other:
             here, there = Post(system, "here"), Post(other, "there")
-            joined(here, there, window)
+            join(here, there)
             await body(Elsewhere(here, there))
 
     return play(main, schedule=schedule, **options)
 
 
+def looped(here: Post, there: Post, *, framed: bool = False) -> None:
+    """Joins two posts by a loopback of little credit."""
+    posts, window = (here, there), Window(4, 1 << 20)
+    for post, channel in zip(posts, pair(here.name, there.name, framed=framed, window=window), strict=True):
+        channel.connect(post)
+        post.attach(channel)
+
+
 Play = Callable[..., ActorSystem]
 
-everywhere = pytest.mark.parametrize("play", [play, play_elsewhere], ids=["here", "elsewhere"])
+_UNCOPIED = {
+    "here": play,
+    "elsewhere": play_elsewhere,
+    "loopback": partial(play_elsewhere, join=looped),
+}
+_WAYS = {**_UNCOPIED, "framed": partial(play_elsewhere, join=partial(looped, framed=True))}
+
+everywhere = pytest.mark.parametrize("play", _WAYS.values(), ids=_WAYS)
 """What every ref promises, whether its actor is in this process or in another."""
+
+uncopied = pytest.mark.parametrize("play", _UNCOPIED.values(), ids=_UNCOPIED)
+"""What refs promise where messages are passed, not written and read."""

@@ -26,7 +26,7 @@ from actorflow.errors import (
 from actorflow.messages import Request, Terminated
 from actorflow.sim.choosers import Schedule
 from tests.actors.playing import Recorder, Scripted, pause, play
-from tests.actors.posts import Play, everywhere
+from tests.actors.posts import Play, everywhere, uncopied
 from tests.strategies import examples
 
 if TYPE_CHECKING:
@@ -444,7 +444,7 @@ async def _raises_after_a_wait(_actor: Actor, message: Any) -> Any:
     raise ValueError(f"no {message}")
 
 
-@everywhere
+@uncopied
 @pytest.mark.parametrize("script", [_raises_before, _raises_in_first_step, _raises_after_a_wait])
 @pytest.mark.parametrize("inline", [True, False])
 def test_what_a_handler_raises_reaches_its_asker_with_its_traceback(

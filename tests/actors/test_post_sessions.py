@@ -7,12 +7,13 @@ import pytest
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.post import Post
+from actorflow.actors.system import ActorSystem
 from actorflow.errors import ActorDied, ActorflowError, HandlerError, PeerLost
 from actorflow.messages import Terminated
 from actorflow.transport.channel import Envelope, Lane, Say
 from tests.actors.channels import End, joined, lose
-from tests.actors.playing import Recorder, Scripted, pause
-from tests.actors.posts import between, gate
+from tests.actors.playing import Recorder, Scripted, pause, play
+from tests.actors.posts import between, gate, looped
 
 
 def failing(_actor: Actor, message: Any) -> Any:
@@ -94,6 +95,24 @@ def test_an_actor_of_another_process_may_watch_one_of_this() -> None:
         assert [type(notice.reason) for notice in heard] == [HandlerError, HandlerError, type(None)]
 
     between(body)
+
+
+def test_the_end_of_an_actor_is_told_over_a_channel_that_writes_and_reads() -> None:
+    async def body(system: ActorSystem) -> None:
+        async with ActorSystem(clock=system.clock, entropy=system.entropy) as other:
+            here, there = Post(system, "here"), Post(other, "there")
+            looped(here, there, framed=True)
+            heard: list[Terminated] = []
+            other.spawn(Recorder, heard, name="watcher")
+            ref = system.spawn(Scripted, failing, name="failing")
+            ref.watch(here.ref("there/watcher"))
+
+            await ref.tell("fail")
+            await pause(0.01)
+
+            assert [(notice.actor, type(notice.reason)) for notice in heard] == [("failing", HandlerError)]
+
+    play(body)
 
 
 def test_watching_what_is_not_there_is_answered_at_once() -> None:
