@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
 from actorflow.actors.step_messages import Process as Member
 from actorflow.cluster.layout import Layout, laid_out
 from actorflow.cluster.process import CHIEF, Process, device_of, member
-from actorflow.errors import ConfigError, SessionClosed
+from actorflow.errors import ConfigError, CoordinatorLost, SessionClosed
 from actorflow.program import Program
 from actorflow.report import SpreadStats
 from actorflow.spread import SpreadSession
@@ -92,7 +93,8 @@ class Cluster(ABC):
         session, self.session = self.session, None
         try:
             if session is not None:
-                await self.at_home(session.close())
+                with suppress(CoordinatorLost):  # then there is nothing to close
+                    await self.at_home(session.close())
         finally:
             await self._stop()
 

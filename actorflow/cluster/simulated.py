@@ -14,6 +14,7 @@ from actorflow.graph.fingerprint import fingerprint
 from actorflow.program import Program
 from actorflow.sim import wires
 from actorflow.sim.hosts import Host
+from actorflow.sim.lanes import Life
 from actorflow.sim.loop import SimLoop
 from actorflow.sim.straggler import Straggler
 from actorflow.sim.worlds import World
@@ -46,6 +47,7 @@ class SimulatedCluster(Cluster):
         self._seed = seed
         self._program_hash = fingerprint(program.graph)
         self._processes: dict[str, Process] = {}
+        self._life: Life
 
     @property
     def chief(self) -> Process:
@@ -66,6 +68,7 @@ class SimulatedCluster(Cluster):
             if self._straggler is not None and name in self.workers:
                 self.world.straggle(host, self._straggler)
             await host.on_boot(self._boot)
+        self._life = self.world.host(CHIEF).life
 
     def _boot(self, host: Host) -> None:
         assert self.world is not None
@@ -92,16 +95,20 @@ class SimulatedCluster(Cluster):
         """Runs a coroutine on the chief's host; see `Cluster.at_home`."""
         assert self.world is not None
         host = self.world.host(CHIEF)
-        if not host.alive:
+        if self._life.dead:  # it may have started again, without what it had
             coroutine.close()
-            raise CoordinatorLost(f"'{CHIEF}' has crashed")
-        life = host.life
+            raise _crashed()
         try:
             return await host.run(coroutine)
         except ActorDied as error:
-            if not life.dead:
+            if not self._life.dead:
                 raise
-            raise CoordinatorLost(f"'{CHIEF}' has crashed") from error
+            raise _crashed() from error
+
+
+def _crashed() -> CoordinatorLost:
+    message = f"'{CHIEF}' has crashed, and with it whoever decides about updates"
+    return CoordinatorLost(message, hint="open another cluster")
 
 
 def _names(job: str, n: int) -> tuple[str, ...]:

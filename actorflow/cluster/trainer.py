@@ -149,7 +149,8 @@ class _Run:
         assert last is not None
         test = await scored("test", self._program.test, self._cluster)
         numbers = [last.loss, *last.metrics.values()]
-        return RunDone(**self._progress(numbers), scores=last.scores, test=test)
+        told = {**self._progress(numbers), "epoch": last.epoch}
+        return RunDone(**told, scores=last.scores, test=test)
 
     def _updated(self, heard: Updated) -> UpdateDone:
         self._trainer.record.append(heard)

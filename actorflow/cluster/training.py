@@ -6,8 +6,9 @@ Everything here lives in the chief's process. What comes of it are `Updated` rec
 from __future__ import annotations
 
 import asyncio
-from asyncio import Queue, Task
-from collections.abc import Sequence
+from asyncio import Queue
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from actorflow.actors.actor import Actor
@@ -24,17 +25,14 @@ from actorflow.cluster.messages import (
     OpenShard,
 )
 from actorflow.cluster.process import Process
+from actorflow.cluster.recruiter import UNREACHED, Recruiter
 from actorflow.coord.coordinator import Coordinator
 from actorflow.coord.messages import End, Updated
 from actorflow.coord.policy import Policy
 from actorflow.coord.settings import RunSettings
 from actorflow.errors import (
-    ActorDied,
-    ActorflowError,
     CoordinatorLost,
-    DeadlinePassed,
     ShardLost,
-    TransportError,
     said,
 )
 from actorflow.messages import Terminated
@@ -42,8 +40,6 @@ from actorflow.spread import SpreadSession
 
 _UNHEARD = 64
 """Updates that wait for whoever trains; then the coordinator waits."""
-
-_UNREACHED = (ActorDied, DeadlinePassed, TransportError)
 
 
 class _Hearing(Actor):
@@ -90,7 +86,7 @@ class Training:
         self._heard: Queue[Updated | End] = Queue(_UNHEARD)
         self._coordinator: Ref | None = None
         self._hearing: Ref | None = None
-        self._keeping: list[Task[None]] = []
+        self._recruiters: list[Ref] = []
 
     # -- shards ---------------------------------------------------------------------------------------
 
@@ -102,7 +98,9 @@ class Training:
             ActorflowError: a shard cannot be opened.
         """
         layout = self._layout
-        await self._session.initialise(name for names in (*layout.trained, *layout.frozen) for name in names)
+        names = [name for group in (*layout.trained, *layout.frozen) for name in group]
+        with _reached(" and ".join(layout.ps)):
+            await self._session.initialise(names)
         closes = None
         if self._settings.agreement == "per_shard":
             closes = self._policy.needs(len(layout.workers))
@@ -119,11 +117,8 @@ class Training:
             await self._ask_ps(process, order)
 
     async def _ask_ps(self, process: str, order: Any) -> None:
-        try:
+        with _reached(process):
             await self._steward(process).ask(order)
-        except _UNREACHED as error:
-            message = f"'{process}', which is to hold parameters, cannot be reached: {said(error)}"
-            raise ShardLost(message) from error
 
     def _steward(self, process: str) -> Ref:
         return self._chief.post.ref(f"{process}/{STEWARD}")
@@ -134,7 +129,7 @@ class Training:
 
     # -- a run ----------------------------------------------------------------------------------------
 
-    async def begin(self, settings: RunSettings) -> None:
+    async def begin(self, limits: RunSettings) -> None:
         """Begins a run: its coordinator has a higher term than all before."""
         await self.end()
         self._run += 1
@@ -148,7 +143,7 @@ class Training:
             [ref(address) for address in self._shards],
             self._layout.workers,
             self._policy,
-            settings,
+            limits,
             self._run,
             self._hearing,
             name=name,
@@ -157,36 +152,21 @@ class Training:
         address = f"{chief.name}/{name}"
         for process in self._layout.ps:
             await self._ask_ps(process, MeetAll(address, self._shards))
-        self._keeping = [
-            asyncio.create_task(self._keep(process, address), name=f"keep {process}")
+        policy, settings = self._policy, self._settings
+        order = Enlist(self._run, address, self._shards, policy.fresh, settings.gather_s, settings.stuck_s)
+        self._recruiters = [
+            chief.system.spawn(
+                Recruiter,
+                self._steward(process),
+                ref(f"{process}/{WORKER}"),
+                self._coordinator,
+                order,
+                settings.beat_s,
+                settings.lease_s,
+                name=f"recruiter{self._run} {process}",
+            )
             for process in self._layout.workers
         ]
-
-    async def _keep(self, process: str, coordinator: str) -> None:
-        """Has a worker take part in the run in every life of its process."""
-        settings = self._settings
-        order = Enlist(
-            self._run,
-            coordinator,
-            self._shards,
-            self._policy.fresh,
-            settings.gather_s,
-            settings.stuck_s,
-        )
-        while True:
-            try:
-                await self._steward(process).ask(order, settings.lease_s)
-                await self._chief.post.ref(f"{process}/{WORKER}").stopped()
-            except _UNREACHED:
-                pass  # its process is not there, or not yet: it is asked again
-            except ActorflowError as error:  # it cannot take part, and nor could another
-                if self._coordinator is not None:
-                    self._coordinator.signal(End(self._run, error))
-                return
-            await self._pause(settings.beat_s)
-
-    async def _pause(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
     async def next(self) -> Updated | End:
         """Returns the next update, or the end of the run."""
@@ -196,13 +176,12 @@ class Training:
 
     async def end(self) -> None:
         """Ends the run, if there is one, after the update that is being committed."""
-        keeping, self._keeping = self._keeping, []
-        for task in keeping:
-            task.cancel()
-        await asyncio.gather(*keeping, return_exceptions=True)
+        system = self._chief.system
+        recruiters, self._recruiters = self._recruiters, []
+        for recruiter in recruiters:
+            await system.stop(recruiter)
         coordinator, self._coordinator = self._coordinator, None
         hearing, self._hearing = self._hearing, None
-        system = self._chief.system
         if coordinator is not None and hearing is not None:
             if not self._over:
                 coordinator.signal(End(self._run))
@@ -219,9 +198,19 @@ class Training:
         except TimeoutError:
             pass
 
-    async def close(self, processes: Sequence[str] = ()) -> None:
+    async def close(self) -> None:
         """Ends the run and closes shards and workers, as far as their processes can be reached."""
         await self.end()
         actors = [(p, WORKER) for p in self._layout.workers] + [(p, SHARD) for p in self._layout.ps]
         asks = [self._steward(p).ask(Dismiss(actor), self._settings.fence_s) for p, actor in actors]
         await asyncio.gather(*asks, return_exceptions=True)
+
+
+@contextmanager
+def _reached(process: str) -> Iterator[None]:
+    """Raises ShardLost when a process that is to hold parameters cannot be reached."""
+    try:
+        yield
+    except UNREACHED as error:
+        message = f"{process}, to hold parameters, cannot be reached: {said(error)}"
+        raise ShardLost(message) from error

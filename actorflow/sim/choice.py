@@ -114,6 +114,7 @@ class Choices:
         self._points: dict[str, Point] = {}
         self._meet: Callable[[Point], None] = chooser.meet
         self._draw = chooser.draw
+        self._final: tuple[Asked, ...] | None = None
 
     def point(self, label: str, delays: int = MAX_DELAY, names: tuple[str, ...] = ()) -> Point:
         """Returns the point of that label, made when it is met for the first time.
@@ -133,7 +134,7 @@ class Choices:
 
     @property
     def asked(self) -> int:
-        """How often any point was asked."""
+        """How often any point was asked, also after the end of the run."""
         return sum(point.count for point in self._points.values())
 
     def choose(self, point: Point) -> int:
@@ -148,11 +149,18 @@ class Choices:
 
     def stop(self) -> None:
         """Chooses 0 from now on, and keeps no account: the run is over."""
+        if self._final is None:
+            self._final = self.survey()
         self._draw = None
         self._meet = _ignore
         for point in self._points.values():
             point.planned = None
 
     def survey(self) -> tuple[Asked, ...]:
-        """Returns all points that were asked and could have gone another way, in order of appearance."""
+        """Returns all points that were asked and could have gone another way, in order of appearance.
+
+        What was asked after the end of the run could not.
+        """
+        if self._final is not None:
+            return self._final
         return tuple(Asked(p.label, p.count, p.delays, p.names) for p in self._points.values() if p.count)

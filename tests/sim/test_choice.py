@@ -69,6 +69,18 @@ def test_the_survey_has_the_points_that_were_asked_in_order_of_appearance() -> N
     ]
 
 
+def test_what_is_asked_after_the_end_of_a_run_is_no_place_for_a_harm() -> None:
+    choices = Choices(Always(0))
+    choices.choose(choices.point("a>b"))
+
+    choices.stop()
+    for label in ("a>b", "b>a"):
+        choices.choose(choices.point(label))
+    choices.stop()
+
+    assert [(asked.label, asked.count) for asked in choices.survey()] == [("a>b", 1)]
+
+
 @given(st.integers(1, 10**6) | st.integers(-3, -1))
 def test_a_value_is_written_and_read_back(value: int) -> None:
     point = Point("p", names=("reorder", "drop", "host_2"))
