@@ -29,7 +29,7 @@ from actorflow.data import names
 from actorflow.data.each import apply_to_each
 from actorflow.data.frames import Inbox, Outbox
 from actorflow.data.names import MAIN, Name, find
-from actorflow.errors import CannotTravel, ConfigError, said
+from actorflow.errors import CannotTravel, ConfigError, WireError, said
 from actorflow.transport.codec import decode, encode
 from actorflow.transport.kinds import Buffer
 
@@ -85,7 +85,7 @@ def main(descriptor: int) -> None:
         del first
         stream.send(encode({}))
         while (request := stream.receive()) is not None:
-            parts = _answer(function, hello, decode(request))
+            parts = _answer(function, hello, request)
             sys.stdout.flush()
             stream.send(parts)
             del request, parts  # before the next one needs memory
@@ -158,8 +158,13 @@ def _is_read(file: str) -> bool:
     return not file.startswith("<frozen ") and file not in (__file__, names.__file__, importlib.__file__)
 
 
-def _answer(function: Callable[..., Any], hello: Hello, request: Any) -> list[Buffer]:
-    epoch, ordinals, values = request
+def _answer(function: Callable[..., Any], hello: Hello, request: Buffer) -> list[Buffer]:
+    try:
+        epoch, ordinals, values = decode(request)
+    except WireError as error:  # a record whose class nobody has imported here
+        return encode(
+            ([], _report(function, f"an element cannot be read by a process: {error.what}", error.hint))
+        )
     results: list[Any] = []
     report = None
     try:
@@ -191,13 +196,13 @@ def _unsendable(function: Callable[..., Any], results: list[Any]) -> list[Buffer
         except CannotTravel as error:
             at, found = i, error
             break
-    report = {
-        "what": f"it returned what cannot be sent: {found.what}",
-        "hint": found.hint,
-        "traceback": None,
-        "place": _place(function, None),
-    }
+    report = _report(function, f"it returned what cannot be sent: {found.what}", found.hint)
     return encode((results[:at], report))
+
+
+def _report(function: Callable[..., Any], what: str, hint: str | None) -> dict[str, Any]:
+    """What the parent is told of a failure that the function did not raise."""
+    return {"what": what, "hint": hint, "traceback": None, "place": _place(function, None)}
 
 
 def _traceback(error: BaseException) -> str:

@@ -12,8 +12,8 @@ The header is flat, so a reader knows from its size alone how much it may become
 values (`Kind`), each followed by its counts, dtypes and shapes. A list of rows of one structure, as a
 chunk of elements is, is written by columns: one entry a column, and one buffer for all its arrays.
 
-`encode` gives buffers for a vectored write and copies no large array; `decode` gives arrays that are
-views of the frame. Neither reads a socket, and there is no clock.
+`encode` gives buffers for a vectored write, one for a small message, and copies no large array; `decode`
+gives arrays that are views of the frame. Neither reads a socket, and there is no clock.
 
 A law: `decode(join(encode(value)))` equals `value` in types, dtypes (byte order too), shapes and bits,
 unless the sender says that float32 may be cut to bfloat16 on the way (`lossy`).
@@ -31,7 +31,7 @@ import numpy as np
 
 from actorflow.arrays import DType
 from actorflow.errors import CannotTravel, WireError
-from actorflow.transport.kinds import ALIGN, ATOMS, LIMITS, ZEROS, Buffer, Limits, Lossy
+from actorflow.transport.kinds import ALIGN, APART, ATOMS, LIMITS, ZEROS, Buffer, Limits, Lossy
 from actorflow.transport.reading import Reader
 from actorflow.transport.registry import BY_TYPE
 from actorflow.transport.writing import Writer
@@ -105,7 +105,10 @@ def _frame(value: Any, limits: Limits, writer: Writer) -> list[Buffer]:
     if whole > limits.frame_bytes or len(header) > _MAX_HEADER:
         message = f"a message may have {limits.frame_bytes} bytes, got {whole}"
         raise CannotTravel(message, hint="send less at a time")
-    return [b"".join((_PREFIX.pack(_MAGIC, len(header), writer.size), header, pad)), *writer.parts]
+    prefix = _PREFIX.pack(_MAGIC, len(header), writer.size)
+    if writer.size < APART:
+        return [b"".join((prefix, header, pad, *writer.parts))]
+    return [b"".join((prefix, header, pad)), *writer.parts]
 
 
 def _packed(tokens: list[Any]) -> bytes:

@@ -18,6 +18,9 @@ ALIGN = 16
 
 ZEROS = bytes(ALIGN)
 
+APART = 4096
+"""Bytes from which an array or a body is sent from where it lies; smaller ones are cheaper joined."""
+
 ROW_LEVELS = 3
 """How many rows of tuples or dicts may be columns of each other, one in one: each makes an object for every
 row, and the innermost column alone has bytes for it."""

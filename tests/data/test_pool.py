@@ -21,7 +21,7 @@ from actorflow.errors import ConfigError, InputError
 from tests.data import functions
 from tests.data.pools import LOOPS, Open, children, descriptors, opened, run, told
 from tests.strategies import examples
-from tests.transport.values import same, values
+from tests.transport.values import Holder, same, values
 
 
 @pytest.fixture(params=LOOPS)
@@ -135,12 +135,15 @@ def test_children_have_the_arguments_of_their_parent(
     assert open_pool(functions.arguments, 1).map([0]) == [[["train.py", "--quick", "7"]]]
 
 
+TRANSPORT = ("codec", "failures", "kinds", "narrow", "reading", "registry", "writing")
+
+
 def test_children_import_only_what_they_need(open_pool: Callable[..., Open]) -> None:
     ((modules,),) = open_pool(functions.modules, 1).map([0])
 
     ours = {name for name in modules if name.startswith("actorflow.")}
     needed = {"arrays", "errors", "data", "data.each", "data.names", "data.frames"}
-    needed |= {"transport", *(f"transport.{name}" for name in ("codec", "kinds", "reading", "writing"))}
+    needed |= {"transport", *(f"transport.{name}" for name in TRANSPORT)}
     assert ours == {f"actorflow.{name}" for name in needed}
     assert not {"asyncio", "subprocess", "multiprocessing", "pickle", "ctypes.util"} & set(modules) - {
         "pickle"
@@ -223,6 +226,19 @@ def test_every_way_to_fail_says_which_element(
 
     assert at == ordinal
     assert text in error.what
+
+
+def test_a_record_whose_class_a_child_has_not_imported_fails_its_chunk_alone(
+    open_pool: Callable[..., Open],
+) -> None:
+    lost, kept = open_pool(functions.same, 1).map([Holder({})], [1])
+
+    _, error = failure([lost])
+    assert error.what.startswith(
+        "an element cannot be read by a process: no record is registered as 'tests.holder'"
+    )
+    assert error.hint == "import the module that registers it on both sides"
+    assert kept == [1]
 
 
 def test_ctrl_c_is_not_for_children(open_pool: Callable[..., Open]) -> None:

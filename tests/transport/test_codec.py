@@ -21,13 +21,13 @@ from actorflow.transport import codec
 from actorflow.transport.codec import PREFIX_BYTES, decode, encode, frame_size, join, size
 from actorflow.transport.kinds import ALIGN, DTYPES, ROW_LEVELS, Kind, Limits
 from tests.strategies import examples
-from tests.transport.values import Holder, Point, atoms, same, values
+from tests.transport.values import Holder, Point, atoms, everything, same
 
 # ------------------------------------------------------------------------------------ laws
 
 
 @settings(max_examples=examples(300))
-@given(values)
+@given(everything)
 @example([np.zeros((0, 3)), np.zeros((0, 3))])
 @example([np.array(1, ">f4"), np.array(2, ">f4")])
 @example([2**64, 1, -(2**63) - 1])
@@ -71,7 +71,7 @@ def test_any_bytes_are_a_message_or_refused(noise: bytes) -> None:
 
 
 @settings(max_examples=examples(400))
-@given(values, st.data())
+@given(everything, st.data())
 def test_a_damaged_message_is_another_one_or_refused(value: Any, data: st.DataObject) -> None:
     frame = bytearray(join(encode(value)))
     for _ in range(data.draw(st.integers(1, 3))):

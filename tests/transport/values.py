@@ -83,7 +83,7 @@ def arrays(draw: st.DrawFn, dtypes: Any = EVERY_DTYPE, shape: Any = None) -> Any
 scalars = arrays(st.sampled_from([as_dtype(name) for name in NAMES]), (1,)).map(lambda a: a[0])
 records = st.lists(st.binary(max_size=4), max_size=6).map(lambda r: np.array([*r, None], object)[:-1])
 enums = st.sampled_from(Colour) | st.builds(Nothing)
-leaves = atoms | arrays() | scalars | records | enums
+leaves = atoms | arrays() | scalars | records
 keys = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=3) | st.binary(max_size=3)
 
 
@@ -115,8 +115,15 @@ def containers(inner: Any) -> Any:
         | st.lists(inner, max_size=4).map(tuple)
         | st.dictionaries(keys, inner, max_size=3)
         | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    )
+
+
+def with_records(inner: Any) -> Any:
+    return (
+        containers(inner)
         | st.builds(Point, inner, inner, z=inner)
         | st.builds(Holder, inner)
+        | enums
         | failures
     )
 
@@ -154,6 +161,7 @@ def rows(draw: st.DrawFn) -> Any:
 
 
 values = st.recursive(leaves, containers, max_leaves=12) | rows()
+everything = values | st.recursive(leaves | enums, with_records, max_leaves=12)
 
 
 def same(a: Any, b: Any) -> bool:
