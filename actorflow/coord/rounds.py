@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from actorflow.coord import commit
 from actorflow.coord.batches import Batches
 from actorflow.coord.commit import Commitment, Discarded, Done, Phase, Say
-from actorflow.coord.consulting import alarm, started, successor, taken
+from actorflow.coord.consulting import alarm, minds_time, started, successor, taken
 from actorflow.coord.desk import EXPIRED, LATE, MISSED, Desk
 from actorflow.coord.membership import Membership, Pulse
 from actorflow.coord.messages import (
@@ -264,7 +264,8 @@ class Rounds:
         if self.ended is None:
             try:
                 self._advance(now)
-                self.alarm = None if self.quorum.holds else alarm(self.policy, self._view(now))
+                asks = minds_time(self.policy) and not self.quorum.holds
+                self.alarm = alarm(self.policy, self._view(now)) if asks else None
             except PolicyError as error:
                 self._failure = self._failure or error
                 self._close()
@@ -328,8 +329,10 @@ class Rounds:
             self._obey(self.commitment.begin(self.desk.make(ranks)), now)
 
     def _start(self, now: float) -> None:
+        if not self.permits.left:
+            return
         view = self._view(now)
-        for rank in started(self.policy, view) if view.free and self.permits.left else ():
+        for rank in started(self.policy, view) if view.free else ():
             permit = self.desk.grant(rank, self.version, now)
             if permit is not None:
                 self._say.worker(rank, permit)
