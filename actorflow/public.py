@@ -13,6 +13,7 @@ from actorflow.actors.optimizer import OptimizerActor, UpdateContext
 from actorflow.actors.ref import Ref
 from actorflow.actors.resources import reset
 from actorflow.actors.system import ActorSystem
+from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.dtypes import can_cast, finfo, iinfo, result_type
 from actorflow.errors import ActorflowError
 from actorflow.feeding import Feeder, producing
@@ -40,8 +41,9 @@ from actorflow.spec import Spec
 from actorflow.training import minimize
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Feeder", "Graph", "IndexedSlices", "OptimizerActor", "Program",
-    "Ref", "Session", "Slices", "Spec", "Tensor", "Terminated", "UpdateContext", "can_cast", "colocate_with",
+    "Actor", "ActorSystem", "ActorflowError", "Async", "Backup", "Feeder", "Graph", "IndexedSlices",
+    "OptimizerActor", "Policy", "Program", "Ref", "Session", "Slices", "Spec", "StaleSync", "Sync", "Tensor",
+    "Terminated", "UpdateContext", "can_cast", "colocate_with",
     "container", "control_dependencies", "custom_gradient", "data", "device", "errors", "finfo", "from_data",
     "gradients", "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim",
     "producing", "reset", "result_type", "run", "supervision", "testing", "to_data",

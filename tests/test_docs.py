@@ -54,7 +54,8 @@ PAGES = [
 def test_programs_of_the_pages_print_what_stands_below_them(
     program: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    exec(program, {"__name__": "page"})
+    code = compile(program, "<string>", "exec", dont_inherit=True)  # of this file's own imports from the future
+    exec(code, {"__name__": "page"})
 
     out = capsys.readouterr().out
     assert doctest.OutputChecker().check_output(said, out, doctest.ELLIPSIS), out

@@ -1,1 +1,1 @@
-"""Will hold the coordination of replicas: membership, sharding, aggregation, staleness, barriers."""
+"""Coordination of several workers: membership, policies, permits, commits, and the actors that obey them."""

@@ -17,7 +17,7 @@ def started(policy: Policy, view: View) -> tuple[int, ...]:
     Raises:
         PolicyError: it raised, or named a rank twice, or one that is not free.
     """
-    return _ranks(policy, "starts", view, view.free, "free")
+    return _ranks(policy, "starts", view, lambda: view.free, "free")
 
 
 def taken(policy: Policy, view: View) -> tuple[int, ...]:
@@ -26,7 +26,12 @@ def taken(policy: Policy, view: View) -> tuple[int, ...]:
     Raises:
         PolicyError: it raised, or named a rank twice, or one that has nothing complete.
     """
-    return _ranks(policy, "takes", view, tuple(a.rank for a in view.complete), "complete")
+    return _ranks(policy, "takes", view, lambda: tuple(a.rank for a in view.complete), "complete")
+
+
+def minds_time(policy: Policy) -> bool:
+    """Whether `policy` may want to be asked again when nothing has happened."""
+    return type(policy).wakes is not Policy.wakes
 
 
 def alarm(policy: Policy, view: View) -> float | None:
@@ -52,8 +57,13 @@ def successor(policy: Policy, done: Round) -> Policy:
     return following
 
 
-def _ranks(policy: Policy, verb: str, view: View, possible: tuple[int, ...], word: str) -> tuple[int, ...]:
+def _ranks(
+    policy: Policy, verb: str, view: View, those: Callable[[], tuple[int, ...]], word: str
+) -> tuple[int, ...]:
     ranks: list[int] = _asked(policy, verb, view, sorted)
+    if not ranks:
+        return ()
+    possible = those()
     if not set(ranks) <= set(possible) or len(set(ranks)) != len(ranks):
         choice = f"some of the ranks that are {word}, {sorted(possible)}"
         what = f"{type(policy).__name__}.{verb} must give {choice}, got {ranks} at version {view.version}"

@@ -49,9 +49,10 @@ class Coordinator(Actor):
     It owns nothing of the model: lost, it can be replaced by one of a higher term, which goes on from where
     the shards stand.
 
-    **Receives** Join (answered with Seat), Beat, Leave, Computed, Missed, Exhausted from workers; Staged,
-    Unstaged, Committed from shards; End from whoever trains, to end the run after the update that is being
-    committed; Terminated of a worker, which is out until it joins again, and of a shard, which ends the run.
+    **Receives** Join (answered with Seat, or with End when the run is over), Beat, Leave, Computed, Missed,
+    Exhausted from workers; Staged, Unstaged, Committed from shards; End from whoever trains, to end the run
+    after the update that is being committed; Terminated of a worker, which is out until it joins again, and
+    of a shard, which ends the run.
     **Sends**, all on the control lane, so that nobody who is slow holds it up: Permit, Outcome, End to
     workers; Fence, Stage, Commit, Discard, Drop, End to shards. To the observer it tells each Updated and
     then one End; there it waits for room.
@@ -111,7 +112,7 @@ class Coordinator(Actor):
             self._send(self._rounds.open(standings, now))
             self.after(self._settings.beat_s, _Tick())
 
-    def receive(self, message: Any) -> Seat | None:
+    def receive(self, message: Any) -> Seat | End | None:
         """Tells the rules what came, and sends what they say."""
         now = self.system.now()
         match message:
@@ -135,8 +136,10 @@ class Coordinator(Actor):
                 raise CoordinationError(what)
         return None
 
-    def _join(self, process: str, now: float) -> Seat:
+    def _join(self, process: str, now: float) -> Seat | End:
         seat, sends = self._rounds.join(process, now)
+        if isinstance(seat, End):
+            return seat
         worker = self._worker(process)
         self._processes[worker.name] = process
         worker.watch(self.ref)

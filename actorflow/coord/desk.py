@@ -26,14 +26,18 @@ class Entry:
     """A contribution that every shard keeps."""
 
     lease: Lease
-    base: int
+    arrived: Arrived
     scalars: tuple[float, ...]
-    at: float
+
+    @property
+    def base(self) -> int:
+        """The version it was computed from."""
+        return self.arrived.base
 
     @property
     def took(self) -> float:
         """Seconds since its permit."""
-        return self.at - self.lease.since
+        return self.arrived.at - self.lease.since
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +65,19 @@ class Desk:
         self.clock: dict[int, int] = {}
         self.dropped: list[tuple[int, str]] = []
         self._members = members
+        self._out: dict[int, Out] = {}  # as policies see the permits
         self._seats = seats
 
     def view(self, version: int, now: float) -> View:
-        """Returns what a policy decides from."""
+        """Returns what a policy decides from; what is in it is kept, so that it costs little."""
         return View(
             version=version,
             now=now,
             seats=self._seats,
             alive=self._members.alive,
             clock=dict(self.clock),
-            out={r: Out(x.number, x.version, x.since) for r, x in sorted(self.permits.out.items())},
-            complete=tuple(Arrived(r, e.lease.number, e.base, e.at) for r, e in self.complete.items()),
+            out=dict(self._out),
+            complete=tuple(entry.arrived for entry in self.complete.values()),
             making=frozenset(self.making),
         )
 
@@ -91,6 +96,7 @@ class Desk:
         lease = self.permits.grant(rank, self._members.members[rank].life, version, now)
         if lease is None:
             return None
+        self._out[rank] = Out(lease.number, version, now)
         return Permit(self.permits.term, lease.number, rank, version, lease.batch)
 
     def known(self, rank: int, number: int) -> bool:
@@ -100,15 +106,19 @@ class Desk:
 
     def arrived(self, message: Computed, now: float) -> None:
         """Takes what is out as complete."""
-        lease = self.permits.close(message.rank)
-        self.complete[message.rank] = Entry(lease, message.base, message.scalars, now)
+        rank = message.rank
+        del self._out[rank]
+        arrived = Arrived(rank, message.number, message.base, now)
+        self.complete[rank] = Entry(self.permits.close(rank), arrived, message.scalars)
 
     def revoke(self, rank: int, version: int, why: str) -> Receipt:
         """Ends what is out, unused; its batch may be computed again."""
+        del self._out[rank]
         return self._drop(self.permits.close(rank), version, why)
 
     def void(self, rank: int, epoch: int, size: int, version: int) -> Receipt:
         """Ends what is out since there is no such batch, and learns the size of the epoch."""
+        del self._out[rank]
         return self._drop(self.permits.void(rank, epoch, size), version, NO_BATCH)
 
     def refuse(self, rank: int, version: int, why: str) -> Receipt:

@@ -60,12 +60,15 @@ class Membership:
     def __init__(self, processes: Sequence[str], *, beat_s: float, missed: int) -> None:
         self.members = [Member(process) for process in processes]
         self.limit_s = beat_s * missed
+        self._alive: tuple[int, ...] | None = None  # until somebody comes or goes
         self._ranks = {process: rank for rank, process in enumerate(processes)}
 
     @property
     def alive(self) -> tuple[int, ...]:
         """Ranks of the living, ascending."""
-        return tuple(r for r, member in enumerate(self.members) if member.state is State.ALIVE)
+        if self._alive is None:
+            self._alive = tuple(r for r, m in enumerate(self.members) if m.state is State.ALIVE)
+        return self._alive
 
     @property
     def awaited(self) -> tuple[int, ...]:
@@ -88,6 +91,7 @@ class Membership:
             self.members.append(Member(process))
         member = self.members[rank]
         member.life += 1
+        self._alive = None
         member.state, member.heard, member.number = State.ALIVE, now, 0
         return rank, member.life
 
@@ -115,6 +119,7 @@ class Membership:
         if not self.is_alive(rank, life):
             return False
         self.members[rank].state = how
+        self._alive = None
         return True
 
     def silent(self, now: float) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ class Batch:
 @travels("coord.join")
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Worker → coordinator, asked: takes part from now on; answered with Seat.
+    """Worker → coordinator, asked: takes part from now on; answered with Seat, or End if the run is over.
 
     A process that joins again takes its old rank, and what it was before is fenced.
     """
@@ -61,7 +61,10 @@ class Beat:
 @travels("coord.permit")
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Coordinator → worker: compute one contribution from the parameters at `version` or later."""
+    """Coordinator → worker: compute one contribution from the parameters at `version` or later.
+
+    A newer one replaces an older one.
+    """
 
     term: int
     number: int
@@ -118,7 +121,9 @@ class Exhausted:
 @travels("coord.outcome")
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Coordinator → worker: what became of contribution `number`; the receipt.
+    """Coordinator → worker: what became of contribution `number`; the receipt, one for each permit.
+
+    One that is not accepted may come before the worker has said anything: it can stop working on it.
 
     Attributes:
         accepted: Whether it is part of the update that made `version`.
@@ -144,7 +149,11 @@ class Leave:
 @travels("coord.end")
 @dataclass(frozen=True, slots=True)
 class End:
-    """Coordinator → worker or shard: the run is over; `error` says why if not in good order."""
+    """Coordinator → worker or shard: the run is over; `error` says why if not in good order.
+
+    With Fenced it is over for this life of a worker alone, which was given up: it may join again. Whoever
+    trains may tell the coordinator, to end the run.
+    """
 
     term: int
     error: ActorflowError | None = None

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from actorflow.coord import commit
 from actorflow.coord.batches import Batches
 from actorflow.coord.commit import Commitment, Discarded, Done, Phase, Say
-from actorflow.coord.consulting import alarm, started, successor, taken
+from actorflow.coord.consulting import alarm, minds_time, started, successor, taken
 from actorflow.coord.desk import EXPIRED, LATE, MISSED, Desk
 from actorflow.coord.membership import Membership, Pulse
 from actorflow.coord.messages import (
@@ -48,6 +48,9 @@ from actorflow.errors import (
 
 Heard = Beat | Leave | Computed | Missed | Exhausted | Staged | Unstaged | Committed
 """What workers and shards say without being asked."""
+
+COMPLAINTS = 2
+"""How often, on average, each worker may say that a shard is lost, before the coordinator believes it."""
 
 
 class Rounds:
@@ -84,6 +87,7 @@ class Rounds:
         self._moved = 0.0
         self._failure: ActorflowError | None = None
         self._stopping = False
+        self._complaints = 0  # about shards, since the last update
         self._alone = [0] * shards  # versions of shards that close updates by themselves
         self._say = Outgoing(term, self.members, shards)
 
@@ -130,16 +134,10 @@ class Rounds:
 
     # -- workers come, live and go --------------------------------------------------------------------
 
-    def join(self, process: str, now: float) -> tuple[Seat, tuple[Send, ...]]:
-        """Seats a process, in place of what it was before.
-
-        Raises:
-            CoordinationError: the run is over.
-        """
+    def join(self, process: str, now: float) -> tuple[Seat | End, tuple[Send, ...]]:
+        """Seats a process, in place of what it was before; or says that the run is over."""
         if self.ended is not None:
-            why = "" if self.ended.error is None else f": {self.ended.error.what}"
-            what = f"{process!r} wants to join a run that is over{why}"
-            raise CoordinationError(what)
+            return self.ended, ()
         before = self.members.rank(process)
         if before is not None:
             self._gone(before, "its worker joined again")
@@ -222,9 +220,12 @@ class Rounds:
         match message.error:
             case None:
                 self._say.receipts([self.desk.revoke(rank, self.version, MISSED)])
-            case ShardLost() | PeerLost():  # if the shard is gone, its end is heard here as well
-                self._gone(rank, f"its worker lost a shard: {message.error.what}")
+            case ShardLost() | PeerLost() as error:  # if the shard is gone, its end is heard here as well
+                self._gone(rank, f"its worker lost a shard: {error.what}")
                 self._fence(rank)
+                self._complaints += 1
+                if self._complaints > COMPLAINTS * len(self.members.members):
+                    self._failure = self._failure or error
             case error:
                 self._failure = self._failure or error
 
@@ -263,7 +264,8 @@ class Rounds:
         if self.ended is None:
             try:
                 self._advance(now)
-                self.alarm = None if self.quorum.holds else alarm(self.policy, self._view(now))
+                asks = minds_time(self.policy) and not self.quorum.holds
+                self.alarm = alarm(self.policy, self._view(now)) if asks else None
             except PolicyError as error:
                 self._failure = self._failure or error
                 self._close()
@@ -327,8 +329,10 @@ class Rounds:
             self._obey(self.commitment.begin(self.desk.make(ranks)), now)
 
     def _start(self, now: float) -> None:
+        if not self.permits.left:
+            return
         view = self._view(now)
-        for rank in started(self.policy, view) if view.free and self.permits.left else ():
+        for rank in started(self.policy, view) if view.free else ():
             permit = self.desk.grant(rank, self.version, now)
             if permit is not None:
                 self._say.worker(rank, permit)
@@ -345,7 +349,7 @@ class Rounds:
 
     def _made(self, version: int, now: float) -> None:
         """An update is committed everywhere."""
-        self._moved = now
+        self._moved, self._complaints = now, 0
         made, receipts, done = self.desk.used(version)
         self._say.receipts(receipts)
         self._release()

@@ -29,7 +29,7 @@ from actorflow.coord.messages import (
 )
 from actorflow.coord.policy import Policy
 from actorflow.coord.settings import RunSettings
-from actorflow.errors import ActorflowError, CoordinationError, Fenced
+from actorflow.errors import ActorflowError, Fenced
 from tests.coord.cluster import ModelShard
 
 Work = Callable[[Permit], float | ActorflowError | None]
@@ -77,11 +77,10 @@ class Worker(Actor):
 
     async def _join(self) -> None:
         self._permit = None
-        try:
-            self._seat = await self._company.chief.ask(Join(self._process))
-        except CoordinationError:
-            return
-        self._beat()
+        seat = await self._company.chief.ask(Join(self._process))
+        if isinstance(seat, Seat):
+            self._seat = seat
+            self._beat()
 
     def receive(self, message: Any) -> Any:
         match message:

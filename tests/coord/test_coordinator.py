@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -268,6 +268,26 @@ def test_a_shard_that_is_not_there_at_the_beginning_ends_the_run() -> None:
     assert isinstance(ended.error, ShardLost)
 
 
+def test_a_worker_that_does_not_reach_a_shard_is_out_until_it_does() -> None:
+    lost = ShardLost("shard 'ps1/shard' gave no answer")
+
+    company, ended = played(Sync(), work=lambda permit: lost if permit.number == 5 else 0.1, steps=4)
+
+    company.judge()
+    assert ended.error is None
+    assert (5, "its worker lost a shard: shard 'ps1/shard' gave no answer") in company.updates[1].dropped
+    assert len(company.updates[-1].chosen) == 3
+
+
+def test_a_shard_that_no_worker_reaches_ends_the_run() -> None:
+    lost = ShardLost("shard 'ps1/shard' gave no answer")
+
+    company, ended = played(Sync(), work=lambda permit: lost if permit.version == 1 else 0.1)
+
+    assert ended.error is lost
+    assert len(company.permits) < 20
+
+
 def test_what_the_program_raises_ends_the_run() -> None:
     wrong = KernelError("division by zero")
 
@@ -339,9 +359,9 @@ def test_whoever_trains_can_end_the_run() -> None:
         await asyncio.sleep(0.95)
         company.chief.signal(End(1))
         ended = await company.ended
-        with pytest.raises(CoordinationError, match="'worker9' wants to join a run that is over"):
-            await company.chief.ask(Join("worker9"))
-        return ended
+        late: Any = await company.chief.ask(Join("worker9"))
+        assert late is ended, "so a late worker ends as well"
+        return cast("End", ended)
 
     company, ended = played(Sync(), body)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from actorflow.coord.batches import Batches
@@ -122,7 +122,7 @@ def test_under_sync_the_order_of_messages_changes_nothing(
 
 
 def find_fault(policy: Policy, law: Any, **options: Any) -> None:
-    @settings(max_examples=300, deadline=None, database=None, derandomize=True, report_multiple_bugs=False)
+    @settings(max_examples=300, deadline=None, database=None, derandomize=True, phases=(Phase.generate,))
     @given(events=EVENTS)
     def holds(events: list[Event]) -> None:
         law(play(World(policy, 3, **options), events))
