@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,7 @@ class Shards:
         system: af.ActorSystem,
         make: Callable[[], OptimizerActor],
         *,
-        shards: int = 2,
+        names: Sequence[Sequence[str]] = (("w",), ("b",)),
         fresh: bool = True,
         closes: int | None = None,
         kind: type[ShardActor] = ShardActor,
@@ -83,15 +83,14 @@ class Shards:
         self.start = start
         self.coordinator = Listener()
         self.coordinator_ref = system.spawn(lambda: self.coordinator, name="coordinator")
-        every = list(start)
-        self.names = [every] if shards == 1 else [[name] for name in every]
-        self.variables = {n: self._variable(n) for n in every}
+        self.names = names
+        self.variables = {name: self._variable(name) for part in names for name in part}
         self.actors = [
             kind(
-                n, {name: self.variables[name] for name in names}, make, shards=len(self.names), fresh=fresh,
+                n, {name: self.variables[name] for name in part}, make, shards=len(names), fresh=fresh,
                 recover=recover, closes=closes,
             )
-            for n, names in enumerate(self.names)
+            for n, part in enumerate(names)
         ]  # fmt: skip
         self.refs = [self._spawn(actor, f"shard{n}") for n, actor in enumerate(self.actors)]
 

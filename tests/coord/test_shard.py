@@ -467,7 +467,7 @@ def test_a_joint_rule_is_refused_on_two_shards_and_taken_on_one() -> None:
     async def body(world: Shards) -> None:
         await world.pull(0)
 
-    shards(body, clipped, shards=1)
+    shards(body, clipped, names=[["w", "b"]])
     with pytest.raises(
         errors.ConfigError, match="clip_by_global_norm looks at all variables at once, and 2 shards"
     ):
