@@ -108,7 +108,7 @@ class Run:
             start=START,
         )  # fmt: skip
         self.numbers = 0
-        self.over = False
+        self.over = asyncio.Event()
         self.given: dict[int, tuple[int, dict[str, Any]]] = {}  # number: (rank, gradients)
         self.pulled: list[Pulled] = []
         self.complete: asyncio.Queue[tuple[int, int, int]] = asyncio.Queue()
@@ -129,7 +129,7 @@ class Run:
     async def work(self, rank: int) -> None:
         """Computes one contribution after the other, until the run is over."""
         version = 0
-        while not self.over:
+        while not self.over.is_set():
             try:
                 pulled = await asyncio.gather(*(ref.ask(Pull(version), 1000) for ref in self.world.refs))
                 self.pulled += pulled
@@ -150,7 +150,7 @@ class Run:
             if self.script.alone:
                 version = base + 1
                 continue
-            if self.over:
+            if self.over.is_set():
                 return
             self.outcomes[number] = asyncio.get_running_loop().create_future()
             self.complete.put_nowait((rank, number, base))
@@ -225,7 +225,7 @@ class Run:
         self.finish(End(1))
 
     def finish(self, end: End | None) -> None:
-        self.over = True
+        self.over.set()
         if end is not None:
             self.world.say(end)
         for outcome in self.outcomes.values():
