@@ -11,7 +11,6 @@ import numpy as np
 
 import actorflow as af
 from actorflow.actors.actor import Actor
-from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.variable import Initialise, VariableActor
 from actorflow.coord.meeting import Meet
@@ -71,11 +70,12 @@ class Shards:
     def __init__(
         self,
         system: af.ActorSystem,
-        make: Callable[[], OptimizerActor],
+        make: Any,
         *,
         names: Sequence[Sequence[str]] = (("w",), ("b",)),
         fresh: bool = True,
         closes: int | None = None,
+        submit: Callable[..., None] | None = None,
         kind: type[ShardActor] = ShardActor,
         start: Mapping[str, np.ndarray] = START,
     ) -> None:
@@ -88,7 +88,7 @@ class Shards:
         self.actors = [
             kind(
                 n, {name: self.variables[name] for name in part}, make, shards=len(names), fresh=fresh,
-                recover=recover, closes=closes,
+                recover=recover, closes=closes, submit=submit,
             )
             for n, part in enumerate(names)
         ]  # fmt: skip
