@@ -62,6 +62,7 @@ class Script:
         updates: How many are committed before the end.
         twice: Numbers that are contributed twice.
         dies: The coordinator is gone at its so manieth decision to commit, when it has told so many shards.
+        loses: After how many turns of the loop the second shard is gone.
         alone: Whether each shard closes its updates by itself.
     """
 
@@ -72,6 +73,7 @@ class Script:
     updates: int = 2
     twice: frozenset[int] = frozenset()
     dies: tuple[int, int] | None = None
+    loses: int | None = None
     alone: bool = False
 
 
@@ -120,7 +122,11 @@ class Run:
         coordinate = self.count if self.script.alone else self.coordinate
         others = [self.work(rank) for rank in range(self.script.ranks)] + [self.look()]
         tasks = [asyncio.create_task(each) for each in others]
-        await coordinate()
+        coordinating = asyncio.create_task(coordinate())
+        if self.script.loses is not None:
+            await self.lose(self.script.loses, coordinating)
+        else:
+            await coordinating
         await asyncio.gather(*tasks)
         await self.judge()
 
@@ -145,7 +151,7 @@ class Run:
                 if not kept and not self.script.alone:
                     version = base + 1 if self.script.fresh else base
                     continue
-            except errors.CoordinationError:
+            except (errors.CoordinationError, errors.ActorDied):
                 return
             if self.script.alone:
                 version = base + 1
@@ -174,7 +180,7 @@ class Run:
             try:
                 for ref in self.world.refs:
                     self.pulled.append(await ref.ask(Pull(version), 1000))
-            except errors.CoordinationError:
+            except (errors.CoordinationError, errors.ActorDied):
                 return
             version += 1
 
@@ -219,6 +225,16 @@ class Run:
         await self.world.system.stop(self.world.coordinator_ref)
         self.finish(None)
 
+    async def lose(self, turns: int, coordinating: asyncio.Task[None]) -> None:
+        """Stops the second shard after some turns, unless all is over before; the coordinator ends the run."""
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await self.world.system.stop(self.world.refs[1])
+        if self.over.is_set():
+            return
+        coordinating.cancel()
+        self.finish(End(1, errors.ShardLost("shard 1 is gone")))
+
     async def count(self) -> None:
         """Waits until shards that agree on nothing have made their updates."""
         await self.world.heard(Committed, self.script.updates * len(NAMES))
@@ -235,16 +251,17 @@ class Run:
     # -- what must hold ---------------------------------------------------------------------------------
 
     async def judge(self) -> None:
-        for ref in self.world.refs:
+        living = len(NAMES) if self.script.loses is None else 1
+        for ref in self.world.refs[:living]:
             with pytest.raises(errors.CoordinationError):  # it comes to an end
                 await ref.ask(Pull(1000), 1000)
-        actors: list[Any] = self.world.actors
+        actors: list[Any] = self.world.actors[:living]
         assert all(actor._over for actor in actors), "everything ends"
         records = [actor.record for actor in actors]
-        if not self.script.alone:
+        if not self.script.alone and living == len(NAMES):
             sets = [[(stage.version, sorted(stage.chosen)) for stage in record] for record in records]
             assert sets[0] == sets[1], "one set for each version, on all shards"
-        for shard, (record, names) in enumerate(zip(records, NAMES, strict=True)):
+        for shard, (record, names) in enumerate(zip(records, NAMES, strict=False)):
             await self.judge_shard(shard, record, names)
 
     async def judge_shard(self, shard: int, record: list[Stage], names: list[str]) -> None:
@@ -344,6 +361,22 @@ def test_shards_that_agree_on_nothing_equal_the_reference_each_for_itself(
     sim.run(program(script), schedule, limits=LIMITS)
 
 
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    fresh=st.booleans(),
+    verdicts=fates,
+    loses=st.integers(0, 40),
+    dies=st.none() | st.tuples(st.integers(0, 1), st.integers(0, 2)),
+    schedule=sim.schedules(),
+)
+def test_the_loss_of_a_shard_ends_everything_and_leaves_the_other_whole(
+    fresh: bool, verdicts: tuple[bool, ...], loses: int, dies: tuple[int, int] | None, schedule: Schedule
+) -> None:
+    script = Script(needed=2 if fresh else 1, fresh=fresh, verdicts=verdicts, loses=loses, dies=dies)
+
+    sim.run(program(script), schedule, limits=LIMITS)
+
+
 # -- the laws can fail ---------------------------------------------------------------------------------------
 
 
@@ -386,6 +419,19 @@ def test_the_law_finds_a_contribution_that_is_taken_twice(monkeypatch: pytest.Mo
     monkeypatch.setattr(Contributions, "_why_not", unseen)
 
     plan_of_the_fault(program(Script(needed=1, fresh=False, twice=frozenset({1}), alone=True)))
+
+
+def test_the_law_finds_a_shard_that_waits_for_ever_when_another_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def deaf(self: Any, term: int, error: Any) -> None:
+        if error is None:
+            await end(self, term, error)
+
+    end: Any = ShardActor._end
+    monkeypatch.setattr(ShardActor, "_end", deaf)
+
+    plan_of_the_fault(program(Script(loses=5)))
 
 
 def test_the_law_finds_shards_that_do_not_resolve_what_a_coordinator_left(
