@@ -244,7 +244,7 @@ class Resources:
 
         def make() -> OptimizerActor:
             try:
-                return optimizer_from(self._graph.objects[key]).bind(variables, source, self._submit, order)
+                return optimizer_actor(self._graph.objects[key]).bind(variables, source, self._submit, order)
             except ActorflowError as error:
                 raise error.at(node.where) from error.__cause__
 
@@ -258,11 +258,11 @@ class Resources:
         return self._system.spawn(make, name=free, max_messages=self._max_messages)
 
 
-def optimizer_from(optimizer: Any) -> OptimizerActor:
-    """Returns a fresh actor for what `minimize` was given.
+def optimizer_actor(optimizer: Any) -> OptimizerActor:
+    """Returns a fresh actor for what `minimize` was given: a Transform, or what makes an OptimizerActor.
 
     Raises:
-        GraphError: it makes none.
+        GraphError: when it is neither, or cannot be made.
     """
     if isinstance(optimizer, Transform):
         return OptimizerActor(optimizer)

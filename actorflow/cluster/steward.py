@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
-from actorflow.actors.resources import optimizer_from
+from actorflow.actors.resources import optimizer_actor
 from actorflow.batches import opening
 from actorflow.clock import Clock
 from actorflow.cluster.messages import SHARD, WORKER, Dismiss, Enlist, MeetAll, OpenShard
@@ -77,7 +77,7 @@ class Steward(Actor):
         optimizer = graph.objects[order.optimizer]
 
         def make() -> OptimizerActor:
-            return optimizer_from(optimizer)
+            return optimizer_actor(optimizer)
 
         executor = self._process.executor
         self.system.spawn(

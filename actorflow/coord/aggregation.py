@@ -83,9 +83,9 @@ class Contributions:
         reason = self._why_not(offered, term, version)
         if reason is not Reason.FENCED:
             self._seen[offered.rank] = max(offered.number, self._seen.get(offered.rank, 0))
+            self._dropped.pop(offered.number, None)
         if reason is not None:
             self.refused[reason] += 1
-            self._dropped.pop(offered.number, None)
             return Refused(offered.number, reason.value)
         self.open.pop(offered.rank, None)  # ORDER: the newer one came last
         self.open[offered.rank] = offered

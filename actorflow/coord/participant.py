@@ -162,10 +162,10 @@ class Participant:
         Raises:
             Fenced: when a newer term is obeyed.
         """
-        self.fenced(fence.term)
-        if self.phase is Phase.COMMITTING:
+        if self.phase is Phase.COMMITTING and fence.term >= self.term:
             message = f"{self!r} stands nowhere before its commit has ended"
             raise InternalError(message)
+        self.fenced(fence.term)
         do = Do.NOTHING
         if self.phase in (Phase.PREPARING, Phase.FAILED):
             do = Do.DISCARD

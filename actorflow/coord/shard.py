@@ -23,9 +23,9 @@ from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.gradients import ApplyGradients
 from actorflow.actors.offload import OFFLOAD_BYTES, offloaded
-from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
+from actorflow.actors.resources import optimizer_actor
 from actorflow.actors.variable import Read
 from actorflow.coord.aggregation import Contributions
 from actorflow.coord.folding import Part, folded
@@ -88,7 +88,7 @@ class ShardActor(Actor):
     Args:
         shard: Its number, of `shards` from 0 on.
         variables: Its variables by name, local and with values.
-        optimizer: Makes the optimizer's actor.
+        optimizer: What `minimize` was given: a Transform, or what makes an OptimizerActor.
         fresh: Whether gradients must come from the version that they are applied to.
         recover: The rule by which shards get to one version when the coordinator is lost.
         frozen: Variables beside, which are pulled and never updated.
@@ -107,7 +107,7 @@ class ShardActor(Actor):
         self,
         shard: int,
         variables: Mapping[str, Ref],
-        optimizer: Callable[[], OptimizerActor],
+        optimizer: Any,
         *,
         shards: int,
         fresh: bool,
@@ -120,7 +120,7 @@ class ShardActor(Actor):
         if closes is not None and closes < 1:
             message = f"a shard closes an update at 1 contribution or more, got {closes}"
             raise ConfigError(message)
-        actor = optimizer()
+        actor = optimizer_actor(optimizer)
         check_joint(actor.joint, shards)
         self.participant = Participant(shard)
         self.contributions = Contributions(variables, fresh)

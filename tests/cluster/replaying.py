@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import actorflow as af
-from actorflow.actors.resources import optimizer_from
+from actorflow.actors.resources import optimizer_actor
 from actorflow.actors.runner import executor_of
 from actorflow.coord.messages import Updated
 from actorflow.coord.replica import Replica
@@ -29,7 +29,7 @@ async def _replayed(program: af.Program, record: Sequence[Updated]) -> Values:
         names = list(program.train.node.attrs["resources"])
         first = {name: np.array(await session.run(name)) for name in names}
     key = program.train.node.attrs["optimizer"]
-    transform = optimizer_from(program.graph.objects[key]).transform
+    transform = optimizer_actor(program.graph.objects[key]).transform
     assert transform is not None
     batches: dict[int, Any] = {}
     updates: list[list[Contribution]] = []

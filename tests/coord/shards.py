@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 
 import actorflow as af
 from actorflow.actors.actor import Actor
-from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.variable import Initialise, VariableActor
 from actorflow.coord.meeting import Meet
@@ -71,11 +70,12 @@ class Shards:
     def __init__(
         self,
         system: af.ActorSystem,
-        make: Callable[[], OptimizerActor],
+        make: Any,
         *,
-        shards: int = 2,
+        names: Sequence[Sequence[str]] = (("w",), ("b",)),
         fresh: bool = True,
         closes: int | None = None,
+        submit: Callable[..., None] | None = None,
         kind: type[ShardActor] = ShardActor,
         start: Mapping[str, np.ndarray] = START,
     ) -> None:
@@ -83,15 +83,14 @@ class Shards:
         self.start = start
         self.coordinator = Listener()
         self.coordinator_ref = system.spawn(lambda: self.coordinator, name="coordinator")
-        every = list(start)
-        self.names = [every] if shards == 1 else [[name] for name in every]
-        self.variables = {n: self._variable(n) for n in every}
+        self.names = names
+        self.variables = {name: self._variable(name) for part in names for name in part}
         self.actors = [
             kind(
-                n, {name: self.variables[name] for name in names}, make, shards=len(self.names), fresh=fresh,
-                recover=recover, closes=closes,
+                n, {name: self.variables[name] for name in part}, make, shards=len(names), fresh=fresh,
+                recover=recover, closes=closes, submit=submit,
             )
-            for n, names in enumerate(self.names)
+            for n, part in enumerate(names)
         ]  # fmt: skip
         self.refs = [self._spawn(actor, f"shard{n}") for n, actor in enumerate(self.actors)]
 

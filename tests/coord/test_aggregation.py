@@ -135,6 +135,14 @@ def test_what_is_dropped_before_it_came_is_late_and_only_so_many_are_remembered(
     assert len(kept._dropped) < aggregation.REMEMBERED
 
 
+def test_a_dropped_number_that_is_fenced_first_is_still_late_when_it_comes_again() -> None:
+    kept = Contributions(GRADS, fresh=False)
+    kept.drop([1])
+
+    assert kept.offer(contribution(1, 0, term=0), 1, 0) == Refused(1, "fenced")
+    assert kept.offer(contribution(1, 0), 1, 0) == Refused(1, "late")
+
+
 def test_refusals_are_counted_by_reason() -> None:
     kept = Contributions(GRADS, fresh=True)
     kept.offer(contribution(1, 0, base=4), 2, 4)

@@ -15,6 +15,7 @@ from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.register import Source, Write
 from actorflow.actors.variable import Read, WriteValue
 from actorflow.arrays import same
+from actorflow.coord import shard as shard_module
 from actorflow.coord.meeting import ReadStats
 from actorflow.coord.messages import (
     Commit,
@@ -36,6 +37,8 @@ from tests.coord.serial import serial
 from tests.coord.shards import START, Shards, gradients
 
 ADAM = af.optim.adam(0.1)
+NUMBERS_FROM = 1
+"""The number of the first contribution in `update`."""
 
 
 def adam() -> OptimizerActor:
@@ -61,7 +64,7 @@ async def update(world: Shards, version: int, seeds: list[int], term: int = 1) -
     """Makes one update of contributions by ranks 0, 1, ... whose numbers are 10 * version + 1, ..."""
     chosen = []
     for rank, seed in enumerate(seeds):
-        number = 10 * version + rank + 1
+        number = 10 * version + rank + NUMBERS_FROM
         assert await world.contribute(number, rank, version, gradients(seed), term=term) == [Kept(number)] * 2
         chosen.append((rank, number))
     world.say(Stage(term, version, tuple(chosen)))
@@ -387,6 +390,43 @@ def test_a_bad_end_is_what_everybody_hears_who_asks() -> None:
     shards(body)
 
 
+@pytest.mark.parametrize("discarded", [False, True])
+def test_large_contributions_are_folded_on_threads_and_a_discard_does_not_wait_for_that(
+    discarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_module, "OFFLOAD_BYTES", 1)
+    jobs: list[tuple[Any, Any]] = []
+    came = asyncio.Event()
+
+    def submit(function: Any, done: Any) -> None:
+        jobs.append((function, done))
+        if len(jobs) == 2:
+            came.set()
+
+    async def body(world: Shards) -> Any:
+        for rank in (0, 1):
+            await world.contribute(rank + 1, rank, 0, gradients(rank))
+        world.say(Stage(1, 0, ((0, 1), (1, 2))))
+        await came.wait()
+        if discarded:
+            world.say(Discard(1, 0))
+        for function, done in jobs:
+            done(function(), None, 0.0)
+        if discarded:
+            await update(world, 0, [3])
+        else:
+            await world.heard(Staged)
+            world.say(Commit(1, 0))
+        return await world.values(1)
+
+    record = [(0, gradients(3))] if discarded else [(rank, gradients(rank)) for rank in (0, 1)]
+    if discarded:
+        monkeypatch.setattr("tests.coord.test_shard.NUMBERS_FROM", 3)
+    values = shards(body, submit=submit)
+
+    assert equal(values, serial(START, ADAM, [record])[1])
+
+
 @pytest.mark.parametrize("committed", [0, 1, 2])
 def test_a_lost_coordinator_leaves_no_half_commit(committed: int) -> None:
     """It has told `committed` of the two shards to commit what both have staged."""
@@ -467,7 +507,7 @@ def test_a_joint_rule_is_refused_on_two_shards_and_taken_on_one() -> None:
     async def body(world: Shards) -> None:
         await world.pull(0)
 
-    shards(body, clipped, shards=1)
+    shards(body, clipped, names=[["w", "b"]])
     with pytest.raises(
         errors.ConfigError, match="clip_by_global_norm looks at all variables at once, and 2 shards"
     ):

@@ -1,0 +1,98 @@
+"""What one shard finds out for all when the coordinator is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import actorflow as af
+from actorflow import errors
+from actorflow.coord.messages import Commit, Discard, Fence, Stage, Standing
+from actorflow.coord.succession import Verdict, coordinator_lost, resolved, shard_lost
+from tests.coord.shards import recover
+
+SET = ((0, 1),)
+
+
+class Standing_(af.Actor):
+    """A shard that only says where it stands."""
+
+    def __init__(self, standing: Standing | Exception) -> None:
+        self.standing = standing
+        self.terms: list[int] = []
+
+    def receive(self, message: Fence) -> Standing:
+        self.terms.append(message.term)
+        if isinstance(self.standing, Exception):
+            raise self.standing
+        return self.standing
+
+
+def verdict(own: Standing, *others: Standing | Exception) -> tuple[Verdict, list[list[int]]]:
+    async def main() -> Any:
+        result = None
+        async with af.ActorSystem() as system:
+            actors = [Standing_(other) for other in others]
+            refs = {
+                n: system.spawn(lambda actor=actor: actor, name=f"shard{n}")
+                for n, actor in enumerate(actors, own.shard + 1)
+            }
+            result = await resolved(4, own, refs, recover), [actor.terms for actor in actors]
+        return result
+
+    found: tuple[Verdict, list[list[int]]] = af.run(main())
+    return found
+
+
+def ready(shard: int, version: int = 0) -> Standing:
+    return Standing(shard, version, Stage(3, version, SET))
+
+
+def test_what_one_has_committed_all_commit() -> None:
+    found, terms = verdict(ready(0), Standing(1, 1, None, Stage(3, 0, SET)), ready(2))
+
+    assert found == Verdict(say={0: Commit(4, 0), 2: Commit(4, 0)})
+    assert terms == [[4], [4]]
+
+
+def test_what_nobody_has_committed_all_discard() -> None:
+    found, _ = verdict(ready(0), ready(1), Standing(2, 0))
+
+    assert found == Verdict(say={0: Discard(4, 0), 1: Discard(4, 0)})
+
+
+def test_the_verdict_is_the_same_when_half_of_it_is_done() -> None:
+    committed = Standing(0, 1, None, Stage(3, 0, SET))
+
+    assert verdict(committed, ready(1))[0].say == {1: Commit(4, 0)}
+    assert verdict(Standing(0, 0), ready(1))[0].say == {1: Discard(4, 0)}
+
+
+def test_a_shard_that_does_not_answer_is_lost_and_the_others_are_resolved() -> None:
+    found, _ = verdict(ready(0), errors.PeerLost("gone"), Standing(2, 1))
+
+    assert found.say == {0: Commit(4, 0)}
+    assert [type(error) for error in found.lost.values()] == [errors.PeerLost]
+
+
+def test_whoever_is_fenced_says_nothing() -> None:
+    found, _ = verdict(ready(0), errors.Fenced("another one leads"), ready(2))
+
+    assert found == Verdict(fenced=True)
+
+
+def test_shards_that_cannot_get_to_one_version_are_told_so() -> None:
+    found, _ = verdict(Standing(0, 0), Standing(1, 1))
+
+    assert isinstance(found.wrong, errors.CoordinationError)
+    assert not found.say
+
+
+@pytest.mark.parametrize("reason", [None, errors.PeerLost("silent for 3 s")])
+def test_the_errors_say_who_is_gone_and_why(reason: Exception | None) -> None:
+    why = "" if reason is None else ": PeerLost: silent for 3 s"
+
+    assert str(shard_lost(2, reason)) == f"shard 2 is gone, and its variables with it{why}"
+    assert str(coordinator_lost(reason)).endswith(f"all shards have ended at one version{why}")
+    assert coordinator_lost(reason).__cause__ is reason
