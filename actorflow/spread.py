@@ -228,6 +228,7 @@ class SpreadSession:
             await self._admitted(deadline_s)
             self._check_open()
             step = self._steps.begin(plan, step_id, fed, deadline_s, since)
+            self._let_in()
             found = await self._steps.ended(step)
         except BaseException:
             self._failed += 1
@@ -237,7 +238,7 @@ class SpreadSession:
         return found[: -plan.hidden] if plan.hidden else found
 
     async def _admitted(self, deadline_s: float | None) -> None:
-        """Returns once there is room for one more step; first come, first served."""
+        """Returns once there is room for one more step, which begins at once; first come, first served."""
         if self._steps.counted < self.max_steps and not self._admission:
             return
         waiting = self._system.create_future()
@@ -245,18 +246,22 @@ class SpreadSession:
         try:
             async with asyncio.timeout(deadline_s):
                 await waiting
-        except TimeoutError:
+        except BaseException as error:
+            del self._admission[waiting]
+            self._let_in()
+            if not isinstance(error, TimeoutError):
+                raise
             message = f"a step was not admitted within its deadline of {deadline_s:g} s; {self.max_steps} run"
             raise DeadlinePassed(message, hint="raise deadline_s or max_steps") from None
-        finally:
-            self._admission.pop(waiting, None)
-            self._let_in()
+        del self._admission[waiting]
 
     def _let_in(self) -> None:
-        free = self.max_steps - self._steps.counted
-        for waiting in tuple(self._admission)[:free]:
-            if not waiting.done():
+        """Grants what room there is to those who wait."""
+        free = self.max_steps - self._steps.counted - sum(w.done() for w in self._admission)
+        for waiting in tuple(self._admission):
+            if free > 0 and not waiting.done():
                 waiting.set_result(None)
+                free -= 1
 
     # -- plans and first values --------------------------------------------------------------------
 

@@ -144,32 +144,37 @@ class PartStep(Step):
 
 
 class _End:
-    """What the end of a part calls, in place of a session's future."""
+    """What the end of a part calls, in place of a session's future.
 
-    __slots__ = ("_over", "_runner", "step")
+    INVARIANT: `step` is None from the end of the part on, so that part and end are no circle: what the
+    part holds dies with it.
+    """
+
+    __slots__ = ("_runner", "step")
 
     def __init__(self, runner: Runner) -> None:
-        self._over = False
         self._runner = runner
         self.step: PartStep | None = None
 
     def done(self) -> bool:
         """Tells whether the session knows, or need not hear."""
-        return self._over
+        return self.step is None
 
     def silence(self) -> None:
         """Lets the part end without a word."""
-        self._over = True
+        self.step = None
 
     def set_result(self, values: Sequence[Any]) -> None:
         """Hears that the part has run."""
-        self._over = True
-        self._runner.ran(cast("PartStep", self.step), tuple(values))
+        step, self.step = self.step, None
+        if step is not None:
+            self._runner.ran(step, tuple(values))
 
     def set_exception(self, error: BaseException) -> None:
         """Hears that the part has failed."""
-        self._over = True
-        self._runner.failed(cast("PartStep", self.step), cast("ActorflowError", error))
+        step, self.step = self.step, None
+        if step is not None:
+            self._runner.failed(step, cast("ActorflowError", error))
 
 
 class Runner(Actor):
