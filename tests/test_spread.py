@@ -392,6 +392,26 @@ def test_closing_ends_what_runs_and_leaves_nothing() -> None:
     run(graph, body)
 
 
+def test_plans_that_are_dropped_are_dropped_everywhere_and_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actorflow.spread._MAX_PLANS", 2)
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (), name="x")
+        with af.device(SCOPES[1]):
+            made = [af.square(x + np.float32(k)) for k in range(4)]
+
+    async def body(cluster: Cluster) -> Any:
+        feeds = {x: np.float32(1)}
+        for _ in range(2):
+            found = await asyncio.gather(*(cluster.session.run(y, feeds) for y in made))
+            assert [float(y) for y in found] == [1, 4, 9, 16]
+        await cluster.check_empty()
+        return [len(runner._parts) for runner in cluster.runners.values()]
+
+    assert run(graph, body) == [2, 2, 0]
+
+
 # -- planning --------------------------------------------------------------------------------------
 
 
@@ -444,7 +464,7 @@ def test_a_session_needs_processes_with_devices_and_a_home_among_them() -> None:
         af.constant(1.0)
     system: Any = object()
 
-    with pytest.raises(errors.ConfigError, match="processes that have devices"):
+    with pytest.raises(errors.ConfigError, match="devices of one job and task"):
         SpreadSession(graph, system, [Process("p0", (), 1)], system)
     with pytest.raises(errors.ConfigError, match="home is one of the processes p0, p1, got 'p2'"):
         SpreadSession(graph, system, processes(2), system, home="p2")

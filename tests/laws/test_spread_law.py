@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.actors.gathering import Gathering
+from actorflow.actors.part_step import PartStep
 from actorflow.actors.rendezvous import Rendezvous
-from actorflow.actors.runner import PartStep
 from actorflow.actors.step import Step
 from actorflow.graph.serial import from_data, to_data
 from actorflow.sim.choosers import Schedule
