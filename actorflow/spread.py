@@ -20,7 +20,7 @@ from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from actorflow.actors.runner import Reach
-from actorflow.actors.step_messages import Close, Prepared, Process
+from actorflow.actors.step_messages import Close, Drop, Prepared, Process
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
     ActorflowError,
@@ -42,7 +42,7 @@ from actorflow.plan.homes import NOWHERE, State, resource_home
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
 from actorflow.report import SpreadStats
-from actorflow.spread_plan import Key, SpreadPlan, spread_plan
+from actorflow.spread_plan import Key, SpreadPlan, check_processes, spread_plan
 from actorflow.spread_steps import Desk, SpreadSteps
 from actorflow.structure import flatten
 
@@ -87,9 +87,7 @@ class SpreadSession:
         passes: Sequence[str] = ALL,
         state: State = NOWHERE,
     ) -> None:
-        if not processes or not all(p.devices for p in processes):
-            message = f"a session runs on processes that have devices, got {list(processes)!r:.200}"
-            raise ConfigError(message)
+        check_processes(processes)
         self.graph = graph
         self.home = processes[0].name if home is None else home
         self.deadline_s = seconds(deadline_s)
@@ -149,7 +147,8 @@ class SpreadSession:
         aborted.__cause__ = cause
         self._steps.abort(aborted)
         await self._steps.settled()
-        await asyncio.gather(*self._firsts.values(), return_exceptions=True)
+        if self._firsts:
+            await asyncio.wait(self._firsts.values())
         for name in self._processes:
             self._steps.tell(name, Close(self.address))
         await self._system.stop(self._desk)
@@ -167,10 +166,15 @@ class SpreadSession:
         self._steps.lost(process, error)
 
     def joined(self, process: str, incarnation: int) -> None:
-        """Hears that a process is there, as life `incarnation`: plans that need it are prepared anew."""
-        self._steps.gone.pop(process, None)
-        self._processes[process] = replace(self._processes[process], incarnation=incarnation)
-        self._plans.clear()
+        """Hears that a process is there, as life `incarnation`: plans are prepared anew."""
+        known = self._processes[process]
+        if process not in self._steps.gone:
+            message = f"{process!r} began anew: incarnation {incarnation} after {known.incarnation}"
+            self.lost(process, PeerLost(message))
+        del self._steps.gone[process]
+        self._processes[process] = replace(known, incarnation=incarnation)
+        for key in tuple(self._plans):
+            self._drop(key)
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -195,8 +199,7 @@ class SpreadSession:
         feeds = feeds or {}
         keys = tuple(feed_port(self.graph, key) for key in feeds)
         self._check_open()
-        plan = self._plan((ports, keys, ""))
-        return given(build, await self._step(plan, tuple(feeds.values()), deadline_s))
+        return given(build, await self._step((ports, keys, ""), tuple(feeds.values()), deadline_s))
 
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), *, deadline_s: float | None = None
@@ -214,23 +217,29 @@ class SpreadSession:
                 message = f"this callable takes {takes}, got {len(values)}"
                 raise FeedError(message)
             self._check_open()
-            return given(build, await self._step(self._plan((ports, keys, "")), values, deadline_s))
+            return given(build, await self._step((ports, keys, ""), values, deadline_s))
 
         return call
 
-    async def _step(self, plan: SpreadPlan, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
+    async def _step(self, key: Key, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
+        """Runs one step, once its plan is prepared, its variables have values, and there is room."""
+        plan = self._plan(key)
         fed = [fed_value(name, spec, value) for (name, spec), value in zip(plan.feeds, values, strict=True)]
         deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
         if not plan.fetches:
             return []
         if not self._is_ready(plan):
-            await self._ready_within(plan, deadline_s)
+            plan = await self._ready_within(key, deadline_s)
         step_id = next(self._step_ids)
         since = self._system.now()
         try:
             await self._admitted(deadline_s)
+            while not self._is_ready(plan) or self._plans.get(key) is not plan:  # processes came and went
+                plan = await self._ready_within(key, deadline_s)
+                await self._admitted(deadline_s)
             self._check_open()
             step = self._steps.begin(plan, step_id, fed, deadline_s, since)
+            self._let_in()
             found = await self._steps.ended(step)
         except BaseException:
             self._failed += 1
@@ -240,7 +249,7 @@ class SpreadSession:
         return found[: -plan.hidden] if plan.hidden else found
 
     async def _admitted(self, deadline_s: float | None) -> None:
-        """Returns once there is room for one more step; first come, first served."""
+        """Returns once there is room for one more step, which begins at once; first come, first served."""
         if self._steps.counted < self.max_steps and not self._admission:
             return
         waiting = self._system.create_future()
@@ -248,18 +257,22 @@ class SpreadSession:
         try:
             async with asyncio.timeout(deadline_s):
                 await waiting
-        except TimeoutError:
+        except BaseException as error:
+            del self._admission[waiting]
+            self._let_in()
+            if not isinstance(error, TimeoutError):
+                raise
             message = f"a step was not admitted within its deadline of {deadline_s:g} s; {self.max_steps} run"
             raise DeadlinePassed(message, hint="raise deadline_s or max_steps") from None
-        finally:
-            self._admission.pop(waiting, None)
-            self._let_in()
+        del self._admission[waiting]
 
     def _let_in(self) -> None:
-        free = self.max_steps - self._steps.counted
-        for waiting in tuple(self._admission)[:free]:
-            if not waiting.done():
+        """Grants what room there is to those who wait."""
+        free = self.max_steps - self._steps.counted - sum(w.done() for w in self._admission)
+        for waiting in tuple(self._admission):
+            if free > 0 and not waiting.done():
                 waiting.set_result(None)
+                free -= 1
 
     # -- plans and first values --------------------------------------------------------------------
 
@@ -269,7 +282,7 @@ class SpreadSession:
         if plan is not None:
             return plan
         if len(self._plans) >= _MAX_PLANS:  # the oldest is made again when it is asked for again
-            del self._plans[next(iter(self._plans))]
+            self._drop(next(iter(self._plans)))
         home = self._home_of(key[2]) if key[2] else self.home
         plan = self._plans[key] = spread_plan(
             self.graph,
@@ -283,10 +296,18 @@ class SpreadSession:
         )
         return plan
 
+    def _drop(self, key: Key) -> None:
+        plan = self._plans.pop(key)
+        for name in plan.made.parts:
+            self._steps.put(name, Drop(self.address, plan.number))
+
     def _is_ready(self, plan: SpreadPlan) -> bool:
         return plan.prepared and (not self._initialises or plan.variables <= self._given)
 
-    async def _ready_within(self, plan: SpreadPlan, deadline_s: float | None) -> None:
+    async def _ready_within(self, key: Key, deadline_s: float | None) -> SpreadPlan:
+        """Returns a plan whose steps may begin, within a deadline."""
+        self._check_open()
+        plan = self._plan(key)
         try:
             async with asyncio.timeout(deadline_s):
                 await self._prepare(plan)
@@ -298,6 +319,7 @@ class SpreadSession:
             what = f"{left} to be initialised" if plan.prepared else f"{parts} to prepare"
             message = f"a step did not begin within its deadline of {deadline_s:g} s; it waits for {what}"
             raise DeadlinePassed(message, hint="raise deadline_s for the first step") from None
+        return plan
 
     async def _prepare(self, plan: SpreadPlan) -> None:
         """Lets every process install its part, once, whoever needs it first."""
@@ -347,10 +369,7 @@ class SpreadSession:
 
     async def _first(self, name: str, initial: Port) -> None:
         """Computes a first value in a step of its own, which nobody's cancellation ends."""
-        self._check_open()
-        plan = self._plan(((initial,), (), name))
-        await self._prepare(plan)
-        await self._give(plan.variables)
+        plan = await self._ready_within(((initial,), (), name), None)
         self._check_open()
         step = self._steps.begin(plan, 0, (), self.deadline_s, self._system.now())
         await self._steps.ended(step)
@@ -364,7 +383,7 @@ class SpreadSession:
     def _check_open(self) -> None:
         if not self._open:
             message = "the session is not open"
-            raise SessionClosed(message, hint="async with af.SpreadSession(...) as session: ...")
+            raise SessionClosed(message, hint="async with SpreadSession(...) as session: ...")
 
     def stats(self) -> SpreadStats:
         """Returns what the session has done."""

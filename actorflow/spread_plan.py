@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from actorflow.actors.installed import cut_of, whole_program
 from actorflow.actors.step_messages import Prepare, Process
+from actorflow.errors import ConfigError
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.plan.cut import Cut, digest
@@ -101,3 +102,14 @@ def spread_plan(
         variables=program.variables,
         prepare=prepare,
     )
+
+
+def check_processes(processes: Sequence[Process]) -> None:
+    """Raises ConfigError unless each of some processes has devices, and names of its own."""
+    places = {process.name: {process_of(device) for device in process.devices} for process in processes}
+    if not processes or any(len(found) != 1 for found in places.values()):
+        message = f"a session runs on processes that have devices of one job and task, got {places}"
+        raise ConfigError(message)
+    if len({place for found in places.values() for place in found}) < len(processes):
+        message = f"processes have different names and devices, got {places}"
+        raise ConfigError(message)

@@ -6,13 +6,14 @@ for the step hears of it.
 
 from __future__ import annotations
 
-from asyncio import CancelledError, Future, shield
+from asyncio import CancelledError, Future, Task, shield
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from actorflow.actors import wheel
 from actorflow.actors.actor import Actor
 from actorflow.actors.gathering import Gathering
+from actorflow.actors.ref import Ref
 from actorflow.actors.runner import RUNNER, Reach
 from actorflow.actors.step_messages import Abort, Aborted, Done, Failed, Settle, Start
 from actorflow.actors.system import ActorSystem
@@ -103,6 +104,7 @@ class SpreadSteps:
         self._grace_s = grace_s
         self._room = room
         self._live: dict[int, SpreadStep] = {}
+        self._questions: dict[Task[Any], str] = {}
         self._idle: Future[None] | None = None
 
     # -- whoever runs a step -----------------------------------------------------------------------
@@ -163,23 +165,43 @@ class SpreadSteps:
     # -- processes ---------------------------------------------------------------------------------
 
     async def ask(self, process: str, message: Any) -> Any:
-        """Asks the runner of a process."""
+        """Asks the runner of a process; the loss of it ends the question at once."""
         if process in self.gone:
             raise self.gone[process].again()
-        return await self._reach(f"{process}/{RUNNER}").ask(message)
+        ref = self._reach(f"{process}/{RUNNER}")
+        question = self._system.loop.create_task(ref.ask(message), name=f"spread-ask-{process}")
+        self._questions[question] = process
+        try:
+            return await question
+        except CancelledError:
+            if question not in self._questions:
+                raise self.gone[process].again() from None
+            raise
+        finally:
+            self._questions.pop(question, None)
 
     def tell(self, process: str, message: Any) -> None:
         """Tells the runner of a process on the control lane; nobody hears when it is gone."""
+        self._say(process, lambda ref: ref.signal(message))
+
+    def put(self, process: str, message: Any) -> None:
+        """Tells the runner of a process behind all that was put before."""
+        self._say(process, lambda ref: ref.put(message, self._system.nobody))
+
+    def _say(self, process: str, say: Callable[[Ref], object]) -> None:
         if process in self.gone:
             return
         try:
-            self._reach(f"{process}/{RUNNER}").signal(message)
+            say(self._reach(f"{process}/{RUNNER}"))
         except ActorflowError as error:
             self.lost(process, error)
 
     def lost(self, process: str, error: ActorflowError) -> None:
         """Hears that a process is gone: every step that needs it ends."""
         self.gone[process] = error
+        for question in [q for q, asked in self._questions.items() if asked == process]:
+            del self._questions[question]
+            question.cancel()
         for step in tuple(self._live.values()):
             if step.gathering.concerns(process):
                 self._fail(step, error.at(Where(step=step.number)))
@@ -189,6 +211,8 @@ class SpreadSteps:
         """Takes what a runner says; what comes too late concerns nobody."""
         step = self._live.get(message.number)
         if step is None:
+            if not isinstance(message, Failed) and message.holds:  # of a step that did not wait for it
+                self.tell(message.process, Settle(self._address, message.number, False, message.spent))
             return
         match message:
             case Done():

@@ -9,6 +9,7 @@ import actorflow as af
 from actorflow.actors.ref import Ref
 from actorflow.actors.runner import RUNNER, Runner, executor_of
 from actorflow.actors.step_messages import Process
+from actorflow.sim.simulate import Main
 from actorflow.spread import SpreadSession
 
 SCOPES = tuple(f"/job:worker/task:{k}" for k in range(3))
@@ -38,6 +39,7 @@ class Cluster:
         self._max_early = max_early
         self.system = af.ActorSystem(name="system")
         self.refs: dict[str, Ref] = {}
+        self.up: set[str] = set()
 
     def reach(self, address: str) -> Ref:
         """Gives a runner by its process, and the desk of a session by its name."""
@@ -54,7 +56,15 @@ class Cluster:
             self.runners[name] = runner
             return runner
 
+        self.up.add(f"{name}/{RUNNER}")
         self.refs[f"{name}/{RUNNER}"] = self.system.spawn(make, name=f"{name}/{RUNNER}/{incarnation}")
+
+    async def crash(self, name: str) -> None:
+        """Stops the runner of a process; whoever should know is told by the test."""
+        address = f"{name}/{RUNNER}"
+        self.up.discard(address)
+        del self.runners[name]
+        await self.system.stop(self.refs[address])
 
     async def __aenter__(self) -> Cluster:
         await self.system.__aenter__()
@@ -68,14 +78,18 @@ class Cluster:
     async def __aexit__(self, *error: Any) -> None:
         try:
             await self.session.close()
-            self.check_empty()
+            await self.check_empty()
         finally:
             for ref in self.refs.values():
                 await self.system.stop(ref)
             await self.system.__aexit__(*error)
 
-    def check_empty(self) -> None:
-        """Asserts that nothing is left of any step in any process."""
+    async def check_empty(self) -> None:
+        """Asserts that nothing is left of any step in any process, once all that was said was heard."""
+        await self.session.settled()
+        for address, ref in self.refs.items():
+            if address in self.up:
+                await ref.ask(None)
         for name, runner in self.runners.items():
             assert runner.rendezvous.empty, f"{name}: {runner!r}"
             assert runner.steps == 0, f"{name}: {runner!r}"
@@ -83,14 +97,13 @@ class Cluster:
 
 def spread(
     graph: af.Graph, body: Callable[[Cluster], Awaitable[Any]], count: int = 3, **options: Any
-) -> Callable[[], Awaitable[Any]]:
+) -> Main:
     """Returns a program for `sim.run`: `body` with a cluster of its own, which is left empty."""
 
     async def main() -> Any:
         async with Cluster(graph, count, **options) as cluster:
             result = await body(cluster)
-            await cluster.session.settled()
-            cluster.check_empty()
+            await cluster.check_empty()
         return result
 
     return main

@@ -12,7 +12,8 @@ Owns: the process's executor with the actors of its state, the parts that were p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from asyncio import Future
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, cast
@@ -22,6 +23,7 @@ from actorflow.actors.caller import Caller
 from actorflow.actors.exchange import Exchange
 from actorflow.actors.executor import Executor
 from actorflow.actors.installed import Installed, installed
+from actorflow.actors.part_step import End, PartStep
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
 from actorflow.actors.rendezvous import Rendezvous, Ruling
@@ -32,6 +34,7 @@ from actorflow.actors.step_messages import (
     Aborted,
     Close,
     Done,
+    Drop,
     Failed,
     Prepare,
     Prepared,
@@ -42,11 +45,10 @@ from actorflow.actors.step_messages import (
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.variable import Initialise
 from actorflow.arrays import as_array
-from actorflow.errors import ActorflowError, SessionClosed, StepAborted, TransportError, Where
+from actorflow.errors import ActorflowError, SessionClosed, StateError, StepAborted, Where, said
 from actorflow.graph.graph import Graph
 from actorflow.kernels.devices import HOST
 from actorflow.messages import DEAD, Call
-from actorflow.tag import StepId
 
 RUNNER = "runner"
 """The name of the actor in its process."""
@@ -105,71 +107,6 @@ def executor_of(
         )
 
     return make
-
-
-class PartStep(Step):
-    """This process's part of a step.
-
-    Attributes:
-        part: What it runs.
-        number: The step's, in its session.
-    """
-
-    __slots__ = ("number", "part")
-
-    def __init__(self, number: int, step: int, part: Installed, end: _End, since: float) -> None:
-        future: Any = end  # it has all that a step asks of the future of a session
-        super().__init__(StepId(step), part.fetches, future, None, since, part.partition.sends)
-        self.number = number
-        self.part = part
-
-    def give_back(self) -> None:
-        """Gives back what nobody elsewhere may have used; the rest waits for `settle`."""
-        takes = self.part.takes
-        taken = self.taken or {}
-        self.taken = {node: entries for node, entries in taken.items() if node not in takes}
-        super().give_back()
-        self.taken = {node: entries for node, entries in taken.items() if node in takes} or None
-
-    def settle(self, spent: Container[int]) -> None:
-        """Gives back what was taken and is not among the takes that were used up."""
-        takes = self.part.takes
-        self.taken = {n: e for n, e in (self.taken or {}).items() if takes.get(n) not in spent} or None
-        super().give_back()
-
-    @property
-    def spends(self) -> tuple[int, ...]:
-        """The takes that were used up here."""
-        return tuple(sorted(self.spent or ()))
-
-
-class _End:
-    """What the end of a part calls, in place of a session's future."""
-
-    __slots__ = ("_over", "_runner", "step")
-
-    def __init__(self, runner: Runner) -> None:
-        self._over = False
-        self._runner = runner
-        self.step: PartStep | None = None
-
-    def done(self) -> bool:
-        """Tells whether the session knows, or need not hear."""
-        return self._over
-
-    def silence(self) -> None:
-        """Lets the part end without a word."""
-        self._over = True
-
-    def set_result(self, values: Sequence[Any]) -> None:
-        """Hears that the part has run."""
-        self._over = True
-        self._runner.ran(cast("PartStep", self.step), tuple(values))
-
-    def set_exception(self, error: BaseException) -> None:
-        """Hears that the part has failed."""
-        self._over = True
-        self._runner.failed(cast("PartStep", self.step), cast("ActorflowError", error))
 
 
 class Runner(Actor):
@@ -235,6 +172,8 @@ class Runner(Actor):
                 self._abort(session, number, error)
             case Settle(session, number, well, spent):
                 self._settle(session, number, well, spent)
+            case Drop(session, plan):
+                self._parts.pop((session, plan), None)
             case Close(session):
                 self._close(session, SessionClosed("the session was closed"))
             case Lost(process, error):
@@ -256,16 +195,16 @@ class Runner(Actor):
     # -- steps -------------------------------------------------------------------------------------
 
     def _start(self, start: Start) -> None:
-        came = self.rendezvous.start(start.session, start.number)
-        if came is None:
-            return  # it was aborted before, and that was answered
         part = self._parts.get((start.session, start.plan))
+        came = self.rendezvous.start(start.session, start.number)
         if part is None:
             self.rendezvous.end(start.session, start.number)
             message = f"process {self.process!r} has no plan {start.plan} of {start.session!r}"
             self._say(start.session, Failed(start.number, self.process, StepAborted(message)))
             return
-        end = _End(self)
+        if came is None:
+            return  # it was aborted before, and that was answered
+        end = End(self)
         step = end.step = PartStep(start.number, start.step, part, end, self.system.now())
         self._steps[start.session, start.number] = step
         self.executor.start(part.partition, step, start.feeds)
@@ -280,14 +219,20 @@ class Runner(Actor):
             return
         answer = self.system.create_future()
         answer.add_done_callback(partial(self._initialised, step))
-        first = Initialise(as_array(values[0]))
-        self.executor.resources.tell(name, Call(Caller(answer), first))
+        try:
+            self.executor.resources.tell(name, Call(Caller(answer), Initialise(as_array(values[0]))))
+        except ActorflowError as error:
+            answer.set_exception(error)
 
-    def _initialised(self, step: PartStep, answer: Any) -> None:
-        if answer.exception() is not None:
-            self.failed(step, answer.exception())
-        else:
+    def _initialised(self, step: PartStep, answer: Future[Any]) -> None:
+        error = answer.exception()
+        if error is None:
             self._done(step, (), refused=not answer.result())
+        elif isinstance(error, ActorflowError):
+            self.failed(step, error)
+        else:
+            message = f"variable {step.part.initialises!r} did not take its first value: {said(error)}"
+            self.failed(step, StateError(message))
 
     def _done(self, step: PartStep, values: tuple[Any, ...], *, refused: bool = False) -> None:
         session, number = step.part.session, step.number
@@ -386,13 +331,13 @@ class Runner(Actor):
     def _put(self, session: str, message: Any) -> None:
         try:
             self._ref(session).put(message, self.system.nobody)
-        except TransportError as error:
+        except ActorflowError as error:
             self._close(session, error)
 
     def _say(self, session: str, message: Any) -> None:
         try:
             self._ref(session).signal(message)
-        except TransportError as error:
+        except ActorflowError as error:
             self._close(session, error)
 
     def _placed(self, error: ActorflowError) -> ActorflowError:

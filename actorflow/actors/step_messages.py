@@ -187,6 +187,15 @@ class Settle:
     spent: tuple[int, ...]
 
 
+@travels("step.drop")
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Session → runner: no step of this plan comes any more."""
+
+    session: str
+    plan: int
+
+
 @travels("step.close")
 @dataclass(frozen=True, slots=True)
 class Close:

@@ -25,7 +25,7 @@ class Meeting(RuleBasedStateMachine):
         self.next = {"s": 1, "t": 1}
         self.state: dict[tuple[str, int], str] = {}  # "live", "over"; missing: not started yet
         self.early: list[tuple[str, int, Early]] = []
-        self.life = {peer: 1 for peer in PEERS}
+        self.life = dict.fromkeys(PEERS, 1)
         for session in self.next:
             self.real.open(session, 1)
         for peer in PEERS:

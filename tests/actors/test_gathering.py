@@ -1,0 +1,101 @@
+"""A step over several processes ends once; whoever may do or hold something is told, and everybody is heard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from actorflow.actors.gathering import Gathering
+from actorflow.errors import PeerLost, StepAborted
+from tests.strategies import examples
+
+NAMES = ("a", "b", "c")
+names = st.sampled_from(NAMES)
+spent = st.frozensets(st.integers(0, 3), max_size=2)
+
+
+class Parts(RuleBasedStateMachine):
+    """Processes that run, are done, answer, or are lost; the model is what each of them has said."""
+
+    @initialize(members=st.frozensets(names, min_size=1))
+    def begin(self, members: frozenset[str]) -> None:
+        self.gathering = Gathering(members)
+        self.said = dict.fromkeys(members, "running")
+        self.told: set[str] = set()
+        self.spent: set[int] = set()
+        self.ended = 0
+
+    def count(self, over: bool) -> None:
+        self.ended += over
+
+    @rule(name=names, holds=st.booleans(), takes=spent)
+    def done(self, name: str, holds: bool, takes: frozenset[int]) -> None:
+        if self.said.get(name) != "running" or self.gathering.over:
+            assert not self.gathering.done(name, holds, takes)
+            return
+        self.count(self.gathering.done(name, holds, takes))
+        self.said[name] = "holds" if holds else "done"
+        self.spent |= takes
+
+    @rule()
+    def fail(self) -> None:
+        was_over, first = self.gathering.over, self.gathering.error is None
+        told = self.gathering.fail(StepAborted("it failed"))
+        if was_over or not first:
+            assert told == ()
+            return
+        assert set(told) == {n for n, said in self.said.items() if said in ("running", "holds")}
+        self.told = set(told)
+        self.count(self.gathering.over)
+
+    @precondition(lambda self: self.gathering.error is not None)
+    @rule(name=names, holds=st.booleans(), takes=spent)
+    def aborted(self, name: str, holds: bool, takes: frozenset[int]) -> None:
+        expected = name in self.told
+        self.count(self.gathering.aborted(name, holds, takes))
+        if expected:
+            self.told.remove(name)
+            self.said[name] = "holds" if holds else "done"
+            self.spent |= takes
+
+    @rule(name=names)
+    def lost(self, name: str) -> None:
+        assert self.gathering.concerns(name) == (name in self.said and not self.gathering.over)
+        if not self.gathering.concerns(name):
+            return
+        self.told |= set(self.gathering.fail(PeerLost("it is gone")))
+        self.count(self.gathering.lost(name))
+        self.told.discard(name)
+        self.said[name] = "lost"
+
+    @invariant()
+    def agrees(self) -> None:
+        if not hasattr(self, "gathering"):
+            return
+        real = self.gathering
+        assert real.aborting == self.told
+        assert real.spent == self.spent
+        if real.error is None:
+            assert real.over == (not any(said == "running" for said in self.said.values()))
+        else:
+            assert real.over == (not self.told)
+        assert self.ended <= 1
+        assert (
+            real.holding == {n for n, said in self.said.items() if said == "holds"} | real.holding & self.told
+        )
+
+
+Parts.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=25, deadline=None)
+TestParts: Any = Parts.TestCase
+
+
+def test_a_step_that_ended_well_is_not_ended_again() -> None:
+    gathering = Gathering(["a"])
+
+    assert gathering.done("a", True, [1])
+    assert gathering.fail(StepAborted("too late")) == ()
+    assert gathering.error is None and gathering.holding == {"a"}
+    assert repr(gathering) == "<Gathering over, running [], aborting []>"
