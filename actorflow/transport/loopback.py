@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, PeerLost
-from actorflow.transport import envelopes
+from actorflow.errors import ActorflowError, ChannelClosed, ConfigError
+from actorflow.transport import envelopes, losses
 from actorflow.transport.channel import Envelope, Lane, Receiver, Sender
 from actorflow.transport.chunks import Assembly, cut
 from actorflow.transport.credit import WINDOW, Granting, Spending, Window
@@ -168,7 +168,7 @@ class Loopback:
         other._closed = f"'{other.peer}' is lost, and has not come back"
         for end, reason in (
             (self, ChannelClosed(f"the channel to '{self.peer}' was closed at this end")),
-            (other, PeerLost(f"'{other.peer}' has said goodbye")),
+            (other, losses.goodbye(other.peer)),
         ):
             end._end(reason, [envelope for to, envelope in left if to is not end])
 
