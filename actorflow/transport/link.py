@@ -123,7 +123,8 @@ class Link:
             raise ConfigError(message, hint="channel.connect(receiver)")
         if not self._started and self.phase is not Phase.CLOSED:
             self._started = True
-            self._hello_at = self._timers.now()
+            if self._waits_since is not None:
+                self._waits_since = self._timers.now()
             self._greet()
             self._arm()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from actorflow.errors import ActorflowError, ChannelClosed, ConfigError
 from actorflow.transport import envelopes, losses
@@ -48,7 +49,8 @@ def pair(
 
 
 def _passed(envelope: Envelope, limits: Limits) -> tuple[Envelope, int]:
-    return envelope, envelopes.write(envelope, limits)[1]
+    # An envelope of its own, since credit is given back by which one it is, and one may be sent twice.
+    return replace(envelope), envelopes.write(envelope, limits)[1]
 
 
 def _framed(envelope: Envelope, limits: Limits) -> tuple[Envelope, int]:
