@@ -247,6 +247,10 @@ def test_an_envelope_that_is_sent_twice_takes_credit_twice(way: Way) -> None:
             parked, ends.at_b.parked = ends.at_b.parked, []
             for envelope in parked:
                 ends.b.release(envelope)
+        for _ in range(2):
+            ends.a.send(again)
+        await ends.settle()
+        assert ends.at_b.bodies() == ["again"] * 8
 
     way.run(test, Window(messages=2))
 
