@@ -1,1 +1,1 @@
-"""The links between processes: so far the codec; credit, delivery and channels are to come."""
+"""The links between processes: codec, credit, delivery and channels; the wire of ZeroMQ is to come."""

@@ -45,13 +45,52 @@ class Stats:
     unacknowledged: int
 
 
-COUNTED = (
+class Account:
+    """What a link has done so far.
+
+    Attributes:
+        counts: Of its own, and of the sessions that are over.
+    """
+
+    __slots__ = ("_peak_held", "_peak_line", "counts")
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._peak_line = self._peak_held = 0
+
+    def close(self, session: Session) -> None:
+        """Adds a session that is over."""
+        self.counts.update(_counts(session))
+        self._peak_line = max(self._peak_line, session.peak_line)
+        self._peak_held = max(self._peak_held, session.granting.peak_messages)
+
+    def stats(self, phase: str, session: Session) -> Stats:
+        """Returns the account with the present session."""
+        total = self.counts + _counts(session)
+        credit = Window(0, 0)
+        if session.spending is not None:
+            messages, size = session.spending.out
+            window = session.spending.window
+            credit = Window(max(0, window.messages - messages), max(0, window.bytes - size))
+        return Stats(
+            phase=phase,
+            **{name: total[name] for name in _COUNTED},
+            in_line=len(session.line),
+            peak_line=max(self._peak_line, session.peak_line),
+            credit=credit,
+            held=session.granting.messages_held,
+            peak_held=max(self._peak_held, session.granting.peak_messages),
+            unacknowledged=len(session.unacknowledged),
+        )
+
+
+_COUNTED = (
     "sessions", "sent", "received", "datagrams_sent", "datagrams_received", "resent", "duplicates", "refused",
     "malformed",
 )  # fmt: skip
 
 
-def counts(session: Session) -> Counter[str]:
+def _counts(session: Session) -> Counter[str]:
     """Returns what a session adds to the account."""
     return Counter(
         sent=session.sent,

@@ -24,13 +24,12 @@ frozen when it is sent: memory that somebody could still write to is copied.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from math import inf
 
-from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, PeerLost, PeerRefused, WireError
-from actorflow.transport import envelopes
-from actorflow.transport.account import COUNTED, Stats, counts
+from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, WireError
+from actorflow.transport import envelopes, losses
+from actorflow.transport.account import Account, Stats
 from actorflow.transport.channel import Envelope, Lane, Receiver, Sender
 from actorflow.transport.credit import Window
 from actorflow.transport.datagrams import (
@@ -95,8 +94,7 @@ class Link:
         self._handshake = Handshake(incarnation)
         self._window: Window | None = None  # of the peer's latest end
         self._session = Session(settings, limits)
-        self._totals: Counter[str] = Counter()
-        self._peak_line = self._peak_held = 0
+        self._account = Account()
         self._refused = 0  # the incarnation of the peer that runs something else
         self._opened = False
         self._started = False
@@ -125,7 +123,8 @@ class Link:
             raise ConfigError(message, hint="channel.connect(receiver)")
         if not self._started and self.phase is not Phase.CLOSED:
             self._started = True
-            self._hello_at = self._timers.now()
+            if self._waits_since is not None:
+                self._waits_since = self._timers.now()
             self._greet()
             self._arm()
 
@@ -140,15 +139,11 @@ class Link:
             raise self._closed()
         parts, size = envelopes.write(envelope, self._limits)
         session = self._session
-        entry = session.put(envelope, [_frozen(part) for part in parts], size)
+        entry = session.put(envelope, parts, size)
         if self._waits_since is None and self.phase is Phase.GREETING:
             self._waits_since = self._timers.now()
         if session.overrun:
-            most = self._settings.control
-            waits = f"more than {most.messages} messages or {most.bytes} bytes"
-            self._end(
-                Phase.DOWN, PeerLost(f"'{self.peer}' does not take what it is told: {waits} wait for it")
-            )
+            self._end(Phase.DOWN, losses.overrun(self.peer, self._settings.control))
         self._flush()
         if not entry.left:
             entry.sender = sender
@@ -174,16 +169,14 @@ class Link:
         """Takes a datagram, whatever it is; the buffers are the link's from now on."""
         if not self._started:
             return
-        self._totals["datagrams_received"] += 1
+        self._account.counts["datagrams_received"] += 1
         try:
             self._hear(unpack(parts))
         except WireError as error:
-            self._totals["malformed"] += 1
+            self._account.counts["malformed"] += 1
             if self.phase is Phase.OPEN:
                 self._say(Form.RESET, self._handshake.theirs)
-                lost = PeerLost(f"'{self.peer}' sent what is no message, so its session is over")
-                lost.__cause__ = error
-                self._end(Phase.QUIET, lost)
+                self._end(Phase.QUIET, losses.malformed(self.peer, error))
         self._flush()
 
     def _hear(self, datagram: Datagram) -> None:
@@ -196,7 +189,7 @@ class Link:
                 return
         heard = self._handshake.hear(form, source, target)
         if heard is Heard.RESTARTED:
-            self._end(Phase.DOWN, self._restarted(source))
+            self._end(Phase.DOWN, losses.restarted(self.peer, self._handshake.theirs, source))
             heard = self._handshake.hear(form, source, target)
         if hello is not None and source == self._handshake.theirs:
             self._window = hello.window
@@ -206,17 +199,14 @@ class Link:
             case Heard.GREET:
                 self._say(Form.HELLO, source, payload=self._hello)
             case Heard.RESET:
-                self._totals["refused"] += 1
+                self._account.counts["refused"] += 1
                 self._say(Form.RESET, source)
             case Heard.ENDED:
-                self._end(Phase.DOWN, PeerLost(f"'{self.peer}' has given this session up"))
+                self._end(Phase.DOWN, losses.given_up(self.peer))
             case Heard.FENCED:
-                lost = PeerLost(
-                    f"'{self.peer}' knows a later life of this process than {self._handshake.mine}"
-                )
-                self._end(Phase.CLOSED, lost)
+                self._end(Phase.CLOSED, losses.fenced(self.peer, self._handshake.mine))
             case _:
-                self._totals["refused"] += 1
+                self._account.counts["refused"] += 1
 
     def _take(self, datagram: Datagram, *, opened: bool) -> None:
         """Takes a datagram of the session that is open now."""
@@ -224,7 +214,7 @@ class Link:
         self._heard_at = now
         if opened:
             self._opened = True
-            self._totals["sessions"] += 1
+            self._account.counts["sessions"] += 1
             self._waits_since = None
             assert self._window is not None
             session.meet(self._window)
@@ -233,7 +223,7 @@ class Link:
         if datagram.form is Form.HELLO:
             return
         if datagram.form is Form.GOODBYE:
-            self._end(Phase.QUIET, PeerLost(f"'{self.peer}' has said goodbye"))
+            self._end(Phase.QUIET, losses.goodbye(self.peer))
             return
         session.heard(datagram.received, now)
         if datagram.form is Form.CHUNK:
@@ -249,7 +239,7 @@ class Link:
         except BaseException:
             if session is self._session:  # what came behind it would be missing
                 self._say(Form.RESET, self._handshake.theirs)
-                self._end(Phase.DOWN, PeerLost(f"what '{self.peer}' sent could not be delivered"))
+                self._end(Phase.DOWN, losses.undeliverable(self.peer))
             raise
         if taken:
             session.release(envelope, self._timers.now())
@@ -259,7 +249,7 @@ class Link:
     def _end(self, phase: Phase, reason: ActorflowError, *, tell: bool = False) -> None:
         """Ends the session: nothing of it is left when its receiver hears."""
         session, opened = self._session, self._opened
-        self._collect(session)
+        self._account.close(session)
         self._handshake.end(phase)
         self._session = Session(self._settings, self._limits)
         self._opened = False
@@ -276,25 +266,15 @@ class Link:
             if entry.sender is not None:
                 entry.sender.admitted()
 
-    def _restarted(self, source: End) -> PeerLost:
-        before = self._handshake.theirs
-        if source.incarnation > before.incarnation:
-            lives = f"incarnation {source.incarnation} after {before.incarnation}"
-            return PeerLost(f"'{self.peer}' has started again: {lives}")
-        return PeerLost(f"'{self.peer}' has given this session up, and begins another")
-
     def _refuse(self, hello: Hello, source: End, target: End) -> None:
         """Hears a peer that runs something else, which it is told by our own Hello."""
-        self._totals["refused"] += 1
+        self._account.counts["refused"] += 1
         if target != self._handshake.mine:
             self._say(Form.HELLO, source, payload=self._hello)
         if source.incarnation == self._refused:
             return
         self._refused = source.incarnation
-        theirs = f"program {hello.program!r} (protocol {hello.version})"
-        mine = f"{self._program!r} (protocol {VERSION})"
-        what = f"all processes must run one program, got {theirs} at '{self.peer}' and {mine} here"
-        refused = PeerRefused(what, hint="start every process from the same files and the same actorflow")
+        refused = losses.refused(self.peer, hello, self._program)
         self._end(Phase.QUIET, refused, tell=True)
 
     def _closed(self) -> ChannelClosed:
@@ -311,7 +291,7 @@ class Link:
         """Puts a datagram on the wire; one of a session tells all that was received in it."""
         received = self._session.tell() if form in (Form.CHUNK, Form.BEAT, Form.PROBE) else NOTHING
         said = Datagram(form, self._handshake.mine, target, received, lane, number, whole, payload)
-        self._totals["datagrams_sent"] += 1
+        self._account.counts["datagrams_sent"] += 1
         self._spoke_at = self._timers.now()
         self._wire.send(pack(said))
 
@@ -400,36 +380,13 @@ class Link:
         self._flush()
 
     def _silent(self, seconds: float) -> None:
-        what = f"'{self.peer}' has been silent for {seconds:.3g} s, limit {self._settings.silence_s:g} s"
-        self._end(Phase.DOWN, PeerLost(what, hint="raise silence_s if it was only busy"))
+        self._end(Phase.DOWN, losses.silent(self.peer, seconds, self._settings.silence_s))
 
     # -- the account -------------------------------------------------------------------------------
 
-    def _collect(self, session: Session) -> None:
-        """Keeps the account of a session that is over."""
-        self._totals.update(counts(session))
-        self._peak_line = max(self._peak_line, session.peak_line)
-        self._peak_held = max(self._peak_held, session.granting.peak_messages)
-
     def stats(self) -> Stats:
         """Returns the account of this link, all its sessions together."""
-        session = self._session
-        total = self._totals + counts(session)
-        credit = Window(0, 0)
-        if session.spending is not None:
-            messages, size = session.spending.out
-            window = session.spending.window
-            credit = Window(max(0, window.messages - messages), max(0, window.bytes - size))
-        return Stats(
-            phase=self.phase.name.lower(),
-            **{name: total[name] for name in COUNTED},
-            in_line=len(session.line),
-            peak_line=max(self._peak_line, session.peak_line),
-            credit=credit,
-            held=session.granting.messages_held,
-            peak_held=max(self._peak_held, session.granting.peak_messages),
-            unacknowledged=len(session.unacknowledged),
-        )
+        return self._account.stats(self.phase.name.lower(), self._session)
 
     def __repr__(self) -> str:
         stats = self.stats()
@@ -438,8 +395,3 @@ class Link:
         return (
             f"<Link to '{self.peer}' {self._handshake!r}; {counts}, {line}, credit {stats.credit.messages}>"
         )
-
-
-def _frozen(part: Buffer) -> Buffer:
-    """The buffer itself when nobody can write to it, else a copy."""
-    return part if type(part) is bytes or memoryview(part).readonly else bytes(part)

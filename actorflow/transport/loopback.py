@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
-from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, PeerLost
-from actorflow.transport import envelopes
+from actorflow.errors import ActorflowError, ChannelClosed, ConfigError
+from actorflow.transport import envelopes, losses
 from actorflow.transport.channel import Envelope, Lane, Receiver, Sender
 from actorflow.transport.chunks import Assembly, cut
 from actorflow.transport.credit import WINDOW, Granting, Spending, Window
@@ -48,7 +49,8 @@ def pair(
 
 
 def _passed(envelope: Envelope, limits: Limits) -> tuple[Envelope, int]:
-    return envelope, envelopes.write(envelope, limits)[1]
+    # An envelope of its own, since credit is given back by which one it is, and one may be sent twice.
+    return replace(envelope), envelopes.write(envelope, limits)[1]
 
 
 def _framed(envelope: Envelope, limits: Limits) -> tuple[Envelope, int]:
@@ -168,7 +170,7 @@ class Loopback:
         other._closed = f"'{other.peer}' is lost, and has not come back"
         for end, reason in (
             (self, ChannelClosed(f"the channel to '{self.peer}' was closed at this end")),
-            (other, PeerLost(f"'{other.peer}' has said goodbye")),
+            (other, losses.goodbye(other.peer)),
         ):
             end._end(reason, [envelope for to, envelope in left if to is not end])
 

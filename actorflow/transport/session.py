@@ -90,9 +90,9 @@ class Session:
     # -- sending -----------------------------------------------------------------------------------
 
     def put(self, envelope: Envelope, parts: Sequence[Buffer], size: int) -> Waiting:
-        """Takes an envelope: DATA stands in line, CONTROL is on its way."""
+        """Takes an envelope: DATA stands in line, CONTROL is on its way. It is frozen from now on."""
         self._serial += 1
-        entry = Waiting(self._serial, parts, size)
+        entry = Waiting(self._serial, [_frozen(part) for part in parts], size)
         self.unacknowledged[entry.serial] = envelope
         if envelope.lane is Lane.CONTROL:
             self._control += 1
@@ -219,3 +219,8 @@ class Session:
         self._owed_chunks = self._owed_bytes = 0
         self._told = (self.granting.messages, self.granting.bytes)
         return Received(control.upto, control.mask, data.upto, data.mask, *self._told)
+
+
+def _frozen(part: Buffer) -> Buffer:
+    """The buffer itself when nobody can write to it, else a copy."""
+    return part if type(part) is bytes or memoryview(part).readonly else bytes(part)

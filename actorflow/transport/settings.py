@@ -10,7 +10,7 @@ from actorflow.transport.chunks import CHUNK_BYTES
 from actorflow.transport.credit import WINDOW, Window
 from actorflow.transport.delivery import MASK_BITS, Flight, Pace
 
-CONTROL = Window(4096, 64 << 20)
+CONTROL = Window(1 << 16, 256 << 20)
 FLIGHT = Flight()
 
 

@@ -234,6 +234,27 @@ def test_a_release_too_many_gives_no_credit(way: Way) -> None:
     way.run(test, Window(messages=2))
 
 
+@over_every_way
+def test_an_envelope_that_is_sent_twice_takes_credit_twice(way: Way) -> None:
+    async def test(ends: Ends) -> None:
+        ends.at_b.parks = True
+        again = data("again")
+        for _ in range(6):
+            ends.a.send(again)
+        for n in (2, 4, 6):
+            await ends.settle()
+            assert ends.at_b.bodies() == ["again"] * n
+            parked, ends.at_b.parked = ends.at_b.parked, []
+            for envelope in parked:
+                ends.b.release(envelope)
+        for _ in range(2):
+            ends.a.send(again)
+        await ends.settle()
+        assert ends.at_b.bodies() == ["again"] * 8
+
+    way.run(test, Window(messages=2))
+
+
 # -- refusals and the end --------------------------------------------------------------------------
 
 

@@ -57,6 +57,20 @@ def test_a_peer_that_never_answers_is_lost_when_somebody_has_waited_long_enough(
     assert net.a.send(data(3))
 
 
+def test_who_waits_before_the_link_speaks_waits_from_then_on() -> None:
+    net = Net()
+    way, at_c = Way(), Recorder()
+    link = Link("worker1", way, net.time, incarnation=1)
+    link.send(data(1))
+    net.pass_time(30.0, lossless=False)
+    link.connect(at_c)
+    net.pass_time(9.5, lossless=False)
+    assert at_c.losses == []
+    net.pass_time(1.0, lossless=False)
+
+    assert len(at_c.losses) == 1
+
+
 def test_an_idle_link_says_no_more_than_it_must() -> None:
     net = Net()
     net.deliver()
@@ -131,7 +145,20 @@ def test_programs_that_differ_refuse_each_other_by_name_and_once() -> None:
         net.a.send(data(2))
 
 
-def test_another_protocol_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_peer_that_comes_back_with_the_same_program_is_taken() -> None:
+    net = Net(programs=("1234", "abcd"))
+    net.pass_time(5.0)
+    net.b = Link("ps0", net.from_b, net.time, incarnation=2, receiver=net.at_b, program="1234")
+    net.b.start()
+    net.pass_time(1.0)
+    net.a.send(data(1))
+    net.deliver()
+
+    assert net.at_b.bodies() == [1]
+    assert (net.a.stats().phase, len(net.at_a.losses)) == ("open", 1)
+
+
+def test_another_protocol_is_refused() -> None:
     net = Net()
     hello = net.from_b.waiting[0]
     hello[1] = b"\x02" + hello[1][1:]

@@ -1,0 +1,62 @@
+"""Why a peer is lost, in words."""
+
+from __future__ import annotations
+
+from actorflow.errors import PeerLost, PeerRefused, WireError
+from actorflow.transport.credit import Window
+from actorflow.transport.datagrams import VERSION, End, Hello
+
+
+def silent(peer: str, seconds: float, limit_s: float) -> PeerLost:
+    """Nothing was heard of it."""
+    what = f"'{peer}' has been silent for {seconds:.3g} s, limit {limit_s:g} s"
+    return PeerLost(what, hint="raise silence_s if it was only busy")
+
+
+def restarted(peer: str, before: End, after: End) -> PeerLost:
+    """A later end of it speaks."""
+    if after.incarnation > before.incarnation:
+        lives = f"incarnation {after.incarnation} after {before.incarnation}"
+        return PeerLost(f"'{peer}' has started again: {lives}")
+    return PeerLost(f"'{peer}' has given this session up, and begins another")
+
+
+def given_up(peer: str) -> PeerLost:
+    """It says that the session is over."""
+    return PeerLost(f"'{peer}' has given this session up")
+
+
+def goodbye(peer: str) -> PeerLost:
+    """It has closed its end."""
+    return PeerLost(f"'{peer}' has said goodbye")
+
+
+def fenced(peer: str, mine: End) -> PeerLost:
+    """It knows better who this process is."""
+    return PeerLost(f"'{peer}' knows a later life of this process than {mine}")
+
+
+def malformed(peer: str, cause: WireError) -> PeerLost:
+    """It said what is no message, which is the cause."""
+    lost = PeerLost(f"'{peer}' sent what is no message, so its session is over")
+    lost.__cause__ = cause
+    return lost
+
+
+def overrun(peer: str, most: Window) -> PeerLost:
+    """It does not acknowledge what needs no credit."""
+    waits = f"more than {most.messages} messages or {most.bytes} bytes wait for it"
+    return PeerLost(f"'{peer}' does not take what it is told: {waits}")
+
+
+def undeliverable(peer: str) -> PeerLost:
+    """Whoever takes what it sends has failed."""
+    return PeerLost(f"what '{peer}' sent could not be delivered")
+
+
+def refused(peer: str, hello: Hello, program: str) -> PeerRefused:
+    """It runs something else."""
+    theirs = f"program {hello.program!r} (protocol {hello.version})"
+    mine = f"{program!r} (protocol {VERSION})"
+    what = f"all processes must run one program, got {theirs} at '{peer}' and {mine} here"
+    return PeerRefused(what, hint="start every process from the same files and the same actorflow")
