@@ -9,7 +9,9 @@ own when the program is installed. Control edges carry no value and stay as they
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from actorflow.errors import InternalError
 from actorflow.plan.program import Edge, Kind, PlanNode, Program
@@ -17,14 +19,18 @@ from actorflow.plan.program import Edge, Kind, PlanNode, Program
 _DECIDES = {Kind.SWITCH: 1, Kind.LOOP_COND: 0}
 """The input port at which a node looks itself: what comes there must be on the host."""
 
+_NO_GATES: Mapping[tuple[Edge, str], tuple[int, ...]] = MappingProxyType({})
 _ON_HOST = frozenset({Kind.FEED, Kind.FETCH, Kind.REQUEST, Kind.WAIT, Kind.RELEASE, Kind.LOOP_COND})
 
 
-def with_copies(program: Program, host: str) -> Program:
+def with_copies(
+    program: Program, host: str, gates: Mapping[tuple[Edge, str], tuple[int, ...]] = _NO_GATES
+) -> Program:
     """Returns the program with a COPY node on every edge between devices; itself when there is none.
 
     A COPY node has the device that it copies to, `attrs["source"]` names the other, and it fails in
-    the name of the node that made the value.
+    the name of the node that made the value. `gates` says for which nodes the copy of a value to a device
+    waits besides.
     """
     if all(_home(node, host) == host for node in program.nodes):
         return program
@@ -55,6 +61,7 @@ def with_copies(program: Program, host: str) -> Program:
                     op="copy",
                     kind=Kind.COPY,
                     inputs=(edge,),
+                    controls=gates.get((edge, to), ()),
                     attrs={"source": source},
                     outputs=(maker.outputs[edge.output],),
                     device=to,

@@ -11,11 +11,14 @@ from actorflow.graph.node import Node, NodeId, Port
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import VariableDef
 from actorflow.plan.blocks import block_edges, ends, joined
+from actorflow.plan.colocate import colocated
 from actorflow.plan.copies import with_copies
+from actorflow.plan.cost import has_kernel
+from actorflow.plan.devices import named
 from actorflow.plan.level import by_level
 from actorflow.plan.order import program_order, touched
 from actorflow.plan.passes import ALL, improved
-from actorflow.plan.place import place
+from actorflow.plan.place import FIRST, Placer, placed
 from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
 from actorflow.plan.prune import prune
 
@@ -37,17 +40,21 @@ def lower(
     feeds: Sequence[Port],
     devices: Sequence[str],
     passes: Sequence[str] = ALL,
+    placer: Placer = FIRST,
 ) -> Program:
     """Returns the program that computes `fetches` when `feeds` are given.
 
     The first of `devices` is the host: state, feeds and fetches are there. `passes` are names of
-    `plan.passes`.
+    `plan.passes`. `placer` chooses where a node may be on several devices, by default the first.
 
     Raises:
         FeedError: when a placeholder is needed and not fed; names it.
-        PlacementError: when a node names a device that does not exist, or deals in bytes on a card.
+        PlacementError: when a node names a device that does not exist, deals in bytes on a card, or cannot be
+            where another is that it must share a device with; or when no order fits into memory.
+        ConfigError: when a node asks for what is no name of a device.
     """
     needed = prune(graph, fetches, feeds)
+    groups = colocated(graph, needed, devices, None if placer.way == "first" else has_kernel)
     order = joined(program_order(graph, needed), block_edges(graph, needed))
     nodes: list[PlanNode] = []
     edges: dict[Port, Edge | Constant] = {}
@@ -76,7 +83,7 @@ def lower(
             continue
         for k in range(len(node.outputs)):
             edges.setdefault(Port(i, k), Edge(len(nodes), k))
-        device = place(graph, node, devices)
+        device = groups.first(i)
         _check_no_bytes(graph, node, effect, device)
         controls = tuple(dict.fromkeys(index[c] for c in (*node.controls, *order.get(i, ())) if c in index))
         index[i] = len(nodes)
@@ -109,12 +116,14 @@ def lower(
         variables=frozenset(variables),
         hidden=len(hidden),
     )
-    return with_copies(improved(program, passes), devices[0])
+    names = {graph.nodes[i].name: group for i, group in groups.of.items()}
+    program, gates = placed(improved(program, passes), names, groups, devices, placer)
+    return with_copies(program, devices[0], gates)
 
 
 def _check_no_bytes(graph: Graph, node: Node, effect: Effect, device: str) -> None:
     """Raises PlacementError when a kernel on a card is to take or make bytes, which cards do not hold."""
-    if effect not in (Effect.PURE, Effect.RANDOM) or not device.rpartition("/")[2].startswith("gpu:"):
+    if effect not in (Effect.PURE, Effect.RANDOM) or named(device).kind != "gpu":
         return
     inputs = [graph.nodes[p.node].outputs[p.index] for p in node.inputs]
     for spec in (*inputs, *node.outputs):
