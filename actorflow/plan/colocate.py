@@ -23,7 +23,7 @@ HasKernel = Callable[[str, str], bool]
 """(op, device) -> whether that device can compute that op."""
 
 _COMPUTES = frozenset({Effect.PURE, Effect.RANDOM})
-_FREE = _COMPUTES | {Effect.CONSTANT}
+_UNPLACED = frozenset({Effect.CONSTANT, Effect.FEED})  # each device has its own; what is fed is on the host
 _TIED = frozenset({Effect.LOCK, Effect.UNLOCK})
 _COLOCATED = "what is colocated shares a device"
 
@@ -33,7 +33,7 @@ class Groups:
     """The nodes of a step in groups that share a device.
 
     Attributes:
-        of: The group of each needed node.
+        of: The group of each needed node that is run.
         allowed: By group: the devices that it may have, at least one, in the order of all devices.
         stays: Groups that hold state, which stay on the first device that they may have.
     """
@@ -147,6 +147,7 @@ class _Grouping:
         self.matched: dict[str, tuple[str, ...]] = {}
 
     def groups(self, needed: tuple[NodeId, ...]) -> Groups:
+        needed = tuple(i for i in needed if opdef.lookup(self.graph.nodes[i].op).effect not in _UNPLACED)
         for i in needed:
             self.enter(i)
         for tie in self.ties:
@@ -154,7 +155,7 @@ class _Grouping:
         allowed = self.within_processes(needed)
         roots: dict[Hashable, int] = {}
         of = {i: roots.setdefault(self.sets.find(i), len(roots)) for i in needed}
-        state = {of[i] for i in needed if opdef.lookup(self.graph.nodes[i].op).effect not in _FREE}
+        state = {of[i] for i in needed if opdef.lookup(self.graph.nodes[i].op).effect not in _COMPUTES}
         held = [frozenset(allowed[root]) for root in roots]
         kept = tuple(
             tuple(d for d in self.sets.allowed(root) if process_of(d) in processes)
