@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -84,8 +85,7 @@ class CostModel:
 
     def __post_init__(self) -> None:
         """Checks the numbers, since a placement by nonsense looks like any other."""
-        times = {**self.unit_s, **self.overhead_s, **{str(k): s for k, s in self.measured_s.items()}}
-        for name, seconds in times.items():
+        for name, seconds in chain(self.unit_s.items(), self.overhead_s.items(), self.measured_s.items()):
             if not 0 <= seconds < float("inf"):
                 message = f"a node takes a number of seconds, got {seconds!r} for {name}"
                 raise ConfigError(message)

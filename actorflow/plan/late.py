@@ -3,7 +3,8 @@
 From the forecast of an arrangement follows how late each task and each transfer may begin without the end of
 everything moving (ALAP). A transfer is then made to wait for the last task of its destination that ends
 before that. What was forecast is checked again with the gates: they are kept only if nothing ends later and
-no more memory is taken; else wider margins are tried, and in the end none.
+no device holds more; else fewer are tried, those with the most time to spare, then wider margins, and in the
+end none.
 
 Source: Abadi et al., 2015, section 5.2: "controlling data communication and memory usage".
 """
@@ -13,13 +14,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import replace
-from math import inf
+from math import ceil, inf
 
 from actorflow.plan.makespan import Forecast, forecast
 from actorflow.plan.workload import Arrangement, Gate, Workload
 
 _MARGINS = (0.0, 0.02, 0.1, 0.3)
 """Shares of the makespan by which a receive begins before it must."""
+
+_SHARES = (1.0, 0.5, 0.25)
+"""Of the receives that could wait, those that do."""
 
 _SLACK = 1e-9
 """Share of a makespan that counts as nothing: sums of floats come in another order."""
@@ -31,10 +35,13 @@ def late(work: Workload, arranged: Arrangement) -> Arrangement:
     latest = latest_sent(work, arranged, found)
     for margin in _MARGINS:
         gates = _gates(work, arranged, found, latest, margin * found.makespan_s)
-        gated = replace(arranged, gates=(*arranged.gates, *gates))
-        again = forecast(work, gated)
-        if again.makespan_s <= found.makespan_s * (1 + _SLACK) and not _more(again, found):
-            return gated
+        gates.sort(key=lambda g: found.sent[g.value, g.device] - latest[g.value, g.device])
+        for share in _SHARES:
+            kept = tuple(gates[: ceil(len(gates) * share)])
+            gated = replace(arranged, gates=arranged.gates + kept)
+            again = forecast(work, gated)
+            if again.makespan_s <= found.makespan_s * (1 + _SLACK) and not _more(again, found):
+                return gated
     return arranged
 
 

@@ -116,8 +116,8 @@ def lower(
         variables=frozenset(variables),
         hidden=len(hidden),
     )
-    names = {graph.nodes[i].name: group for i, group in groups.of.items()}
-    program, gates = placed(improved(program, passes), names, groups, devices, placer)
+    ids = {graph.nodes[i].name: i for i in groups.of}
+    program, gates = placed(improved(program, passes), ids, groups, devices, placer)
     return with_copies(program, devices[0], gates)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
 from math import inf
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from actorflow.errors import ConfigError, PlacementError
 from actorflow.graph.device import ANY
 from actorflow.graph.graph import Graph
+from actorflow.graph.node import NodeId
 from actorflow.plan.colocate import Groups
 from actorflow.plan.cost import CostModel
 from actorflow.plan.devices import named
@@ -108,13 +110,13 @@ def devices_named(graph: Graph) -> tuple[str, ...]:
 
 
 def placed(
-    program: Program, names: Mapping[str, int], groups: Groups, devices: Sequence[str], placer: Placer
+    program: Program, ids: Mapping[str, NodeId], groups: Groups, devices: Sequence[str], placer: Placer
 ) -> tuple[Program, Gates]:
     """Returns the program with the devices that the placer chose, and what transfers wait for.
 
     Args:
         program: With every node on its first device; every edge leads forward.
-        names: The group of each node, by name.
+        ids: The nodes of the graph, by name.
         groups: Which devices each group may have.
         devices: All of them, the host first.
         placer: How to choose.
@@ -125,20 +127,54 @@ def placed(
     """
     if not placer.chooses or not program.nodes:
         return program, {}
-    work = workload(program, names, groups, devices, placer)
-    arranged = _arranged(work, program, devices, placer)
-    nodes = [replace(n, device=devices[d]) for n, d in zip(program.nodes, arranged.device, strict=True)]
-    for i, before in _controls(program, arranged).items():
+    order = as_built(program, ids)
+    work = workload(program, order, ids, groups, devices, placer)
+    arranged = _arranged(work, [program.nodes[i].device for i in order], devices, placer)
+    nodes = list(program.nodes)
+    for i, d in zip(order, arranged.device, strict=True):
+        if nodes[i].kind not in _ON_HOST:
+            nodes[i] = replace(nodes[i], device=devices[d])
+    for i, before in _controls(program, order, arranged).items():
         nodes[i] = replace(nodes[i], controls=tuple(dict.fromkeys((*nodes[i].controls, *before))))
-    for i in (*program.feeds, *program.fetches):
-        nodes[i] = program.nodes[i]
-    return replace(program, nodes=tuple(nodes)), _gates(program, work, devices, arranged)
+    return replace(program, nodes=tuple(nodes)), _gates(program, order, devices, arranged)
 
 
-def _arranged(work: Workload, program: Program, devices: Sequence[str], placer: Placer) -> Arrangement:
+def as_built(program: Program, ids: Mapping[str, NodeId]) -> list[int]:
+    """Returns the nodes in the order in which the user built them, as far as edges allow; fetches last."""
+    last = len(ids) + len(program.nodes)
+
+    def turn(i: int) -> tuple[int, int]:
+        node = program.nodes[i]
+        if node.kind in _ON_HOST:
+            return (-1 if node.kind is Kind.FEED else last), i
+        return ids.get(node.name, -1), i
+
+    waits = [len(_before(node)) for node in program.nodes]
+    behind: dict[int, list[int]] = {}
+    for i, node in enumerate(program.nodes):
+        for k in _before(node):
+            behind.setdefault(k, []).append(i)
+    ready = [turn(i) for i, count in enumerate(waits) if not count]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        _, i = heappop(ready)
+        order.append(i)
+        for k in behind.get(i, ()):
+            waits[k] -= 1
+            if not waits[k]:
+                heappush(ready, turn(k))
+    return order
+
+
+def _before(node: PlanNode) -> set[int]:
+    return {source.node for source in node.inputs if isinstance(source, Edge)} | set(node.controls)
+
+
+def _arranged(work: Workload, homes: Sequence[str], devices: Sequence[str], placer: Placer) -> Arrangement:
     way = WAYS[placer.way]
     where = {name: d for d, name in enumerate(devices)}
-    first = [where.get(node.device, 0) for node in program.nodes]
+    first = [where.get(home, 0) for home in homes]
     in_turn = tuple(map(float, range(work.size)))
     as_it_is = Arrangement(tuple(first), in_turn)
     arranged: Arrangement | None = as_it_is if way is None else way(work)
@@ -155,35 +191,48 @@ def _arranged(work: Workload, program: Program, devices: Sequence[str], placer: 
 
 
 def workload(
-    program: Program, names: Mapping[str, int], groups: Groups, devices: Sequence[str], placer: Placer
+    program: Program,
+    order: Sequence[int],
+    ids: Mapping[str, NodeId],
+    groups: Groups,
+    devices: Sequence[str],
+    placer: Placer,
 ) -> Workload:
-    """Returns the program as placers see it; task `i` is node `i`."""
+    """Returns the program as placers see it; task `k` is node `order[k]`."""
     cost, count = placer.cost, len(groups.allowed)
-    outputs: dict[Edge, dict[int, None]] = {}
-    signals: dict[int, dict[int, None]] = {}
+    task_of = {i: task for task, i in enumerate(order)}
     seconds: list[list[float]] = []
-    tasks: list[int] = []
-    for i, node in enumerate(program.nodes):
-        group = None if node.kind in _ON_HOST else names.get(node.name)
-        tasks.append(count + i if group is None else group)
-        allowed = (node.device or devices[0],) if group is None else _allowed(groups, group)
+    numbers: dict[int, int] = {}
+    together: list[int] = []
+    for i in order:
+        node = program.nodes[i]
+        known = None if node.kind in _ON_HOST else ids.get(node.name)
+        group = count + i if known is None else groups.of[known]
+        together.append(numbers.setdefault(group, len(numbers)))
+        allowed = (node.device or devices[0],) if known is None else _allowed(groups, group)
         allowed = _without_bytes(node, program, allowed)
         units = cost.node_units(node, program)
         seconds.append([cost.node_s(node.name, units, d) if d in allowed else inf for d in devices])
-        for source in node.inputs:
-            if isinstance(source, Edge):
-                outputs.setdefault(source, {})[i] = None
-        for before in node.controls:
-            signals.setdefault(before, {})[i] = None
-    values = [
-        Value(edge.node, tuple(takers), cost.edge_bytes(program.nodes[edge.node].outputs[edge.output]))
-        for edge, takers in outputs.items()
-    ]
-    values += [Value(before, tuple(takers)) for before, takers in signals.items()]
+    values: list[Value] = []
+    for source, takers in _taken(program, order).items():
+        if isinstance(source, int):
+            maker, size = source, 0.0
+        else:
+            maker, size = source.node, cost.edge_bytes(program.nodes[source.node].outputs[source.output])
+        values.append(Value(task_of[maker], tuple(task_of[i] for i in takers), size))
     links: list[list[Link]] = [[cost.link(a, b) for b in devices] for a in devices]
-    dense: dict[int, int] = {}
-    numbers = [dense.setdefault(group, len(dense)) for group in tasks]
-    return Workload(seconds, values, links, numbers, [placer.limits.get(d, inf) for d in devices])
+    return Workload(seconds, values, links, together, [placer.limits.get(d, inf) for d in devices])
+
+
+def _taken(program: Program, order: Sequence[int]) -> dict[Edge | int, dict[int, None]]:
+    """Returns who takes each output, and who waits for each node by a control edge."""
+    outputs: dict[Edge | int, dict[int, None]] = {}
+    for i in order:
+        node = program.nodes[i]
+        found: list[Edge | int] = [source for source in node.inputs if isinstance(source, Edge)]
+        for source in (*found, *node.controls):
+            outputs.setdefault(source, {})[i] = None
+    return outputs
 
 
 def _allowed(groups: Groups, group: int) -> tuple[str, ...]:
@@ -198,11 +247,28 @@ def _without_bytes(node: PlanNode, program: Program, allowed: tuple[str, ...]) -
     return tuple(d for d in allowed if named(d).kind != "gpu") or allowed
 
 
-def _controls(program: Program, arranged: Arrangement) -> dict[int, tuple[int, ...]]:
-    """Returns the order of an arrangement as control edges between nodes, past feeds and fetches."""
+def _awaited(program: Program, order: Sequence[int]) -> list[int]:
+    """Returns by node the set of nodes for which it waits that may wait for long, as the bits of a number."""
+    sets = [0] * len(program.nodes)
+    for i in order:
+        node = program.nodes[i]
+        for k in _before(node):
+            sets[i] |= sets[k]
+        if node.kind is Kind.WAIT:
+            sets[i] |= 1 << i
+    return sets
+
+
+def _controls(program: Program, order: Sequence[int], arranged: Arrangement) -> dict[int, tuple[int, ...]]:
+    """Returns the order of an arrangement as control edges between nodes, past feeds and fetches.
+
+    INVARIANT: nothing comes to wait for a queue or a lock that did not wait for it before. What fills the
+    queue might be behind it, so a node for which that does not hold is passed over as well.
+    """
     before: dict[int, list[int]] = {}
     for first, then in arranged.after:
-        before.setdefault(then, []).append(first)
+        before.setdefault(order[then], []).append(order[first])
+    awaited = _awaited(program, order)
     found: dict[int, tuple[int, ...]] = {}
     for i in sorted(before):
         if program.nodes[i].kind in _ON_HOST:
@@ -210,7 +276,7 @@ def _controls(program: Program, arranged: Arrangement) -> dict[int, tuple[int, .
         stack, kept = list(before[i]), []
         while stack:
             k = stack.pop()
-            if program.nodes[k].kind in _ON_HOST:
+            if program.nodes[k].kind in _ON_HOST or awaited[k] & ~awaited[i]:
                 stack.extend(before.get(k, ()))
             else:
                 kept.append(k)
@@ -218,12 +284,19 @@ def _controls(program: Program, arranged: Arrangement) -> dict[int, tuple[int, .
     return found
 
 
-def _gates(program: Program, work: Workload, devices: Sequence[str], arranged: Arrangement) -> Gates:
-    """Returns the gates of an arrangement in terms of the program; bare signals have none."""
-    edges = list(dict.fromkeys(s for n in program.nodes for s in n.inputs if isinstance(s, Edge)))
+def _gates(program: Program, order: Sequence[int], devices: Sequence[str], arranged: Arrangement) -> Gates:
+    """Returns the gates of an arrangement in terms of the program; bare signals have none.
+
+    INVARIANT: as for control edges.
+    """
+    sources = list(_taken(program, order))
+    awaited = _awaited(program, order)
     found: dict[tuple[Edge, str], tuple[int, ...]] = {}
     for gate in arranged.gates:
-        if gate.value < len(edges) and program.nodes[gate.after].kind not in _ON_HOST:
-            key = (edges[gate.value], devices[gate.device])
-            found[key] = (*found.get(key, ()), gate.after)
+        source, after = sources[gate.value], order[gate.after]
+        if not isinstance(source, Edge) or program.nodes[after].kind in _ON_HOST:
+            continue
+        if not awaited[after] & ~awaited[source.node]:
+            key = (source, devices[gate.device])
+            found[key] = (*found.get(key, ()), after)
     return found
