@@ -407,7 +407,7 @@ class Session:
         resets = self._resources.resets
         try:
             devices = self._devices.named(devices_named(self.graph))
-            program = lower(self.graph, ports, keys, devices, self._passes, self._placer)
+            program = lower(self.graph, ports, keys, devices, self._passes, placer=self._placer)
         except PlacementError as error:
             if error.hint is None:
                 error.hint = self._devices.hint

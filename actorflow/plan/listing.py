@@ -2,9 +2,9 @@
 
 Several lists are made and judged on the simulator of `plan.makespan`: by the mean upward rank and the
 earliest end (HEFT), by a table that looks ahead to what follows a choice (PEFT), all on one device, and
-greedy's own. Each is tried in its own order and in that of the ranks which its devices give. The best is
-then improved: along the chain of causes that leads to the last end, groups of tasks are moved to another
-device as long as that helps. So the result is never slower than greedy's.
+greedy's own. The best is tried once more in the order of the ranks that its devices give, and then improved:
+along the chain of causes that leads to the last end, groups of tasks are moved to another device as long as
+that helps. So the result is never slower than greedy's.
 
 Sources: Topcuoglu, Hariri, Wu, 2002 (HEFT); Arabnejad, Barbosa, 2014 (PEFT).
 Deviation: links carry one value at a time, in gaps of their own; tasks of a group stay together, and
@@ -30,32 +30,30 @@ _MOST_TRIALS, _FEWEST_TRIALS = 400, 4
 
 def listed(work: Workload, trials: int = TRIALS) -> Arrangement:
     """Returns the best arrangement found; its makespan is at most that of `greedy`."""
-    best, found = None, None
+    best = greedy(work)
+    found = forecast(work, best)
     for candidate in _candidates(work):
-        least = inf if found is None else found.makespan_s
-        if _busiest(work, candidate) < least:
-            result = forecast(work, candidate, until_s=least)
-            if found is None or result.makespan_s < least:
-                best, found = candidate, result
-    assert best is not None
-    assert found is not None
+        best, found = _better(work, best, found, candidate)
+    best, found = _better(work, best, found, by_urgency(work, best.device))
     return improved(work, best, found, trials)
 
 
 def _candidates(work: Workload) -> Iterator[Arrangement]:
-    first = greedy(work)
-    yield first
-    yield by_urgency(work, first.device)
     mean, hopeful = mean_ranks(work), hopeful_ranks(work)
-    seen = {first.device}
-    found = [scheduled(work, mean, None), scheduled(work, mean, hopeful)]
-    found.append(scheduled(work, _mean_rows(work, hopeful), hopeful))
-    for arranged in found:
-        yield arranged
-        if arranged.device not in seen:
-            seen.add(arranged.device)
-            yield by_urgency(work, arranged.device)
+    yield scheduled(work, mean, None)
+    yield scheduled(work, mean, hopeful)
+    yield scheduled(work, _mean_rows(work, hopeful), hopeful)
     yield from _alone(work)
+
+
+def _better(
+    work: Workload, best: Arrangement, found: Forecast, candidate: Arrangement
+) -> tuple[Arrangement, Forecast]:
+    """Returns the candidate and its forecast if it ends sooner, else what there is."""
+    if _busiest(work, candidate) >= found.makespan_s:
+        return best, found
+    result = forecast(work, candidate, until_s=found.makespan_s)
+    return (candidate, result) if result.makespan_s < found.makespan_s else (best, found)
 
 
 def _busiest(work: Workload, arranged: Arrangement) -> float:
@@ -193,9 +191,8 @@ def improved(work: Workload, arranged: Arrangement, found: Forecast, trials: int
         for task in work.members[group]:
             device[task] = target
         candidate = by_urgency(work, device)
-        result = forecast(work, candidate, until_s=found.makespan_s)
-        if result.makespan_s < found.makespan_s:
-            arranged, found = candidate, result
+        arranged, found = _better(work, arranged, found, candidate)
+        if arranged is candidate:
             moves = _moves(work, arranged, found)
             tried.clear()
     return arranged

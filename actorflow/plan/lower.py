@@ -18,7 +18,7 @@ from actorflow.plan.devices import named
 from actorflow.plan.level import by_level
 from actorflow.plan.order import program_order, touched
 from actorflow.plan.passes import ALL, improved
-from actorflow.plan.place import FIRST, Placer, placed
+from actorflow.plan.place import FIRST, Placer, place
 from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
 from actorflow.plan.prune import prune
 
@@ -40,6 +40,7 @@ def lower(
     feeds: Sequence[Port],
     devices: Sequence[str],
     passes: Sequence[str] = ALL,
+    *,
     placer: Placer = FIRST,
 ) -> Program:
     """Returns the program that computes `fetches` when `feeds` are given.
@@ -117,7 +118,7 @@ def lower(
         hidden=len(hidden),
     )
     ids = {graph.nodes[i].name: i for i in groups.of}
-    program, gates = placed(improved(program, passes), ids, groups, devices, placer)
+    program, gates = place(improved(program, passes), ids, groups, devices, placer)
     return with_copies(program, devices[0], gates)
 
 

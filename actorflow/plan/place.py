@@ -109,7 +109,7 @@ def devices_named(graph: Graph) -> tuple[str, ...]:
     return tuple(found)
 
 
-def placed(
+def place(
     program: Program, ids: Mapping[str, NodeId], groups: Groups, devices: Sequence[str], placer: Placer
 ) -> tuple[Program, Gates]:
     """Returns the program with the devices that the placer chose, and what transfers wait for.
@@ -137,6 +137,21 @@ def placed(
     for i, before in _controls(program, order, arranged).items():
         nodes[i] = replace(nodes[i], controls=tuple(dict.fromkeys((*nodes[i].controls, *before))))
     return replace(program, nodes=tuple(nodes)), _gates(program, order, devices, arranged)
+
+
+def receives(program: Program, devices: Sequence[str], cost: CostModel) -> Gates:
+    """Returns for what the transfers of a placed program can wait: the nodes that go before each.
+
+    With these, by what things cost, nothing ends later and no device holds more. For programs that are cut
+    into one a process; `place` says it of those it places itself.
+    """
+    order = as_built(program, {})
+    nobody = Groups({}, (), frozenset())
+    work = workload(program, order, {}, nobody, devices, Placer(cost=cost))
+    home = {name: d for d, name in enumerate(devices)}
+    device = tuple(home.get(program.nodes[i].device, 0) for i in order)
+    arranged = late(work, Arrangement(device, tuple(map(float, range(work.size)))))
+    return _gates(program, order, devices, arranged)
 
 
 def as_built(program: Program, ids: Mapping[str, NodeId]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
+from operator import add
 
 from actorflow.plan.workload import Workload
 
@@ -14,7 +15,8 @@ def mean_ranks(work: Workload) -> list[float]:
     Source: the upward rank of Topcuoglu, Hariri, Wu, "Performance-Effective and Low-Complexity Task
     Scheduling for Heterogeneous Computing", 2002, section 4.
     """
-    sent = [work.mean_sent_seconds(v) for v in range(len(work.values))]
+    link = work.mean_link()
+    sent = [link.seconds(value.size) for value in work.values]
     ranks = [0.0] * work.size
     for task in reversed(range(work.size)):
         possible = [s for s in work.seconds[task] if s < inf]
@@ -56,7 +58,8 @@ def hopeful_ranks(work: Workload) -> list[list[float]]:
             for taker in work.values[v].takers:
                 after = total[taker]
                 for d in devices:
-                    way = ways[d]
-                    row[d] = max(row[d], min(after[q] + way[q] for q in devices))
+                    best = min(map(add, after, ways[d]))
+                    if best > row[d]:
+                        row[d] = best
         total[task] = [row[d] + work.seconds[task][d] for d in devices]
     return table

@@ -92,11 +92,14 @@ class Workload:
         """Returns how long a value takes from one device to another; nothing where they are the same."""
         return 0.0 if source == target else self.links[source][target].seconds(self.values[value].size)
 
-    def mean_sent_seconds(self, value: int) -> float:
-        """Returns what a value takes between two different devices, on average over the links."""
+    def mean_link(self) -> Link:
+        """Returns a link that takes what values take between two different devices on average."""
         devices = range(len(self.links))
-        between = [self.sent_seconds(value, a, b) for a in devices for b in devices if a != b]
-        return sum(between) / len(between) if between else 0.0
+        between = [self.links[a][b] for a in devices for b in devices if a != b]
+        if not between:
+            return Link(0.0, inf)
+        pace = sum(1 / link.bytes_per_s for link in between) / len(between)
+        return Link(sum(link.latency_s for link in between) / len(between), 1 / pace if pace else inf)
 
 
 class Gate(NamedTuple):
