@@ -147,21 +147,27 @@ class _Grouping:
         self.matched: dict[str, tuple[str, ...]] = {}
 
     def groups(self, needed: tuple[NodeId, ...]) -> Groups:
-        needed = tuple(i for i in needed if opdef.lookup(self.graph.nodes[i].op).effect not in _UNPLACED)
-        for i in needed:
+        nodes, roots, state = self.graph.nodes, dict[Hashable, int](), set[Hashable]()
+        effects = {i: opdef.lookup(nodes[i].op).effect for i in needed}
+        run = tuple(i for i, effect in effects.items() if effect not in _UNPLACED)
+        for i in run:
             self.enter(i)
         for tie in self.ties:
             self.sets.join(*tie)
-        allowed = self.within_processes(needed)
-        roots: dict[Hashable, int] = {}
-        of = {i: roots.setdefault(self.sets.find(i), len(roots)) for i in needed}
-        state = {of[i] for i in needed if opdef.lookup(self.graph.nodes[i].op).effect not in _COMPUTES}
-        held = [frozenset(allowed[root]) for root in roots]
-        kept = tuple(
-            tuple(d for d in self.sets.allowed(root) if process_of(d) in processes)
-            for root, processes in zip(roots, held, strict=True)
-        )
-        return Groups(of, kept, frozenset(state))
+        of: dict[NodeId, int] = {}
+        for i in run:
+            root = self.sets.find(i)
+            of[i] = roots.setdefault(root, len(roots))
+            if effects[i] not in _COMPUTES:
+                state.add(root)
+        allowed = [self.sets.allowed(root) for root in roots]
+        if len(self.processes) > 1:
+            held = self.within_processes(run, roots)
+            allowed = [
+                tuple(d for d in devices if process_of(d) in held[root])
+                for root, devices in zip(roots, allowed, strict=True)
+            ]
+        return Groups(of, tuple(allowed), frozenset(roots[root] for root in state))
 
     def enter(self, first: NodeId) -> None:
         """Adds a node, and whatever it must share a device with."""
@@ -171,7 +177,7 @@ class _Grouping:
             if i in self.sets:
                 continue
             node = self.graph.nodes[i]
-            owner = self.graph.resources.get(node.attrs.get("resource", ""))
+            owner = self.graph.resources.get(node.attrs["resource"]) if "resource" in node.attrs else None
             if owner is not None:
                 self.sets.add(i)
                 self.resource(owner, node)
@@ -193,13 +199,15 @@ class _Grouping:
         if owner.name in self.sets:
             return
         place = Where(device=owner.device or None, defined_at=owner.defined_at)
-        allowed = self.matching(owner.device, asked_by.where)
+        allowed = self.matching(owner.device, asked_by)
         self.sets.add(owner.name, _Ask(owner.name, owner.device, place, allowed) if owner.device else None)
 
     def ask_of(self, node: Node) -> _Ask | None:
         """Returns what a node asks of its place: its scope, and a kernel; None where nothing."""
-        allowed = self.matching(node.device, node.where)
         wanted = node.device
+        if not wanted and self.has_kernel is None:
+            return None
+        allowed = self.matching(wanted, node)
         if self.has_kernel is not None and opdef.lookup(node.op).effect in _COMPUTES:
             able = tuple(d for d in allowed if self.has_kernel(node.op, d))
             if not able:
@@ -212,24 +220,23 @@ class _Grouping:
                 wanted, allowed = wanted or f"a kernel for {node.op}", able
         return _Ask(node.name, wanted, node.where, allowed) if wanted else None
 
-    def matching(self, wanted: str, where: Where) -> tuple[str, ...]:
+    def matching(self, wanted: str, asked_by: Node) -> tuple[str, ...]:
         """Returns the devices that a scope allows."""
         found = self.matched.get(wanted)
         if found is None:
             try:
                 found = self.matched[wanted] = matching(wanted, self.devices)
             except ConfigError as error:
-                raise error.at(where) from None
+                raise error.at(asked_by.where) from None
         if not found:
             message = f"unknown device {wanted!r}; this session has {', '.join(self.devices)}"
-            raise PlacementError(message, where=where)
+            raise PlacementError(message, where=asked_by.where)
         return found
 
-    def within_processes(self, needed: tuple[NodeId, ...]) -> dict[Hashable, tuple[str, ...]]:
+    def within_processes(
+        self, needed: tuple[NodeId, ...], roots: Iterable[Hashable]
+    ) -> dict[Hashable, tuple[str, ...]]:
         """Returns for each group the processes that it may be in, after ties that bind to a process."""
-        roots = dict.fromkeys(self.sets.find(i) for i in needed)
-        if len(self.processes) == 1:
-            return dict.fromkeys(roots, self.processes)
         ties = _Sets(self.processes)
         for i in needed:
             self.tie(ties, i)
