@@ -39,7 +39,8 @@ from actorflow.plan.fills import filled
 from actorflow.plan.lower import lower
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
-from actorflow.plan.place import devices_named
+from actorflow.plan.place import Placer, devices_named
+from actorflow.plan.place import checked as checked_placement
 from actorflow.report import Dump, Stats, StepEntry
 from actorflow.spec import Spec
 from actorflow.structure import flatten
@@ -90,12 +91,15 @@ class Session:
             not listed: `/gpu:0` is opened when the graph names it.
         passes: Which passes make a program cheaper before it runs: "simplify", "fold", "cse",
             "sweep", by default all; `()` runs the graph as it was built. Values are the same bits.
+        placement: How nodes are placed that several devices could run: "first", on the first of them,
+            "greedy", where each would end first, or "list", so that a step should take least; or a
+            `plan.place.Placer`. Values are the same bits on devices of one kind.
         starvation_s: How long a step may wait at a queue, barrier or accumulator that nobody would
             fill; then it fails with QueueStarved. None lets it wait for ever.
 
     Raises:
-        ConfigError: for a limit that is no number or would let nothing run, or a device or pass that
-            cannot be.
+        ConfigError: for a limit that is no number or would let nothing run, or a device, pass or
+            placement that cannot be.
     """
 
     def __init__(
@@ -110,6 +114,7 @@ class Session:
         initialise: bool = True,
         devices: Sequence[str] = (),
         passes: Sequence[str] = ALL,
+        placement: str | Placer = "first",
         starvation_s: float | None = 60.0,
     ) -> None:
         self.graph = graph
@@ -120,6 +125,7 @@ class Session:
         self._system = ActorSystem(name="session") if system is None else system
         self._device_names = checked(devices)
         self._passes = checked_passes(passes)
+        self._placer = checked_placement(placement)
         self._starvation_s = seconds(starvation_s, "starvation_s")
         self._threads = (os.cpu_count() or 1) if threads is None else at_least(0, "threads", threads)
         self._initialises = initialise
@@ -370,7 +376,7 @@ class Session:
         resets = self._resources.resets
         try:
             devices = self._devices.named(devices_named(self.graph))
-            program = lower(self.graph, ports, keys, devices, self._passes)
+            program = lower(self.graph, ports, keys, devices, self._passes, placer=self._placer)
         except PlacementError as error:
             if error.hint is None:
                 error.hint = self._devices.hint

@@ -400,7 +400,7 @@ def colocate_with(target: Any) -> Iterator[None]:
     Device scopes around it do not count inside; one inside it must allow the device of the target.
     """
     graph = current()
-    name = target.node.name if isinstance(target, Tensor) else getattr(target, "name", None)
+    name = target.node.name if isinstance(target, Tensor) else getattr(target, "name", "")
     if not isinstance(target, Tensor) and name not in graph.resources:
         message = f"colocate_with takes a tensor, a variable or a queue of this graph, got {target!r:.60}"
         raise GraphError(message, where=Where(defined_at=source_line()))

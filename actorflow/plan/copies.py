@@ -10,7 +10,9 @@ are.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from actorflow.errors import InternalError
 from actorflow.plan.program import Edge, Kind, PlanNode, Program
@@ -18,6 +20,7 @@ from actorflow.plan.program import Edge, Kind, PlanNode, Program
 _DECIDES = {Kind.SWITCH: 1, Kind.LOOP_COND: 0}
 """The input port at which a node looks itself: what comes there must be on the host."""
 
+_NO_GATES: Mapping[tuple[Edge, str], tuple[int, ...]] = MappingProxyType({})
 _ON_HOST = frozenset(
     {
         Kind.FEED,
@@ -32,16 +35,20 @@ _ON_HOST = frozenset(
 )
 
 
-def with_copies(program: Program, host: str) -> Program:
+def with_copies(
+    program: Program, host: str, gates: Mapping[tuple[Edge, str], tuple[int, ...]] = _NO_GATES
+) -> Program:
     """Returns the program with a COPY node on every edge between devices; itself when there is none.
 
     A COPY node has the device that it copies to, `attrs["source"]` names the other, and it fails in
-    the name of the node that made the value.
+    the name of the node that made the value. `gates` says for which nodes the copy of a value to a device
+    waits besides; those who gated it know of the nodes with that device, so it must be made for these alone.
     """
     if all(_home(node, host) == host for node in program.nodes):
         return program
     nodes = list(program.nodes)
     homes = [_home(node, host) for node in nodes]
+    open_ways = _taken_elsewhere(program, homes, host) if gates else frozenset()
     made: dict[tuple[Edge, str, tuple[str, ...]], Edge] = {}
 
     def brought(edge: Edge, to: str, frame: tuple[str, ...]) -> Edge:
@@ -67,6 +74,7 @@ def with_copies(program: Program, host: str) -> Program:
                     op="copy",
                     kind=Kind.COPY,
                     inputs=(edge,),
+                    controls=() if (edge, to) in open_ways else gates.get((edge, to), ()),
                     attrs={"source": source},
                     outputs=(maker.outputs[edge.output],),
                     device=to,
@@ -87,6 +95,21 @@ def with_copies(program: Program, host: str) -> Program:
         if inputs != node.inputs:
             nodes[k] = replace(node, inputs=inputs)
     return replace(program, nodes=tuple(nodes))
+
+
+def _taken_elsewhere(program: Program, homes: Sequence[str], host: str) -> frozenset[tuple[Edge, str]]:
+    """Returns the copies (value, device) that serve others than the nodes which have that device by name.
+
+    They are on their way to another device, or the host's share of a node that has its place elsewhere.
+    """
+    found: set[tuple[Edge, str]] = set()
+    for k, node in enumerate(program.nodes):
+        for port, edge in enumerate(node.inputs):
+            if isinstance(edge, Edge):
+                to = host if _DECIDES.get(node.kind) == port else homes[k]
+                on_the_way = {to, host} if homes[edge.node] not in (to, host) else {to}
+                found.update((edge, d) for d in on_the_way if d != (node.device or host))
+    return frozenset(found)
 
 
 def _home(node: PlanNode, host: str) -> str:

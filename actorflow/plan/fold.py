@@ -13,6 +13,7 @@ from actorflow import arrays, leases
 from actorflow.arrays import Array
 from actorflow.errors import PlacementError
 from actorflow.kernels import registry
+from actorflow.plan.devices import named
 from actorflow.plan.program import Constant, PlanNode, Program
 from actorflow.plan.rewrite import Rewriting, is_free
 
@@ -32,7 +33,7 @@ def fold(program: Program) -> Program:
 
 
 def _on_host(node: PlanNode) -> bool:
-    return node.device.rpartition("/")[2].startswith("cpu:")
+    return named(node.device).kind == "cpu"
 
 
 def _computed(node: PlanNode, inputs: list[Array]) -> tuple[Array, ...] | None:

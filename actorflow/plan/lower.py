@@ -11,11 +11,14 @@ from actorflow.graph.node import Node, NodeId, Port
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import VariableDef
 from actorflow.plan.blocks import block_edges, ends, joined
+from actorflow.plan.colocate import colocated
 from actorflow.plan.copies import with_copies
+from actorflow.plan.cost import has_kernel
+from actorflow.plan.devices import named
 from actorflow.plan.level import by_level
 from actorflow.plan.order import program_order, touched
 from actorflow.plan.passes import ALL, improved
-from actorflow.plan.place import place
+from actorflow.plan.place import FIRST, Gates, Placer, place
 from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
 from actorflow.plan.prune import prune
 
@@ -40,6 +43,7 @@ def lower(
     *,
     placed: Mapping[NodeId, str] | None = None,
     copies: bool = True,
+    placer: Placer = FIRST,
 ) -> Program:
     """Returns the program that computes `fetches` when `feeds` are given.
 
@@ -51,12 +55,18 @@ def lower(
         passes: Names of `plan.passes`.
         placed: Devices of nodes, if they have been chosen before.
         copies: False for a program that will be cut: each part gets its copies then.
+        placer: Chooses where a node may be on several devices, by default the first.
 
     Raises:
         FeedError: when a placeholder is needed and not fed; names it.
-        PlacementError: when a node names a device that does not exist, or deals in bytes on a card.
+        PlacementError: when a node names a device that does not exist, deals in bytes on a card, or cannot be
+            where another is that it must share a device with; or when no order fits into memory.
+        ConfigError: when a node asks for what is no name of a device.
     """
     needed = prune(graph, fetches, feeds)
+    groups = None
+    if placed is None:
+        groups = colocated(graph, needed, devices, None if placer.way == "first" else has_kernel)
     order = joined(program_order(graph, needed), block_edges(graph, needed))
     nodes: list[PlanNode] = []
     edges: dict[Port, Edge | Constant] = {}
@@ -85,7 +95,7 @@ def lower(
             continue
         for k in range(len(node.outputs)):
             edges.setdefault(Port(i, k), Edge(len(nodes), k))
-        device = place(graph, node, devices) if placed is None else placed[i]
+        device = groups.first(i) if groups is not None else (placed or {})[i]
         _check_no_bytes(graph, node, effect, device)
         controls = tuple(dict.fromkeys(index[c] for c in (*node.controls, *order.get(i, ())) if c in index))
         index[i] = len(nodes)
@@ -119,12 +129,16 @@ def lower(
         hidden=len(hidden),
     )
     program = improved(program, passes)
-    return with_copies(program, devices[0]) if copies else program
+    gates: Gates = {}
+    if groups is not None:
+        ids = {graph.nodes[i].name: i for i in groups.of}
+        program, gates = place(program, ids, groups, devices, placer)
+    return with_copies(program, devices[0], gates) if copies else program
 
 
 def _check_no_bytes(graph: Graph, node: Node, effect: Effect, device: str) -> None:
     """Raises PlacementError when a kernel on a card is to take or make bytes, which cards do not hold."""
-    if effect not in (Effect.PURE, Effect.RANDOM) or not device.rpartition("/")[2].startswith("gpu:"):
+    if effect not in (Effect.PURE, Effect.RANDOM) or named(device).kind != "gpu":
         return
     inputs = [graph.nodes[p.node].outputs[p.index] for p in node.inputs]
     for spec in (*inputs, *node.outputs):

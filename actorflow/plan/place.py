@@ -1,46 +1,317 @@
-"""Which device runs which node. In one process: the one that the node names, or the first.
+"""Which device runs which node of a program.
 
-Kernels are chosen by the device's library afterwards, so a node that names a device without a
-kernel for its op is found when the plan is made, not when it runs.
+Every node has a first device: the first that it may have (`plan.colocate`), which is the host unless a scope
+says otherwise. A placer may choose among the others by what they cost. It moves what computes: state stays,
+and feeds and fetches are on the host. Where devices have limits of memory it also says in which order to run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
+from math import inf
+from types import MappingProxyType
+from typing import Any
 
-from actorflow.errors import PlacementError
+from actorflow.errors import ConfigError, PlacementError
+from actorflow.graph.device import ANY
 from actorflow.graph.graph import Graph
-from actorflow.graph.node import Node
+from actorflow.graph.node import NodeId
+from actorflow.plan.colocate import Groups
+from actorflow.plan.cost import CostModel
+from actorflow.plan.devices import named
+from actorflow.plan.greedy import greedy
+from actorflow.plan.late import late
+from actorflow.plan.listing import listed
+from actorflow.plan.makespan import forecast
+from actorflow.plan.memory import fitting, serial
+from actorflow.plan.program import Edge, Kind, PlanNode, Program
+from actorflow.plan.workload import Arrangement, Link, Value, Workload
+
+Gates = Mapping[tuple[Edge, str], tuple[int, ...]]
+"""(output, device that receives it) -> indices of nodes that go before the transfer."""
+
+_ON_HOST = frozenset({Kind.FEED, Kind.FETCH})
+
+WAYS: Mapping[str, Callable[[Workload], Arrangement] | None] = MappingProxyType(
+    {"first": None, "greedy": greedy, "list": listed}
+)
+"""How to choose among the devices that a node may have, by name; None takes the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placer:
+    """How a program is placed.
+
+    Attributes:
+        way: "first": everything on the first device that it may have. "greedy": each node where it would
+            end first. "list": list scheduling, at least as good as greedy.
+        cost: What nodes and edges cost.
+        limits: Bytes that a device can hold, by its name; one that is not named holds any number.
+        late: Whether transfers between devices wait until their value is about to be needed.
+
+    Raises:
+        ConfigError: for a way that does not exist, or a limit that is no number of bytes.
+    """
+
+    way: str = "first"
+    cost: CostModel = field(default_factory=CostModel)
+    limits: Mapping[str, float] = field(default_factory=dict)
+    late: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks the names and numbers."""
+        if self.way not in WAYS:
+            message = f"there is no placement {self.way!r}; there are {', '.join(WAYS)}"
+            raise ConfigError(message)
+        for device, limit in self.limits.items():
+            if not limit > 0:
+                message = f"a device holds a number of bytes above 0, got {limit!r} for {device}"
+                raise ConfigError(message)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether anything is other than it would be without a placer."""
+        return self.way != "first" or bool(self.limits) or self.late
+
+
+FIRST = Placer()
+"""Leaves every node on the first device that it may have."""
+
+
+def checked(placement: str | Placer) -> Placer:
+    """Returns the placer that a user means by a name or by itself; raises ConfigError for anything else."""
+    given: Any = placement
+    if isinstance(given, Placer):
+        return given
+    if not isinstance(given, str):
+        message = f"a placement is a name or a Placer, got {given!r:.60}"
+        raise ConfigError(message)
+    return Placer(way=given)
 
 
 def devices_named(graph: Graph) -> tuple[str, ...]:
-    """Returns what the nodes, variables and queues of a graph call their devices, each name once."""
+    """Returns which devices of its own process a graph names, each once; of `/gpu:*` the first.
+
+    What is no name is left out here: it is reported when its node is placed.
+    """
     names = [node.device for node in graph.nodes]
     names.extend(resource.device for resource in graph.resources.values())
-    return tuple(filter(None, dict.fromkeys(names)))
+    found: dict[str, None] = {}
+    for text in filter(None, dict.fromkeys(names)):
+        try:
+            name = named(text)
+        except ConfigError:
+            continue
+        if name.kind is not None and not name.names_process:
+            found[str(replace(name, index="0") if name.index == ANY else name)] = None
+    return tuple(found)
 
 
-def place(graph: Graph, node: Node, devices: Sequence[str]) -> str:
-    """Returns the name of the device for `node`.
+def place(
+    program: Program, ids: Mapping[str, NodeId], groups: Groups, devices: Sequence[str], placer: Placer
+) -> tuple[Program, Gates]:
+    """Returns the program with the devices that the placer chose, and what transfers wait for.
 
-    A node that asks a variable or a queue goes where that lives. A colocated node goes where its
-    target goes; a device scope names a device in full (`/cpu:0`) or by its end (`cpu:0`); no scope
-    means the first device.
+    Args:
+        program: With every node on its first device; every edge leads forward.
+        ids: The nodes of the graph, by name.
+        groups: Which devices each group may have.
+        devices: All of them, the host first.
+        placer: How to choose.
 
     Raises:
-        PlacementError: for an unknown device; lists those that exist.
+        PlacementError: when no order was found that fits into the memory of the devices.
+        ConfigError: when the cost model does not know a kind of device.
     """
-    wanted = node.device
-    owner = graph.resources.get(node.attrs.get("resource", ""))
-    if owner is not None:
-        wanted = owner.device
-    elif node.colocate is not None:
-        resource = graph.resources.get(node.colocate)
-        wanted = resource.device if resource is not None else place(graph, graph.node(node.colocate), devices)
-    if not wanted:
-        return devices[0]
-    for name in devices:
-        if name == wanted or name.endswith("/" + wanted.lstrip("/")):
-            return name
-    message = f"unknown device {wanted!r}; this session has {', '.join(devices)}"
-    raise PlacementError(message, where=node.where)
+    if not placer.chooses or not program.nodes:
+        return program, {}
+    order = as_built(program, ids)
+    work = workload(program, order, ids, groups, devices, placer)
+    arranged = _arranged(work, [program.nodes[i].device for i in order], devices, placer)
+    nodes = list(program.nodes)
+    for i, d in zip(order, arranged.device, strict=True):
+        if nodes[i].kind not in _ON_HOST:
+            nodes[i] = replace(nodes[i], device=devices[d])
+    for i, before in _controls(program, order, arranged).items():
+        nodes[i] = replace(nodes[i], controls=tuple(dict.fromkeys((*nodes[i].controls, *before))))
+    return replace(program, nodes=tuple(nodes)), _gates(program, order, devices, arranged)
+
+
+def receives(program: Program, devices: Sequence[str], cost: CostModel) -> Gates:
+    """Returns for what the transfers of a placed program can wait: the nodes that go before each.
+
+    With these, by what things cost, nothing ends later and no device holds more. For programs that are cut
+    into one a process; `place` says it of those it places itself.
+    """
+    order = as_built(program, {})
+    nobody = Groups({}, (), frozenset())
+    work = workload(program, order, {}, nobody, devices, Placer(cost=cost))
+    home = {name: d for d, name in enumerate(devices)}
+    device = tuple(home.get(program.nodes[i].device, 0) for i in order)
+    arranged = late(work, Arrangement(device, tuple(map(float, range(work.size)))))
+    return _gates(program, order, devices, arranged)
+
+
+def as_built(program: Program, ids: Mapping[str, NodeId]) -> list[int]:
+    """Returns the nodes in the order in which the user built them, as far as edges allow; fetches last."""
+    last = len(ids) + len(program.nodes)
+
+    def turn(i: int) -> tuple[int, int]:
+        node = program.nodes[i]
+        if node.kind in _ON_HOST:
+            return (-1 if node.kind is Kind.FEED else last), i
+        return ids.get(node.name, -1), i
+
+    waits = [len(_before(node)) for node in program.nodes]
+    behind: dict[int, list[int]] = {}
+    for i, node in enumerate(program.nodes):
+        for k in _before(node):
+            behind.setdefault(k, []).append(i)
+    ready = [turn(i) for i, count in enumerate(waits) if not count]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        _, i = heappop(ready)
+        order.append(i)
+        for k in behind.get(i, ()):
+            waits[k] -= 1
+            if not waits[k]:
+                heappush(ready, turn(k))
+    return order
+
+
+def _before(node: PlanNode) -> set[int]:
+    return {source.node for source in node.inputs if isinstance(source, Edge)} | set(node.controls)
+
+
+def _arranged(work: Workload, homes: Sequence[str], devices: Sequence[str], placer: Placer) -> Arrangement:
+    way = WAYS[placer.way]
+    where = {name: d for d, name in enumerate(devices)}
+    first = [where.get(home, 0) for home in homes]
+    in_turn = tuple(map(float, range(work.size)))
+    as_it_is = Arrangement(tuple(first), in_turn)
+    arranged: Arrangement | None = as_it_is if way is None else way(work)
+    assert arranged is not None
+    if placer.limits:
+        arranged = fitting(work, arranged) or fitting(work, as_it_is)
+        if arranged is None:
+            peaks = forecast(work, serial(work, first)).peak_bytes
+            full = [(d, p, m) for d, p, m in zip(devices, peaks, work.limits, strict=True) if p > m]
+            device, peak, limit = full[0]
+            message = f"a step must fit into the {limit:.0f} bytes of {device}, got {peak:.0f} one by one"
+            raise PlacementError(message, hint="raise the limit, or spread the nodes over devices by scopes")
+    return late(work, arranged) if placer.late else arranged
+
+
+def workload(
+    program: Program,
+    order: Sequence[int],
+    ids: Mapping[str, NodeId],
+    groups: Groups,
+    devices: Sequence[str],
+    placer: Placer,
+) -> Workload:
+    """Returns the program as placers see it; task `k` is node `order[k]`."""
+    cost, count = placer.cost, len(groups.allowed)
+    task_of = {i: task for task, i in enumerate(order)}
+    seconds: list[list[float]] = []
+    numbers: dict[int, int] = {}
+    together: list[int] = []
+    for i in order:
+        node = program.nodes[i]
+        known = None if node.kind in _ON_HOST else ids.get(node.name)
+        group = count + i if known is None else groups.of[known]
+        together.append(numbers.setdefault(group, len(numbers)))
+        allowed = (node.device or devices[0],) if known is None else _allowed(groups, group)
+        allowed = _without_bytes(node, program, allowed)
+        units = cost.node_units(node, program)
+        seconds.append([cost.node_s(node.name, units, d) if d in allowed else inf for d in devices])
+    values: list[Value] = []
+    for source, takers in _taken(program, order).items():
+        if isinstance(source, int):
+            maker, size = source, 0.0
+        else:
+            maker, size = source.node, cost.edge_bytes(program.nodes[source.node].outputs[source.output])
+        values.append(Value(task_of[maker], tuple(task_of[i] for i in takers), size))
+    links: list[list[Link]] = [[cost.link(a, b) for b in devices] for a in devices]
+    return Workload(seconds, values, links, together, [placer.limits.get(d, inf) for d in devices])
+
+
+def _taken(program: Program, order: Sequence[int]) -> dict[Edge | int, dict[int, None]]:
+    """Returns who takes each output, and who waits for each node by a control edge."""
+    outputs: dict[Edge | int, dict[int, None]] = {}
+    for i in order:
+        node = program.nodes[i]
+        found: list[Edge | int] = [source for source in node.inputs if isinstance(source, Edge)]
+        for source in (*found, *node.controls):
+            outputs.setdefault(source, {})[i] = None
+    return outputs
+
+
+def _allowed(groups: Groups, group: int) -> tuple[str, ...]:
+    return groups.allowed[group][:1] if group in groups.stays else groups.allowed[group]
+
+
+def _without_bytes(node: PlanNode, program: Program, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the devices that can hold what a node takes and makes: bytes stay off cards."""
+    takes = [program.nodes[s.node].outputs[s.output] for s in node.inputs if isinstance(s, Edge)]
+    if all(spec.dtype.kind != "O" for spec in (*takes, *node.outputs)):
+        return allowed
+    return tuple(d for d in allowed if named(d).kind != "gpu") or allowed
+
+
+def _awaited(program: Program, order: Sequence[int]) -> list[int]:
+    """Returns by node the set of nodes for which it waits that may wait for long, as the bits of a number."""
+    sets = [0] * len(program.nodes)
+    for i in order:
+        node = program.nodes[i]
+        for k in _before(node):
+            sets[i] |= sets[k]
+        if node.kind is Kind.WAIT:
+            sets[i] |= 1 << i
+    return sets
+
+
+def _controls(program: Program, order: Sequence[int], arranged: Arrangement) -> dict[int, tuple[int, ...]]:
+    """Returns the order of an arrangement as control edges between nodes, past feeds and fetches.
+
+    INVARIANT: nothing comes to wait for a queue or a lock that did not wait for it before. What fills the
+    queue might be behind it, so a node for which that does not hold is passed over as well.
+    """
+    before: dict[int, list[int]] = {}
+    for first, then in arranged.after:
+        before.setdefault(order[then], []).append(order[first])
+    awaited = _awaited(program, order)
+    found: dict[int, tuple[int, ...]] = {}
+    for i in sorted(before):
+        if program.nodes[i].kind in _ON_HOST:
+            continue
+        stack, kept = list(before[i]), []
+        while stack:
+            k = stack.pop()
+            if program.nodes[k].kind in _ON_HOST or awaited[k] & ~awaited[i]:
+                stack.extend(before.get(k, ()))
+            else:
+                kept.append(k)
+        found[i] = tuple(kept)
+    return found
+
+
+def _gates(program: Program, order: Sequence[int], devices: Sequence[str], arranged: Arrangement) -> Gates:
+    """Returns the gates of an arrangement in terms of the program; bare signals have none.
+
+    INVARIANT: as for control edges.
+    """
+    sources = list(_taken(program, order))
+    awaited = _awaited(program, order)
+    found: dict[tuple[Edge, str], tuple[int, ...]] = {}
+    for gate in arranged.gates:
+        source, after = sources[gate.value], order[gate.after]
+        if not isinstance(source, Edge) or program.nodes[after].kind in _ON_HOST:
+            continue
+        if not awaited[after] & ~awaited[source.node]:
+            key = (source, devices[gate.device])
+            found[key] = (*found.get(key, ()), after)
+    return found

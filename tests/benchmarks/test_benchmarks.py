@@ -56,6 +56,7 @@ METRICS = {
         )
     ],
     "input": [f"{what}_{n}_workers" for n in (0, 2) for what in ("elements", "megabytes")],
+    "placement": [f"{what}_{n}_ms" for n in (100, 1_000, 10_000) for what in ("makespan", "planning")],
     "backpressure": ["peak_inline", "peak_2_threads", "blocked_cpu_ms"],
     "state": [
         *(

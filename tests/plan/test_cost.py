@@ -1,0 +1,95 @@
+"""What a program is assumed to cost, and what was measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import actorflow as af
+from actorflow.errors import ConfigError
+from actorflow.plan.cost import CostModel, has_kernel, units_of_kernels
+from actorflow.plan.lower import lower
+from actorflow.plan.program import Program
+from actorflow.plan.workload import Link
+from actorflow.spec import Spec, spec
+
+
+def product() -> Program:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (None, 100), name="x")
+        y = af.matmul(x, af.constant([[1.0] * 7] * 100), name="y")
+    return lower(graph, [y.port], [x.port], ["/cpu:0"], passes=())
+
+
+def test_a_kernel_costs_its_own_units_with_unknown_sizes_assumed() -> None:
+    program = product()
+    few, many = CostModel(unknown_size=1), CostModel(unknown_size=1000)
+
+    one, thousand = (model.node_units(program.nodes[1], program) for model in (few, many))
+
+    assert (one, thousand) == (2 * 100 * 7, 2 * 1000 * 100 * 7)  # what matmul says of itself
+
+
+def test_what_calls_no_kernel_costs_only_the_overhead() -> None:
+    program, model = product(), CostModel()
+
+    assert [model.node_units(program.nodes[i], program) for i in (0, 2)] == [0.0, 0.0]
+    assert model.node_s("x", 0.0, "/cpu:0") == model.overhead_s["cpu"]
+
+
+def test_a_measured_time_goes_before_an_estimate() -> None:
+    model = CostModel(measured_s={("y", "/cpu:1"): 0.5})
+
+    assert model.node_s("y", 10.0, "/cpu:1") == 0.5
+    assert model.node_s("y", 10.0, "/cpu:0") == pytest.approx(2e-6 + 10e-9)
+
+
+@pytest.mark.parametrize(
+    ("of", "size"),
+    [
+        (spec("float32", (2, 3)), 24.0),
+        (spec("float64", ()), 8.0),
+        (spec("int64", (None, 2)), 160.0),
+        (spec("float32", None), 40.0),
+        (spec("bytes", (4,)), 400.0),
+    ],
+)
+def test_an_edge_has_the_bytes_of_its_spec_with_what_is_open_assumed(of: Spec, size: float) -> None:
+    assert CostModel(unknown_size=10, object_bytes=100).edge_bytes(of) == size
+
+
+def test_links_within_a_process_and_between_two_differ_unless_one_is_known() -> None:
+    known = Link(1.0, 1.0)
+    model = CostModel(links={("/cpu:0", "/job:ps/task:0/device:cpu:0"): known})
+
+    assert model.link("/cpu:0", "/cpu:1") == model.within
+    assert model.link("/cpu:0", "/job:ps/task:0/device:cpu:0") == known
+    assert model.link("/job:ps/task:0/device:cpu:0", "/cpu:0") == model.between
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"unit_s": {"cpu": -1.0}}, "a node takes a number of seconds, got -1.0 for cpu"),
+        ({"measured_s": {("y", "/cpu:0"): float("nan")}}, "got nan for"),
+        ({"within": Link(0.0, 0.0)}, "a link has a latency of seconds and carries some bytes each"),
+        ({"links": {("/cpu:0", "/cpu:1"): Link(-1.0, 1.0)}}, "a link has a latency"),
+        ({"unknown_size": 0}, "unknown_size is at least 1, got 0"),
+    ],
+)
+def test_a_cost_that_cannot_be_is_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        CostModel(**wrong)
+
+
+def test_a_kind_of_device_that_the_model_does_not_know_is_told() -> None:
+    with pytest.raises(ConfigError, match="knows no device of kind 'tpu'; it knows cpu, gpu"):
+        CostModel().node_s("y", 1.0, "/tpu:0")
+
+
+def test_which_device_has_a_kernel() -> None:
+    assert has_kernel("exp", "/cpu:0")
+    assert has_kernel("exp", "/job:ps/task:0/device:gpu:0")
+    assert not has_kernel("no_such_op", "/cpu:0")
+    assert units_of_kernels("no_such_op", [], {}) == 1.0

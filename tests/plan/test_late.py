@@ -1,0 +1,80 @@
+"""Receives that wait: nothing ends later for it, and no device holds more."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actorflow.plan.late import late, latest_sent
+from actorflow.plan.listing import listed
+from actorflow.plan.makespan import forecast
+from actorflow.plan.workload import Arrangement, Gate, Link, Value, Workload
+from tests.plan.corpus import SEEDS, drawn
+from tests.plan.workloads import arrangements, workloads
+
+LINKS = [[Link(0.0, 4.0)] * 2] * 2
+
+
+def needed_last() -> tuple[Workload, Arrangement]:
+    """Parameters of three layers lie on another device; each is needed only when its layer runs."""
+    parameters = [Value(k, (3 + k,), 4.0) for k in range(3)]
+    layers = [Value(3 + k, (4 + k,), 0.0) for k in range(2)]
+    work = Workload([[0.0, 0.0]] * 3 + [[4.0, 4.0]] * 3, [*parameters, *layers], LINKS)
+    return work, Arrangement((0, 0, 0, 1, 1, 1), tuple(map(float, range(6))))
+
+
+def test_a_receive_waits_for_the_last_task_that_ends_before_it_must_begin() -> None:
+    work, arranged = needed_last()
+
+    found = late(work, arranged)
+
+    assert found.gates == (Gate(2, 1, 3),)  # the others are needed too soon
+    before, after = forecast(work, arranged), forecast(work, found)
+    assert (before.makespan_s, after.makespan_s) == (13.0, 13.0)
+    assert (before.peak_bytes[1], after.peak_bytes[1]) == (12.0, 8.0)
+
+
+def test_how_late_a_transfer_may_begin_follows_from_the_chain_behind_it() -> None:
+    work, arranged = needed_last()
+
+    latest = latest_sent(work, arranged, forecast(work, arranged))
+
+    assert latest == {(0, 1): 0.0, (1, 1): 4.0, (2, 1): 8.0}
+
+
+@given(st.data())
+def test_nothing_ends_later_and_nothing_holds_more(data: st.DataObject) -> None:
+    work = data.draw(workloads())
+    arranged = data.draw(arrangements(work))
+    before = forecast(work, arranged)
+
+    after = forecast(work, late(work, arranged))
+
+    assert after.makespan_s <= before.makespan_s * (1 + 1e-9)
+    assert all(a <= b for a, b in zip(after.peak_bytes, before.peak_bytes, strict=True))
+
+
+@given(st.data())
+def test_no_transfer_is_forecast_to_begin_after_it_must(data: st.DataObject) -> None:
+    work = data.draw(workloads())
+    arranged = data.draw(arrangements(work))
+    found = forecast(work, arranged)
+
+    latest = latest_sent(work, arranged, found)
+
+    assert latest.keys() == found.sent.keys()
+    assert all(found.sent[key] <= by or found.sent[key] == pytest.approx(by) for key, by in latest.items())
+
+
+def test_on_the_corpus_many_receives_wait_and_some_memory_is_saved() -> None:
+    waiting = sent = saved = 0
+    for seed in SEEDS:
+        work = drawn(seed)
+        arranged = listed(work, trials=0)
+        before, gated = forecast(work, arranged), late(work, arranged)
+        waiting, sent = waiting + len(gated.gates), sent + len(before.sent)
+        saved += sum(forecast(work, gated).peak_bytes) < sum(before.peak_bytes)
+
+    assert waiting * 10 >= sent
+    assert saved >= 10
