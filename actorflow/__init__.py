@@ -14,12 +14,12 @@ TYPE_CHECKING = False  # type checkers know the name; typing would take longer t
 __version__ = "0.1.0"
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Async", "Backup", "Barrier", "ConditionalAccumulator",
-    "Counter", "FIFOQueue", "Feeder", "Graph", "HashTable", "IndexedSlices", "OptimizerActor",
-    "PaddingFIFOQueue", "PartitionedVariable", "Policy", "PriorityQueue", "Program", "RandomShuffleQueue",
-    "Ref", "Session", "Slices", "SparseConditionalAccumulator", "Spec", "Stack", "StaleSync", "Sync",
-    "Tensor", "Terminated", "UpdateContext", "Variable",
-    "abs", "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
+    "Actor", "ActorSystem", "ActorflowError", "Async", "Backup", "Barrier", "Cluster",
+    "ConditionalAccumulator", "Counter", "FIFOQueue", "Feeder", "Graph", "HashTable", "IndexedSlices",
+    "OptimizerActor", "PaddingFIFOQueue", "PartitionedVariable", "Policy", "PriorityQueue", "Program",
+    "RandomShuffleQueue", "Ref", "Session", "Slices", "SparseConditionalAccumulator", "Spec", "Stack",
+    "StaleSync", "Sync", "Tensor", "Terminated", "Trainer", "UpdateContext", "Variable", "abs",
+    "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
     "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any", "apply_gradients", "arange",
     "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh", "atan", "atan2", "atanh",
     "atomic", "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space", "binary_cross_entropy",

@@ -13,6 +13,8 @@ from actorflow.actors.optimizer import OptimizerActor, UpdateContext
 from actorflow.actors.ref import Ref
 from actorflow.actors.resources import reset
 from actorflow.actors.system import ActorSystem
+from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.trainer import Trainer
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.dtypes import can_cast, finfo, iinfo, result_type
 from actorflow.errors import ActorflowError
@@ -41,10 +43,10 @@ from actorflow.spec import Spec
 from actorflow.training import minimize
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Async", "Backup", "Feeder", "Graph", "IndexedSlices",
-    "OptimizerActor", "Policy", "Program", "Ref", "Session", "Slices", "Spec", "StaleSync", "Sync", "Tensor",
-    "Terminated", "UpdateContext", "can_cast", "colocate_with",
-    "container", "control_dependencies", "custom_gradient", "data", "device", "errors", "finfo", "from_data",
-    "gradients", "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim",
-    "producing", "reset", "result_type", "run", "supervision", "testing", "to_data",
+    "Actor", "ActorSystem", "ActorflowError", "Async", "Backup", "Cluster", "Feeder", "Graph",
+    "IndexedSlices", "OptimizerActor", "Policy", "Program", "Ref", "Session", "Slices", "Spec", "StaleSync",
+    "Sync", "Tensor", "Terminated", "Trainer", "UpdateContext", "can_cast", "colocate_with", "container",
+    "control_dependencies", "custom_gradient", "data", "device", "errors", "finfo", "from_data", "gradients",
+    "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim", "producing",
+    "reset", "result_type", "run", "supervision", "testing", "to_data",
 ]  # fmt: skip

@@ -45,6 +45,28 @@ class Cluster(ABC):
         self.layout: Layout = laid_out(program, self.ps, self.workers)
         self.session: SpreadSession | None = None
 
+    @staticmethod
+    def simulated(program: Program, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
+        """Returns a cluster whose processes are hosts of a simulated world.
+
+        Open it in a simulated run: `sim.run(main)`, or a test under `@sim.world("chief", ps=2, worker=4)`
+        that hands its `world` over.
+
+        Args:
+            program: What it runs.
+            ps: How many processes have parameters: ps0, ps1, …
+            workers: How many compute: worker0, worker1, …
+            **options: `world`; `latency_s`, how long a message travels; `work_s`, how long a worker
+                computes at a contribution, and `straggler`, how that is disturbed; `links`, what links may
+                hold and how long they wait; `seed`, of the world's chance.
+
+        Raises:
+            ConfigError: there are fewer than one of either, or more `ps` than variables to train.
+        """
+        from actorflow.cluster.simulated import SimulatedCluster
+
+        return SimulatedCluster(program, ps=ps, workers=workers, **options)
+
     # -- what each kind of cluster gives ----------------------------------------------------------------
 
     @abstractmethod

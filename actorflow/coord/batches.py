@@ -21,15 +21,23 @@ class Batches:
         epochs: How many there are; None for no end.
         exactly_once: Whether a batch that was not used is handed out again.
         start: The first one.
+        before: How many there were before that, in runs that this one goes on from.
     """
 
     def __init__(
-        self, epochs: int | None = None, *, exactly_once: bool = False, start: Batch | None = None
+        self,
+        epochs: int | None = None,
+        *,
+        exactly_once: bool = False,
+        start: Batch | None = None,
+        before: int = 0,
     ) -> None:
         self.epochs = epochs
         self.exactly_once = exactly_once
         self.sizes: dict[int, int] = {}
-        self._next: Place = (0, 0) if start is None else (start.epoch, start.index)
+        self._start: Place = (0, 0) if start is None else (start.epoch, start.index)
+        self._next = self._start
+        self._before = before
         self._again: list[Place] = []  # a heap
 
     @property
@@ -47,6 +55,12 @@ class Batches:
         else:
             self._next = (place[0], place[1] + 1)
         return Batch(*place)
+
+    def ordinal(self, batch: Batch) -> int:
+        """Returns the place of a batch that was handed out in the whole sequence, from 1."""
+        epoch, index = self._start
+        whole = sum(self.sizes[e] for e in range(epoch, batch.epoch))
+        return self._before + whole - index + batch.index + 1
 
     def unused(self, batch: Batch, *, seen: bool = True) -> None:
         """Takes back a batch that made no update.

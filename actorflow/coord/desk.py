@@ -28,6 +28,7 @@ class Entry:
     lease: Lease
     arrived: Arrived
     scalars: tuple[float, ...]
+    bases: tuple[int, ...]
 
     @property
     def base(self) -> int:
@@ -97,7 +98,8 @@ class Desk:
         if lease is None:
             return None
         self._out[rank] = Out(lease.number, version, now)
-        return Permit(self.permits.term, lease.number, rank, version, lease.batch)
+        step = self.permits.batches.ordinal(lease.batch)
+        return Permit(self.permits.term, lease.number, rank, version, lease.batch, step)
 
     def known(self, rank: int, number: int) -> bool:
         """Whether the contribution is complete or in the making."""
@@ -109,7 +111,7 @@ class Desk:
         rank = message.rank
         del self._out[rank]
         arrived = Arrived(rank, message.number, message.base, now)
-        self.complete[rank] = Entry(self.permits.close(rank), arrived, message.scalars)
+        self.complete[rank] = Entry(self.permits.close(rank), arrived, message.scalars, message.bases)
 
     def revoke(self, rank: int, version: int, why: str) -> Receipt:
         """Ends what is out, unused; its batch may be computed again."""
@@ -165,4 +167,6 @@ class Desk:
             scalars=tuple(sum(column) / len(made) for column in columns),
             alive=len(self._members.alive),
             staleness=tuple(version - 1 - entry.base for entry in entries),
+            bases=tuple(entry.bases for entry in entries),
+            steps=tuple(self.permits.batches.ordinal(entry.lease.batch) for entry in entries),
         )

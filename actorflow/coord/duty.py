@@ -13,6 +13,7 @@ Pure: the state is frozen, each event returns the next one and what is to be don
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from actorflow.coord.messages import Computed, End, Exhausted, Leave, Missed, Outcome, Permit, Seat
@@ -152,7 +153,7 @@ def leaving(duty: Duty) -> Decided:
     return duty, (*effects[:-1], *farewell, *effects[-1:])
 
 
-def base_of(permit: Permit, versions: list[int], *, fresh: bool) -> int | None:
+def base_of(permit: Permit, versions: Sequence[int], *, fresh: bool) -> int | None:
     """Returns the version from which a contribution is computed: the oldest pulled; None when it is late.
 
     Args:

@@ -117,12 +117,13 @@ class Making:
             return Exhausted(term, number, rank, at.epoch, self._supply.sizes[at.epoch])
         questions = [Pull(permit.version)] * len(self._shards)
         pulled: list[Pulled] = await gathering.from_all(self._shards, questions, self._answer_s)
-        base = duty.base_of(permit, [each.version for each in pulled], fresh=self._fresh)
+        bases = tuple(each.version for each in pulled)
+        base = duty.base_of(permit, bases, fresh=self._fresh)
         if base is None:
             return Missed(term, number, rank)
         values, homes = self._sorted(pulled)
         pulled.clear()
-        computed = await self._replica.step(number, values, feeds)
+        computed = await self._replica.step(permit.step or number, values, feeds)
         values.clear()  # ORDER: before the shards update, which copy what somebody still holds
         if self._work is not None:
             await self._work()
@@ -133,7 +134,7 @@ class Making:
         )
         if any(isinstance(answer, Refused) for answer in answers):
             return Missed(term, number, rank)
-        return Computed(term, number, rank, base, computed.scalars)
+        return Computed(term, number, rank, base, computed.scalars, bases)
 
     def _sorted(self, pulled: Sequence[Pulled]) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
         """Returns the values by variable, and which of the trained ones each shard holds.

@@ -7,7 +7,7 @@ which it was made, which no other has in a run; ranks only give the order in whi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from actorflow.errors import ActorflowError
@@ -64,6 +64,10 @@ class Permit:
     """Coordinator → worker: compute one contribution from the parameters at `version` or later.
 
     A newer one replaces an older one.
+
+    Attributes:
+        step: What random kernels count by: the place of the batch in the whole run, from 1, so that one
+            worker draws what a local run draws; 0 means the number.
     """
 
     term: int
@@ -71,6 +75,7 @@ class Permit:
     rank: int
     version: int
     batch: Batch
+    step: int = 0
 
 
 @travels("coord.computed")
@@ -81,6 +86,7 @@ class Computed:
     Attributes:
         base: The version it was computed from; the oldest, if shards differed.
         scalars: Loss and metrics, in the order of the program.
+        bases: The version that each shard gave.
     """
 
     term: int
@@ -88,6 +94,7 @@ class Computed:
     rank: int
     base: int
     scalars: tuple[float, ...] = ()
+    bases: tuple[int, ...] = ()
 
 
 @travels("coord.missed")
@@ -317,6 +324,10 @@ class Updated:
         chosen: (rank, number, batch, base) of each contribution, in rank order.
         dropped: Numbers of contributions that were complete or under way and are not used, with why.
         scalars: The mean over the contributions, loss first.
+        alive: How many workers live.
+        staleness: Updates between the base of each contribution and this one.
+        bases: The version that each shard gave, of each contribution.
+        steps: What random kernels counted by, of each contribution.
     """
 
     version: int
@@ -324,4 +335,6 @@ class Updated:
     dropped: tuple[tuple[int, str], ...] = ()
     scalars: tuple[float, ...] = ()
     alive: int = 0
-    staleness: tuple[int, ...] = field(default=())
+    staleness: tuple[int, ...] = ()
+    bases: tuple[tuple[int, ...], ...] = ()
+    steps: tuple[int, ...] = ()

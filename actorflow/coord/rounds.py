@@ -76,7 +76,12 @@ class Rounds:
         self.settings = settings
         self.term = term
         self.members = Membership(workers, beat_s=settings.beat_s, missed=settings.missed)
-        batches = Batches(settings.epochs, exactly_once=settings.exactly_once, start=settings.start)
+        batches = Batches(
+            settings.epochs,
+            exactly_once=settings.exactly_once,
+            start=settings.start,
+            before=settings.before,
+        )
         self.permits = Permits(term, batches, lease_s=settings.lease_s)
         self.desk = Desk(self.members, self.permits, len(workers))
         self.commitment = Commitment(term, shards)

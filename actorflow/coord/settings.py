@@ -22,6 +22,7 @@ class RunSettings:
         steps: Updates after which it ends; None for no end.
         epochs: Epochs of batches after which it ends; None for no end.
         start: The first batch.
+        before: How many batches came before that, in runs that this one goes on from.
         exactly_once: Whether a batch whose contribution was not used is computed again.
         agreement: Whether all shards make an update of the same contributions.
         beat_s: How often workers beat.
@@ -35,6 +36,7 @@ class RunSettings:
     steps: int | None = None
     epochs: int | None = None
     start: Batch = Batch(0, 0)  # noqa: RUF009  frozen
+    before: int = 0
     exactly_once: bool = False
     agreement: Agreement = "all"
     beat_s: float = 1.0

@@ -163,7 +163,7 @@ def test_it_joins_computes_and_hears_the_receipt() -> None:
         await crew.worker.tell(Outcome(1, True, 11))
         await crew.worker.tell(End(1))
         done = await crew.ended()
-        assert crew.chief.said() == [Join("here"), Computed(1, 1, 2, 10, (0.5, 2.0))]
+        assert crew.chief.said() == [Join("here"), Computed(1, 1, 2, 10, (0.5, 2.0), (10, 10))]
         assert crew.computes.given == [(1, {"w": pytest.approx(1.1), "b": pytest.approx(2.2)}, {"x": 2})]
         assert [list(c.gradients) for s in crew.shards for c in s.kept] == [["w"], []]
         assert (crew.supplies.ahead, crew.supplies.closed) == (1, 1)
