@@ -57,6 +57,34 @@ def test_a_peer_that_never_answers_is_lost_when_somebody_has_waited_long_enough(
     assert net.a.send(data(3))
 
 
+def test_who_sends_on_and_on_waits_no_longer() -> None:
+    net = Net()
+    for i in range(9):
+        net.a.send(data(i))
+        net.pass_time(1.0, lossless=False)
+    assert net.at_a.losses == []
+    net.pass_time(1.2, lossless=False)
+
+    ((_, unacknowledged),) = net.at_a.losses
+    assert len(unacknowledged) == 9
+
+
+def test_a_goodbye_is_heard_at_once() -> None:
+    net = Net(Settings(window=Window(messages=1)))
+    net.deliver()
+    net.at_b.parks = True
+    for i in range(4):
+        net.a.send(data(i))
+    net.deliver()
+    net.a.close()
+    net.deliver()
+
+    ((reason, _),) = net.at_b.losses
+    assert str(reason) == "'ps0' has said goodbye"
+    assert (net.a.stats().phase, net.b.stats().phase) == ("closed", "quiet")
+    assert (net.a.stats().peak_line, net.b.stats().peak_held) == (3, 1), "the account outlives the session"
+
+
 def test_who_waits_before_the_link_speaks_waits_from_then_on() -> None:
     net = Net()
     way, at_c = Way(), Recorder()
