@@ -177,8 +177,6 @@ class Loopback:
     def _end(self, reason: ActorflowError, unacknowledged: list[Envelope]) -> None:
         line, self._line = self._line, deque()
         self._held.clear()
-        for entry in line:
-            entry.left = True
         if self._receiver is not None:
             self._receiver.lost(self, reason, (*unacknowledged, *(entry.envelope for entry in line)))
         for entry in line:

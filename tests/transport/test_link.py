@@ -57,6 +57,34 @@ def test_a_peer_that_never_answers_is_lost_when_somebody_has_waited_long_enough(
     assert net.a.send(data(3))
 
 
+def test_who_sends_on_and_on_waits_no_longer() -> None:
+    net = Net()
+    for i in range(9):
+        net.a.send(data(i))
+        net.pass_time(1.0, lossless=False)
+    assert net.at_a.losses == []
+    net.pass_time(1.2, lossless=False)
+
+    ((_, unacknowledged),) = net.at_a.losses
+    assert len(unacknowledged) == 9
+
+
+def test_a_goodbye_is_heard_at_once() -> None:
+    net = Net(Settings(window=Window(messages=1)))
+    net.deliver()
+    net.at_b.parks = True
+    for i in range(4):
+        net.a.send(data(i))
+    net.deliver()
+    net.a.close()
+    net.deliver()
+
+    ((reason, _),) = net.at_b.losses
+    assert str(reason) == "'ps0' has said goodbye"
+    assert (net.a.stats().phase, net.b.stats().phase) == ("closed", "quiet")
+    assert (net.a.stats().peak_line, net.b.stats().peak_held) == (3, 1), "the account outlives the session"
+
+
 def test_who_waits_before_the_link_speaks_waits_from_then_on() -> None:
     net = Net()
     way, at_c = Way(), Recorder()
@@ -121,10 +149,22 @@ def test_a_lost_word_about_credit_is_asked_for() -> None:
     net.b.release(net.at_b.parked[0])
     assert net.from_b.forms() == [Form.BEAT]
     net.lose()
-    net.pass_time(2.5)
+    net.pass_time(1.0)  # no beat is due by then
 
     assert [envelope.body for envelope in net.at_b.got] == [1, 2]
     assert Form.PROBE in {datagram.form for datagram in net.from_a.log}
+
+
+def test_a_lost_beat_does_not_keep_the_session_from_opening() -> None:
+    net = Net()
+    net.a.receive(net.from_b.waiting.pop())
+    net.from_b.waiting.clear()
+    net.b.receive(net.from_a.waiting.pop())  # a greets b by its name, so b is in the session ...
+    assert (net.a.stats().phase, net.b.stats().phase) == ("greeting", "open")
+    net.lose()  # ... and says so, unheard
+    net.pass_time(1.0)
+
+    assert net.a.stats().phase == "open"
 
 
 def test_programs_that_differ_refuse_each_other_by_name_and_once() -> None:
@@ -143,6 +183,14 @@ def test_programs_that_differ_refuse_each_other_by_name_and_once() -> None:
     assert net.a.stats().datagrams_sent < 5
     with pytest.raises(ChannelClosed):
         net.a.send(data(2))
+
+
+def test_a_refused_peer_is_told_by_what() -> None:
+    net = Net(programs=("1234", "abcd"))
+    net.from_b.waiting.clear()
+    net.pass_time(0.1)
+
+    assert [type(end.losses[0][0]) for end in (net.at_a, net.at_b)] == [PeerRefused, PeerRefused]
 
 
 def test_a_refused_peer_that_comes_back_with_the_same_program_is_taken() -> None:
@@ -284,6 +332,18 @@ def test_control_that_is_not_taken_ends_the_session_instead_of_growing() -> None
         "'worker0' does not take what it is told: more than 5 messages or 1048576 bytes wait for it"
     )
     assert len(unacknowledged) == 6
+
+
+def test_control_that_is_taken_makes_room_for_more() -> None:
+    net = Net(Settings(control=Window(5, 1 << 20)))
+    net.deliver()
+    for i in range(20):
+        net.a.send(control(i))
+        if i % 5 == 4:
+            net.pass_time(0.2)
+
+    assert net.at_b.bodies(Lane.CONTROL) == list(range(20))
+    assert net.at_a.losses == []
 
 
 def test_what_is_not_acknowledged_is_told_in_the_order_of_sending() -> None:

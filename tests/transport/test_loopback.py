@@ -7,7 +7,7 @@ import pytest
 
 from actorflow.errors import ConfigError
 from actorflow.transport import loopback
-from actorflow.transport.channel import Envelope
+from actorflow.transport.channel import Channel, Envelope
 from actorflow.transport.credit import Window
 from tests.transport.net import data
 from tests.transport.ways import Recorder
@@ -52,6 +52,25 @@ def test_a_channel_needs_receivers_at_both_ends() -> None:
 
     with pytest.raises(ConfigError, match="both ends have a receiver before anything is sent"):
         a.send(data(1))
+
+
+def test_what_was_on_its_way_when_it_was_closed_is_told_to_who_sent_it() -> None:
+    a, b = loopback.pair()
+    at_a, at_b = Recorder(), Recorder()
+    a.connect(at_a)
+    b.connect(at_b)
+
+    def close(channel: Channel, envelope: Envelope) -> None:
+        a.send(data("from a"))
+        b.send(data("from b"))
+        b.close()
+
+    at_b.then = close
+    a.send(data("begin"))
+
+    assert [envelope.body for envelope in at_a.losses[0][1]] == ["from a"]
+    assert [envelope.body for envelope in at_b.losses[0][1]] == ["from b"]
+    assert (at_a.bodies(), at_b.bodies()) == ([], ["begin"])
 
 
 def test_a_loopback_says_what_it_holds() -> None:
