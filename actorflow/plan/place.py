@@ -7,9 +7,10 @@ and feeds and fetches are on the host. Where devices have limits of memory it al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from math import inf
 from types import MappingProxyType
 from typing import Any
@@ -155,14 +156,15 @@ def receives(program: Program, devices: Sequence[str], cost: CostModel) -> Gates
 
 
 def as_built(program: Program, ids: Mapping[str, NodeId]) -> list[int]:
-    """Returns the nodes in the order in which the user built them, as far as edges allow; fetches last."""
-    last = len(ids) + len(program.nodes)
+    """Returns the nodes in the order in which the user built them, as far as edges allow.
 
-    def turn(i: int) -> tuple[int, int]:
+    Feeds come first, fetches last.
+    """
+    ends = {Kind.FEED: -1, Kind.FETCH: 1}
+
+    def turn(i: int) -> tuple[int, int, int]:
         node = program.nodes[i]
-        if node.kind in _ON_HOST:
-            return (-1 if node.kind is Kind.FEED else last), i
-        return ids.get(node.name, -1), i
+        return ends.get(node.kind, 0), ids.get(node.name, -1), i
 
     waits = [len(_before(node)) for node in program.nodes]
     behind: dict[int, list[int]] = {}
@@ -173,7 +175,7 @@ def as_built(program: Program, ids: Mapping[str, NodeId]) -> list[int]:
     heapify(ready)
     order: list[int] = []
     while ready:
-        _, i = heappop(ready)
+        *_, i = heappop(ready)
         order.append(i)
         for k in behind.get(i, ()):
             waits[k] -= 1
@@ -227,7 +229,8 @@ def workload(
         allowed = (node.device or devices[0],) if known is None else _allowed(groups, group)
         allowed = _without_bytes(node, program, allowed)
         units = cost.node_units(node, program)
-        seconds.append([cost.node_s(node.name, units, d) if d in allowed else inf for d in devices])
+        times = [0.0 if node.kind in _ON_HOST else cost.node_s(node.name, units, d) for d in devices]
+        seconds.append([s if d in allowed else inf for d, s in zip(devices, times, strict=True)])
     values: list[Value] = []
     for source, takers in _taken(program, order).items():
         if isinstance(source, int):
@@ -235,8 +238,25 @@ def workload(
         else:
             maker, size = source.node, cost.edge_bytes(program.nodes[source.node].outputs[source.output])
         values.append(Value(task_of[maker], tuple(task_of[i] for i in takers), size))
+    values += list(_ends(program, values, task_of))
     links: list[list[Link]] = [[cost.link(a, b) for b in devices] for a in devices]
     return Workload(seconds, values, links, together, [placer.limits.get(d, inf) for d in devices])
+
+
+def _ends(program: Program, values: Sequence[Value], task_of: Mapping[int, int]) -> Iterator[Value]:
+    """Yields the signals by which all feeds are there from the start, and fetched values until the end."""
+    feeds = sorted(task_of[i] for i in program.feeds)
+    fetches = sorted(task_of[i] for i in program.fetches)
+    for before, after in (*pairwise(feeds), *pairwise(fetches)):
+        yield Value(before, (after,))
+    fed = frozenset(feeds)
+    later = {taker for value in values if value.maker not in fed for taker in value.takers}
+    first = tuple(task for task in sorted(task_of.values()) if task not in fed and task not in later)
+    if feeds and first:
+        yield Value(feeds[-1], first)
+    if fetches:
+        fetched = {v.maker for v in values if any(taker >= fetches[0] for taker in v.takers)}
+        yield from (Value(maker, (fetches[0],)) for maker in sorted(fetched))
 
 
 def _taken(program: Program, order: Sequence[int]) -> dict[Edge | int, dict[int, None]]:
@@ -308,6 +328,8 @@ def _gates(program: Program, order: Sequence[int], devices: Sequence[str], arran
     awaited = _awaited(program, order)
     found: dict[tuple[Edge, str], tuple[int, ...]] = {}
     for gate in arranged.gates:
+        if gate.value >= len(sources):
+            continue
         source, after = sources[gate.value], order[gate.after]
         if not isinstance(source, Edge) or program.nodes[after].kind in _ON_HOST:
             continue

@@ -143,15 +143,17 @@ def test_a_graph_with_bytes_is_written_and_read() -> None:
         af.from_data(data, [["text"]])
 
 
-def test_a_plan_puts_no_bytes_on_a_card() -> None:
-    with af.Graph() as graph, af.device("/gpu:0"):
+@pytest.mark.parametrize("process", ["", "/job:ps/task:0/device:"])
+def test_a_plan_puts_no_bytes_on_a_card(process: str) -> None:
+    cpu, gpu = (f"{process or '/'}{device}" for device in ("cpu:0", "gpu:0"))
+    with af.Graph() as graph, af.device(gpu):
         x = af.placeholder("bytes", (None,), name="x")
         y = af.concat([x, x], 0, name="y")
 
     with pytest.raises(PlacementError) as caught:
-        lower(graph, [y.port], [x.port], ["/cpu:0", "/gpu:0"])
+        lower(graph, [y.port], [x.port], [cpu, gpu])
 
-    assert caught.value.what == "bytes stay on the host, got (None,) bytes for 'concat' on /gpu:0"
+    assert caught.value.what == f"bytes stay on the host, got (None,) bytes for 'concat' on {gpu}"
     assert "node y" in str(caught.value.where) and caught.value.hint == "place it on /cpu:0 with af.device"
 
 

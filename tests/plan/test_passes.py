@@ -287,6 +287,14 @@ def test_nodes_for_a_card_are_not_folded_on_the_host() -> None:
     assert ops(program) == ["exp"]
 
 
+def test_nodes_for_a_processor_of_a_named_process_are_folded() -> None:
+    with af.Graph() as graph, af.device("/job:ps"):
+        y = af.exp(af.constant(1.0))
+    devices = ["/job:ps/task:0/device:cpu:0", "/job:ps/task:0/device:gpu:0"]
+
+    assert ops(lower(graph, [y.port], [], devices)) == []
+
+
 # ------------------------------------------------------------------------------------- cse
 
 

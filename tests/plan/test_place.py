@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
@@ -309,12 +309,85 @@ def test_what_a_placer_makes_wait_never_waits_for_itself(data: st.DataObject) ->
     times = st.sampled_from([0.0, 1e-6, 1e-3, 1.0])
     measured = {(n.name, d): data.draw(times) for n in graph.nodes for d in devices}
     cost = CostModel(within=Link(0.0, data.draw(st.sampled_from([10.0, 1e4, 1e9]))), measured_s=measured)
-    limits = dict.fromkeys(devices, 10_000.0) if data.draw(st.booleans()) else {}
+    limits = data.draw(st.sampled_from([{}, dict.fromkeys(devices, 100.0), dict.fromkeys(devices, 200.0)]))
     way = data.draw(st.sampled_from(["first", "greedy", "list"]))
 
-    program = placed(graph, made, [x], Placer(way=way, cost=cost, limits=limits, late=True), devices)
+    try:
+        program = placed(graph, made, [x], Placer(way=way, cost=cost, limits=limits, late=True), devices)
+    except PlacementError:  # too little, even one by one
+        assume(False)
+        raise
 
     assert runs_to_its_end(program)
+
+
+def held_at_most(program: Program, data: st.DataObject) -> float:
+    """The most bytes that lie on the one device when nodes fire in a drawn order that edges allow.
+
+    Feeds are there from the start, and what is fetched to the end.
+    """
+    cost, nodes = CostModel(), program.nodes
+    waits = [{s.node for s in n.inputs if isinstance(s, Edge)} | set(n.controls) for n in nodes]
+    users: dict[Edge, set[int]] = {}
+    for i, node in enumerate(nodes):
+        for source in node.inputs:
+            if isinstance(source, Edge):
+                users.setdefault(source, set()).update({i, -1} if node.kind is Kind.FETCH else {i})
+    fired = set(program.feeds)
+    most = 0.0
+    while len(fired) < len(nodes):
+        at = data.draw(st.sampled_from([i for i, w in enumerate(waits) if i not in fired and w <= fired]))
+        lying = [e for e, takers in users.items() if (e.node in fired or e.node == at) and takers - fired]
+        most = max(most, sum(cost.edge_bytes(nodes[e.node].outputs[e.output]) for e in lying))
+        fired.add(at)
+    return most
+
+
+def tightest(graph: af.Graph, made: list[af.Tensor], x: af.Tensor) -> tuple[float, Program]:
+    """The least limit, in steps of 20 bytes, into which a graph fits on one device, and its program."""
+    limit = 20.0
+    while True:
+        try:
+            return limit, placed(graph, made, [x], Placer(limits={"/cpu:0": limit}), ("/cpu:0",))
+        except PlacementError:
+            limit += 20.0
+
+
+def drawn_kernels(data: st.DataObject) -> tuple[af.Graph, af.Tensor, list[af.Tensor]]:
+    """Kernels on five floats, of which the last few are fetched."""
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (5,), name="x")
+        made = [x]
+        for _ in range(data.draw(st.integers(1, 12))):
+            a, b = (data.draw(st.sampled_from(made)) for _ in range(2))
+            made.append(af.add(a, af.sin(b)))
+    return graph, x, made[-2:]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_in_whatever_order_nodes_fire_they_hold_no_more_than_the_limit(data: st.DataObject) -> None:
+    graph, x, made = drawn_kernels(data)
+
+    limit, program = tightest(graph, made, x)
+
+    assert held_at_most(program, data) <= limit
+
+
+def test_without_the_order_a_step_could_hold_more() -> None:
+    """So the law above can fail: of six branches all could be open at once."""
+    graph, fetches, feeds = wide(6)
+    limit = 9000.0
+    ordered = placed(graph, fetches, feeds, Placer(limits={"/cpu:0": limit}), ("/cpu:0",))
+    loose = placed(graph, fetches, feeds, Placer(), ("/cpu:0",))
+
+    class InTurn:
+        def draw(self, strategy: Any) -> Any:
+            return strategy.elements[0]
+
+    in_turn: Any = InTurn()
+
+    assert held_at_most(ordered, in_turn) <= limit < held_at_most(loose, in_turn)
 
 
 @settings(deadline=None, max_examples=25)
