@@ -182,7 +182,9 @@ class Lines:
 
     def close(self, who: Hashable, *, cancel_pending: bool = False) -> list[Answer]:
         """Wants the queue closed: behind the pending enqueues, or at once, failing them."""
-        if self.closed or (not cancel_pending and any(a.closes for a in self.enqueues)):
+        ended = self._ended or _never
+        pending = any(a.closes and not ended(a.who) for a in self.enqueues)
+        if self.closed or (pending and not cancel_pending):
             return self._flush([Answer(who, error=StateError(f"queue {self.name!r} is closed already"))])
         if not cancel_pending:
             self.enqueues.append(Enqueue(who, deque(), closes=True))

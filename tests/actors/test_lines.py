@@ -472,3 +472,15 @@ def test_a_second_close_lets_the_first_go_on_where_whom_that_waited_for_has_ende
     assert values(answers) == [("first", [])]
     assert errors(answers) == [("second", StateError)]
     assert lines.closed
+
+
+def test_a_close_that_nobody_waits_for_any_more_does_not_refuse_another() -> None:
+    gone: set[Any] = set()
+    lines = Fifo("q", 1, ended=lambda who: who in gone)
+    lines.enqueue("in", rows(1, 2))
+    lines.close("first")
+    gone.add("first")
+
+    assert lines.close("second") == []
+    assert values(lines.cancel("in")) == [("second", [])]
+    assert lines.closed

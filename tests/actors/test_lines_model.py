@@ -192,7 +192,8 @@ class QueueMachine(RuleBasedStateMachine):
     def close(self, cancel: bool) -> None:
         who, model = self.fresh(), self.model
         first: list[tuple[str, Any]] = []
-        if model.closed or (not cancel and any(closes for *_, closes in model.ins)):
+        pending = any(closes and one not in model.ended for one, _, closes in model.ins)
+        if model.closed or (pending and not cancel):
             first = [(who, "queue 'q' is closed already")]
         elif cancel:
             first = [*self.closed_now(), (who, [])]
