@@ -137,10 +137,10 @@ class Coordinator(Actor):
         return None
 
     def _join(self, process: str, now: float) -> Seat | End:
+        worker = self._worker(process)  # ORDER: an address that is none changes nothing
         seat, sends = self._rounds.join(process, now)
         if isinstance(seat, End):
             return seat
-        worker = self._worker(process)
         self._processes[worker.name] = process
         worker.watch(self.ref)
         self._send(sends)

@@ -55,6 +55,8 @@ class Desk:
     Attributes:
         complete: By rank, in order of arrival.
         making: By rank, those in the update that is being made.
+        resting: Ranks that have just missed: they start again after an update, or at the next beat, so that
+            nobody spins who is refused again and again.
         clock: Contributions accepted, by rank.
         dropped: Numbers of contributions that were not used since the last update, and why.
     """
@@ -63,6 +65,7 @@ class Desk:
         self.permits = permits
         self.complete: dict[int, Entry] = {}
         self.making: dict[int, Entry] = {}
+        self.resting: set[int] = set()
         self.clock: dict[int, int] = {}
         self.dropped: list[tuple[int, str]] = []
         self._members = members
@@ -80,6 +83,7 @@ class Desk:
             out=dict(self._out),
             complete=tuple(entry.arrived for entry in self.complete.values()),
             making=frozenset(self.making),
+            resting=frozenset(self.resting),
         )
 
     @property
@@ -89,6 +93,7 @@ class Desk:
 
     def seat(self, rank: int) -> None:
         """Sets the clock of a rank that has just joined to the least of the others alive."""
+        self.resting.discard(rank)
         others = [self.clock[r] for r in self._members.alive if r != rank]
         self.clock[rank] = min(others) if others else self.clock.get(rank, 0)
 
@@ -117,6 +122,11 @@ class Desk:
         """Ends what is out, unused; its batch may be computed again."""
         del self._out[rank]
         return self._drop(self.permits.close(rank), version, why)
+
+    def miss(self, rank: int, version: int) -> Receipt:
+        """Ends what is out since its worker came too late."""
+        self.resting.add(rank)
+        return self.revoke(rank, version, MISSED)
 
     def void(self, rank: int, epoch: int, size: int, version: int) -> Receipt:
         """Ends what is out since there is no such batch, and learns the size of the epoch."""
@@ -147,6 +157,7 @@ class Desk:
     def used(self, version: int) -> tuple[Mapping[int, Entry], list[Receipt], Round]:
         """Takes what is in the making as the update that made `version`."""
         made, self.making = self.making, {}
+        self.resting.clear()
         took = sorted(entry.took for entry in (*made.values(), *self.complete.values()))
         for rank in made:
             self.clock[rank] += 1
@@ -166,7 +177,7 @@ class Desk:
             dropped=dropped,
             scalars=tuple(sum(column) / len(made) for column in columns),
             alive=len(self._members.alive),
-            staleness=tuple(version - 1 - entry.base for entry in entries),
+            staleness=tuple(max(0, version - 1 - entry.base) for entry in entries),  # 0: shards ran ahead
             bases=tuple(entry.bases for entry in entries),
             steps=tuple(self.permits.batches.ordinal(entry.lease.batch) for entry in entries),
         )

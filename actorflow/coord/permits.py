@@ -71,6 +71,10 @@ class Permits:
         if self.holds(rank, number):
             self._renewed[rank] = now
 
+    def excuse(self, now: float) -> None:
+        """Takes all that are out as worked on now: nobody was listening."""
+        self._renewed = dict.fromkeys(self._renewed, now)
+
     def expired(self, now: float) -> tuple[int, ...]:
         """Returns the ranks on whose permits nobody has worked for too long, ascending."""
         return tuple(sorted(r for r in self.out if now - self._renewed[r] > self._lease_s))

@@ -54,6 +54,7 @@ class View:
         complete: Complete contributions that no update has used, in order of arrival; at most one a rank.
             Their workers may have died since.
         making: Ranks whose contributions are in the update that is being made.
+        resting: Ranks that have just missed, and do not start again before something has changed.
     """
 
     version: int
@@ -64,11 +65,12 @@ class View:
     out: Mapping[int, Out] = field(default_factory=dict)
     complete: tuple[Arrived, ...] = ()
     making: frozenset[int] = frozenset()
+    resting: frozenset[int] = frozenset()
 
     @property
     def free(self) -> tuple[int, ...]:
-        """The ranks that could start: alive, and with nothing out, complete or in the making."""
-        busy = {*self.out, *(a.rank for a in self.complete), *self.making}
+        """The ranks that could start: alive, not resting, with nothing out, complete or in the making."""
+        busy = {*self.out, *(a.rank for a in self.complete), *self.making, *self.resting}
         return tuple(rank for rank in self.alive if rank not in busy)
 
     @property

@@ -15,7 +15,7 @@ from actorflow.coord import commit
 from actorflow.coord.batches import Batches
 from actorflow.coord.commit import Commitment, Discarded, Done, Phase, Say
 from actorflow.coord.consulting import alarm, minds_time, started, successor, taken
-from actorflow.coord.desk import EXPIRED, LATE, MISSED, Desk
+from actorflow.coord.desk import EXPIRED, LATE, Desk
 from actorflow.coord.membership import Membership, Pulse
 from actorflow.coord.messages import (
     Beat,
@@ -89,7 +89,7 @@ class Rounds:
         self.ended: End | None = None
         self.alarm: float | None = None
         self._first = 0
-        self._moved = 0.0
+        self._moved = self._looked = 0.0  # when an update was made; when it was last told the time
         self._failure: ActorflowError | None = None
         self._stopping = False
         self._complaints = 0  # about shards, since the last update
@@ -112,7 +112,7 @@ class Rounds:
         self._obey(self.commitment.resume(found), now)
         self._first = found.version
         self._alone = [found.version] * len(standings)
-        self._moved = now
+        self._moved = self._looked = now
         self.quorum.open(now)
         return self._settled(now)
 
@@ -158,9 +158,19 @@ class Rounds:
         return self._settled(now)
 
     def tick(self, now: float) -> tuple[Send, ...]:
-        """Looks who is silent, what has expired, and whether nothing moves any more."""
+        """Looks who is silent, what has expired, and whether nothing moves any more.
+
+        To be called every beat. If it was not, this process stood still, and what others said meanwhile may
+        still be on its way: nobody is blamed for that time.
+        """
         if self.ended is not None:
             return ()
+        away_s, self._looked = now - self._looked, now
+        if away_s > 2 * self.settings.beat_s:
+            self.members.excuse(now)
+            self.permits.excuse(now)
+            self._moved += away_s
+        self.desk.resting.clear()
         for rank in self.members.silent(now):
             self._gone(rank, "its worker is silent")
         for rank in self.permits.expired(now):
@@ -214,7 +224,8 @@ class Rounds:
             if self.policy.fresh and message.base < self.version:
                 self._say.receipts([self.desk.refuse(rank, self.version, LATE)])
             elif self.settings.agreement == "per_shard" and not self.policy.fresh:
-                self._alone_used([rank], self.version)
+                self.desk.make([rank])  # each shard has used it
+                self._made(self.version, now)
         elif not self.desk.known(rank, number):
             self._say.drop([number])
 
@@ -224,7 +235,7 @@ class Rounds:
             return
         match message.error:
             case None:
-                self._say.receipts([self.desk.revoke(rank, self.version, MISSED)])
+                self._say.receipts([self.desk.miss(rank, self.version)])
             case ShardLost() | PeerLost() as error:  # if the shard is gone, its end is heard here as well
                 self._gone(rank, f"its worker lost a shard: {error.what}")
                 self._fence(rank)
@@ -254,14 +265,13 @@ class Rounds:
     def _committed(self, message: Committed, now: float) -> None:
         if self.settings.agreement == "all":
             self._obey(self.commitment.committed(message), now)
-        elif message.term == self.term:
+        elif message.term == self.term and 0 <= message.shard < len(self._alone):
             self._alone[message.shard] = max(self._alone[message.shard], message.version + 1)
             while min(self._alone) > self.version:
                 self.commitment.version += 1
-                self._moved = now
-                if self.policy.fresh:
-                    self._alone_used(list(self.desk.complete), self.version)
-                self._release()
+                if self.policy.fresh:  # all that is complete was used, as far as is known here
+                    self.desk.make(tuple(self.desk.complete))
+                self._made(self.version, now)
 
     # -- what follows ----------------------------------------------------------------------------------------
 
@@ -353,21 +363,12 @@ class Rounds:
                     self._made(version, now)
 
     def _made(self, version: int, now: float) -> None:
-        """An update is committed everywhere."""
+        """An update is made, everywhere."""
         self._moved, self._complaints = now, 0
         made, receipts, done = self.desk.used(version)
         self._say.receipts(receipts)
         self._release()
         if made:  # else an earlier term began it, and knew whose it was
-            self._say.observer(self.desk.record(version, made))
-            self._follow(done)
-
-    def _alone_used(self, ranks: list[int], version: int) -> None:
-        """Shards have used, each by itself, what these ranks completed; as far as is known here."""
-        if ranks:
-            self.desk.make(ranks)
-            made, receipts, done = self.desk.used(version)
-            self._say.receipts(receipts)
             self._say.observer(self.desk.record(version, made))
             self._follow(done)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from actorflow.coord.commit import Phase
-from actorflow.errors import Stalled
+from actorflow.errors import Stalled, counted
 
 if TYPE_CHECKING:
     from actorflow.coord.rounds import Rounds
@@ -32,4 +32,8 @@ def _why(rounds: Rounds, now: float) -> str:
     ]
     done = [f"{members[r].process} has completed {entry.lease.number}" for r, entry in desk.complete.items()]
     free = [f"{members[r].process} may not start" for r in desk.view(rounds.version, now).free]
-    return f"{rounds.policy} waits; " + ("; ".join([*out, *done, *free]) or "nobody is at work")
+    parts = [*out, *done, *free]
+    if desk.dropped:
+        number = counted(len(desk.dropped), "contribution")
+        parts.append(f"{number} came to nothing, the last one {desk.dropped[-1][1]}")
+    return f"{rounds.policy} waits; " + ("; ".join(parts) or "nobody is at work")

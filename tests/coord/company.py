@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from actorflow.actors.actor import Actor
@@ -16,6 +17,7 @@ from actorflow.coord.messages import (
     Contribute,
     End,
     Exhausted,
+    Fence,
     Join,
     Kept,
     Leave,
@@ -29,7 +31,7 @@ from actorflow.coord.messages import (
 )
 from actorflow.coord.policy import Policy
 from actorflow.coord.settings import RunSettings
-from actorflow.errors import ActorflowError, Fenced
+from actorflow.errors import ActorDied, ActorflowError, Fenced
 from tests.coord.cluster import ModelShard
 
 Work = Callable[[Permit], float | ActorflowError | None]
@@ -77,7 +79,12 @@ class Worker(Actor):
 
     async def _join(self) -> None:
         self._permit = None
-        seat = await self._company.chief.ask(Join(self._process))
+        try:
+            seat = await self._company.chief.ask(Join(self._process))
+        except ActorDied:  # before it answered; another one takes over
+            await asyncio.sleep(0.1)
+            await self._join()
+            return
         if isinstance(seat, Seat):
             self._seat = seat
             self._beat()
@@ -141,6 +148,29 @@ class Worker(Actor):
     def _say(self, permit: Permit, message: Any) -> None:
         if self._permit is permit:
             self.tell(self._company.chief, message)
+
+
+class Wire(Actor):
+    """Carries what a coordinator says to a shard, also when the coordinator is gone by then."""
+
+    reentrant = True
+
+    def __init__(self, to: Ref, lag_s: float) -> None:
+        self._to = to
+        self._lag_s = lag_s
+
+    def receive(self, message: Any) -> Any:
+        if isinstance(message, Fence):
+            return self._asked(message)
+        if isinstance(message, tuple):
+            self._to.signal(message[0])
+        else:
+            self.after(self._lag_s, (message,))
+        return None
+
+    async def _asked(self, fence: Fence) -> Any:
+        await asyncio.sleep(self._lag_s)
+        return await self._to.ask(fence)
 
 
 class Observer(Actor):
@@ -207,12 +237,30 @@ class Company:
         self.refs[name] = ref = self.system.spawn(factory, *args, name=name)
         return ref
 
-    def open(self, *, join: bool = True) -> None:
-        observer = self._spawn("chief/trainer", Observer, self)
-        args = (self.find, self.shards, self.processes, self.policy, self.settings, self.term, observer)
+    def open(self, *, join: bool = True, lags_s: Sequence[float] = ()) -> None:
+        """Starts the coordinator, and the workers.
+
+        Args:
+            lags_s: How long what it says takes to each shard, where it is not at once.
+        """
+        shards = self.shards
+        if lags_s:
+            shards = [
+                self._spawn(f"wire{self.term}{n}", Wire, ref, lag)
+                for n, (ref, lag) in enumerate(zip(shards, lags_s, strict=True))
+            ]
+        observer = self._spawn(f"chief/trainer{self.term}", Observer, self)
+        args = (self.find, shards, self.processes, self.policy, self.settings, self.term, observer)
         self.chief = self._spawn("chief/coordinator", Coordinator, *args)
         for process in self.processes if join else ():
             self.join(process)
+
+    async def replace_chief(self, lags_s: Sequence[float] = ()) -> None:
+        """The coordinator is gone, and another one takes over; the workers do not notice."""
+        await self.system.stop(self.chief)
+        self.term += 1
+        self.settings = replace(self.settings, gather_s=5.0)
+        self.open(join=False, lags_s=lags_s)
 
     def join(self, process: str) -> None:
         self._spawn(f"{process}/worker", Worker, process, self, self.work)

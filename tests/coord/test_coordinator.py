@@ -10,7 +10,7 @@ import pytest
 
 from actorflow import sim
 from actorflow.actors.system import ActorSystem
-from actorflow.coord.messages import Batch, End, Join, Outcome, Permit, Stage
+from actorflow.coord.messages import Batch, End, Join, Outcome, Permit, Refused, Stage
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.errors import (
     ConfigError,
@@ -359,7 +359,7 @@ def test_whoever_trains_can_end_the_run() -> None:
         await asyncio.sleep(0.95)
         company.chief.signal(End(1))
         ended = await company.ended
-        late: Any = await company.chief.ask(Join("worker9"))
+        late: Any = await company.chief.ask(Join("worker0"))
         assert late is ended, "so a late worker ends as well"
         return cast("End", ended)
 
@@ -390,21 +390,38 @@ def test_a_later_coordinator_goes_on_where_the_shards_stand() -> None:
     assert min(permit.number for permit in company.permits) > 2**40
 
 
-def test_shards_that_close_updates_by_themselves_only_need_permits() -> None:
+def test_workers_that_an_earlier_coordinator_seated_join_the_one_that_took_over() -> None:
+    async def body(company: Company) -> End:
+        company.open()
+        await asyncio.sleep(0.35)
+        await company.replace_chief()
+        return await company.ended
+
+    company, ended = played(Sync(), body, steps=4)
+
+    assert ended == End(2)
+    assert company.models[0].history == company.models[1].history
+    assert {len(update.chosen) for update in company.updates} == {3}
+    numbers = [number for update in company.updates for _, number, _, _ in update.chosen]
+    assert len(numbers) == len(set(numbers))
+    assert max(numbers) > 2**40 > min(numbers)
+
+
+@pytest.mark.parametrize(("policy", "m"), [(Backup(2, 3), 2), (Async(), 1)], ids=["backup", "async"])
+def test_shards_that_close_updates_by_themselves_only_need_permits(policy: Policy, m: int) -> None:
     class Own(ModelShard):
-        """Commits whatever two contributions it has."""
+        """Commits whatever it has, once it is enough."""
 
         def keep(self, message: Any) -> Any:
             answer = super().keep(message)
-            if len(self.open) == 2:
+            if len(self.open) == m:
                 self.staged = Stage(
                     1, self.version, tuple((r, c.number) for r, c in sorted(self.open.items()))
                 )
-                told.append(self.apply(1, self.version))
-                asyncio.get_running_loop().call_soon(lambda: chief[0].signal(told.pop(0)))
+                told = self.apply(1, self.version)
+                asyncio.get_running_loop().call_soon(lambda: chief[0].signal(told))
             return answer
 
-    told: list[Any] = []
     chief: list[Any] = []
 
     async def body(company: Company) -> End:
@@ -414,18 +431,35 @@ def test_shards_that_close_updates_by_themselves_only_need_permits() -> None:
             company.join(process)
         return await company.ended
 
+    models = [Own(0, fresh=policy.fresh), Own(1, fresh=policy.fresh)]
     company, ended = played(
-        Backup(2, 3),
+        policy,
         body,
-        models=[Own(0), Own(1)],
+        models=models,
         agreement="per_shard",
         steps=4,
-        work=lambda p: 0.1 * p.rank,
+        work=lambda permit: 0.1 * permit.rank + 0.1,
     )
 
     assert ended.error is None
-    assert [model.version for model in company.models] == [4, 4]
-    assert [update.version for update in company.updates] == [1, 2, 3, 4]
+    assert min(model.version for model in company.models) == 4
+    told = [update.version for update in company.updates]
+    assert told == sorted(told)
+    assert {outcome.accepted for outcome in company.outcomes} >= {True}
+
+
+def test_who_is_refused_again_and_again_does_not_spin() -> None:
+    class Refusing(ModelShard):
+        def keep(self, message: Any) -> Any:
+            return Refused(message.number, "seen") if message.rank == 1 else super().keep(message)
+
+    company, ended = played(
+        Sync(), models=[ModelShard(0), Refusing(1)], work=lambda permit: 0.0, stuck_s=20.0
+    )
+
+    assert isinstance(ended.error, Stalled)
+    assert "came to nothing, the last one missed: its worker came too late" in str(ended.error)
+    assert len(company.permits) < 30
 
 
 @pytest.mark.parametrize(

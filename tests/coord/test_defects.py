@@ -24,12 +24,7 @@ class Ours(World):
     ) -> None:
         super().__init__(Backup(m, n), n, shards, size=sum(batches), epochs=1)
         self.held: set[tuple[str, str]] = set()
-        self.flow()
-
-    def flow(self) -> None:
-        """Lets all join, and start."""
-        while len(self.permits) < len(self.workers):
-            self.deliver(self.busy()[0])
+        self.run_until_permits()
 
     def hold(self, worker: int, *shards: int) -> None:
         self.held |= {(f"worker{worker}", f"shard{s}") for s in shards or range(len(self.shards))}

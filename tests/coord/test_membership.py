@@ -57,6 +57,16 @@ def test_whoever_misses_too_many_beats_is_silent() -> None:
     assert some.members[1].number == 7
 
 
+def test_nobody_is_blamed_for_a_time_in_which_nobody_listened() -> None:
+    some = members()
+    some.join("worker0", 0.0)
+
+    some.excuse(50.0)
+
+    assert some.silent(53.0) == ()
+    assert some.silent(53.1) == (0,)
+
+
 @pytest.mark.parametrize(
     ("rank", "life", "expected"),
     [(0, 1, Pulse.FENCED), (1, 1, Pulse.OLD), (0, 0, Pulse.OLD), (0, 2, Pulse.FENCED), (9, 1, Pulse.OLD)],

@@ -12,9 +12,20 @@ from hypothesis import strategies as st
 
 from actorflow.coord.batches import Batches
 from actorflow.coord.desk import Desk
-from actorflow.coord.messages import Batch
+from actorflow.coord.messages import (
+    Batch,
+    Beat,
+    Committed,
+    Computed,
+    Exhausted,
+    Leave,
+    Missed,
+    Staged,
+    Unstaged,
+)
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync, View
 from actorflow.coord.rounds import Rounds
+from actorflow.errors import KernelError
 from tests.coord.world import World
 from tests.strategies import examples
 
@@ -116,6 +127,44 @@ def test_under_sync_the_order_of_messages_changes_nothing(
     sequence = [Batch(epoch, index) for epoch in range(2) for index in range(size)]
     seen = [[batch for _, _, batch, _ in update.chosen] for update in world.updates]
     assert seen == [sequence[at : at + workers] for at in range(0, len(sequence), workers)]
+
+
+def test_a_coordinator_that_stood_still_blames_nobody() -> None:
+    world = World(Sync(), 3, steps=3, lease_s=5.0, stuck_s=20.0)
+    world.run_until_permits()
+
+    world.now += 60.0
+    sends = world.rounds.tick(world.now)
+
+    assert sends == ()
+    assert world.rounds.members.alive == (0, 1, 2)
+    world.finish()
+    world.judge()
+    assert all(len(update.chosen) == 3 for update in world.updates)
+
+
+def test_messages_that_make_no_sense_change_nothing() -> None:
+    world = World(Sync(), 2, steps=2)
+    world.run_until_permits()
+    before = repr(world.rounds.permits), repr(world.rounds.members), repr(world.rounds.commitment)
+
+    for rank in (-1, 0, 7):
+        for message in (
+            Computed(1, 99, rank, 0),
+            Computed(0, 1, rank, 0),
+            Missed(1, 99, rank, KernelError("oh")),
+            Missed(0, 1, rank, KernelError("oh")),
+            Exhausted(1, 99, rank, 0, 0),
+            Beat(rank, 9, 1) if rank else Beat(rank, 0, 1),
+            Leave(rank, 9),
+            Staged(1, rank, 0),
+            Unstaged(1, rank, 0, KernelError("oh")),
+            Committed(1, rank, 0),
+        ):
+            world.rounds.hear(message, world.now)
+
+    assert (repr(world.rounds.permits), repr(world.rounds.members), repr(world.rounds.commitment)) == before
+    assert world.rounds.ended is None
 
 
 # -- the laws can fail ---------------------------------------------------------------------------------------

@@ -255,6 +255,11 @@ class World:
             f"no end after {turns} turns: {self.rounds.commitment!r}, {self.rounds.permits!r}"
         )
 
+    def run_until_permits(self) -> None:
+        """Lets all join, and start."""
+        while len(self.permits) < len(self.workers):
+            self.deliver(self.busy()[0])
+
     # -- what must hold ------------------------------------------------------------------------------------
 
     def judge(self) -> None:

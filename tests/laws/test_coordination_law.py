@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from actorflow import sim
 from actorflow.actors.system import ActorSystem
+from actorflow.coord import commit
 from actorflow.coord.batches import Batches
-from actorflow.coord.commit import Commitment
+from actorflow.coord.commit import Commitment, Recovery
 from actorflow.coord.desk import Desk
-from actorflow.coord.messages import Batch, Permit, Stage
+from actorflow.coord.messages import Batch, Committed, Permit, Stage, Standing
 from actorflow.coord.permits import Lease, Permits
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.errors import CoordinationError
@@ -86,6 +87,7 @@ HARMS = st.lists(
     max_size=5,
 )
 PACES = st.tuples(*[st.sampled_from([0.0, 0.1, 0.2])] * 3)
+LAGS = st.tuples(*[st.sampled_from([0.01, 0.01, 0.03, 0.05])] * 2)
 LIMITS = sim.simulate.Limits(max_steps=100_000)
 
 
@@ -118,6 +120,74 @@ def test_every_batch_counts_exactly_once_whoever_dies(
     main = program(policy, harms, paces, size=size, epochs=1, exactly_once=True)
 
     sim.run(main, schedule, limits=LIMITS)
+
+
+class Committing(ModelShard):
+    """Lets somebody know when it has committed."""
+
+    def __init__(self, shard: int, *, fresh: bool) -> None:
+        super().__init__(shard, fresh=fresh)
+        self.news = asyncio.Event()
+
+    async def commits(self) -> None:
+        """Waits for the next commit."""
+        self.news.clear()
+        await self.news.wait()
+
+    def apply(self, term: int, version: int) -> Committed:
+        self.news.set()
+        return super().apply(term, version)
+
+
+Loss = tuple[float | None, tuple[float, float]]
+
+
+def taken_over(policy: Policy, lags_s: tuple[float, float], losses: list[Loss]) -> Callable[[], Any]:
+    """A run in which coordinators are lost, and others take over where the shards stand.
+
+    Args:
+        lags_s: How long what the first coordinator says takes to each shard.
+        losses: How long after the one before it each is lost, None when the first shard has committed; and
+            the lags of the one that takes over.
+    """
+
+    async def main() -> None:
+        async with ActorSystem(name="system") as system:
+            first_shard = Committing(0, fresh=policy.fresh)
+            models = [first_shard, ModelShard(1, fresh=policy.fresh)]
+            company = Company(system, policy, models=models, steps=4, work=lambda permit: 0.02 * permit.rank)
+            company.open(lags_s=lags_s)
+            for moment, lags in losses:
+                if moment is not None:
+                    await asyncio.sleep(moment)
+                elif not company.ended.done():
+                    await first_shard.commits()
+                if not company.ended.done():
+                    await company.replace_chief(lags)
+            ended = await asyncio.wait_for(company.ended, 500.0)
+
+            assert ended.error is None, ended.error
+            first, second = (tuple(stage.chosen for stage in m.history) for m in company.models)
+            assert first == second
+            numbers = [number for chosen in first for _, number in chosen]
+            assert len(numbers) == len(set(numbers)), "a contribution counts twice"
+            told = {u.version: tuple((r, n) for r, n, _, _ in u.chosen) for u in company.updates}
+            assert all(first[version - 1] == chosen for version, chosen in told.items())
+
+    return main
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    policy=st.sampled_from(POLICIES),
+    lags_s=LAGS,
+    losses=st.lists(st.tuples(st.sampled_from([None, None, 0.0, 0.02, 0.03, 0.1]), LAGS), max_size=3),
+    schedule=sim.schedules(),
+)
+def test_whoever_takes_over_all_shards_make_the_same_updates(
+    policy: Policy, lags_s: tuple[float, float], losses: list[Loss], schedule: Schedule
+) -> None:
+    sim.run(taken_over(policy, lags_s, losses), schedule, limits=LIMITS)
 
 
 class Unready(ModelShard):
@@ -212,3 +282,15 @@ def test_the_law_finds_a_worker_that_is_gone_with_its_batch(monkeypatch: pytest.
     harms = [("crash", 1, 0.25)]
 
     assert len(plan_of_the_fault(program(Sync(), harms, size=5, epochs=1, exactly_once=True))) <= 2
+
+
+def test_the_law_finds_one_that_takes_over_and_discards_what_a_shard_has_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def timid(standings: Mapping[int, Standing]) -> Recovery:
+        staged = tuple(n for n, standing in sorted(standings.items()) if standing.staged is not None)
+        return Recovery(min(standing.version for standing in standings.values()), (), staged)
+
+    monkeypatch.setattr(commit, "recover", timid)
+
+    assert len(plan_of_the_fault(taken_over(Sync(), (0.0, 0.05), [(None, (0.0, 0.0))]))) <= 2
