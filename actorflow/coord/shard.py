@@ -122,6 +122,7 @@ class ShardActor(Actor):
             raise ConfigError(message)
         actor = optimizer_actor(optimizer)
         check_joint(actor.joint, shards)
+        self.shard = shard
         self.participant = Participant(shard)
         self.contributions = Contributions(variables, fresh)
         self.staleness = StalenessRecord()
@@ -138,11 +139,6 @@ class ShardActor(Actor):
         self._others: dict[int, Ref] = {}
         self._widowed = self._leading = self._ending = self._over = False
         self._error: ActorflowError | None = None
-
-    @property
-    def shard(self) -> int:
-        """Its number."""
-        return self.participant.shard
 
     @property
     def version(self) -> int:
@@ -402,5 +398,8 @@ class ShardActor(Actor):
             ref.signal(End(term, error))
 
     def _say(self, message: Staged | Unstaged | Committed) -> None:
-        if self._coordinator is not None and not self._widowed:
+        if self._coordinator is None:
+            what = f"shard {self.shard} has not met its coordinator, and has {type(message).__name__} to say"
+            raise InternalError(what)
+        if not self._widowed:
             self._coordinator.signal(message)

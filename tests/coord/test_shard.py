@@ -500,6 +500,17 @@ def test_a_variable_that_is_lost_is_told_to_the_puller_and_to_the_coordinator() 
     assert shards(body) == (0, errors.ActorDied)
 
 
+def test_a_shard_that_has_met_nobody_does_not_keep_silent_about_what_it_has_to_say() -> None:
+    async def main() -> None:
+        async with af.ActorSystem() as system:
+            world = Shards(system, adam)
+            world.refs[0].signal(Stage(1, 0, ((0, 1),)))
+            reason = await world.refs[0].stopped()
+            assert "shard 0 has not met its coordinator, and has Unstaged to say" in str(reason)
+
+    af.run(main())
+
+
 def test_a_joint_rule_is_refused_on_two_shards_and_taken_on_one() -> None:
     def clipped() -> OptimizerActor:
         return OptimizerActor(af.optim.chain(af.optim.clip_by_global_norm(1.0), af.optim.sgd(0.1)))
