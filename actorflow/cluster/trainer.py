@@ -112,7 +112,7 @@ class _Run:
         self._clock = setting.clock()
         self._began = self._clock.now()
         self._messages = self._cluster.messages
-        self._epoch = self._step = self._first = 0
+        self._epoch = self._step = self._first = self._batches = 0
         self._sums: list[float] = []
         self._last: EpochDone | None = None
         self.over = False
@@ -125,6 +125,7 @@ class _Run:
             steps=None if self._steps is None else self._steps - self._step,
             epochs=self._epoch + 1 if rests else self._epochs,
             start=Batch(self._epoch, 0),
+            before=self._batches,
         )
         training = await self._trainer.begun(settings)
         home = self._cluster.at_home
@@ -155,6 +156,7 @@ class _Run:
     def _updated(self, heard: Updated) -> UpdateDone:
         self._trainer.record.append(heard)
         self._step += 1
+        self._batches = max(self._batches, *heard.steps)
         sums = self._sums or [0.0] * len(heard.scalars)
         self._sums = [a + b for a, b in zip(sums, heard.scalars, strict=True)]
         return UpdateDone(**self._progress(heard.scalars), update=heard)
