@@ -12,10 +12,11 @@ from actorflow.batches import Input
 from actorflow.bookmark import Bookmark
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.training import Training
+from actorflow.coord.meeting import ShardStats
 from actorflow.coord.messages import Batch, Updated
 from actorflow.coord.policy import Policy, Sync
 from actorflow.coord.settings import Agreement, RunSettings
-from actorflow.errors import InputError, ProgramError
+from actorflow.errors import ConfigError, InputError, ProgramError
 from actorflow.trainer import EpochDone, RunDone, StepDone, scored
 
 
@@ -88,6 +89,18 @@ class Trainer:
                 async for event in events:
                     yield event
         yield await run.end()
+
+    async def shards(self) -> list[ShardStats]:
+        """Returns what each shard has done: its version, the staleness of its updates, what it refused.
+
+        Raises:
+            ConfigError: no run has begun.
+            ShardLost: one cannot be reached.
+        """
+        if self._training is None:
+            raise ConfigError("shards are opened by the first run", hint="trainer.run(steps=1)")
+        found: list[ShardStats] = await self.cluster.at_home(self._training.stats())
+        return found
 
     async def begun(self, settings: RunSettings) -> Training:
         """Begins a run of a coordinator; opens the shards before the first."""
