@@ -179,7 +179,7 @@ class Training:
         """Returns what each shard has done."""
         ask = [self._chief.post.ref(address).ask(ReadStats()) for address in self._shards]
         with _reached(" and ".join(self._layout.ps)):
-            return await asyncio.gather(*ask)
+            return list(await asyncio.gather(*ask))
 
     async def end(self) -> None:
         """Ends the run, if there is one, after the update that is being committed."""
