@@ -70,6 +70,10 @@ class Trainer:
     ) -> AsyncGenerator[UpdateDone | EpochDone | RunDone, None]:
         """Yields an UpdateDone after every update, an EpochDone after every epoch, and one RunDone, last.
 
+        An update belongs to the earliest epoch that it has a batch of, or to that of the update before, if
+        that is later. So epochs that no update belongs to, because they are short, end together with the
+        one before.
+
         Where the program evaluates, the workers rest between epochs. Leave the loop early with
         `contextlib.aclosing`, as any asynchronous generator.
 
@@ -126,6 +130,7 @@ class _Run:
         self._began = self._clock.now()
         self._messages = self._cluster.messages
         self._epoch = self._step = self._first = self._batches = 0
+        self._latest = 0  # epoch of which an update had a batch
         self._sums: list[float] = []
         self._last: EpochDone | None = None
         self.over = False
@@ -144,8 +149,11 @@ class _Run:
         home = self._cluster.at_home
         try:
             while isinstance(heard := await home(training.next()), Updated):
-                if min(batch.epoch for _, _, batch, _ in heard.chosen) > self._epoch:
-                    yield await self._end_epoch()
+                epochs = [batch.epoch for _, _, batch, _ in heard.chosen]
+                if min(epochs) > self._epoch and self._step > self._first:
+                    yield await self._end_epoch(min(epochs))
+                self._epoch = max(self._epoch, min(epochs))
+                self._latest = max(self._latest, *epochs)
                 yield self._updated(heard)
             if heard.error is not None:
                 raise heard.error
@@ -154,7 +162,7 @@ class _Run:
         if self._step == self._first:
             message = f"every epoch needs a batch, but batches({self._epoch}) gave none"
             raise ProgramError(message)
-        yield await self._end_epoch()
+        yield await self._end_epoch(max(self._epoch, self._latest) + 1)
         self.over = self._step == self._steps or not rests or self._epoch == self._epochs
 
     async def end(self) -> RunDone:
@@ -174,12 +182,14 @@ class _Run:
         self._sums = [a + b for a, b in zip(sums, heard.scalars, strict=True)]
         return UpdateDone(**self._progress(heard.scalars), update=heard)
 
-    async def _end_epoch(self) -> EpochDone:
+    async def _end_epoch(self, over: int) -> EpochDone:
+        """Ends what was counted to the epoch at hand; `over` epochs have ended, several if they are short."""
+        self._epoch = over - 1
         size = self._step - self._first
         means = [total / size for total in self._sums]
         scores = await scored("evaluate", self._program.evaluate, self._cluster)
         done = EpochDone(**self._progress(means), scores=scores)
-        self._epoch += 1
+        self._epoch = over
         self._first, self._sums = self._step, []
         self._last = done
         return done
