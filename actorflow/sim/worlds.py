@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from asyncio import Future
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 
@@ -55,6 +56,11 @@ Named = Host | str
 
 Some = Named | Iterable[Named]
 """A host, its name, or several of either."""
+
+
+def _wake(done: Future[None]) -> None:
+    if not done.done():  # cancelled at the very moment
+        done.set_result(None)
 
 
 class World:
@@ -164,7 +170,7 @@ class World:
     async def sleep(self, seconds: float) -> None:
         """Lets virtual time pass, by the true clock."""
         done = self.loop.create_future()
-        timer = self.loop.at(self.loop.time() + seconds, done.set_result, None)
+        timer = self.loop.at(self.loop.time() + seconds, _wake, done)
         try:
             await done
         finally:
