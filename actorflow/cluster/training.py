@@ -131,8 +131,19 @@ class Training:
     # -- a run ----------------------------------------------------------------------------------------
 
     async def begin(self, limits: RunSettings) -> None:
-        """Begins a run: its coordinator has a higher term than all before."""
+        """Begins a run: its coordinator has a higher term than all before. What fails leaves nothing.
+
+        Raises:
+            ShardLost: a shard cannot be reached.
+        """
         await self.end()
+        try:
+            await self._begin(limits)
+        except BaseException:
+            await self.end()
+            raise
+
+    async def _begin(self, limits: RunSettings) -> None:
         self._run += 1
         self._heard, self._over = Queue(_UNHEARD), False
         chief, ref = self._chief, self._chief.post.ref

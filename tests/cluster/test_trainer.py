@@ -12,7 +12,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.cluster.trainer import UpdateDone
 from actorflow.coord.messages import Updated
-from actorflow.errors import ConfigError, NumericError, ProgramError
+from actorflow.errors import ConfigError, NumericError, ProgramError, ShardLost
 from actorflow.trainer import EpochDone, RunDone
 from tests.cluster.programs import regression
 
@@ -211,3 +211,22 @@ def test_an_update_of_a_later_epoch_may_come_first() -> None:
         epochs = [event.epoch for event in told]
         assert epochs == sorted(epochs)
         assert epochs[-1] == 20
+
+
+def test_a_run_that_cannot_begin_leaves_nothing() -> None:
+    """The shards are open, and one of them is lost when it is told whom it works with."""
+
+    @sim.world("chief", ps=2, worker=2, latency_s=0.001)
+    async def run(world: sim.World) -> None:
+        async with af.Cluster.simulated(regression(), ps=2, workers=2, world=world) as cluster:
+            trainer = af.Trainer(cluster)
+            async for _event in trainer.run(steps=2):
+                pass
+            world.crash("ps1")
+            with pytest.raises(ShardLost, match="ps1, to hold parameters, cannot be reached"):
+                async for _event in trainer.run(steps=2):
+                    pass
+            left = [name for name in cluster.chief.system.actors if name[-1] in "12"]
+            assert not left, left
+
+    run()
