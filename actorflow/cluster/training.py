@@ -116,6 +116,8 @@ class Training:
                 closes,
             )
             await self._ask_ps(process, order)
+        with _reached(" and ".join(layout.ps)):  # a process that began anew meanwhile has no values
+            await self._session.initialise(names)
 
     async def _ask_ps(self, process: str, order: Any) -> None:
         with _reached(process):

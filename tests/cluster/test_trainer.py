@@ -10,7 +10,9 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
+from actorflow.cluster.messages import MeetAll, OpenShard
 from actorflow.cluster.trainer import UpdateDone
+from actorflow.cluster.training import Training
 from actorflow.coord.messages import Updated
 from actorflow.errors import ConfigError, NumericError, ProgramError, ShardLost
 from actorflow.trainer import EpochDone, RunDone
@@ -226,7 +228,34 @@ def test_a_run_that_cannot_begin_leaves_nothing() -> None:
             with pytest.raises(ShardLost, match="ps1, to hold parameters, cannot be reached"):
                 async for _event in trainer.run(steps=2):
                     pass
-            left = [name for name in cluster.chief.system.actors if name[-1] in "12"]
-            assert not left, left
+            kinds = ("coordinator", "hearing", "recruiter")
+            assert not [name for name in cluster.chief.system.actors if name.startswith(kinds)]
+
+    run()
+
+
+@pytest.mark.parametrize("when", ["opened", "met"])
+def test_a_ps_that_begins_anew_before_a_run_is_a_lost_shard(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its variables have no values, or it has no shard."""
+    last = OpenShard if when == "opened" else MeetAll
+
+    @sim.world("chief", ps=2, worker=2, latency_s=0.001)
+    async def run(world: sim.World) -> None:
+        ask = Training._ask_ps
+
+        async def crash_before(self: Training, process: str, order: Any) -> None:
+            if process == "ps1" and isinstance(order, last):
+                world.crash("ps1")
+                await world.restart("ps1")
+                await world.sleep(0.1)
+            await ask(self, process, order)
+
+        monkeypatch.setattr(Training, "_ask_ps", crash_before)
+        async with af.Cluster.simulated(regression(), ps=2, workers=2, world=world) as cluster:
+            with pytest.raises(ShardLost, match="ps1"):
+                async for _event in af.Trainer(cluster).run(steps=2):
+                    pass
 
     run()
