@@ -14,7 +14,7 @@ from actorflow.cluster.messages import MeetAll, OpenShard
 from actorflow.cluster.trainer import UpdateDone
 from actorflow.cluster.training import Training
 from actorflow.coord.messages import Updated
-from actorflow.errors import ConfigError, NumericError, ProgramError, ShardLost
+from actorflow.errors import ConfigError, CoordinationError, NumericError, ProgramError, ShardLost
 from actorflow.trainer import EpochDone, RunDone
 from tests.cluster.programs import regression
 
@@ -256,6 +256,25 @@ def test_a_ps_that_begins_anew_before_a_run_is_a_lost_shard(
         async with af.Cluster.simulated(regression(), ps=2, workers=2, world=world) as cluster:
             with pytest.raises(ShardLost, match="ps1"):
                 async for _event in af.Trainer(cluster).run(steps=2):
+                    pass
+
+    run()
+
+
+def test_a_run_whose_contributions_are_all_lost_says_so() -> None:
+    """One worker, one batch, and the worker is lost with it."""
+
+    @sim.world("chief", ps=1, worker=1, latency_s=0.001)
+    async def run(world: sim.World) -> None:
+        async with af.Cluster.simulated(
+            regression(batches=1), ps=1, workers=1, world=world, work_s=1.0
+        ) as cluster:
+            world.loop.call_later(0.5, world.crash, "worker0")
+            world.loop.call_later(0.6, world.restart_later, "worker0", 0.1)
+            with pytest.raises(
+                CoordinationError, match="no update was made: all contributions came to nothing"
+            ):
+                async for _event in af.Trainer(cluster).run(epochs=1):
                     pass
 
     run()

@@ -295,7 +295,7 @@ def test_a_shard_that_no_worker_reaches_ends_the_run() -> None:
     company, ended = played(Sync(), work=lambda permit: lost if permit.version == 1 else 0.1, fence_s=3.0)
 
     assert ended.error is lost
-    assert len(company.permits) < 3 + 3 * 5, "each tries once a beat"
+    assert len(company.permits) <= 3 + 3 * 5, "each tries once a beat"
 
 
 def test_who_does_not_reach_a_shard_for_a_while_spends_no_patience_of_the_others() -> None:
