@@ -56,15 +56,18 @@ def latest_sent(work: Workload, arranged: Arrangement, found: Forecast) -> dict[
     Devices and links keep the order that was forecast.
     """
     device = arranged.device
-    begun: list[tuple[float, float, int, int]] = [
-        (found.start[task], task, task, -1) for task in range(work.size)
+    # ORDER: of what begins at one moment, what takes no time goes first, since the rest follows it.
+    begun: list[tuple[float, bool, float, int, int]] = [
+        (found.start[task], work.seconds[task][device[task]] > 0, task, task, -1) for task in range(work.size)
     ]
-    begun += [(at, work.values[v].maker + 0.5, v, d) for (v, d), at in found.sent.items()]
+    begun += [
+        (at, work.values[v].size > 0, work.values[v].maker + 0.5, v, d) for (v, d), at in found.sent.items()
+    ]
     task_by = [found.makespan_s] * work.size  # when a task must have begun
     sent_by: dict[tuple[int, int], float] = {}
     device_by = [found.makespan_s] * len(work.links)  # when the next task of a device must begin
     link_by: dict[tuple[int, int], float] = {}
-    for _, _, item, target in sorted(begun, reverse=True):
+    for *_, item, target in sorted(begun, reverse=True):
         if target < 0:
             here = device[item]
             end = device_by[here]
