@@ -88,12 +88,12 @@ class Nics:
         loop.at(loop.time() + size / self._send_bytes_s, self._sent, card, parcel, size, context=card.context)
 
     def _sent(self, card: _Card, parcel: _Parcel, size: float) -> None:
+        self._receive(parcel, size)  # ORDER: the next chunk may be of the same parcel
         if parcel.left:
             card.waiting.append(parcel)
         card.sending = False
         if card.waiting:
             self._send_chunk(card)
-        self._receive(parcel, size)
 
     def _receive(self, parcel: _Parcel, size: float) -> None:
         """Takes a chunk in whose last byte comes now, after all that came before it."""
@@ -127,7 +127,13 @@ class SizedRef:
         self._link = nics._world.link(source.name, target.name)
 
     def tell(self, message: Any, size_bytes: float) -> None:
-        """Sends `message`, which takes as long as so many bytes; never waits."""
+        """Sends `message`, which takes as long as so many bytes; never waits.
+
+        Raises:
+            ConfigError: that is no number of bytes.
+        """
+        if not 0 <= size_bytes < math.inf:
+            check_number("size_bytes", size_bytes, finite=True)
         source, target = self._source, self._target
         envelope = Envelope(source.name, self._actor, sent(message), 0, SAY, 0.0)
         self._nics.send(_Parcel(source, target, target.life, self._link, envelope, size_bytes))
