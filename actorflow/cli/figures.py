@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from actorflow.cli.report import Line, Panel, Report, Table, number, percent, residual
 from actorflow.sim.paper import backup, ps_scaling, sync_step
@@ -195,7 +196,7 @@ def scaling_report(
             lines.append(Line(f"{softmax}, {n} workers", ps_tasks, found, paper))
     return Report(
         title=f"LSTM-512-512 over parameter servers (figure 9): {steps} steps a worker, seed {seed}",
-        tables=[Table("Words a second of all workers.", rows)],
+        tables=[Table("Words a second of all workers.", rows), *_gains(facts, ps_tasks, workers)],
         findings=_misses(off),
         model=_SCALING_MODEL,
         facts={
@@ -205,6 +206,28 @@ def scaling_report(
         panels=[Panel("PS tasks", "words/s", lines, logarithmic=True)],
         given=given,
     )  # fmt: skip
+
+
+def _gains(
+    facts: Sequence[dict[str, Any]], ps_tasks: Sequence[int], workers: Sequence[int]
+) -> Iterator[Table]:
+    """Yields a table of what a second server gives beside what more workers give, where both are known."""
+    if not {1, 2} <= set(ps_tasks):
+        return
+    found = {(row["softmax"], row["workers"], row["ps_tasks"]): row for row in facts}
+    rows = [["softmax", "from", "to", "words/s", "paper"]]
+    for softmax in ps_scaling.SOFTMAXES:
+        for n, more in zip(workers, [*workers[1:], None], strict=True):
+            steps = [("2 PS", (softmax, n, 2))]
+            if more is not None:
+                steps.append((f"{more} workers", (softmax, more, 1)))
+            one = found[softmax, n, 1]
+            for to, key in steps:
+                gain = found[key]["measured"] / one["measured"]
+                both = one["paper"] is not None and found[key]["paper"] is not None
+                paper = f"×{found[key]['paper'] / one['paper']:.2f}" if both else "-"
+                rows.append([softmax, f"{n} workers, 1 PS", to, f"×{gain:.2f}", paper])
+    yield Table("What a second PS task gives, and what more workers give.", rows)
 
 
 _SCALING_MODEL = """\

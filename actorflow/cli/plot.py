@@ -12,6 +12,7 @@ from actorflow.cli.report import Panel
 from actorflow.errors import ProgramError
 
 _SUFFIXES = (".svg", ".png", ".pdf")
+_FEW = 3  # lines of a panel; the names of more stand beside it
 _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "actorflow",
@@ -37,8 +38,8 @@ def draw(panels: Sequence[Panel], title: str, file: Path) -> None:
         import matplotlib as mpl
         from matplotlib.figure import Figure
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(4.6 * len(panels), 3.8), layout="constrained")
-        figure.suptitle(title)
+        figure = Figure(figsize=(max(7.5, 4.6 * len(panels)), 3.8), layout="constrained")
+        figure.suptitle(title, fontsize=10)
         for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
             _draw(axes, panel)
         figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
@@ -60,4 +61,5 @@ def _draw(axes: Any, panel: Panel) -> None:
         if paper:
             axes.plot(*zip(*paper, strict=True), color=color, marker="x", linestyle=":", alpha=0.7)
     axes.plot([], [], color="grey", marker="x", linestyle=":", label="the paper")
-    axes.legend(fontsize=7)
+    beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if len(panel.lines) > _FEW else {}
+    axes.legend(fontsize=8, **beside)

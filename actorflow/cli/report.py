@@ -73,18 +73,7 @@ class Report:
         yield ""
         yield self.model
         yield ""
-        yield from self._given()
-
-    def _given(self) -> Iterator[str]:
-        """Yields what is measured, fitted, read or assumed."""
-        yield "Simulated: all but the columns of the paper. What the paper reports:"
-        yield from columns([("", name, given.origin, given.note) for name, given in self.given.paper.items()])
-        yield "What the model takes:"
-        rows = [
-            ("", name, f"{given.value:g}", given.origin, given.note)
-            for name, given in self.given.parameters.items()
-        ]
-        yield from columns(rows)
+        yield from assumptions(self.given)
 
     def as_json(self) -> dict[str, Any]:
         """Returns what `--json` writes."""
@@ -97,6 +86,15 @@ class Report:
             for part, facts in parts.items()
         }
         return {**self.facts, **given}
+
+
+def assumptions(given: Figure) -> Iterator[str]:
+    """Yields what is simulated, and what is read, fitted or assumed."""
+    yield "Simulated: all but the columns of the paper. What the paper reports:"
+    yield from columns([("", name, fact.origin, fact.note) for name, fact in given.paper.items()])
+    yield "What the model takes:"
+    rows = [("", name, f"{fact.value:g}", fact.origin, fact.note) for name, fact in given.parameters.items()]
+    yield from columns(rows)
 
 
 def residual(simulated: float, paper: float | None) -> float | None:

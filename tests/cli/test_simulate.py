@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from actorflow.cli import STOPPED, figures, main, plot
-from actorflow.cli.report import Line, Panel, number, percent, residual
+from actorflow.cli.report import Line, Panel, assumptions, number, percent, residual
+from actorflow.sim.paper.numbers import figure
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 SMALL = {
     "backup": ["--workers", "3", "--backups", "2", "--steps", "6"],
@@ -19,10 +22,13 @@ SMALL = {
 }
 
 
+PAGE = (DOCS / "figures.md").read_text().splitlines()
+
+
 def simulated(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     assert main(["simulate", *arguments]) == 0
     out, err = capsys.readouterr()
-    assert err == ""
+    assert re.fullmatch(r"(simulated \d+ %\n)*", err)  # on a slow machine it says how far it is
     return out.splitlines()
 
 
@@ -106,11 +112,23 @@ def test_the_tables_say_where_the_model_misses_most(capsys: pytest.CaptureFixtur
     assert any("no mechanism" in line for line in lines)
 
 
+def test_the_gain_of_a_second_server_stands_beside_that_of_more_workers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = simulated(capsys, "ps-scaling", "--ps", "1", "2", "--workers", "4", "5", "--steps", "1")
+
+    gains = [line.split("  ") for line in lines if re.search(r"×\d", line)]
+    assert len(gains) == 2 * 3
+    assert [line[-1] for line in gains[:3]] == ["×5.62", "-", "-"]
+
+
 def test_where_the_paper_has_no_number_the_tables_have_none(capsys: pytest.CaptureFixture[str]) -> None:
     lines = simulated(capsys, "ps-scaling", "--ps", "3", "--workers", "5", "--steps", "1")
 
     assert "The paper has no number for these." in lines
-    assert [line.split()[-2:] for line in lines if re.match(r" *(full|sampled)  ", line)] == [["-", "-"]] * 2
+    assert [line.split()[-2:] for line in lines if re.match(r" *(full|sampled) +5 ", line)] == [
+        ["-", "-"]
+    ] * 2
 
 
 def test_the_same_seed_writes_the_same_rows(tmp_path: Path) -> None:
@@ -218,3 +236,36 @@ def test_a_residual_is_by_how_much_more_was_simulated() -> None:
     assert percent(residual(1.0, None)) == "-"
     assert number(1234.5, 1) == "1,234.5"
     assert number(None, 2) == "-"
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_page_has_what_each_model_assumes_and_a_small_plot(name: str) -> None:
+    assert list(assumptions(figure(name))) == [line for line in assumptions(figure(name)) if line in PAGE]
+    assert any(re.fullmatch(f"actorflow simulate {name}( --auto)?", line) for line in PAGE)
+    assert any(f"](figures/{name}.svg)" in line for line in PAGE)
+    assert (DOCS / "figures" / f"{name}.svg").stat().st_size < 50_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "rows"),
+    [
+        (["backup", "--backups", "0"], r"0  |exponential +0|pareto +0"),
+        (["sync-step", "--curves", "scalar", "dense-1GB", "--workers", "1", "10"], "scalar|dense"),
+        (["ps-scaling", "--ps", "1", "2", "4", "--workers", "4"], "(full|sampled) +4 +"),
+    ],
+    ids=SMALL,
+)
+def test_the_page_has_the_rows_that_the_command_prints(
+    arguments: list[str], rows: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = [line.split() for line in PAGE]
+
+    found = [line.split() for line in simulated(capsys, *arguments) if re.match(rf" *({rows})", line)]
+    found = [cells for cells in found if not any("×" in cell for cell in cells)]
+
+    assert len(found) >= 3
+    assert found == [cells for cells in found if cells in page]
