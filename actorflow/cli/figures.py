@@ -7,7 +7,7 @@ from typing import Any
 
 from actorflow.cli.report import Line, Panel, Report, Table, number, percent, residual
 from actorflow.sim.paper import backup, ps_scaling, sync_step
-from actorflow.sim.paper.numbers import figure
+from actorflow.sim.paper.numbers import Figure, figure
 
 Done = Callable[[float], None]
 """Told how much work is done, in the unit of `work`."""
@@ -30,38 +30,19 @@ def backup_report(done: Done, *, workers: int, backups: int, steps: int, seed: i
 
     fitted = list(points(backup.fitted(given), seed))
     gains = backup.normalised(fitted)
-    at_paper = workers == given.whole("workers")
-    rows, facts = [_BACKUP], []
-    for b, (point, gain) in enumerate(zip(fitted, gains, strict=True)):
-        step = given.reported("median_s", "backups", b) if at_paper else None
-        paper_gain = given.reported("normalised", "backups", b) if at_paper else None
-        left = residual(point.median_s, step)
-        rows.append([
-            str(b), number(point.median_s, 3), number(step, 2), percent(left),
-            number(point.p90_s, 3), number(gain, 3), number(paper_gain, 3),
-            percent(residual(gain, paper_gain)), number(point.exact_s, 3), f"{point.off:+.1f}",
-        ])  # fmt: skip
-        facts.append({
-            "b": b, "median_s": point.median_s, "p90_s": point.p90_s, "normalised": gain,
-            "exact_s": point.exact_s, "off": point.off, "paper_s": step, "residual": left,
-            "paper_normalised": paper_gain,
-        })  # fmt: skip
-    checked, unfitted = [_UNFITTED], []
-    for i, model in enumerate(backup.UNFITTED, 1):
-        for b, point in enumerate(points(model, seed + i)):
-            off = residual(point.median_s, point.exact_s)
-            checked.append([
-                model.name, str(b), number(point.median_s, 4), number(point.exact_s, 4), percent(off),
-                f"{point.off:+.1f}",
-            ])  # fmt: skip
-            unfitted.append({
-                "distribution": model.name, "b": b, "median_s": point.median_s, "exact_s": point.exact_s,
-                "residual": off, "off": point.off,
-            })  # fmt: skip
-    best, fastest = gains.index(max(gains)), min(range(backups + 1), key=lambda b: fitted[b].median_s)
+    facts = [
+        _beside(given, b, point, gain) for b, (point, gain) in enumerate(zip(fitted, gains, strict=True))
+    ]
+    unfitted = [
+        _checked(model, b, point)
+        for i, model in enumerate(backup.UNFITTED, 1)
+        for b, point in enumerate(points(model, seed + i))
+    ]
+    best = max(facts, key=lambda row: row["normalised"])
+    fastest = min(facts, key=lambda row: row["median_s"])
     findings = [
-        f"Most for its workers with {best} backups: {percent(gains[best] - 1)}.",
-        f"Shortest step with {fastest}: {fitted[fastest].median_s:.3f} s.",
+        f"Most for its workers with {best['b']} backups: {percent(best['normalised'] - 1)}.",
+        f"Shortest step with {fastest['b']}: {fastest['median_s']:.3f} s.",
     ]
     chosen = None
     if auto:
@@ -70,27 +51,78 @@ def backup_report(done: Done, *, workers: int, backups: int, steps: int, seed: i
         findings.append(
             f'Backup("auto", {n}) waits for {chosen} of {n}, after {_AUTO_ROUNDS} rounds with all.'
         )
-    b_axis = list(range(backups + 1))
-    paper = [given.reported("median_s", "backups", b) if at_paper else None for b in b_axis]
-    paper_gains = [given.reported("normalised", "backups", b) if at_paper else None for b in b_axis]
     return Report(
         title=f"Backup workers (figure 8c): the first {workers} of {workers} + b; {steps} steps, seed {seed}",
-        tables=[Table(_FITTED, rows), Table(_CHECKED, checked)],
+        tables=[
+            Table(_FITTED, [_BACKUP, *map(_backup_row, facts)]),
+            Table(_CHECKED, [_UNFITTED, *map(_checked_row, unfitted)]),
+        ],
         findings=findings,
         model=_BACKUP_MODEL,
         facts={
             "figure": "8c", "command": "backup", "workers": workers, "steps": steps, "seed": seed,
             "rows": facts, "unfitted": unfitted, "auto": chosen,
         },
-        panels=[
-            Panel("backup workers b", "median step in s", [
-                Line("simulated", b_axis, [point.median_s for point in fitted], paper),
-                Line("computed", b_axis, [point.exact_s for point in fitted], [None] * len(b_axis)),
-            ]),
-            Panel("backup workers b", "normalised speed-up", [Line("simulated", b_axis, gains, paper_gains)]),
-        ],
+        panels=_backup_panels(facts),
         given=given,
     )  # fmt: skip
+
+
+def _beside(given: Figure, b: int, point: backup.Timed, gain: float) -> dict[str, Any]:
+    """Returns a row: what was simulated beside the paper's numbers, which are of so many workers only."""
+    at_paper = point.m == given.whole("workers")
+    step_s = given.reported("median_s", "backups", b) if at_paper else None
+    return {
+        "b": b,
+        "median_s": point.median_s,
+        "p90_s": point.p90_s,
+        "normalised": gain,
+        "exact_s": point.exact_s,
+        "off": point.off,
+        "paper_s": step_s,
+        "residual": residual(point.median_s, step_s),
+        "paper_normalised": given.reported("normalised", "backups", b) if at_paper else None,
+    }
+
+
+def _backup_row(row: dict[str, Any]) -> list[str]:
+    gain, paper_gain = row["normalised"], row["paper_normalised"]
+    return [
+        str(row["b"]), number(row["median_s"], 3), number(row["paper_s"], 2), percent(row["residual"]),
+        number(row["p90_s"], 3), number(gain, 3), number(paper_gain, 3), percent(residual(gain, paper_gain)),
+        number(row["exact_s"], 3), f"{row['off']:+.1f}",
+    ]  # fmt: skip
+
+
+def _checked(model: backup.Model, b: int, point: backup.Timed) -> dict[str, Any]:
+    """Returns a row: what was simulated beside what can be computed."""
+    return {
+        "distribution": model.name,
+        "b": b,
+        "median_s": point.median_s,
+        "exact_s": point.exact_s,
+        "residual": residual(point.median_s, point.exact_s),
+        "off": point.off,
+    }
+
+
+def _checked_row(row: dict[str, Any]) -> list[str]:
+    times = [number(row[name], 4) for name in ("median_s", "exact_s")]
+    return [row["distribution"], str(row["b"]), *times, percent(row["residual"]), f"{row['off']:+.1f}"]
+
+
+def _backup_panels(facts: Sequence[dict[str, Any]]) -> list[Panel]:
+    def of(name: str) -> list[Any]:
+        return [row[name] for row in facts]
+
+    axis, none = of("b"), [None] * len(facts)
+    steps = [
+        Line("simulated", axis, of("median_s"), of("paper_s")),
+        Line("computed", axis, of("exact_s"), none),
+    ]
+    gains = [Line("simulated", axis, of("normalised"), of("paper_normalised"))]
+    label = "backup workers b"
+    return [Panel(label, "median step in s", steps), Panel(label, "normalised speed-up", gains)]
 
 
 _BACKUP = ["b", "median s", "paper", "residual", "p90 s", "normalised", "paper", "residual", "exact s", "off"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any, Literal, cast
 
 Origin = Literal["text", "digitised", "fitted", "assumed"]
@@ -30,8 +32,8 @@ class Figure:
         parameters: What the model takes.
     """
 
-    paper: dict[str, Given]
-    parameters: dict[str, Given]
+    paper: Mapping[str, Given]
+    parameters: Mapping[str, Given]
 
     def __getitem__(self, name: str) -> float:
         """Returns a parameter."""
@@ -52,6 +54,7 @@ def figure(name: str) -> Figure:
     """Returns what is given for `backup`, `sync-step` or `ps-scaling`."""
     found = json.loads(files("actorflow.sim.paper").joinpath("figures.json").read_text("utf-8"))[name]
     paper, parameters = (
-        {key: Given(**facts) for key, facts in found[part].items()} for part in ("paper", "parameters")
+        MappingProxyType({key: Given(**facts) for key, facts in found[part].items()})
+        for part in ("paper", "parameters")
     )
     return Figure(paper, parameters)
