@@ -5,6 +5,7 @@ from statistics import fmean, pstdev
 
 import pytest
 
+from actorflow import sim
 from actorflow.clock import Entropy
 from actorflow.sim.straggler import Straggler
 
@@ -53,3 +54,18 @@ def test_a_straggler_can_be_tame_or_always_stall() -> None:
 
     assert Straggler(jitter_s=0.0, p=0.0).extra_s(chance) == (0.0, False)
     assert Straggler(jitter_s=0.0, p=1.0, stall_s=2.0).extra_s(chance)[1]
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_work_that_only_jitters_is_no_harm_that_has_to_fire(p: float) -> None:
+    @sim.world("a")
+    async def works(world: sim.World) -> float:
+        world.straggle("a", sim.Straggler(jitter_s=0.001, p=p, stall_s=5.0))
+        await world["a"].work(0.1)
+        assert world.tally.requested["straggle"] == p
+        return world.loop.time()
+
+    took_s = works()
+
+    assert took_s != 0.1
+    assert (took_s < 0.2) == (p == 0.0)
