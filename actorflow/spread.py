@@ -98,7 +98,9 @@ class SpreadSession:
         if self.home not in self._processes:
             message = f"home is one of the processes {', '.join(self._processes)}, got {self.home!r}"
             raise ConfigError(message)
-        self._reach = reach
+        number = next(_SESSIONS.setdefault(system, itertools.count(1)))
+        self.address = f"{self.home}/spread{number}.{self._processes[self.home].incarnation}"
+        self._steps = SpreadSteps(system, self.address, reach, self._grace_s, self._let_in)
         self._initialises = initialise
         self._passes = checked_passes(passes)
         self._state = dict(state)
@@ -118,12 +120,7 @@ class SpreadSession:
     # -- life --------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        system = self._system
-        number = next(_SESSIONS.setdefault(system, itertools.count(1)))
-        name = f"spread{number}.{self._processes[self.home].incarnation}"
-        self.address = f"{self.home}/{name}"
-        self._steps = SpreadSteps(system, self.address, self._reach, self._grace_s, self._let_in)
-        self._desk = system.spawn(Desk, self._steps, name=name)
+        self._desk = self._system.spawn(Desk, self._steps, name=self.address.partition("/")[2])
         self._open = True
         return self
 
@@ -228,15 +225,15 @@ class SpreadSession:
         deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
         if not plan.fetches:
             return []
-        if not self._is_ready(plan):
-            plan = await self._ready_within(key, deadline_s)
+        await self._ready_within(plan, deadline_s)
         step_id = next(self._step_ids)
         since = self._system.now()
         try:
-            await self._admitted(deadline_s)
-            while not self._is_ready(plan) or self._plans.get(key) is not plan:  # processes came and went
-                plan = await self._ready_within(key, deadline_s)
-                await self._admitted(deadline_s)
+            await self._admitted(plan, deadline_s)
+            while plan.stale or not self._is_ready(plan):  # processes came and went meanwhile
+                plan = self._plan(key)
+                await self._ready_within(plan, deadline_s)
+                await self._admitted(plan, deadline_s)
             self._check_open()
             step = self._steps.begin(plan, step_id, fed, deadline_s, since)
             self._let_in()
@@ -248,15 +245,16 @@ class SpreadSession:
         self._transfers += len(plan.made.transfers)
         return found[: -plan.hidden] if plan.hidden else found
 
-    async def _admitted(self, deadline_s: float | None) -> None:
+    async def _admitted(self, plan: SpreadPlan, deadline_s: float | None) -> None:
         """Returns once there is room for one more step, which begins at once; first come, first served."""
         if self._steps.counted < self.max_steps and not self._admission:
             return
         waiting = self._system.create_future()
         self._admission[waiting] = None
         try:
-            async with asyncio.timeout(deadline_s):
-                await waiting
+            with plan.used():
+                async with asyncio.timeout(deadline_s):
+                    await waiting
         except BaseException as error:
             del self._admission[waiting]
             self._let_in()
@@ -281,8 +279,9 @@ class SpreadSession:
         plan = self._plans.get(key)
         if plan is not None:
             return plan
-        if len(self._plans) >= _MAX_PLANS:  # the oldest is made again when it is asked for again
-            self._drop(next(iter(self._plans)))
+        unused = [k for k, other in self._plans.items() if not other.users]
+        for oldest in unused[: max(0, len(self._plans) + 1 - _MAX_PLANS)]:
+            self._drop(oldest)  # it is made again when it is asked for again
         home = self._home_of(key[2]) if key[2] else self.home
         plan = self._plans[key] = spread_plan(
             self.graph,
@@ -298,28 +297,30 @@ class SpreadSession:
 
     def _drop(self, key: Key) -> None:
         plan = self._plans.pop(key)
+        plan.stale = True
         for name in plan.made.parts:
             self._steps.put(name, Drop(self.address, plan.number))
 
     def _is_ready(self, plan: SpreadPlan) -> bool:
         return plan.prepared and (not self._initialises or plan.variables <= self._given)
 
-    async def _ready_within(self, key: Key, deadline_s: float | None) -> SpreadPlan:
-        """Returns a plan whose steps may begin, within a deadline."""
+    async def _ready_within(self, plan: SpreadPlan, deadline_s: float | None) -> None:
+        """Returns once steps of a plan may begin, within a deadline."""
+        if self._is_ready(plan):
+            return
         self._check_open()
-        plan = self._plan(key)
         try:
-            async with asyncio.timeout(deadline_s):
-                await self._prepare(plan)
-                if self._initialises:
-                    await self._give(plan.variables)
+            with plan.used():
+                async with asyncio.timeout(deadline_s):
+                    await self._prepare(plan)
+                    if self._initialises:
+                        await self._give(plan.variables)
         except TimeoutError:
             parts = ", ".join(plan.made.parts)
             left = ", ".join(repr(n) for n in sorted(plan.variables - self._given))
             what = f"{left} to be initialised" if plan.prepared else f"{parts} to prepare"
             message = f"a step did not begin within its deadline of {deadline_s:g} s; it waits for {what}"
             raise DeadlinePassed(message, hint="raise deadline_s for the first step") from None
-        return plan
 
     async def _prepare(self, plan: SpreadPlan) -> None:
         """Lets every process install its part, once, whoever needs it first."""
@@ -369,7 +370,8 @@ class SpreadSession:
 
     async def _first(self, name: str, initial: Port) -> None:
         """Computes a first value in a step of its own, which nobody's cancellation ends."""
-        plan = await self._ready_within(((initial,), (), name), None)
+        plan = self._plan(((initial,), (), name))
+        await self._ready_within(plan, None)
         self._check_open()
         step = self._steps.begin(plan, 0, (), self.deadline_s, self._system.now())
         await self._steps.ended(step)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from asyncio import Task
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from actorflow.actors.installed import cut_of, whole_program
@@ -34,6 +35,8 @@ class SpreadPlan:
         variables: Those that a step touches.
         prepared: Whether all its processes have installed their parts.
         preparing: On its way there.
+        users: How many steps wait to begin with it; it is not dropped before they have.
+        stale: Whether it was dropped: its processes have forgotten it.
     """
 
     number: int
@@ -45,6 +48,17 @@ class SpreadPlan:
     prepare: Prepare
     prepared: bool = False
     preparing: Task[None] | None = None
+    users: int = 0
+    stale: bool = False
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Keeps it from being dropped meanwhile to make room for others."""
+        self.users += 1
+        try:
+            yield
+        finally:
+            self.users -= 1
 
 
 def spread_plan(

@@ -105,6 +105,7 @@ class SpreadSteps:
         self._room = room
         self._live: dict[int, SpreadStep] = {}
         self._questions: dict[Task[Any], str] = {}
+        self._runners: dict[str, Ref] = {}
         self._idle: Future[None] | None = None
 
     # -- whoever runs a step -----------------------------------------------------------------------
@@ -127,7 +128,7 @@ class SpreadSteps:
             try:
                 if name in self.gone:
                     raise self.gone[name].at(Where(step=number))
-                self._reach(f"{name}/{RUNNER}").put(start, self._system.nobody)
+                self._runner(name).put(start, self._system.nobody)
             except ActorflowError as error:
                 self._fail(step, error)
                 self._lost(step, name)
@@ -168,8 +169,8 @@ class SpreadSteps:
         """Asks the runner of a process; the loss of it ends the question at once."""
         if process in self.gone:
             raise self.gone[process].again()
-        ref = self._reach(f"{process}/{RUNNER}")
-        question = self._system.loop.create_task(ref.ask(message), name=f"spread-ask-{process}")
+        asked = self._runner(process).ask(message)
+        question = self._system.loop.create_task(asked, name=f"spread-ask-{process}")
         self._questions[question] = process
         try:
             return await question
@@ -192,13 +193,14 @@ class SpreadSteps:
         if process in self.gone:
             return
         try:
-            say(self._reach(f"{process}/{RUNNER}"))
+            say(self._runner(process))
         except ActorflowError as error:
             self.lost(process, error)
 
     def lost(self, process: str, error: ActorflowError) -> None:
         """Hears that a process is gone: every step that needs it ends."""
         self.gone[process] = error
+        self._runners.pop(process, None)
         for question in [q for q, asked in self._questions.items() if asked == process]:
             del self._questions[question]
             question.cancel()
@@ -206,6 +208,12 @@ class SpreadSteps:
             if step.gathering.concerns(process):
                 self._fail(step, error.at(Where(step=step.number)))
                 self._lost(step, process)
+
+    def _runner(self, process: str) -> Ref:
+        ref = self._runners.get(process)
+        if ref is None:
+            ref = self._runners[process] = self._reach(f"{process}/{RUNNER}")
+        return ref
 
     def heard(self, message: Any) -> None:
         """Takes what a runner says; what comes too late concerns nobody."""

@@ -54,7 +54,7 @@ PAGES = [
 def test_programs_of_the_pages_print_what_stands_below_them(
     program: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = compile(program, "<string>", "exec", dont_inherit=True)  # of this file's own imports from the future
+    code = compile(program, "<string>", "exec", dont_inherit=True)  # without this file's future imports
     exec(code, {"__name__": "page"})
 
     out = capsys.readouterr().out

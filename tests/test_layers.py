@@ -39,6 +39,7 @@ ONLY_IN = {
         "transport.chunks",  # here and below: memory of arrays, and views of it
         "transport.codec",
         "transport.kinds",
+        "transport.narrow",
         "transport.reading",
         "transport.writing",
         "sim.samples",  # here and below: programs as users write them, which meet all of these

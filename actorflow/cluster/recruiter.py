@@ -9,10 +9,10 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.cluster.messages import Enlist
 from actorflow.coord.messages import End
-from actorflow.errors import ActorDied, ActorflowError, DeadlinePassed, TransportError
+from actorflow.errors import ActorDied, ActorflowError, ChannelClosed, DeadlinePassed, PeerLost
 from actorflow.messages import Terminated
 
-UNREACHED = (ActorDied, DeadlinePassed, TransportError)
+UNREACHED = (ActorDied, ChannelClosed, DeadlinePassed, PeerLost)
 """How an ask ends when a process is not there, or not yet."""
 
 

@@ -12,10 +12,11 @@ from actorflow.batches import Input
 from actorflow.bookmark import Bookmark
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.training import Training
+from actorflow.coord.meeting import ShardStats
 from actorflow.coord.messages import Batch, Updated
 from actorflow.coord.policy import Policy, Sync
 from actorflow.coord.settings import Agreement, RunSettings
-from actorflow.errors import InputError, ProgramError
+from actorflow.errors import ConfigError, InputError, ProgramError
 from actorflow.trainer import EpochDone, RunDone, StepDone, scored
 
 
@@ -89,6 +90,18 @@ class Trainer:
                     yield event
         yield await run.end()
 
+    async def shards(self) -> list[ShardStats]:
+        """Returns what each shard has done: its version, the staleness of its updates, what it refused.
+
+        Raises:
+            ConfigError: no run has begun.
+            ShardLost: one cannot be reached.
+        """
+        if self._training is None:
+            raise ConfigError("shards are opened by the first run", hint="trainer.run(steps=1)")
+        found: list[ShardStats] = await self.cluster.at_home(self._training.stats())
+        return found
+
     async def begun(self, settings: RunSettings) -> Training:
         """Begins a run of a coordinator; opens the shards before the first."""
         cluster = self.cluster
@@ -112,7 +125,7 @@ class _Run:
         self._clock = setting.clock()
         self._began = self._clock.now()
         self._messages = self._cluster.messages
-        self._epoch = self._step = self._first = 0
+        self._epoch = self._step = self._first = self._batches = 0
         self._sums: list[float] = []
         self._last: EpochDone | None = None
         self.over = False
@@ -125,6 +138,7 @@ class _Run:
             steps=None if self._steps is None else self._steps - self._step,
             epochs=self._epoch + 1 if rests else self._epochs,
             start=Batch(self._epoch, 0),
+            before=self._batches,
         )
         training = await self._trainer.begun(settings)
         home = self._cluster.at_home
@@ -155,6 +169,7 @@ class _Run:
     def _updated(self, heard: Updated) -> UpdateDone:
         self._trainer.record.append(heard)
         self._step += 1
+        self._batches = max(self._batches, *heard.steps)
         sums = self._sums or [0.0] * len(heard.scalars)
         self._sums = [a + b for a, b in zip(sums, heard.scalars, strict=True)]
         return UpdateDone(**self._progress(heard.scalars), update=heard)

@@ -27,6 +27,7 @@ from actorflow.cluster.messages import (
 from actorflow.cluster.process import Process
 from actorflow.cluster.recruiter import UNREACHED, Recruiter
 from actorflow.coord.coordinator import Coordinator
+from actorflow.coord.meeting import ReadStats, ShardStats
 from actorflow.coord.messages import End, Updated
 from actorflow.coord.policy import Policy
 from actorflow.coord.settings import RunSettings
@@ -173,6 +174,12 @@ class Training:
         heard = await self._heard.get()
         self._over = isinstance(heard, End)
         return heard
+
+    async def stats(self) -> list[ShardStats]:
+        """Returns what each shard has done."""
+        ask = [self._chief.post.ref(address).ask(ReadStats()) for address in self._shards]
+        with _reached(" and ".join(self._layout.ps)):
+            return list(await asyncio.gather(*ask))
 
     async def end(self) -> None:
         """Ends the run, if there is one, after the update that is being committed."""

@@ -9,6 +9,7 @@ from actorflow.actors.ref import Ref
 from actorflow.coord.aggregation import Contributions
 from actorflow.coord.participant import Participant
 from actorflow.coord.staleness import StalenessRecord
+from actorflow.transport.registry import travels
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,13 @@ class Meet:
     shards: Sequence[Ref]
 
 
+@travels("coord.read_stats")
 @dataclass(frozen=True, slots=True)
 class ReadStats:
     """Whoever looks → shard, asked: what it has done; answered with ShardStats."""
 
 
+@travels("coord.shard_stats")
 @dataclass(frozen=True, slots=True)
 class ShardStats:
     """What a shard has done so far.

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, Literal, cast, get_args
 
-from actorflow.coord.choosing import choose
+from actorflow.coord.choosing import FEWEST, choose
 from actorflow.errors import ConfigError, counted
 
 Short = Literal["lower", "wait", "fail"]
@@ -237,8 +237,9 @@ class Backup(_Shortage, Policy):
         if m != "auto" and not (_at_least(1, m) and m <= n):
             what = f"Backup(m, n) takes the first m of n and needs 1 <= m <= n, got m={m!r}, n={n}"
             raise ConfigError(what, hint="raise n, which counts all workers, or let m='auto' be chosen")
-        if self.measure < 1 or self.keep < 1:
-            what = f"Backup needs measure and keep of at least 1, got {self.measure!r} and {self.keep!r}"
+        if self.measure < FEWEST or self.keep < 1:
+            least = f"measure of at least {FEWEST} and keep of at least 1"
+            what = f"Backup needs {least}, got {self.measure!r} and {self.keep!r}"
             raise ConfigError(what)
 
     @property

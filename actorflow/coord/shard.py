@@ -59,6 +59,7 @@ from actorflow.errors import (
     CoordinationError,
     HandlerError,
     InternalError,
+    ShardLost,
     Where,
     said,
 )
@@ -330,6 +331,7 @@ class ShardActor(Actor):
 
     def _meet(self, meet: Meet) -> None:
         self._coordinator = meet.coordinator
+        self._widowed = self._leading = False
         self._others = {n: ref for n, ref in enumerate(meet.shards) if n != self.shard}
         for ref in (meet.coordinator, *self._others.values()):
             ref.watch(self.ref)
@@ -339,6 +341,9 @@ class ShardActor(Actor):
         await self._at_rest()
         standing, do = self.participant.fence(fence)
         self._let_go(do)
+        if self._over and not isinstance(self._error, ShardLost):  # the next run begins
+            self._over = self._ending = False
+            self._error = None
         return standing
 
     async def _at_rest(self) -> None:

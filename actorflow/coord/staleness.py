@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from actorflow.errors import InternalError
+from actorflow.transport.registry import travels
 
 EACH = 64
 """Stalenesses below are counted each on its own."""
@@ -27,6 +28,7 @@ def staleness(version: int, base: int) -> int:
     return version - base
 
 
+@travels("coord.staleness")
 @dataclass(frozen=True, slots=True)
 class StalenessRecord:
     """Of all contributions that were part of an update.

@@ -56,15 +56,11 @@ def latest_sent(work: Workload, arranged: Arrangement, found: Forecast) -> dict[
     Devices and links keep the order that was forecast.
     """
     device = arranged.device
-    begun: list[tuple[float, float, int, int]] = [
-        (found.start[task], task, task, -1) for task in range(work.size)
-    ]
-    begun += [(at, work.values[v].maker + 0.5, v, d) for (v, d), at in found.sent.items()]
     task_by = [found.makespan_s] * work.size  # when a task must have begun
     sent_by: dict[tuple[int, int], float] = {}
     device_by = [found.makespan_s] * len(work.links)  # when the next task of a device must begin
     link_by: dict[tuple[int, int], float] = {}
-    for _, _, item, target in sorted(begun, reverse=True):
+    for item, target in reversed(found.begun):
         if target < 0:
             here = device[item]
             end = device_by[here]

@@ -34,6 +34,8 @@ class Forecast:
         sent: When each transfer (value, device) starts.
         arrived: When each is there.
         peak_bytes: By device, the most that lay there at once.
+        begun: What began, in order, also among what began at the same time: tasks as (task, -1), transfers
+            as (value, device). Everything stands behind what it had to wait for.
     """
 
     makespan_s: float
@@ -42,6 +44,7 @@ class Forecast:
     sent: dict[tuple[int, int], float]
     arrived: dict[tuple[int, int], float]
     peak_bytes: list[float]
+    begun: list[tuple[int, int]]
 
 
 def forecast(
@@ -81,6 +84,7 @@ class _Simulation:
         self.finish = [-1.0] * work.size
         self.sent: dict[tuple[int, int], float] = {}
         self.arrived: dict[tuple[int, int], float] = {}
+        self.begun: list[tuple[int, int]] = []
         self.events: list[tuple[float, int, int, int, int]] = []
         self.now = 0.0
         self.number = 0
@@ -101,7 +105,7 @@ class _Simulation:
             self.dispatch()
         complete = all(end >= 0.0 for end in self.finish)
         makespan = max(self.finish, default=0.0) if complete else inf
-        return Forecast(makespan, self.start, self.finish, self.sent, self.arrived, self.peak)
+        return Forecast(makespan, self.start, self.finish, self.sent, self.arrived, self.peak, self.begun)
 
     def later(self, seconds: float, what: int, item: int, device: int) -> None:
         self.number += 1
@@ -209,6 +213,7 @@ class _Simulation:
         heappop(queue)
         self.busy[device] = True
         self.start[task] = self.now
+        self.begun.append((task, -1))
         for v in work.makes[task]:
             homes = [self.device[taker] for taker in work.values[v].takers]
             here = homes.count(device)
@@ -225,6 +230,7 @@ class _Simulation:
         of, line = self.work.values[value], self.work.links[source][target]
         self.taken.add(link)
         self.sent[value, target] = self.now
+        self.begun.append((value, target))
         self.hold(value, target, sum(1 for taker in of.takers if self.device[taker] == target))
         self.later(of.size / line.bytes_per_s, _FREE, value, target)
         self.later(line.seconds(of.size), _ARRIVED, value, target)

@@ -39,8 +39,9 @@ def in_order(work: Workload, arranged: Arrangement, found: Forecast) -> Arrangem
     A transfer waits for the last task that had ended where it goes when it began.
     """
     rows: dict[int, list[int]] = {}
-    for task in sorted(range(work.size), key=lambda t: (found.start[t], found.finish[t], t)):
-        rows.setdefault(arranged.device[task], []).append(task)
+    for task, transfer in found.begun:
+        if transfer < 0:
+            rows.setdefault(arranged.device[task], []).append(task)
     after = [pair for row in rows.values() for pair in pairwise(row)]
     gates: list[Gate] = []
     for (value, device), begin in sorted(found.sent.items()):

@@ -5,20 +5,27 @@ from __future__ import annotations
 from actorflow.errors import CannotTravel, WireError
 from actorflow.transport import codec
 from actorflow.transport.channel import Envelope, Lane, Say
-from actorflow.transport.kinds import LIMITS, Buffer, Limits
+from actorflow.transport.kinds import LIMITS, Buffer, Limits, Lossy
 
 _MAX_ASK = 2**63
 
 
-def write(envelope: Envelope, limits: Limits = LIMITS) -> tuple[list[Buffer], int]:
+def write(
+    envelope: Envelope, limits: Limits = LIMITS, lossy: Lossy | None = None
+) -> tuple[list[Buffer], int]:
     """Returns the frame of an envelope as buffers, and its bytes; memory is borrowed, as by the codec.
+
+    Args:
+        envelope: It.
+        limits: What one message may be.
+        lossy: What it may lose on its way; see `codec.encode`.
 
     Raises:
         CannotTravel: the body is nothing that travels, or too large.
     """
     head = (envelope.target, int(envelope.say), envelope.ask, float(envelope.limit_s))
     try:
-        parts = codec.encode((*head, envelope.body), limits)
+        parts = codec.encode((*head, envelope.body), limits, lossy=lossy)
     except CannotTravel:
         codec.encode(envelope.body, limits)  # names the place in the body, which the user knows
         raise

@@ -137,7 +137,7 @@ class Link:
         """Sends an envelope; see `Channel.send`."""
         if self.phase not in (Phase.GREETING, Phase.OPEN):
             raise self._closed()
-        parts, size = envelopes.write(envelope, self._limits)
+        parts, size = envelopes.write(envelope, self._limits, self._settings.lossy)
         session = self._session
         entry = session.put(envelope, parts, size)
         if self._waits_since is None and self.phase is Phase.GREETING:

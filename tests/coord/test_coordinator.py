@@ -94,6 +94,16 @@ def test_a_straggler_is_told_at_once_and_starts_again_with_the_others() -> None:
     assert {permit.rank for permit in company.permits if permit.version == 1} == {0, 1, 2}
 
 
+def test_m_is_chosen_from_how_long_contributions_take_and_measured_again() -> None:
+    """One of four takes five times as long: three make more updates without it than four with it."""
+    company, _ = played(
+        Backup("auto", 4, measure=5, keep=3), workers=4, work=lambda p: 0.5 if p.rank == 1 else 0.1, steps=15
+    )
+
+    assert [len(update.chosen) for update in company.updates] == [4] * 5 + [3] * 3 + [4] * 5 + [3] * 2
+    assert company.updates[6].dropped[0][1] == "late: the update of its version is made"
+
+
 # -- who comes and goes ------------------------------------------------------------------------------------
 
 

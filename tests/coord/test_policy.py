@@ -111,7 +111,7 @@ def test_backup_with_a_number_learns_nothing() -> None:
         (lambda: Backup(0, 3), "needs 1 <= m <= n, got m=0, n=3"),
         (lambda: Backup(cast("int", "most"), 3), "got m='most', n=3"),
         (lambda: Backup(1, 0), "needs n of at least 1, got 0"),
-        (lambda: Backup("auto", 3, measure=0), "measure and keep of at least 1, got 0"),
+        (lambda: Backup("auto", 3, measure=4), "measure of at least 5 and keep of at least 1, got 4"),
         (lambda: StaleSync(-1), "needs a bound of at least 0, got -1"),
         (
             lambda: Sync(short=cast("Any", "maybe")),

@@ -33,7 +33,7 @@ POLICIES: tuple[Policy, ...] = (
     Async(),
     Sync(),
     Backup(2, 3),
-    Backup("auto", 3, measure=2, keep=3),
+    Backup("auto", 3, measure=5, keep=3),
     StaleSync(0),
     StaleSync(2),
 )

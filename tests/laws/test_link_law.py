@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from actorflow import sim
 from actorflow.errors import ChannelClosed, PeerLost
 from actorflow.sim import Host, World, wires
+from actorflow.transport import envelopes
 from actorflow.transport.channel import Envelope, Lane
 from actorflow.transport.credit import Spending, Window
-from actorflow.transport.datagrams import End, Form
+from actorflow.transport.datagrams import End
 from actorflow.transport.delivery import Receiving, Sending
 from actorflow.transport.handshake import Handshake, Heard
 from actorflow.transport.link import Link
@@ -322,15 +323,26 @@ def test_the_law_of_loss_finds(fault: Callable[..., None], monkeypatch: pytest.M
         law(what_is_lost_is_told_at_both_ends, 0, FEW, planted=True, **PARTED)
 
 
-def takes_whatever_end_it_is_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    hear = Handshake.hear
+def forgets_what_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = Link._end
 
-    def careless(self: Any, form: Form, source: End, target: End) -> Heard:
-        if form in (Form.CHUNK, Form.BEAT) and target.incarnation and self.theirs.incarnation:
-            source, target = self.theirs, self.mine
-        return hear(self, form, source, target)
+    def forgetful(self: Any, *args: Any, **options: Any) -> None:
+        self._session.unacknowledged.clear()
+        end(self, *args, **options)
 
-    monkeypatch.setattr(Handshake, "hear", careless)
+    monkeypatch.setattr(Link, "_end", forgetful)
+
+
+def sends_the_rest_in_the_next_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = Link._end
+
+    def persistent(self: Any, *args: Any, **options: Any) -> None:
+        rest = list(self._session.unacknowledged.values())
+        end(self, *args, **options)
+        for envelope in rest:
+            self._session.put(envelope, *envelopes.write(envelope))
+
+    monkeypatch.setattr(Link, "_end", persistent)
 
 
 def overlooks_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +355,9 @@ def overlooks_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Handshake, "_hello", patient)
 
 
-@pytest.mark.parametrize("fault", [takes_whatever_end_it_is_from, overlooks_a_restart])
+@pytest.mark.parametrize(
+    "fault", [forgets_what_is_not_acknowledged, sends_the_rest_in_the_next_session, overlooks_a_restart]
+)
 def test_the_law_of_lives_finds(fault: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     fault(monkeypatch)
 

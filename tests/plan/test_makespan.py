@@ -146,6 +146,24 @@ def test_what_is_forecast_can_happen(data: st.DataObject) -> None:
 
 
 @given(st.data())
+def test_what_began_stands_behind_all_that_it_waited_for(data: st.DataObject) -> None:
+    of = data.draw(workloads())
+    chosen = data.draw(arrangements(of))
+
+    found = forecast(of, chosen)
+
+    place = {what: k for k, what in enumerate(found.begun)}
+    times = [found.start[item] if to < 0 else found.sent[item, to] for item, to in found.begun]
+    assert times == sorted(times)
+    assert len(place) == of.size + len(found.sent)
+    for v, value in enumerate(of.values):
+        for taker in value.takers:
+            here = chosen.device[taker]
+            sent = place.get((v, here), place[value.maker, -1])
+            assert place[value.maker, -1] <= sent < place[taker, -1]
+
+
+@given(st.data())
 def test_no_device_is_idle_while_a_task_is_ready_there(data: st.DataObject) -> None:
     of = data.draw(workloads())
     chosen = data.draw(arrangements(of))

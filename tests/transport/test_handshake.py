@@ -174,13 +174,21 @@ class StaysOpen(Handshake):
         return super()._hello(source, target)
 
 
+class TakesWhateverEndItIsFrom(Handshake):
+    def hear(self, form: Form, source: End, target: End) -> Heard:
+        careless = form is Form.CHUNK and self.phase is Phase.OPEN
+        return Heard.TAKE if careless else super().hear(form, source, target)
+
+
 class ResetsEverything(Handshake):
     def hear(self, form: Form, source: End, target: End) -> Heard:
         heard = super().hear(form, source, target)
         return Heard.RESET if heard is Heard.IGNORE else heard
 
 
-@pytest.mark.parametrize("fault", [NeverNew, BelievesOldHellos, StaysOpen, ResetsEverything])
+@pytest.mark.parametrize(
+    "fault", [NeverNew, BelievesOldHellos, StaysOpen, TakesWhateverEndItIsFrom, ResetsEverything]
+)
 def test_the_machine_finds_planted_faults(fault: type[Handshake]) -> None:
     machine: Any = type("Planted", (Two,), {"handshake": fault})
     with pytest.raises((AssertionError, pytest.fail.Exception)):

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import actorflow as af
+from actorflow import sim
+from actorflow.cluster.trainer import UpdateDone
+from actorflow.coord.messages import Updated
+from actorflow.errors import ConfigError, NumericError, ProgramError
+from actorflow.trainer import EpochDone, RunDone
+from tests.cluster.programs import regression
+
+Events = list[Any]
+
+
+def events(
+    program: af.Program, policy: af.Policy | None = None, **limits: Any
+) -> tuple[Events, list[Updated]]:
+    """The events of a run on 2 ps and 3 workers, and its record."""
+
+    async def main() -> Any:
+        async with af.Cluster.simulated(program, ps=2, workers=3, work_s=0.01) as cluster:
+            trainer = af.Trainer(cluster, policy)
+            return [event async for event in trainer.run(**limits)], trainer.record
+
+    found: tuple[Events, list[Updated]] = sim.run(main).result
+    return found
+
+
+def test_it_tells_every_update_every_epoch_and_the_end() -> None:
+    told, record = events(regression(batches=9, epochs=2))
+
+    kinds = [type(event).__name__ for event in told]
+    assert kinds == [*["UpdateDone"] * 3, "EpochDone", *["UpdateDone"] * 3, "EpochDone", "RunDone"]
+    assert [event.step for event in told if isinstance(event, UpdateDone)] == [1, 2, 3, 4, 5, 6]
+    assert [event.epoch for event in told] == [1, 1, 1, 1, 2, 2, 2, 2, 2]
+    first = [event for event in told if isinstance(event, UpdateDone)][:3]
+    assert told[3].loss == pytest.approx(np.mean([event.loss for event in first]))
+    assert told[-1].loss == told[-2].loss
+    assert [event.update for event in told if isinstance(event, UpdateDone)] == record
+    assert told[2].train_s > told[0].train_s > 0
+    assert told[-1].messages > 0
+
+
+def test_under_sync_ranks_get_the_batches_in_order_and_an_update_may_lie_in_two_epochs() -> None:
+    _, record = events(regression(batches=4, epochs=2))
+
+    places = [[(batch.epoch, batch.index) for _, _, batch, _ in updated.chosen] for updated in record]
+    assert places == [[(0, 0), (0, 1), (0, 2)], [(0, 3), (1, 0), (1, 1)], [(1, 2), (1, 3)]]
+
+
+def test_limits_end_a_run() -> None:
+    told, record = events(regression(batches=9, epochs=5), steps=4)
+    assert len(record) == 4
+    assert isinstance(told[-1], RunDone)
+    assert told[0].total == 4
+
+    told, record = events(regression(batches=9, epochs=5), epochs=1)
+    assert [len(updated.chosen) for updated in record] == [3, 3, 3]
+
+
+def test_a_program_that_evaluates_rests_between_epochs() -> None:
+    program = regression(batches=9, epochs=2)
+    seen: list[float] = []
+
+    async def evaluate(session: Any) -> dict[str, float]:
+        value = float(await session.run(program.loss, program.batches(0)[0]))  # type: ignore[index]
+        again = float(await session.run(program.loss, program.batches(0)[0]))  # type: ignore[index]
+        assert value == again, "nobody trains meanwhile"
+        seen.append(value)
+        return {"loss": value}
+
+    told, record = events(replace(program, evaluate=evaluate, test=evaluate))
+
+    epochs = [event for event in told if isinstance(event, EpochDone)]
+    assert [event.scores["loss"] for event in epochs] == seen[:2]
+    assert told[-1].test == {"loss": epochs[-1].scores["loss"]}
+    assert [updated.steps for updated in record] == [(k, k + 1, k + 2) for k in (1, 4, 7, 10, 13, 16)]
+
+
+def test_a_second_run_goes_on_from_the_first() -> None:
+    async def main() -> Any:
+        async with af.Cluster.simulated(regression(), ps=2, workers=2) as cluster:
+            trainer = af.Trainer(cluster)
+            for _ in range(2):
+                async for _event in trainer.run(steps=3):
+                    pass
+            return [updated.version for updated in trainer.record]
+
+    assert sim.run(main).result == [1, 2, 3, 4, 5, 6]
+
+
+def test_who_leaves_early_leaves_a_cluster_that_can_be_used() -> None:
+    async def main() -> Any:
+        async with af.Cluster.simulated(regression(), ps=2, workers=3) as cluster:
+            trainer = af.Trainer(cluster, af.Async())
+            async with aclosing(trainer.run()) as run:
+                async for event in run:
+                    if event.step == 5:
+                        break
+            before = await cluster.run("w")
+            after = await cluster.run("w")
+            assert np.array_equal(before, after), "nobody trains any more"
+            return [event.step async for event in trainer.run(steps=2)]
+
+    assert sim.run(main).result == [1, 2, 2, 2]
+
+
+def test_exactly_once_every_batch_counts_once_though_some_were_dropped() -> None:
+    async def main() -> Any:
+        straggler = sim.Straggler(p=0.3, stall_s=0.05)
+        options: dict[str, Any] = {"work_s": 0.01, "straggler": straggler}
+        async with af.Cluster.simulated(regression(batches=25), ps=2, workers=3, **options) as cluster:
+            trainer = af.Trainer(cluster, af.Backup(2, 3), exactly_once=True)
+            async for _event in trainer.run(epochs=2):
+                pass
+            return trainer.record
+
+    record = sim.run(main).result
+    counted = sorted((batch.epoch, batch.index) for u in record for _, _, batch, _ in u.chosen)
+    assert counted == [(epoch, index) for epoch in range(2) for index in range(25)]
+    assert sum(len(updated.dropped) for updated in record) > 3
+
+
+def test_a_policy_for_other_numbers_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"backup:3/4 is for 4 workers, the run has 3"):
+        events(regression(), af.Backup(3, 4))
+
+
+def test_what_the_programs_code_raises_reaches_the_caller_at_its_line() -> None:
+    program = regression()
+
+    def failing(epoch: int) -> Iterator[Any]:
+        yield program.batches(epoch)[0]  # type: ignore[index]
+        message = "disk"
+        raise ValueError(message)
+
+    with pytest.raises(ProgramError, match=r"batches\(0\) must not fail") as caught:
+        events(replace(program, batches=failing))
+    assert "test_trainer.py" in str(caught.value)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run() -> None:
+    program = regression()
+    bad = {"x": np.full((1, 4), np.nan, np.float32), "y": np.ones((1, 2), np.float32)}
+
+    with pytest.raises(NumericError, match="the loss must stay finite, got nan"):
+        events(replace(program, batches=lambda _epoch: [bad] * 9))
+
+
+def test_epochs_without_a_batch_are_refused() -> None:
+    with pytest.raises(ProgramError, match="every epoch needs a batch"):
+        events(replace(regression(), batches=lambda _epoch: []))
+
+
+def test_a_failing_optimizer_leaves_all_shards_at_one_version() -> None:
+    class Fails(af.OptimizerActor):
+        def init(self, params: Any) -> Any:
+            return ()
+
+        async def on_gradients(self, grads: Any, ctx: Any) -> Any:
+            if ctx.count == 2 and "b" in grads:
+                message = "my rule"
+                raise ValueError(message)
+            return {name: -0.1 * grad for name, grad in grads.items()}, ctx.state
+
+    async def main() -> Any:
+        async with af.Cluster.simulated(regression(optimizer=Fails), ps=2, workers=2) as cluster:
+            trainer = af.Trainer(cluster)
+            with pytest.raises(af.ActorflowError, match="my rule"):
+                async for _event in trainer.run():
+                    pass
+            shards = await trainer.shards()
+            return len(trainer.record), [stats.version for stats in shards]
+
+    assert sim.run(main).result == (2, [2, 2])
