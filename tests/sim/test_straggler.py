@@ -5,6 +5,7 @@ from statistics import fmean, pstdev
 
 import pytest
 
+from actorflow import sim
 from actorflow.clock import Entropy
 from actorflow.errors import ConfigError
 from actorflow.sim.straggler import Straggler
@@ -92,3 +93,18 @@ def test_the_distribution_has_its_closed_forms() -> None:
 def test_a_pareto_tail_without_a_mean_is_refused() -> None:
     with pytest.raises(ConfigError, match="shape"):
         Straggler(shape=1.0)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_work_that_only_jitters_is_no_harm_that_has_to_fire(p: float) -> None:
+    @sim.world("a")
+    async def works(world: sim.World) -> float:
+        world.straggle("a", sim.Straggler(jitter_s=0.001, p=p, stall_s=5.0))
+        await world["a"].work(0.1)
+        assert world.tally.requested["straggle"] == p
+        return world.loop.time()
+
+    took_s = works()
+
+    assert took_s != 0.1
+    assert (took_s < 0.2) == (p == 0.0)
