@@ -102,6 +102,10 @@ class Contributions:
         while len(self._dropped) > REMEMBERED:
             del self._dropped[next(iter(self._dropped))]
 
+    def clear(self) -> None:
+        """Forgets all that is open: it belongs to a run that is over."""
+        self.open.clear()
+
     def take(self, chosen: Iterable[tuple[int, int]]) -> tuple[Contribute, ...]:
         """Takes the chosen contributions out, in rank order.
 
