@@ -76,6 +76,10 @@ class Trainer:
     ) -> AsyncGenerator[UpdateDone | EpochDone | RunDone, None]:
         """Yields an UpdateDone after every update, an EpochDone after every epoch, and one RunDone, last.
 
+        An update belongs to the earliest epoch that it has a batch of, or to that of the update before, if
+        that is later. So epochs that no update belongs to, because they are short, end together with the
+        one before.
+
         Where the program evaluates, the workers rest between epochs. Leave the loop early with
         `contextlib.aclosing`, as any asynchronous generator.
 
@@ -132,6 +136,7 @@ class _Run:
         self._began = self._clock.now()
         self._messages = self._cluster.messages
         self._epoch = self._step = self._first = self._told = self._batches = 0
+        self._latest = 0  # epoch of which an update had a batch
         self._sums: list[float] = []
         self._unknown = [nan] * (1 + len(self._program.metrics))
         self._last: EpochDone | None = None
@@ -151,8 +156,11 @@ class _Run:
         home = self._cluster.at_home
         try:
             while isinstance(heard := await home(training.next()), Updated):
-                if min(batch.epoch for _, _, batch, _ in heard.chosen) > self._epoch:
-                    yield await self._end_epoch()
+                epochs = [batch.epoch for _, _, batch, _ in heard.chosen]
+                if min(epochs) > self._epoch and self._step > self._first:
+                    yield await self._end_epoch(min(epochs))
+                self._epoch = max(self._epoch, min(epochs))
+                self._latest = max(self._latest, *epochs)
                 yield self._updated(heard)
             if heard.error is not None:
                 raise heard.error
@@ -161,7 +169,7 @@ class _Run:
         if self._step == self._first:
             message = f"every epoch needs a batch, but batches({self._epoch}) gave none"
             raise ProgramError(message)
-        yield await self._end_epoch()
+        yield await self._end_epoch(max(self._epoch, self._latest) + 1)
         self.over = self._step == self._steps or not rests or self._epoch == self._epochs
 
     async def end(self) -> RunDone:
@@ -184,11 +192,13 @@ class _Run:
             self._sums = [a + b for a, b in zip(sums, numbers, strict=True)]
         return UpdateDone(**self._progress(numbers or self._unknown), update=heard)
 
-    async def _end_epoch(self) -> EpochDone:
+    async def _end_epoch(self, over: int) -> EpochDone:
+        """Ends what was counted to the epoch at hand; `over` epochs have ended, several if they are short."""
+        self._epoch = over - 1
         means = [total / self._told for total in self._sums] or self._unknown
         scores = await scored("evaluate", self._program.evaluate, self._cluster)
         done = EpochDone(**self._progress(means), scores=scores)
-        self._epoch += 1
+        self._epoch = over
         self._first, self._told, self._sums = self._step, 0, []
         self._last = done
         return done

@@ -353,10 +353,10 @@ class ShardActor(Actor):
         self.participant.fenced(fence.term)  # ORDER: what is old is not obeyed from now on
         await self._at_rest()
         standing, do = self.participant.fence(fence)
+        self.contributions.forget(before=fence.term)  # a coordinator knows of its own
         self._let_go(do)
         if self._closing is not None:  # what was given in an earlier term is nobody's any more
             self._closing.enough = None
-            self.contributions.clear()
         if self._over and not isinstance(self._error, ShardLost):  # the next run begins
             self._over = self._ending = False
             self._error = None
@@ -377,8 +377,8 @@ class ShardActor(Actor):
             return
         self._over = True
         self._error = self._error or error
+        self.contributions.forget(before=term + 1)
         self._let_go(self.participant.drop())
-        self.contributions.clear()
         self._waiting.wake()
 
     async def _lost(self, notice: Terminated) -> None:
