@@ -28,6 +28,7 @@ from actorflow.coord.messages import (
     Exhausted,
     Outcome,
     Standing,
+    Unstaged,
     Updated,
 )
 from actorflow.coord.policy import Policy, Round, full
@@ -83,6 +84,10 @@ class Apart(Rounds):
             fate.used, fate.bases = True, fate.bases or given
             fate.waits.discard(message.shard)
 
+    def _unstaged(self, message: Unstaged, now: float) -> None:
+        if message.term == self.term:
+            self._failure = self._failure or message.error
+
     def _dropped(self, message: Dropped) -> None:
         if message.term == self.term:
             for number in message.numbers:
@@ -132,7 +137,7 @@ class Apart(Rounds):
         return nothing_out and not any(fate.waits for fate in self.fates.values())
 
     def _end(self, error: ActorflowError | None) -> None:
-        if error is None and self.ended is None:
+        if self.ended is None:
             while self.ledger.highest > self.version:  # what only some of the shards have made
                 self._record(self.version + 1, self._moved)
         super()._end(error)

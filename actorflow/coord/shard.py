@@ -285,6 +285,7 @@ class ShardActor(Actor):
             self._update = None
             self._say(Unstaged(self.participant.term, self.shard, stage.version, placed))
             if self._closing is not None:
+                self._closing.enough = None  # the run ends with this
                 self._let_go(self.participant.forget(Discard(self.participant.term, stage.version)))
 
     async def _commit(self, commit: Commit) -> None:
