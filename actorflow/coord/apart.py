@@ -34,7 +34,7 @@ from actorflow.coord.messages import (
 from actorflow.coord.policy import Policy, Round, full
 from actorflow.coord.rounds import Rounds
 from actorflow.coord.settings import RunSettings
-from actorflow.errors import ActorflowError
+from actorflow.errors import ActorflowError, InternalError
 
 
 class Apart(Rounds):
@@ -80,7 +80,10 @@ class Apart(Rounds):
             return
         bases = message.bases or ((),) * len(message.chosen)
         for (_, number), given in zip(message.chosen, bases, strict=True):
-            fate = self.fates[number]
+            fate = self.fates.get(number)
+            if fate is None:
+                what = f"shard {message.shard} used contribution {number}, which is over by now, or never was"
+                raise InternalError(what)
             fate.used, fate.bases = True, fate.bases or given
             fate.waits.discard(message.shard)
 

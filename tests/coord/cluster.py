@@ -108,8 +108,12 @@ class LoneShard(ModelShard):
         super().__init__(shard, fresh=fresh)
         self.enough: Enough | None = None
         self.outbox: list[Any] = []
+        self._seen: dict[int, int] = {}
 
     def keep(self, message: Contribute) -> Kept | Refused:
+        if message.number <= self._seen.get(message.rank, 0):
+            return Refused(message.number, "seen")
+        self._seen[message.rank] = message.number
         self.open.pop(message.rank, None)
         answer = super().keep(message)
         self._close()

@@ -51,6 +51,7 @@ class ModelWorker:
         self.permit: Permit | None = None
         self.bases: dict[int, int] = {}
         self.answers: dict[int, bool] = {}
+        self.contributed = False
         self.end: End | None = None
 
 
@@ -165,13 +166,15 @@ class World:
                 worker.end = message
             case (int(shard), int(base)):
                 worker.bases[shard] = base
-                if worker.permit is not None and len(worker.bases) == len(self.shards):
+                if not worker.contributed and len(worker.bases) == len(self.shards) and worker.permit:
+                    worker.contributed = True
                     self.contribute(worker, worker.permit)
             case (int(shard), Kept() | Refused() as answer):
                 self.answered(worker, shard, answer)
 
     def begin(self, worker: ModelWorker, permit: Permit) -> None:
         worker.permit, worker.bases, worker.answers = permit, {}, {}
+        worker.contributed = False
         batch = permit.batch
         if worker.size is not None and batch.index >= worker.size:
             self.say(worker, Exhausted(permit.term, permit.number, permit.rank, batch.epoch, worker.size))
