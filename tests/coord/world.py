@@ -51,7 +51,6 @@ class ModelWorker:
         self.permit: Permit | None = None
         self.bases: dict[int, int] = {}
         self.answers: dict[int, bool] = {}
-        self.contributed = False
         self.end: End | None = None
 
 
@@ -140,8 +139,8 @@ class World:
         name = f"shard{shard.shard}"
         if isinstance(message, Contribute):
             self.link(name, source).append((shard.shard, shard.keep(message)))
-        elif message == "pull":
-            self.link(name, source).append((shard.shard, shard.version))
+        elif isinstance(message, int):  # a pull under this permit
+            self.link(name, source).append((message, shard.shard, shard.version))
         elif (answer := shard.hear(message)) is not None:
             self.link(name, CHIEF).append(answer)
         if isinstance(shard, LoneShard):
@@ -164,23 +163,22 @@ class World:
                 self.link(worker.process, CHIEF).append(Join(worker.process))
             case End():
                 worker.end = message
-            case (int(shard), int(base)):
-                worker.bases[shard] = base
-                if not worker.contributed and len(worker.bases) == len(self.shards) and worker.permit:
-                    worker.contributed = True
-                    self.contribute(worker, worker.permit)
+            case (int(number), int(shard), int(base)):
+                if worker.permit is not None and worker.permit.number == number:
+                    worker.bases[shard] = base
+                    if len(worker.bases) == len(self.shards):
+                        self.contribute(worker, worker.permit)
             case (int(shard), Kept() | Refused() as answer):
                 self.answered(worker, shard, answer)
 
     def begin(self, worker: ModelWorker, permit: Permit) -> None:
         worker.permit, worker.bases, worker.answers = permit, {}, {}
-        worker.contributed = False
         batch = permit.batch
         if worker.size is not None and batch.index >= worker.size:
             self.say(worker, Exhausted(permit.term, permit.number, permit.rank, batch.epoch, worker.size))
             return
         for shard in self.shards:
-            self.link(worker.process, f"shard{shard.shard}").append("pull")
+            self.link(worker.process, f"shard{shard.shard}").append(permit.number)
 
     def contribute(self, worker: ModelWorker, permit: Permit) -> None:
         bases = tuple(worker.bases[shard.shard] for shard in self.shards)
