@@ -21,6 +21,7 @@ Pure: `coord.shard` obeys it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum
 
@@ -171,6 +172,12 @@ class Participant:
             do = Do.DISCARD
             self._idle()
         return Standing(self.shard, self.version, self.stage, self.last), do
+
+    def unused(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Returns those of the contributions that are not in what is prepared, promised or applied just now."""
+        chosen = () if self.stage is None else self.stage.chosen
+        using = {number for _, number in chosen}
+        return tuple(number for number in numbers if number not in using)
 
     # -- what the shard itself has come to ------------------------------------------------------------
 

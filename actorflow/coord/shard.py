@@ -336,9 +336,7 @@ class ShardActor(Actor):
     def _drop(self, numbers: Sequence[int]) -> None:
         self.contributions.drop(numbers)
         if self._closing is not None:
-            stage = self.participant.stage
-            using = {number for _, number in stage.chosen} if stage is not None else set()
-            unused = tuple(number for number in numbers if number not in using)
+            unused = self.participant.unused(numbers)
             self._say(Dropped(self.participant.term, self.shard, unused))
 
     # -- how it ends ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -146,3 +147,23 @@ def test_a_run_that_loses_a_worker_goes_on_as_its_policy_says(short: Any, agreem
     sizes = [len(updated.chosen) for updated in record]
     assert len(record) == 6
     assert min(sizes[2:]) == (2 if short == "lower" else 3)
+
+
+@pytest.mark.parametrize("agreement", AGREEMENTS)
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_a_run_goes_on_after_one_that_was_left_early(policy: Policy, agreement: Agreement) -> None:
+    async def main() -> list[int]:
+        async with SimulatedCluster(regression(), ps=2, workers=3, work_s=0.01) as cluster:
+            trainer = Trainer(cluster, policy, agreement=agreement, settings=SETTINGS)
+            for steps in (2, 3):
+                async with aclosing(trainer.run(epochs=2)) as events:
+                    async for done in events:
+                        if done.step == steps:
+                            break
+            last = trainer.run(steps=2)
+            return [done.update.version async for done in last if isinstance(done, UpdateDone)]
+
+    versions = sim.run(main).result
+
+    assert versions[0] > 5
+    assert versions[1] == versions[0] + 1

@@ -9,7 +9,7 @@ from hypothesis import Phase, event, given, settings
 from hypothesis import strategies as st
 
 from actorflow.coord.apart import Apart
-from actorflow.coord.messages import Batch, Dropped, Standing
+from actorflow.coord.messages import Batch, Dropped, Enough, Permit, Standing
 from actorflow.coord.outgoing import ToObserver
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.coord.settings import RunSettings
@@ -105,8 +105,8 @@ def test_shards_that_stand_apart_go_on_from_the_slowest() -> None:
 
     assert rounds.version == 4
     told = [send.message for send in (*sends, *more) if not isinstance(send, ToObserver)]
-    assert [(m.count, m.until) for m in told if type(m).__name__ == "Enough"] == [(1, 6)] * 2
-    assert [m.version for m in told if type(m).__name__ == "Permit"] == [4]
+    assert [(m.count, m.until) for m in told if isinstance(m, Enough)] == [(1, 6)] * 2
+    assert [m.version for m in told if isinstance(m, Permit)] == [4]
 
 
 def test_an_update_waits_for_scalars_as_long_as_its_worker_lives() -> None:
