@@ -174,7 +174,7 @@ class Participant:
         return Standing(self.shard, self.version, self.stage, self.last), do
 
     def unused(self, numbers: Iterable[int]) -> tuple[int, ...]:
-        """Returns those of the contributions that are not in what is prepared, promised or applied just now."""
+        """Returns those that are not in what is prepared, promised or applied just now."""
         chosen = () if self.stage is None else self.stage.chosen
         using = {number for _, number in chosen}
         return tuple(number for number in numbers if number not in using)
