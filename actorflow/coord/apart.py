@@ -28,12 +28,13 @@ from actorflow.coord.messages import (
     Exhausted,
     Outcome,
     Standing,
+    Unstaged,
     Updated,
 )
 from actorflow.coord.policy import Policy, Round, full
 from actorflow.coord.rounds import Rounds
 from actorflow.coord.settings import RunSettings
-from actorflow.errors import ActorflowError
+from actorflow.errors import ActorflowError, InternalError
 
 
 class Apart(Rounds):
@@ -79,9 +80,16 @@ class Apart(Rounds):
             return
         bases = message.bases or ((),) * len(message.chosen)
         for (_, number), given in zip(message.chosen, bases, strict=True):
-            fate = self.fates[number]
+            fate = self.fates.get(number)
+            if fate is None:
+                what = f"shard {message.shard} used contribution {number}, which is over by now, or never was"
+                raise InternalError(what)
             fate.used, fate.bases = True, fate.bases or given
             fate.waits.discard(message.shard)
+
+    def _unstaged(self, message: Unstaged, now: float) -> None:
+        if message.term == self.term:
+            self._failure = self._failure or message.error
 
     def _dropped(self, message: Dropped) -> None:
         if message.term == self.term:
@@ -132,7 +140,7 @@ class Apart(Rounds):
         return nothing_out and not any(fate.waits for fate in self.fates.values())
 
     def _end(self, error: ActorflowError | None) -> None:
-        if error is None and self.ended is None:
+        if self.ended is None:
             while self.ledger.highest > self.version:  # what only some of the shards have made
                 self._record(self.version + 1, self._moved)
         super()._end(error)

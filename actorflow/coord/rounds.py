@@ -205,7 +205,7 @@ class Rounds:
             case Staged():
                 self._obey(self.commitment.staged(message), now)
             case Unstaged():
-                self._obey(self.commitment.unstaged(message), now)
+                self._unstaged(message, now)
             case Committed():
                 self._committed(message, now)
             case Dropped():
@@ -264,6 +264,9 @@ class Rounds:
             self._failure = InputError(what)
         else:
             self._say.receipts([self.desk.void(rank, epoch, size, self.version)])
+
+    def _unstaged(self, message: Unstaged, now: float) -> None:
+        self._obey(self.commitment.unstaged(message), now)
 
     def _committed(self, message: Committed, now: float) -> None:
         self._obey(self.commitment.committed(message), now)

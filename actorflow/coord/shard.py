@@ -285,6 +285,7 @@ class ShardActor(Actor):
             self._update = None
             self._say(Unstaged(self.participant.term, self.shard, stage.version, placed))
             if self._closing is not None:
+                self._closing.enough = None  # the run ends with this
                 self._let_go(self.participant.forget(Discard(self.participant.term, stage.version)))
 
     async def _commit(self, commit: Commit) -> None:
@@ -335,9 +336,7 @@ class ShardActor(Actor):
     def _drop(self, numbers: Sequence[int]) -> None:
         self.contributions.drop(numbers)
         if self._closing is not None:
-            stage = self.participant.stage
-            using = {number for _, number in stage.chosen} if stage is not None else set()
-            unused = tuple(number for number in numbers if number not in using)
+            unused = self.participant.unused(numbers)
             self._say(Dropped(self.participant.term, self.shard, unused))
 
     # -- how it ends ------------------------------------------------------------------------------------

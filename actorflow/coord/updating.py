@@ -108,6 +108,6 @@ def unprepared(error: Exception, rule: str, place: str, version: int) -> Actorfl
     else:
         raised = error
         what = f"the update of version {version} could not be prepared on {place}: {said(error)}"
-    wrapped = HandlerError(what)
+    wrapped = HandlerError(what, where=error.where if isinstance(error, ActorflowError) else None)
     wrapped.__cause__ = raised
     return wrapped

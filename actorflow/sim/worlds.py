@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from asyncio import Future
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 
@@ -164,7 +165,7 @@ class World:
     async def sleep(self, seconds: float) -> None:
         """Lets virtual time pass, by the true clock."""
         done = self.loop.create_future()
-        timer = self.loop.at(self.loop.time() + seconds, done.set_result, None)
+        timer = self.loop.at(self.loop.time() + seconds, _wake, done)
         try:
             await done
         finally:
@@ -344,3 +345,9 @@ class World:
 
     def __repr__(self) -> str:
         return f"<World of {', '.join(self._hosts)}; {self.tally}>"
+
+
+def _wake(sleeper: Future[None]) -> None:
+    """Ends a sleep; it may have been cancelled in this very turn."""
+    if not sleeper.done():
+        sleeper.set_result(None)

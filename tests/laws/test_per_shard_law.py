@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from actorflow.coord.messages import Batch, Updated
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.coord.settings import Agreement, RunSettings
 from actorflow.errors import CoordinationError
+from actorflow.sim.choosers import PCT
 from tests.cluster.programs import regression
-from tests.cluster.replaying import replayed_apart
+from tests.cluster.replaying import replayed, replayed_apart
 from tests.strategies import LIMITS, examples
 
 WORKERS, STEPS, BATCHES = 3, 6, 8
@@ -114,3 +116,43 @@ def test_under_harm_as_well_from_run_to_run(policy: Policy, schedule: Any, fault
     batches = Counter(batch for _, batch in used.elements())
     assert set(batches) == {Batch(0, index) for index in range(BATCHES)}
     assert set(batches.values()) == {2}, "a batch counts once a run"
+
+
+def test_under_one_schedule_sets_differ_where_shards_agree_on_nothing_and_never_else() -> None:
+    program, policy = regression(), Backup(2, 3)
+
+    def under(seed: int, agreement: Agreement) -> Ran:
+        @sim.world("chief", ps=2, worker=WORKERS, latency_s=0.0005, limits=LIMITS)
+        async def run(world: sim.World) -> Ran:
+            return await ran(world, policy, program, agreement=agreement, steps=STEPS)
+
+        told: Ran = run(schedule=PCT(seed=seed, depth=1, p=0.1))
+        assert told[2] is None
+        return told
+
+    def differ(seed: int) -> bool:
+        return any(len(set(updated.per_shard)) > 1 for updated in under(seed, "per_shard")[1])
+
+    seed = next(seed for seed in range(1000, 1050) if differ(seed))
+    values, record, _ = under(seed, "all")
+
+    assert values is not None
+    assert {updated.per_shard for updated in record} == {()}
+    expected = replayed(program, record, 2)
+    assert all(np.asarray(value).tobytes() == expected[name].tobytes() for name, value in values.items())
+    assert_that_the_law_can_fail(program, *under(seed, "per_shard")[:2])
+
+
+def assert_that_the_law_can_fail(
+    program: af.Program, values: dict[str, Any] | None, record: Sequence[Updated]
+) -> None:
+    """With one contribution fewer on one shard, the bits are others."""
+    assert values is not None
+    first, second = next(u.per_shard for u in record if len(set(u.per_shard)) > 1)
+    wrong = [
+        replace(u, per_shard=(first, second[:1])) if u.per_shard == (first, second) else u for u in record
+    ]
+
+    expected = replayed_apart(program, wrong, 2)
+
+    assert any(np.asarray(value).tobytes() != expected[name].tobytes() for name, value in values.items())

@@ -581,3 +581,15 @@ def test_a_pause_that_a_crash_or_its_time_has_ended_may_be_ended_once_more() -> 
             world.resume("b")
 
     program()
+
+
+def test_a_sleep_may_be_cancelled_in_the_turn_in_which_it_ends() -> None:
+    @sim.world("a")
+    async def program(world: World) -> bool:
+        sleepers: list[asyncio.Task[None]] = []
+        world.loop.call_at(world.loop.time() + 1.0, lambda: sleepers[0].cancel())
+        sleepers.append(asyncio.create_task(world.sleep(1.0)))
+        await asyncio.wait(sleepers)
+        return sleepers[0].cancelled()
+
+    assert program()
