@@ -18,7 +18,7 @@ from actorflow.coord.replica import Replica
 from actorflow.coord.shard import ShardActor
 from actorflow.coord.supply import Supply
 from actorflow.coord.worker import Worker
-from actorflow.errors import CoordinationError
+from actorflow.errors import CoordinationError, ShardLost
 from actorflow.graph.block import in_order
 from actorflow.plan.program import Holder, Holding
 
@@ -104,8 +104,8 @@ class Steward(Actor):
         ref = self._process.post.ref
         shard = self.system.actors.get(SHARD)
         if shard is None:
-            message = f"'{self._process.name}' was told whom its shard meets, and has none"
-            raise CoordinationError(message)
+            message = f"'{self._process.name}' has no shard any more, and no values: it has begun anew"
+            raise ShardLost(message)
         shard.signal(Meet(ref(meet.coordinator), [ref(address) for address in meet.shards]))
 
     def _enlist(self, order: Enlist) -> None:

@@ -18,7 +18,7 @@ from actorflow.coord.meeting import ShardStats
 from actorflow.coord.messages import Batch, Updated
 from actorflow.coord.policy import Policy, Sync, full
 from actorflow.coord.settings import Agreement, RunSettings
-from actorflow.errors import ConfigError, InputError, ProgramError
+from actorflow.errors import ConfigError, CoordinationError, InputError
 from actorflow.trainer import EpochDone, RunDone, StepDone, scored
 
 
@@ -167,8 +167,8 @@ class _Run:
         finally:
             await home(training.end())
         if self._step == self._first:
-            message = f"every epoch needs a batch, but batches({self._epoch}) gave none"
-            raise ProgramError(message)
+            message = "no update was made: all contributions came to nothing, and no batch is left"
+            raise CoordinationError(message, hint="exactly_once=True computes the batches of lost ones again")
         yield await self._end_epoch(max(self._epoch, self._latest) + 1)
         self.over = self._step == self._steps or not rests or self._epoch == self._epochs
 

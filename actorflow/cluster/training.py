@@ -117,6 +117,8 @@ class Training:
                 closes,
             )
             await self._ask_ps(process, order)
+        with _reached(" and ".join(layout.ps)):  # a process that began anew meanwhile has no values
+            await self._session.initialise(names)
 
     async def _ask_ps(self, process: str, order: Any) -> None:
         with _reached(process):
@@ -132,8 +134,19 @@ class Training:
     # -- a run ----------------------------------------------------------------------------------------
 
     async def begin(self, limits: RunSettings) -> None:
-        """Begins a run: its coordinator has a higher term than all before."""
+        """Begins a run: its coordinator has a higher term than all before. What fails leaves nothing.
+
+        Raises:
+            ShardLost: a shard cannot be reached.
+        """
         await self.end()
+        try:
+            await self._begin(limits)
+        except BaseException:
+            await self.end()
+            raise
+
+    async def _begin(self, limits: RunSettings) -> None:
         self._run += 1
         self._heard, self._over = Queue(_UNHEARD), False
         chief, ref = self._chief, self._chief.post.ref

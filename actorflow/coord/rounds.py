@@ -50,9 +50,6 @@ from actorflow.errors import (
 Heard = Beat | Leave | Computed | Missed | Exhausted | Staged | Unstaged | Committed | Dropped
 """What workers and shards say without being asked."""
 
-COMPLAINTS = 2
-"""How often, on average, each worker may say that a shard is lost, before the coordinator believes it."""
-
 
 class Rounds:
     """The state of a run, and its rules.
@@ -93,7 +90,7 @@ class Rounds:
         self._moved = self._looked = 0.0  # when an update was made; when it was last told the time
         self._failure: ActorflowError | None = None
         self._stopping = False
-        self._complaints = 0  # about shards, since the last update
+        self._cut: float | None = None  # since when, and since the last update, a shard is not reached
         self._say = Outgoing(term, self.members, shards)
 
     @property
@@ -173,7 +170,7 @@ class Rounds:
             self.members.excuse(now)
             self.permits.excuse(now)
             self._moved += away_s
-        self.desk.resting.clear()
+        self.desk.beat()
         for rank in self.members.silent(now):
             self._gone(rank, "its worker is silent")
         for rank in self.permits.expired(now):
@@ -199,7 +196,7 @@ class Rounds:
             case Computed():
                 self._computed(message, now)
             case Missed():
-                self._missed(message)
+                self._missed(message, now)
             case Exhausted():
                 self._exhausted(message)
             case Staged():
@@ -231,7 +228,7 @@ class Rounds:
         elif not self.desk.known(rank, number):
             self._say.drop([number])
 
-    def _missed(self, message: Missed) -> None:
+    def _missed(self, message: Missed, now: float) -> None:
         rank = message.rank
         if message.term != self.term or not self.permits.holds(rank, message.number):
             return
@@ -242,8 +239,9 @@ class Rounds:
             case ShardLost() | PeerLost() as error:  # if the shard is gone, its end is heard here as well
                 self._gone(rank, f"its worker lost a shard: {error.what}")
                 self._fence(rank)
-                self._complaints += 1
-                if self._complaints > COMPLAINTS * len(self.members.members):
+                self.desk.cut.add(rank)
+                self._cut = now if self._cut is None else self._cut
+                if now - self._cut > self.settings.fence_s:
                     self._failure = self._failure or error
             case error:
                 self._failure = self._failure or error
@@ -362,7 +360,7 @@ class Rounds:
 
     def _made(self, version: int, now: float) -> None:
         """An update is made, everywhere."""
-        self._moved, self._complaints = now, 0
+        self._moved, self._cut = now, None
         made, receipts, done = self.desk.used(version)
         self._say.receipts(receipts)
         self._release()

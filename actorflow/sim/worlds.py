@@ -58,6 +58,11 @@ Some = Named | Iterable[Named]
 """A host, its name, or several of either."""
 
 
+def _wake(done: Future[None]) -> None:
+    if not done.done():  # cancelled at the very moment
+        done.set_result(None)
+
+
 class World:
     """Hosts, the links between them, and the account of harms.
 

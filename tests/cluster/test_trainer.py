@@ -10,9 +10,11 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
+from actorflow.cluster.messages import MeetAll, OpenShard
 from actorflow.cluster.trainer import UpdateDone
+from actorflow.cluster.training import Training
 from actorflow.coord.messages import Updated
-from actorflow.errors import ConfigError, NumericError, ProgramError
+from actorflow.errors import ConfigError, CoordinationError, NumericError, ProgramError, ShardLost
 from actorflow.trainer import EpochDone, RunDone
 from tests.cluster.programs import regression
 
@@ -211,3 +213,68 @@ def test_an_update_of_a_later_epoch_may_come_first() -> None:
         epochs = [event.epoch for event in told]
         assert epochs == sorted(epochs)
         assert epochs[-1] == 20
+
+
+def test_a_run_that_cannot_begin_leaves_nothing() -> None:
+    """The shards are open, and one of them is lost when it is told whom it works with."""
+
+    @sim.world("chief", ps=2, worker=2, latency_s=0.001)
+    async def run(world: sim.World) -> None:
+        async with af.Cluster.simulated(regression(), ps=2, workers=2, world=world) as cluster:
+            trainer = af.Trainer(cluster)
+            async for _event in trainer.run(steps=2):
+                pass
+            world.crash("ps1")
+            with pytest.raises(ShardLost, match="ps1, to hold parameters, cannot be reached"):
+                async for _event in trainer.run(steps=2):
+                    pass
+            kinds = ("coordinator", "hearing", "recruiter")
+            assert not [name for name in cluster.chief.system.actors if name.startswith(kinds)]
+
+    run()
+
+
+@pytest.mark.parametrize("when", ["opened", "met"])
+def test_a_ps_that_begins_anew_before_a_run_is_a_lost_shard(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its variables have no values, or it has no shard."""
+    last = OpenShard if when == "opened" else MeetAll
+
+    @sim.world("chief", ps=2, worker=2, latency_s=0.001)
+    async def run(world: sim.World) -> None:
+        ask = Training._ask_ps
+
+        async def crash_before(self: Training, process: str, order: Any) -> None:
+            if process == "ps1" and isinstance(order, last):
+                world.crash("ps1")
+                await world.restart("ps1")
+                await world.sleep(0.1)
+            await ask(self, process, order)
+
+        monkeypatch.setattr(Training, "_ask_ps", crash_before)
+        async with af.Cluster.simulated(regression(), ps=2, workers=2, world=world) as cluster:
+            with pytest.raises(ShardLost, match="ps1"):
+                async for _event in af.Trainer(cluster).run(steps=2):
+                    pass
+
+    run()
+
+
+def test_a_run_whose_contributions_are_all_lost_says_so() -> None:
+    """One worker, one batch, and the worker is lost with it."""
+
+    @sim.world("chief", ps=1, worker=1, latency_s=0.001)
+    async def run(world: sim.World) -> None:
+        async with af.Cluster.simulated(
+            regression(batches=1), ps=1, workers=1, world=world, work_s=1.0
+        ) as cluster:
+            world.loop.call_later(0.5, world.crash, "worker0")
+            world.loop.call_later(0.6, world.restart_later, "worker0", 0.1)
+            with pytest.raises(
+                CoordinationError, match="no update was made: all contributions came to nothing"
+            ):
+                async for _event in af.Trainer(cluster).run(epochs=1):
+                    pass
+
+    run()

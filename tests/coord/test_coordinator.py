@@ -292,10 +292,23 @@ def test_a_worker_that_does_not_reach_a_shard_is_out_until_it_does() -> None:
 def test_a_shard_that_no_worker_reaches_ends_the_run() -> None:
     lost = ShardLost("shard 'ps1/shard' gave no answer")
 
-    company, ended = played(Sync(), work=lambda permit: lost if permit.version == 1 else 0.1)
+    company, ended = played(Sync(), work=lambda permit: lost if permit.version == 1 else 0.1, fence_s=3.0)
 
     assert ended.error is lost
-    assert len(company.permits) < 20
+    assert len(company.permits) <= 3 + 3 * 5, "each tries once a beat"
+
+
+def test_who_does_not_reach_a_shard_for_a_while_spends_no_patience_of_the_others() -> None:
+    """It asks again at once and fails at once; another one takes long for the only update."""
+    lost = ShardLost("shard 'ps1/shard' gave no answer")
+
+    company, ended = played(
+        Backup(2, 2), workers=2, work=lambda p: 8.0 if p.rank else lost, steps=1, fence_s=30.0
+    )
+
+    assert ended.error is None
+    assert [rank for rank, *_ in company.updates[0].chosen] == [1]
+    assert 7 <= len([permit for permit in company.permits if permit.rank == 0]) <= 9, "once a beat"
 
 
 def test_what_the_program_raises_ends_the_run() -> None:

@@ -7,7 +7,6 @@ fresh, and none counts twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -18,42 +17,11 @@ from actorflow import sim
 from actorflow.coord import shard
 from actorflow.coord.aggregation import Contributions
 from actorflow.coord.desk import Desk
-from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync, View
+from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
+from tests.cluster.policies import policies
 from tests.cluster.programs import Task, tasks
 from tests.cluster.training import Ran, in_world, judge, train
 from tests.strategies import examples
-
-
-class Majority(Policy):
-    """A user's own: more than half of the living make an update, the lowest ranks of those that came."""
-
-    def takes(self, view: View) -> Collection[int]:
-        wanted = len(view.alive) // 2 + 1
-        here = sorted(arrived.rank for arrived in view.complete)
-        return here[:wanted] if len(here) >= wanted else ()
-
-    def __str__(self) -> str:
-        return "majority"
-
-
-class Pairs(Policy):
-    """Another: two at once, of any age; nobody waits for an update to start again."""
-
-    fresh = False
-
-    def takes(self, view: View) -> Collection[int]:
-        ranks = [arrived.rank for arrived in view.complete]
-        wanted = min(2, len(view.alive))
-        return ranks[:wanted] if len(ranks) >= wanted else ()
-
-    def __str__(self) -> str:
-        return "pairs"
-
-
-def policies(workers: int) -> list[Policy]:
-    """Returns the policies for a number of workers."""
-    backup = Backup(min(2, workers), workers)
-    return [Sync(), backup, Async(), StaleSync(1), StaleSync(0), Majority(), Pairs()]
 
 
 def ran(policy: Policy, task: Task, ps: int, workers: int, schedule: Any = sim.FIFO, **limits: Any) -> Ran:
