@@ -38,9 +38,11 @@ from actorflow.graph.resource import VariableDef
 from actorflow.limits import at_least, seconds
 from actorflow.lookup import fed_value, feed_port, fetch_port, given, only
 from actorflow.plan.devices import process_of
-from actorflow.plan.homes import NOWHERE, State, resource_home
+from actorflow.plan.homes import NOWHERE, State, state_home
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
+from actorflow.plan.place import Placer
+from actorflow.plan.place import checked as checked_placement
 from actorflow.report import SpreadStats
 from actorflow.spread_plan import Key, SpreadPlan, check_processes, spread_plan
 from actorflow.spread_steps import Desk, SpreadSteps
@@ -58,7 +60,7 @@ class SpreadSession:
     Args:
         graph: The graph, built alike in every process before the first step.
         system: The actor system of this process, open.
-        processes: All processes, with their devices; a node without a scope is for the first device.
+        processes: All processes, with their devices; the first device is the first for what has no scope.
         reach: Gives actors of any process by `process/actor`.
         home: The process in which this session lives: fetches lie there. By default the first.
         deadline_s: The longest that a step may take unless it says otherwise; None is no limit.
@@ -66,10 +68,12 @@ class SpreadSession:
         grace_s: How long a step that ends otherwise than well waits for its processes to say so.
         initialise: Whether variables get their initial values by themselves.
         passes: Which passes make a program cheaper; see `Session`.
+        placement: How nodes are placed that several devices could run, of whichever process; see `Session`.
         state: Devices of variables and other state that no scope places, by name; else at home.
 
     Raises:
-        ConfigError: for a limit that is no number or would let nothing run, or processes that are none.
+        ConfigError: for a limit that is no number or would let nothing run, processes that are none, or a
+            pass or placement that cannot be.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class SpreadSession:
         grace_s: float = 1.0,
         initialise: bool = True,
         passes: Sequence[str] = ALL,
+        placement: str | Placer = "first",
         state: State = NOWHERE,
     ) -> None:
         check_processes(processes)
@@ -101,6 +106,7 @@ class SpreadSession:
         self._reach = reach
         self._initialises = initialise
         self._passes = checked_passes(passes)
+        self._placer = checked_placement(placement)
         self._state = dict(state)
         self._plans: dict[Key, SpreadPlan] = {}
         self._plan_numbers = itertools.count(1)
@@ -293,6 +299,7 @@ class SpreadSession:
             tuple(self._processes.values()),
             self._passes,
             self._state,
+            self._placer,
         )
         return plan
 
@@ -377,7 +384,7 @@ class SpreadSession:
     def _home_of(self, name: str) -> str:
         """Returns the process where a variable is."""
         devices = [d for p in self._processes.values() for d in p.devices]
-        process = process_of(resource_home(self.graph, name, devices, self._state))
+        process = process_of(state_home(self.graph.resources[name], devices, self._state))
         return next(p.name for p in self._processes.values() if process_of(p.devices[0]) == process)
 
     def _check_open(self) -> None:
