@@ -20,7 +20,7 @@ from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from actorflow.actors.runner import Reach
-from actorflow.actors.step_messages import Close, Drop, Prepared, Process
+from actorflow.actors.step_messages import Close, Process
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
     ActorflowError,
@@ -45,11 +45,11 @@ from actorflow.plan.place import Placer
 from actorflow.plan.place import checked as checked_placement
 from actorflow.report import SpreadStats
 from actorflow.spread_plan import Key, SpreadPlan, check_processes, spread_plan
-from actorflow.spread_steps import Desk, SpreadSteps
+from actorflow.spread_plans import Plans, heard
+from actorflow.spread_steps import Desk, SpreadStep, SpreadSteps
 from actorflow.structure import flatten
 
 _SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
-_MAX_PLANS = 256
 
 
 class SpreadSession:
@@ -108,8 +108,6 @@ class SpreadSession:
         self._passes = checked_passes(passes)
         self._placer = checked_placement(placement)
         self._state = dict(state)
-        self._plans: dict[Key, SpreadPlan] = {}
-        self._plan_numbers = itertools.count(1)
         self._step_ids = itertools.count(1)
         self._admission: dict[asyncio.Future[None], None] = {}
         self._firsts: dict[str, asyncio.Task[None]] = {}
@@ -129,6 +127,7 @@ class SpreadSession:
         name = f"spread{number}.{self._processes[self.home].incarnation}"
         self.address = f"{self.home}/{name}"
         self._steps = SpreadSteps(system, self.address, self._reach, self._grace_s, self._let_in)
+        self._plans = Plans(self._planned, self._steps, self.address, self._processes, system)
         self._desk = system.spawn(Desk, self._steps, name=name)
         self._open = True
         return self
@@ -179,8 +178,7 @@ class SpreadSession:
             self.lost(process, PeerLost(message))
         del self._steps.gone[process]
         self._processes[process] = replace(known, incarnation=incarnation)
-        for key in tuple(self._plans):
-            self._drop(key)
+        self._plans.clear()
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -215,7 +213,7 @@ class SpreadSession:
         leaves, build = flatten(fetches)
         ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
         keys = tuple(feed_port(self.graph, key) for key in feeds)
-        self._plan((ports, keys, ""))
+        self._plans.get((ports, keys, ""))
 
         async def call(*values: Any) -> Any:
             if len(values) != len(keys):
@@ -229,23 +227,11 @@ class SpreadSession:
 
     async def _step(self, key: Key, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
         """Runs one step, once its plan is prepared, its variables have values, and there is room."""
-        plan = self._plan(key)
-        fed = [fed_value(name, spec, value) for (name, spec), value in zip(plan.feeds, values, strict=True)]
-        deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
-        if not plan.fetches:
+        with self._plans.wanting(key):
+            plan, step = await self._begun(key, values, deadline_s)
+        if step is None:
             return []
-        if not self._is_ready(plan):
-            plan = await self._ready_within(key, deadline_s)
-        step_id = next(self._step_ids)
-        since = self._system.now()
         try:
-            await self._admitted(deadline_s)
-            while not self._is_ready(plan) or self._plans.get(key) is not plan:  # processes came and went
-                plan = await self._ready_within(key, deadline_s)
-                await self._admitted(deadline_s)
-            self._check_open()
-            step = self._steps.begin(plan, step_id, fed, deadline_s, since)
-            self._let_in()
             found = await self._steps.ended(step)
         except BaseException:
             self._failed += 1
@@ -253,6 +239,32 @@ class SpreadSession:
         self._done += 1
         self._transfers += len(plan.made.transfers)
         return found[: -plan.hidden] if plan.hidden else found
+
+    async def _begun(
+        self, key: Key, values: Sequence[Any], deadline_s: float | None
+    ) -> tuple[SpreadPlan, SpreadStep | None]:
+        """Begins a step; there is none when nothing is fetched."""
+        plan = self._plans.get(key)
+        fed = [fed_value(name, spec, value) for (name, spec), value in zip(plan.feeds, values, strict=True)]
+        deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
+        if not plan.fetches:
+            return plan, None
+        if not self._is_ready(plan):
+            plan = await self._ready_within(key, deadline_s)
+        step_id = next(self._step_ids)
+        since = self._system.now()
+        try:
+            await self._admitted(deadline_s)
+            while not self._is_ready(plan) or not self._plans.holds(plan):  # processes came and went
+                plan = await self._ready_within(key, deadline_s)
+                await self._admitted(deadline_s)
+            self._check_open()
+            step = self._steps.begin(plan, step_id, fed, deadline_s, since)
+            self._let_in()
+        except BaseException:
+            self._failed += 1
+            raise
+        return plan, step
 
     async def _admitted(self, deadline_s: float | None) -> None:
         """Returns once there is room for one more step, which begins at once; first come, first served."""
@@ -282,31 +294,20 @@ class SpreadSession:
 
     # -- plans and first values --------------------------------------------------------------------
 
-    def _plan(self, key: Key) -> SpreadPlan:
-        """Returns the plan for these fetches and feeds, from the cache when it is there."""
-        plan = self._plans.get(key)
-        if plan is not None:
-            return plan
-        if len(self._plans) >= _MAX_PLANS:  # the oldest is made again when it is asked for again
-            self._drop(next(iter(self._plans)))
+    def _planned(self, key: Key, number: int) -> SpreadPlan:
         home = self._home_of(key[2]) if key[2] else self.home
-        plan = self._plans[key] = spread_plan(
+        processes = tuple(self._processes.values())
+        return spread_plan(
             self.graph,
             key,
-            next(self._plan_numbers),
+            number,
             self.address,
             home,
-            tuple(self._processes.values()),
+            processes,
             self._passes,
             self._state,
             self._placer,
         )
-        return plan
-
-    def _drop(self, key: Key) -> None:
-        plan = self._plans.pop(key)
-        for name in plan.made.parts:
-            self._steps.put(name, Drop(self.address, plan.number))
 
     def _is_ready(self, plan: SpreadPlan) -> bool:
         return plan.prepared and (not self._initialises or plan.variables <= self._given)
@@ -314,10 +315,10 @@ class SpreadSession:
     async def _ready_within(self, key: Key, deadline_s: float | None) -> SpreadPlan:
         """Returns a plan whose steps may begin, within a deadline."""
         self._check_open()
-        plan = self._plan(key)
+        plan = self._plans.get(key)
         try:
             async with asyncio.timeout(deadline_s):
-                await self._prepare(plan)
+                await self._plans.prepare(plan)
                 if self._initialises:
                     await self._give(plan.variables)
         except TimeoutError:
@@ -327,34 +328,6 @@ class SpreadSession:
             message = f"a step did not begin within its deadline of {deadline_s:g} s; it waits for {what}"
             raise DeadlinePassed(message, hint="raise deadline_s for the first step") from None
         return plan
-
-    async def _prepare(self, plan: SpreadPlan) -> None:
-        """Lets every process install its part, once, whoever needs it first."""
-        if plan.prepared:
-            return
-        if plan.preparing is None or plan.preparing.done():
-            plan.preparing = self._system.loop.create_task(self._install(plan), name="spread-prepare")
-            plan.preparing.add_done_callback(_heard)
-        await asyncio.shield(plan.preparing)
-
-    async def _install(self, plan: SpreadPlan) -> None:
-        message = replace(plan.prepare, first=self._steps.next_number)
-        answers = await asyncio.gather(
-            *(self._steps.ask(name, message) for name in plan.made.parts), return_exceptions=True
-        )
-        for name, answer in zip(plan.made.parts, answers, strict=True):
-            if isinstance(answer, BaseException):
-                raise answer
-            self._check_life(name, answer)
-        plan.prepared = True
-
-    def _check_life(self, name: str, prepared: Prepared) -> None:
-        known = self._processes[name].incarnation
-        if prepared.incarnation != known:
-            message = (
-                f"process {name!r} runs as incarnation {prepared.incarnation}, the session means {known}"
-            )
-            raise PeerLost(message, hint="tell the session of its new life: session.joined(...)")
 
     async def initialise(self, names: Iterable[str]) -> None:
         """Gives variables their first values where they live, unless they have them."""
@@ -370,15 +343,17 @@ class SpreadSession:
                 if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
                     first = self._first(name, resource.initial)
                     task = self._firsts[name] = self._system.loop.create_task(first, name=f"first-{name}")
-                    task.add_done_callback(_heard)
+                    task.add_done_callback(heard)
                 await asyncio.shield(task)
             self._given |= {name}
 
     async def _first(self, name: str, initial: Port) -> None:
         """Computes a first value in a step of its own, which nobody's cancellation ends."""
-        plan = await self._ready_within(((initial,), (), name), None)
-        self._check_open()
-        step = self._steps.begin(plan, 0, (), self.deadline_s, self._system.now())
+        key = ((initial,), (), name)
+        with self._plans.wanting(key):
+            plan = await self._ready_within(key, None)
+            self._check_open()
+            step = self._steps.begin(plan, 0, (), self.deadline_s, self._system.now())
         await self._steps.ended(step)
 
     def _home_of(self, name: str) -> str:
@@ -404,9 +379,3 @@ class SpreadSession:
             waiting=len(self._admission),
             plans=len(self._plans),
         )
-
-
-def _heard(task: asyncio.Task[None]) -> None:
-    """Takes note of how a task ended for which nobody may be waiting any more."""
-    if not task.cancelled():
-        task.exception()

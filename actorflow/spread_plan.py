@@ -28,6 +28,7 @@ class SpreadPlan:
     """A plan.
 
     Attributes:
+        key: What it is for.
         number: Its number in the session.
         made: The cut.
         feeds: What each feed is called, and what it must fit.
@@ -38,6 +39,7 @@ class SpreadPlan:
         preparing: On its way there.
     """
 
+    key: Key
     number: int
     made: Cut
     feeds: tuple[tuple[str, Spec], ...]
@@ -100,6 +102,7 @@ def spread_plan(
         **told(plan.moves),
     )
     return SpreadPlan(
+        key=key,
         number=number,
         made=cut_of(program, plan.moves.gates, names, home),
         feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in feeds),
