@@ -327,6 +327,8 @@ def _controls(program: Program, order: Sequence[int], arranged: Arrangement) -> 
 
     INVARIANT: nothing comes to wait for a queue or a lock that did not wait for it before. What fills the
     queue might be behind it, so a node for which that does not hold is passed over as well.
+    INVARIANT: no node is dead: a control edge from a dead node would kill the other. Branches that lowering
+    turned into switches would have to be passed over like waits; no program of a graph has them today.
     """
     before: dict[int, list[int]] = {}
     for first, then in arranged.after:
