@@ -11,6 +11,7 @@ from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.errors import ActorDied, ConfigError, CoordinatorLost
 from actorflow.graph.fingerprint import fingerprint
+from actorflow.plan.place import Placer
 from actorflow.program import Program
 from actorflow.sim import wires
 from actorflow.sim.hosts import Host
@@ -30,6 +31,7 @@ class SimulatedCluster(Cluster):
         *,
         ps: int = 1,
         workers: int = 1,
+        placement: str | Placer = "first",
         world: World | None = None,
         latency_s: float = 0.0005,
         work_s: float = 0.0,
@@ -37,7 +39,7 @@ class SimulatedCluster(Cluster):
         links: Settings = SETTINGS,
         seed: int = 0,
     ) -> None:
-        super().__init__(program, _names("ps", ps), _names("worker", workers))
+        super().__init__(program, _names("ps", ps), _names("worker", workers), placement=placement)
         self.world = world
         self._owns = world is None
         self._latency_s = latency_s
