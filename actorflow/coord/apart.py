@@ -159,7 +159,7 @@ class Apart(Rounds):
     def _record(self, version: int, now: float) -> None:
         """Takes a version as made by all shards."""
         self.commitment.version = version
-        self._moved, self._complaints = now, 0
+        self._moved, self._cut = now, None
         self.desk.resting.clear()
         took = sorted(entry.took for entry in self.desk.complete.values())
         self._say.observer(self._updated(version))

@@ -350,9 +350,3 @@ class World:
 
     def __repr__(self) -> str:
         return f"<World of {', '.join(self._hosts)}; {self.tally}>"
-
-
-def _wake(sleeper: Future[None]) -> None:
-    """Ends a sleep; it may have been cancelled in this very turn."""
-    if not sleeper.done():
-        sleeper.set_result(None)
