@@ -33,7 +33,7 @@ _NAMES = {
 
 
 def draw(results: Sequence[Result], file: Path) -> None:
-    """Writes the figure: time to the loss above, test accuracy below; steady on the left, stragglers right."""
+    """Writes the figure: time to the loss above, accuracy below; steady workers left, stragglers right."""
     policies = [policy for policy in _NAMES if any(r.run.policy == policy for r in results)]
     workers = sorted({result.run.workers for result in results})
     with mpl.rc_context(_STYLE):
@@ -41,7 +41,7 @@ def draw(results: Sequence[Result], file: Path) -> None:
         axes = figure.subplots(2, 2, sharex=True, sharey="row")
         for column, stragglers in enumerate((False, True)):
             for place, policy in enumerate(policies):
-                shift = 1 + 0.02 * (place - len(policies) / 2)  # side by side, where they would hide each other
+                shift = 1 + 0.02 * (place - len(policies) / 2)  # side by side, not on top
                 cells = [cell(results, policy, n, stragglers=stragglers) for n in workers]
                 reached = [Spread.of([r.reached_s for r in runs]) for runs in cells]
                 right = [Spread.of([r.accuracy for r in runs]) for runs in cells]
@@ -65,7 +65,9 @@ def draw(results: Sequence[Result], file: Path) -> None:
 
 def _line(axes: Any, policy: str, x: Sequence[float], y: Sequence[Spread]) -> None:
     name, color, marker = _NAMES[policy]
-    there = [(at, spread.mean, spread.spread) for at, spread in zip(x, y, strict=True) if spread.mean is not None]
+    there = [
+        (at, spread.mean, spread.spread) for at, spread in zip(x, y, strict=True) if spread.mean is not None
+    ]
     if there:
         at, mean, error = zip(*there, strict=True)
         axes.errorbar(at, mean, error, color=color, marker=marker, markersize=4, capsize=2, label=name)
