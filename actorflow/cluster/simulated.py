@@ -52,7 +52,11 @@ class SimulatedCluster(Cluster):
     @property
     def chief(self) -> Process:
         """The chief's process, in its present life."""
-        return self._processes[CHIEF]
+        return self.process(CHIEF)
+
+    def process(self, name: str) -> Process:
+        """Returns a process, in its present life; KeyError for one that there is not."""
+        return self._processes[name]
 
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()

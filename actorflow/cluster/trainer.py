@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from math import nan
 from typing import Any
 
 from actorflow import setting
@@ -12,9 +13,10 @@ from actorflow.batches import Input
 from actorflow.bookmark import Bookmark
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.training import Training
+from actorflow.coord.consulting import enough
 from actorflow.coord.meeting import ShardStats
 from actorflow.coord.messages import Batch, Updated
-from actorflow.coord.policy import Policy, Sync
+from actorflow.coord.policy import Policy, Sync, full
 from actorflow.coord.settings import Agreement, RunSettings
 from actorflow.errors import ConfigError, InputError, ProgramError
 from actorflow.trainer import EpochDone, RunDone, StepDone, scored
@@ -23,6 +25,8 @@ from actorflow.trainer import EpochDone, RunDone, StepDone, scored
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateDone(StepDone):
     """An update is committed on all shards; loss and metrics are means over its contributions.
+
+    They are NaN where all workers that made it were lost before they could tell (agreement="per_shard").
 
     Attributes:
         update: What it was made of, what was dropped, how stale it was, and how many workers live.
@@ -45,7 +49,7 @@ class Trainer:
         settings: Further limits and times.
 
     Raises:
-        ConfigError: the policy does not fit so many workers.
+        ConfigError: the policy does not fit so many workers, or cannot leave updates to shards.
     """
 
     def __init__(
@@ -60,6 +64,8 @@ class Trainer:
         self.cluster = cluster
         self.policy = Sync() if policy is None else policy
         self.policy.check(len(cluster.workers))
+        if agreement == "per_shard":
+            enough(self.policy, full(len(cluster.workers)))
         given = RunSettings() if settings is None else settings
         self.settings = replace(given, exactly_once=exactly_once, agreement=agreement)
         self.record: list[Updated] = []
@@ -69,6 +75,10 @@ class Trainer:
         self, *, steps: int | None = None, epochs: int | None = None
     ) -> AsyncGenerator[UpdateDone | EpochDone | RunDone, None]:
         """Yields an UpdateDone after every update, an EpochDone after every epoch, and one RunDone, last.
+
+        An update belongs to the earliest epoch that it has a batch of, or to that of the update before, if
+        that is later. So epochs that no update belongs to, because they are short, end together with the
+        one before.
 
         Where the program evaluates, the workers rest between epochs. Leave the loop early with
         `contextlib.aclosing`, as any asynchronous generator.
@@ -125,8 +135,10 @@ class _Run:
         self._clock = setting.clock()
         self._began = self._clock.now()
         self._messages = self._cluster.messages
-        self._epoch = self._step = self._first = self._batches = 0
+        self._epoch = self._step = self._first = self._told = self._batches = 0
+        self._latest = 0  # epoch of which an update had a batch
         self._sums: list[float] = []
+        self._unknown = [nan] * (1 + len(self._program.metrics))
         self._last: EpochDone | None = None
         self.over = False
 
@@ -144,8 +156,11 @@ class _Run:
         home = self._cluster.at_home
         try:
             while isinstance(heard := await home(training.next()), Updated):
-                if min(batch.epoch for _, _, batch, _ in heard.chosen) > self._epoch:
-                    yield await self._end_epoch()
+                epochs = [batch.epoch for _, _, batch, _ in heard.chosen]
+                if min(epochs) > self._epoch and self._step > self._first:
+                    yield await self._end_epoch(min(epochs))
+                self._epoch = max(self._epoch, min(epochs))
+                self._latest = max(self._latest, *epochs)
                 yield self._updated(heard)
             if heard.error is not None:
                 raise heard.error
@@ -154,7 +169,7 @@ class _Run:
         if self._step == self._first:
             message = f"every epoch needs a batch, but batches({self._epoch}) gave none"
             raise ProgramError(message)
-        yield await self._end_epoch()
+        yield await self._end_epoch(max(self._epoch, self._latest) + 1)
         self.over = self._step == self._steps or not rests or self._epoch == self._epochs
 
     async def end(self) -> RunDone:
@@ -170,17 +185,21 @@ class _Run:
         self._trainer.record.append(heard)
         self._step += 1
         self._batches = max(self._batches, *heard.steps)
-        sums = self._sums or [0.0] * len(heard.scalars)
-        self._sums = [a + b for a, b in zip(sums, heard.scalars, strict=True)]
-        return UpdateDone(**self._progress(heard.scalars), update=heard)
+        numbers: Sequence[float] = heard.scalars
+        if numbers:
+            self._told += 1
+            sums = self._sums or [0.0] * len(numbers)
+            self._sums = [a + b for a, b in zip(sums, numbers, strict=True)]
+        return UpdateDone(**self._progress(numbers or self._unknown), update=heard)
 
-    async def _end_epoch(self) -> EpochDone:
-        size = self._step - self._first
-        means = [total / size for total in self._sums]
+    async def _end_epoch(self, over: int) -> EpochDone:
+        """Ends what was counted to the epoch at hand; `over` epochs have ended, several if they are short."""
+        self._epoch = over - 1
+        means = [total / self._told for total in self._sums] or self._unknown
         scores = await scored("evaluate", self._program.evaluate, self._cluster)
         done = EpochDone(**self._progress(means), scores=scores)
-        self._epoch += 1
-        self._first, self._sums = self._step, []
+        self._epoch = over
+        self._first, self._told, self._sums = self._step, 0, []
         self._last = done
         return done
 

@@ -26,10 +26,11 @@ from actorflow.cluster.messages import (
 )
 from actorflow.cluster.process import Process
 from actorflow.cluster.recruiter import UNREACHED, Recruiter
+from actorflow.coord.consulting import enough
 from actorflow.coord.coordinator import Coordinator
 from actorflow.coord.meeting import ReadStats, ShardStats
 from actorflow.coord.messages import End, Updated
-from actorflow.coord.policy import Policy
+from actorflow.coord.policy import Policy, full
 from actorflow.coord.settings import RunSettings
 from actorflow.errors import (
     CoordinatorLost,
@@ -104,7 +105,7 @@ class Training:
             await self._session.initialise(names)
         closes = None
         if self._settings.agreement == "per_shard":
-            closes = self._policy.needs(len(layout.workers))
+            closes = enough(self._policy, full(len(layout.workers)))
         for shard, process in enumerate(layout.ps):
             order = OpenShard(
                 shard,
@@ -154,7 +155,9 @@ class Training:
         for process in self._layout.ps:
             await self._ask_ps(process, MeetAll(address, self._shards))
         policy, settings = self._policy, self._settings
-        order = Enlist(self._run, address, self._shards, policy.fresh, settings.gather_s, settings.stuck_s)
+        apart = settings.agreement == "per_shard"
+        times = settings.gather_s, settings.stuck_s
+        order = Enlist(self._run, address, self._shards, policy.fresh, *times, apart)
         self._recruiters = [
             chief.system.spawn(
                 Recruiter,

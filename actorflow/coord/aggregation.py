@@ -102,6 +102,10 @@ class Contributions:
         while len(self._dropped) > REMEMBERED:
             del self._dropped[next(iter(self._dropped))]
 
+    def forget(self, before: int) -> None:
+        """Forgets contributions of terms before that one: whoever would have chosen of them is no more."""
+        self.open = {rank: kept for rank, kept in self.open.items() if kept.term >= before}
+
     def take(self, chosen: Iterable[tuple[int, int]]) -> tuple[Contribute, ...]:
         """Takes the chosen contributions out, in rank order.
 

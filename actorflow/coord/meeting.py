@@ -42,6 +42,7 @@ class ShardStats:
         open: Ranks whose contribution is kept and not used yet.
         refused: How many contributions were refused, by reason.
         staleness: Of those that updates were made of.
+        sets: A digest of the sets of all updates; shards that agree have the same, see `participant`.
     """
 
     shard: int
@@ -50,6 +51,7 @@ class ShardStats:
     open: tuple[int, ...]
     refused: Mapping[str, int]
     staleness: StalenessRecord
+    sets: str
 
 
 def stats(participant: Participant, contributions: Contributions, staleness: StalenessRecord) -> ShardStats:
@@ -62,4 +64,5 @@ def stats(participant: Participant, contributions: Contributions, staleness: Sta
         tuple(sorted(contributions.open)),
         dict(sorted(refused.items())),
         staleness,
+        participant.sets,
     )

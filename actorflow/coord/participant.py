@@ -21,8 +21,10 @@ Pure: `coord.shard` obeys it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from enum import Enum
+from hashlib import blake2b
 
 from actorflow.coord.messages import Commit, Discard, Fence, Stage, Standing
 from actorflow.errors import ActorflowError, CoordinationError, Fenced, InternalError
@@ -54,7 +56,7 @@ class Participant:
     """Where one shard stands.
 
     INVARIANT: `stage` is None exactly in phase IDLE; `error` is there exactly in phase FAILED.
-    INVARIANT: `version` and `last` change together, by `committed` alone; `term` never goes back.
+    INVARIANT: `version`, `last` and `sets` change together, by `committed` alone; `term` never goes back.
 
     Attributes:
         shard: Its number.
@@ -63,10 +65,11 @@ class Participant:
         phase: How far the next one is.
         stage: The set that is prepared, promised or failed.
         last: The set that made `version`.
+        sets: A digest of the sets of all updates so far: shards that made the same ones have the same.
         error: Why preparing failed.
     """
 
-    __slots__ = ("error", "last", "phase", "shard", "stage", "term", "version")
+    __slots__ = ("error", "last", "phase", "sets", "shard", "stage", "term", "version")
 
     def __init__(self, shard: int, version: int = 0) -> None:
         self.shard = shard
@@ -75,6 +78,7 @@ class Participant:
         self.phase = Phase.IDLE
         self.stage: Stage | None = None
         self.last: Stage | None = None
+        self.sets = ""
         self.error: ActorflowError | None = None
 
     def __repr__(self) -> str:
@@ -194,6 +198,7 @@ class Participant:
         assert self.stage is not None
         self.last = self.stage
         self.version += 1
+        self.sets = chained(self.sets, self.version, self.stage.chosen)
         self._idle()
         return self.last
 
@@ -224,6 +229,11 @@ class Participant:
         else:
             message = f"shard {self.shard} is at version {self.version}, got Stage of version {stage.version}"
         raise CoordinationError(message)
+
+
+def chained(sets: str, version: int, chosen: Iterable[tuple[int, int]]) -> str:
+    """Returns the digest `sets` with one more update, that made `version` of (rank, number) `chosen`."""
+    return blake2b(f"{sets} {version} {sorted(chosen)}".encode(), digest_size=16).hexdigest()
 
 
 def _same(a: Stage, b: Stage) -> bool:

@@ -180,3 +180,34 @@ def test_a_failing_optimizer_leaves_all_shards_at_one_version() -> None:
             return len(trainer.record), [stats.version for stats in shards]
 
     assert sim.run(main).result == (2, [2, 2])
+
+
+def test_epochs_that_an_update_passes_over_end_together() -> None:
+    """Two batches an epoch, three workers: updates have a batch of epochs 0-0-1, 1-2-2 and 3-3."""
+    told, _ = events(regression(batches=2, epochs=4))
+
+    assert [(type(e).__name__, e.epoch) for e in told] == [
+        ("UpdateDone", 1), ("EpochDone", 1), ("UpdateDone", 2), ("EpochDone", 3), ("UpdateDone", 4),
+        ("EpochDone", 4), ("RunDone", 4),
+    ]  # fmt: skip
+
+
+def test_an_update_of_a_later_epoch_may_come_first() -> None:
+    """One batch an epoch: whose worker is slow comes after those of later epochs."""
+    straggler = sim.Straggler(p=0.4, stall_s=0.2)
+    program = regression(batches=1, epochs=20)
+
+    async def main() -> Any:
+        options: dict[str, Any] = {"work_s": 0.02, "straggler": straggler}
+        async with af.Cluster.simulated(program, ps=2, workers=4, **options) as cluster:
+            trainer = af.Trainer(cluster, af.Async())
+            return [event async for event in trainer.run()], trainer.record
+
+    for seed in range(5):
+        told, record = sim.run(main, seed=seed).result
+        order = [batch.epoch for updated in record for _, _, batch, _ in updated.chosen]
+        assert order != sorted(order)
+        assert len(record) == 20
+        epochs = [event.epoch for event in told]
+        assert epochs == sorted(epochs)
+        assert epochs[-1] == 20

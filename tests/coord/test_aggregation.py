@@ -80,6 +80,12 @@ class Keeping(RuleBasedStateMachine):
         assert [(each.rank, each.number) for each in found] == sorted(chosen)
         self.taken |= {number for _, number in chosen}
 
+    @rule(newer=st.booleans())
+    def forget(self, newer: bool) -> None:
+        self.term += newer
+        self.taken |= {each.number for each in self.open().values() if each.term < self.term}
+        self.kept.forget(before=self.term)
+
     @rule()
     def update(self) -> None:
         self.version += 1

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from actorflow import errors
 from actorflow.coord.messages import Commit, Discard, Fence, Stage, Standing
-from actorflow.coord.participant import Do, Participant, Phase
+from actorflow.coord.participant import Do, Participant, Phase, chained
 from tests.strategies import examples
 
 SETS = (((0, 1),), ((1, 2),), ((0, 1), (1, 2)), ((1, 2), (0, 1)))
@@ -31,6 +31,7 @@ class Obeying(RuleBasedStateMachine):
         self.applied: list[Stage] = []
         self.asked: Stage | None = None
         self.promised = self.failed = self.deciding = False
+        self.sets = ""
 
     @property
     def version(self) -> int:
@@ -126,6 +127,7 @@ class Obeying(RuleBasedStateMachine):
         assert self.asked is not None
         assert self.shard.committed() is self.asked
         self.applied.append(self.asked)
+        self.sets = chained(self.sets, self.version, self.asked.chosen)
         self.idle()
 
     @rule()
@@ -144,6 +146,7 @@ class Obeying(RuleBasedStateMachine):
         shard = self.shard
         assert shard.version == self.version == len({stage.version for stage in self.applied})
         assert shard.stage is self.asked
+        assert shard.sets == self.sets
         assert shard.term == self.term
         assert (shard.phase is Phase.IDLE) == (self.asked is None)
         assert (shard.phase is Phase.READY) == self.promised
@@ -181,3 +184,17 @@ def test_the_set_of_an_applied_version_cannot_be_another_one() -> None:
         shard.heard(Stage(2, 0, ((1, 2),)))
     with pytest.raises(errors.CoordinationError, match="shard 0 is at version 1, got Stage of version 5"):
         shard.heard(Stage(2, 5, ((1, 2),)))
+
+
+def test_the_digest_tells_sets_their_versions_and_their_order_apart_and_no_order_within_a_set() -> None:
+    one, two = ((0, 1), (1, 2)), ((0, 3),)
+
+    def digest(*updates: tuple[tuple[int, int], ...]) -> str:
+        sets = ""
+        for version, chosen in enumerate(updates, 1):
+            sets = chained(sets, version, chosen)
+        return sets
+
+    assert len({digest(), digest(one), digest(two), digest(one, two), digest(two, one)}) == 5
+    assert digest(one) == digest(one[::-1])
+    assert chained("", 1, one) != chained("", 2, one)

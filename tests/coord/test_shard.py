@@ -359,6 +359,29 @@ def test_a_fence_says_where_the_shard_stands_and_silences_older_coordinators() -
     assert isinstance(refused, errors.Fenced)
 
 
+def test_what_was_open_when_a_coordinator_went_is_in_no_update_of_the_next() -> None:
+    """It knows nothing of it; and shards that close by themselves would count it."""
+
+    async def body(world: Shards) -> Any:
+        shard = world.refs[0]
+
+        async def ranks() -> tuple[int, ...]:
+            found: tuple[int, ...] = (await shard.ask(ReadStats())).open
+            return found
+
+        await world.contribute(1, 0, 0, gradients(1), term=1)
+        before = await ranks()
+        await shard.ask(Fence(2))
+        fenced = await ranks()
+        await world.contribute(2, 1, 0, gradients(1), term=2)
+        await shard.ask(Fence(2))
+        again = await ranks()
+        world.say(End(2))
+        return before, fenced, again, await ranks()
+
+    assert shards(body, closes=3) == ((0,), (), (1,), ())
+
+
 def test_a_good_end_lets_last_values_be_pulled_and_refuses_what_comes_later() -> None:
     async def body(world: Shards) -> Any:
         await update(world, 0, [1])
