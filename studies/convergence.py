@@ -1,7 +1,9 @@
 """How fast and how well policies train: `make study`.
 
-Every policy trains the same network on the same digits, on a simulated cluster in virtual time: a worker
-computes 0.1 s at a batch, and with stragglers 8 % of batches take 0.5 s longer, exponentially distributed.
+Every policy trains the same network on the same digits, on a simulated cluster in virtual time. A worker
+computes 0.1 s at a batch; with stragglers 8 % of batches take longer, by 0.5 s in the mean and with a Pareto
+tail of shape 2: by more than 4.5 s in one of a hundred of them.
+
 All go through the data equally often, each at the learning rate with which it reaches the loss soonest on
 another seed (`--tune` finds that, and writes rates.json).
 """
