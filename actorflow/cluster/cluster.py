@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
 from actorflow.actors.step_messages import Process as Member
 from actorflow.cluster.layout import Layout, laid_out
 from actorflow.cluster.process import CHIEF, Process, device_of, member
+from actorflow.cluster.training import Training
 from actorflow.errors import ConfigError, CoordinatorLost, SessionClosed
 from actorflow.program import Program
 from actorflow.report import SpreadStats
@@ -28,6 +30,8 @@ class Cluster(ABC):
         ps: Processes with parameters.
         workers: Processes that compute.
         layout: Which variables lie where.
+        training: Whose shards are open; None before anything is trained.
+        run_numbers: Gives each training run its number.
 
     Raises:
         ConfigError: a cluster has no worker, no `ps`, or more of these than variables to train.
@@ -44,6 +48,8 @@ class Cluster(ABC):
         self.workers = tuple(workers)
         self.layout: Layout = laid_out(program, self.ps, self.workers)
         self.session: SpreadSession | None = None
+        self.training: Training | None = None
+        self.run_numbers = count(1)
 
     @staticmethod
     def simulated(program: Program, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
