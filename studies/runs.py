@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import actorflow as af
 from actorflow import sim
@@ -17,7 +18,7 @@ WORK_S = 0.1
 """How long a worker computes at one batch, in virtual seconds."""
 
 JITTER_S = 0.005
-STRAGGLER = sim.Straggler(jitter_s=JITTER_S, p=0.08, stall_s=5 * WORK_S)
+STRAGGLER = sim.Straggler(jitter_s=JITTER_S, p=0.08, stall_s=5 * WORK_S, shape=2.0)
 STEADY = sim.Straggler(jitter_s=JITTER_S, p=0.0)
 
 SHARDS = 2
@@ -145,7 +146,7 @@ async def _clustered(run: Run) -> Result:
 def _local(run: Run) -> Result:
     """One session, whose steps take as long as the work of a worker."""
     program = build(run.seed, run.rate)
-    test = program.test
+    test, batches = program.test, cast("Callable[[int], Iterable[Any]]", program.batches)
     assert test is not None
 
     @sim.world("local", seed=run.seed, limits=LIMITS)
@@ -156,7 +157,7 @@ def _local(run: Run) -> Result:
         async with af.Session(program.graph) as session:
             began_s = clock()
             for epoch in range(run.epochs):
-                for feeds in program.batches(epoch):
+                for feeds in batches(epoch):
                     await host.work(WORK_S)
                     loss, _ = await session.run([program.loss, program.train], feeds)
                     curve.add([float(loss)], clock() - began_s)

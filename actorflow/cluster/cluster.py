@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
 from actorflow.actors.step_messages import Process as Member
 from actorflow.cluster.layout import Layout, laid_out
 from actorflow.cluster.process import CHIEF, Process, device_of, member
+from actorflow.cluster.training import Training
 from actorflow.errors import ConfigError, CoordinatorLost, SessionClosed
 from actorflow.plan.place import Placer, checked
 from actorflow.program import Program
@@ -30,6 +32,8 @@ class Cluster(ABC):
         workers: Processes that compute.
         layout: Which variables lie where.
         placer: Chooses where what `run` computes goes, if its scopes leave that open.
+        training: Whose shards are open; None before anything is trained.
+        run_numbers: Gives each training run its number.
 
     Raises:
         ConfigError: a cluster has no worker, no `ps`, or more of these than variables to train; or there is
@@ -55,6 +59,8 @@ class Cluster(ABC):
         self.placer = checked(placement)
         self.layout: Layout = laid_out(program, self.ps, self.workers)
         self.session: SpreadSession | None = None
+        self.training: Training | None = None
+        self.run_numbers = count(1)
 
     @staticmethod
     def simulated(program: Program, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:

@@ -14,11 +14,12 @@ from actorflow.graph.fingerprint import fingerprint
 from actorflow.plan.place import Placer
 from actorflow.program import Program
 from actorflow.sim import wires
+from actorflow.sim.amounts import check_number
 from actorflow.sim.hosts import Host
 from actorflow.sim.lanes import Life
 from actorflow.sim.loop import SimLoop
 from actorflow.sim.straggler import Straggler
-from actorflow.sim.worlds import World
+from actorflow.sim.worlds import World, check_latency
 from actorflow.transport.settings import SETTINGS, Settings
 
 
@@ -40,6 +41,12 @@ class SimulatedCluster(Cluster):
         seed: int = 0,
     ) -> None:
         super().__init__(program, _names("ps", ps), _names("worker", workers), placement=placement)
+        check_latency(latency_s)
+        check_number("work_s", work_s, finite=True, hint="work_s=0.1 is a tenth of a second a batch")
+        given: Any = world
+        if not isinstance(given, World | None):
+            message = f"a world is a sim.World, got {given!r:.60}"
+            raise ConfigError(message, hint="that which @sim.world(...) hands to the function below it")
         self.world = world
         self._owns = world is None
         self._latency_s = latency_s

@@ -38,7 +38,8 @@ class UpdateDone(StepDone):
 class Trainer:
     """Trains the program of a cluster.
 
-    The shards, and with them the state of the optimizer, stay from one `run` to the next.
+    The shards, and with them the state of the optimizer, stay from one `run` to the next. Those of another
+    trainer on the same cluster take their place: with the variables as they are, and a new optimizer.
 
     Args:
         cluster: Open.
@@ -62,7 +63,7 @@ class Trainer:
         settings: RunSettings | None = None,
     ) -> None:
         self.cluster = cluster
-        self.policy = Sync() if policy is None else policy
+        self.policy = Sync() if policy is None else _policy(policy)
         self.policy.check(len(cluster.workers))
         if agreement == "per_shard":
             enough(self.policy, full(len(cluster.workers)))
@@ -88,11 +89,14 @@ class Trainer:
             epochs: Stop after so many epochs; the program's number when neither limit is given.
 
         Raises:
+            SessionClosed: the cluster is not open.
+            ConfigError: another trainer has trained on the cluster since.
             QuorumLost, ShardLost, CoordinatorLost: the run cannot go on.
             ActorflowError: what the program, or its optimizer, raised; nothing of that update was applied.
         """
         if epochs is None and steps is None:
             epochs = self.cluster.program.epochs
+        self.cluster.opened()
         run = _Run(self, steps, epochs)
         while not run.over:
             async with aclosing(run.updates()) as events:
@@ -116,11 +120,32 @@ class Trainer:
         """Begins a run of a coordinator; opens the shards before the first."""
         cluster = self.cluster
         if self._training is None:
-            training = Training(cluster.chief, cluster.opened(), cluster.layout, self.policy, self.settings)
-            await cluster.at_home(training.open())
-            self._training = training
+            self._training = await self._opened()
+        elif self._training is not cluster.training:
+            message = "the shards of this trainer are closed: another has trained on the cluster since"
+            raise ConfigError(message, hint="make a new Trainer: it begins with the variables as they are")
         await cluster.at_home(self._training.begin(settings))
         return self._training
+
+    async def _opened(self) -> Training:
+        """Opens the shards, in place of those of a trainer before."""
+        cluster = self.cluster
+        session, before = cluster.opened(), cluster.training
+        if before is not None:
+            await cluster.at_home(before.close())
+        numbers = cluster.run_numbers
+        training = Training(cluster.chief, session, cluster.layout, self.policy, self.settings, numbers)
+        cluster.training = training
+        await cluster.at_home(training.open())
+        return training
+
+
+def _policy(given: Any) -> Policy:
+    """Returns it; raises ConfigError for what is no policy, such as the text or the class of one."""
+    if isinstance(given, Policy):
+        return given
+    message = f"a trainer takes a policy, such as af.Sync(), got {given!r:.60}"
+    raise ConfigError(message, hint=f"af.Policy.parse({given!r})" if isinstance(given, str) else None)
 
 
 class _Run:

@@ -68,6 +68,8 @@ class Training:
         layout: What lies where.
         policy: Who may start, and what makes an update.
         settings: Limits and times that all runs share.
+        numbers: Of runs, ascending; one that all trainers of a cluster share, since what is said in a run is
+            told from what was said in others by its number.
     """
 
     def __init__(
@@ -77,12 +79,14 @@ class Training:
         layout: Layout,
         policy: Policy,
         settings: RunSettings,
+        numbers: Iterator[int],
     ) -> None:
         self._chief = chief
         self._session = session
         self._layout = layout
         self._policy = policy
         self._settings = settings
+        self._numbers = numbers
         self._run = 0
         self._over = True
         self._heard: Queue[Updated | End] = Queue(_UNHEARD)
@@ -147,7 +151,7 @@ class Training:
             raise
 
     async def _begin(self, limits: RunSettings) -> None:
-        self._run += 1
+        self._run = next(self._numbers)
         self._heard, self._over = Queue(_UNHEARD), False
         chief, ref = self._chief, self._chief.post.ref
         self._hearing = chief.system.spawn(_Hearing, self._heard, name=f"hearing{self._run}")
