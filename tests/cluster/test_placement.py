@@ -16,6 +16,13 @@ from tests.cluster.programs import regression
 
 FREE = Placer(way="list", cost=CostModel(between=Link(0.0, 1e12), units=lambda *_: 1e6))
 
+DEVICES = tuple(
+    f"/job:{job}/task:{k}/device:cpu:0"
+    for job, k in (("chief", 0), ("ps", 0), ("ps", 1), ("worker", 0), ("worker", 1))
+)
+SCARCE = Placer(way="list", cost=FREE.cost, limits=dict.fromkeys(DEVICES, 1100.0), late=True)
+"""Memory for little more than one value at a time: a plan of this one has control inputs and gates."""
+
 
 def with_scopes(scope: str | None) -> af.Program:
     """Two variables of one scope, and batches for a few updates."""
@@ -45,7 +52,7 @@ def test_variables_whose_scope_names_the_job_alone_are_spread_like_those_without
     assert trained(with_scopes("/job:ps")) == trained(with_scopes(None))
 
 
-@pytest.mark.parametrize("placement", ["first", "greedy", "list", FREE])
+@pytest.mark.parametrize("placement", ["first", "greedy", "list", FREE, SCARCE])
 def test_values_do_not_depend_on_how_a_cluster_places(placement: str | Placer) -> None:
     program = regression()
     feeds = {"x": np.ones((3, 4), "float32"), "y": np.zeros((3, 2), "float32")}
@@ -63,6 +70,39 @@ def test_values_do_not_depend_on_how_a_cluster_places(placement: str | Placer) -
 
     assert value.tobytes() == sim.run(local).result.tobytes()
     assert transfers >= 2
+
+
+def test_what_a_placer_has_chosen_travels_with_the_plan() -> None:
+    """Values of ps0 for the layers of a worker: the last waits until the first layer has run."""
+    program = with_scopes(None)
+    with program.graph:
+        x = af.placeholder("float32", (8,), name="given")
+        with af.device("/job:ps/task:0"):
+            early = [op(x, name=f"early{k}") for k, op in enumerate((af.exp, af.cos, af.tanh))]
+        with af.device("/job:worker/task:0"):
+            at = af.sin(x, name="layer")
+            for k, value in enumerate(early):
+                at = af.add(at, value, name=f"layer{k}")
+        last = af.tanh(at, name="last")
+    worker = DEVICES[3]
+    times = {(name, worker): 5.0 for name in ("layer", "layer0", "layer1", "layer2")}
+    times |= {("last", device): 5.0 for device in DEVICES[:3]}
+    cost = CostModel(between=Link(0.0, 1e12), measured_s=times)
+    placement = Placer(way="list", cost=cost, limits=dict.fromkeys(DEVICES, 1e3), late=True)
+    feeds = {x: np.ones(8, "float32")}
+
+    async def main(how: str | Placer) -> Any:
+        async with af.Cluster.simulated(program, ps=2, workers=2, placement=how) as cluster:
+            value = await cluster.run(last, feeds)
+            (plan,) = cluster.opened()._plans
+            return value.tobytes(), plan.prepare
+
+    value, prepare = sim.run(lambda: main(placement)).result
+
+    assert value == sim.run(lambda: main("first")).result[0]
+    assert prepare.moved
+    assert prepare.after
+    assert prepare.gates
 
 
 def test_a_cluster_refuses_a_placement_that_there_is_not() -> None:
