@@ -1,6 +1,7 @@
 # Each target sets up what it needs in .venv, once; after that everything works offline.
 #   make demo                     train the digits example over three seeds
 #   make test ARGS='-k queue'     the tests, two at a time
+#   make study                    how fast and how well policies train, on simulated clusters
 #   make soak MINUTES=30          the laws share half an hour, on fresh examples
 #   make oracle-optim             our optimizers against torch's
 #   make oracle-torch             our ops against torch's, on torch's own samples
@@ -9,13 +10,13 @@ PYTHON  ?= python3
 MINUTES ?= 5
 ARGS    ?=
 BIN     := .venv/bin
-SOURCES := $(wildcard actorflow tests examples benchmarks)
+SOURCES := $(wildcard actorflow tests examples benchmarks studies)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench soak oracle-optim oracle-torch oracle-onnx
+.PHONY: help setup demo test lint docs bench study soak oracle-optim oracle-torch oracle-onnx
 
 help:
-	@echo 'make setup | demo | test | lint | docs | bench | soak MINUTES=n | oracle-{optim,torch,onnx}'
+	@echo 'make setup | demo | test | lint | docs | bench | study | soak MINUTES=n | oracle-{optim,torch,onnx}'
 
 setup: .venv/dev.stamp
 
@@ -39,6 +40,10 @@ bench: .venv/bench.stamp
 	@set -e; for name in $$($(BIN)/python -m benchmarks --list | cut -d ' ' -f 1); do \
 		echo "== $$name"; $(BIN)/python -m benchmarks $$name $(ARGS); \
 	done
+
+# How fast and how well policies train on simulated clusters: minutes. ARGS=--quick takes seconds.
+study: .venv/study.stamp
+	@$(BIN)/python -m studies.convergence --plot docs/figures/convergence.svg $(ARGS)
 
 # All laws share the time; the next soak goes on where this one stopped (.soak/state.json). Each slice
 # prints its seed, and the end says how to repeat one. ARGS=--write writes what failed into the laws.

@@ -445,6 +445,14 @@ class Session:
         )
         return Dump(steps, self.max_steps, len(self._waiting), self._system.dump())
 
+    def kernel_seconds(self) -> dict[tuple[str, str], float]:
+        """Returns what kernels take by what was measured, by node and device; for `CostModel.measured`.
+
+        Only those are measured that may be slow: of unknown or of large sizes, and on the host's devices.
+        """
+        plans = self._plans.values()
+        return {at: s for plan in plans for at, s in plan.partition.kernel_seconds().items()}
+
     def stats(self) -> Stats:
         """Returns what the session has done."""
         if self._loop is None:

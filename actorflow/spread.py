@@ -20,7 +20,7 @@ from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from actorflow.actors.runner import Reach
-from actorflow.actors.step_messages import Close, Drop, Prepared, Process
+from actorflow.actors.step_messages import Close, Process
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
     ActorflowError,
@@ -38,16 +38,18 @@ from actorflow.graph.resource import VariableDef
 from actorflow.limits import at_least, seconds
 from actorflow.lookup import fed_value, feed_port, fetch_port, given, only
 from actorflow.plan.devices import process_of
-from actorflow.plan.homes import NOWHERE, State, resource_home
+from actorflow.plan.homes import NOWHERE, State, state_home
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
+from actorflow.plan.place import Placer
+from actorflow.plan.place import checked as checked_placement
 from actorflow.report import SpreadStats
 from actorflow.spread_plan import Key, SpreadPlan, check_processes, spread_plan
-from actorflow.spread_steps import Desk, SpreadSteps
+from actorflow.spread_plans import Plans, heard
+from actorflow.spread_steps import Desk, SpreadStep, SpreadSteps
 from actorflow.structure import flatten
 
 _SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
-_MAX_PLANS = 256
 
 
 class SpreadSession:
@@ -58,7 +60,7 @@ class SpreadSession:
     Args:
         graph: The graph, built alike in every process before the first step.
         system: The actor system of this process, open.
-        processes: All processes, with their devices; a node without a scope is for the first device.
+        processes: All processes, with their devices; the first device is the first for what has no scope.
         reach: Gives actors of any process by `process/actor`.
         home: The process in which this session lives: fetches lie there. By default the first.
         deadline_s: The longest that a step may take unless it says otherwise; None is no limit.
@@ -66,10 +68,12 @@ class SpreadSession:
         grace_s: How long a step that ends otherwise than well waits for its processes to say so.
         initialise: Whether variables get their initial values by themselves.
         passes: Which passes make a program cheaper; see `Session`.
+        placement: How nodes are placed that several devices could run, of whichever process; see `Session`.
         state: Devices of variables and other state that no scope places, by name; else at home.
 
     Raises:
-        ConfigError: for a limit that is no number or would let nothing run, or processes that are none.
+        ConfigError: for a limit that is no number or would let nothing run, processes that are none, or a
+            pass or placement that cannot be.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class SpreadSession:
         grace_s: float = 1.0,
         initialise: bool = True,
         passes: Sequence[str] = ALL,
+        placement: str | Placer = "first",
         state: State = NOWHERE,
     ) -> None:
         check_processes(processes)
@@ -101,11 +106,11 @@ class SpreadSession:
         number = next(_SESSIONS.setdefault(system, itertools.count(1)))
         self.address = f"{self.home}/spread{number}.{self._processes[self.home].incarnation}"
         self._steps = SpreadSteps(system, self.address, reach, self._grace_s, self._let_in)
+        self._plans = Plans(self._planned, self._steps, self.address, self._processes, system)
         self._initialises = initialise
         self._passes = checked_passes(passes)
+        self._placer = checked_placement(placement)
         self._state = dict(state)
-        self._plans: dict[Key, SpreadPlan] = {}
-        self._plan_numbers = itertools.count(1)
         self._step_ids = itertools.count(1)
         self._admission: dict[asyncio.Future[None], None] = {}
         self._firsts: dict[str, asyncio.Task[None]] = {}
@@ -170,8 +175,7 @@ class SpreadSession:
             self.lost(process, PeerLost(message))
         del self._steps.gone[process]
         self._processes[process] = replace(known, incarnation=incarnation)
-        for key in tuple(self._plans):
-            self._drop(key)
+        self._plans.clear()
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -206,7 +210,7 @@ class SpreadSession:
         leaves, build = flatten(fetches)
         ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
         keys = tuple(feed_port(self.graph, key) for key in feeds)
-        self._plan((ports, keys, ""))
+        self._plans.get((ports, keys, ""))
 
         async def call(*values: Any) -> Any:
             if len(values) != len(keys):
@@ -220,23 +224,11 @@ class SpreadSession:
 
     async def _step(self, key: Key, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
         """Runs one step, once its plan is prepared, its variables have values, and there is room."""
-        plan = self._plan(key)
-        fed = [fed_value(name, spec, value) for (name, spec), value in zip(plan.feeds, values, strict=True)]
-        deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
-        if not plan.fetches:
+        with self._plans.wanting(key):
+            plan, step = await self._begun(key, values, deadline_s)
+        if step is None:
             return []
-        await self._ready_within(plan, deadline_s)
-        step_id = next(self._step_ids)
-        since = self._system.now()
         try:
-            await self._admitted(plan, deadline_s)
-            while plan.stale or not self._is_ready(plan):  # processes came and went meanwhile
-                plan = self._plan(key)
-                await self._ready_within(plan, deadline_s)
-                await self._admitted(plan, deadline_s)
-            self._check_open()
-            step = self._steps.begin(plan, step_id, fed, deadline_s, since)
-            self._let_in()
             found = await self._steps.ended(step)
         except BaseException:
             self._failed += 1
@@ -245,16 +237,41 @@ class SpreadSession:
         self._transfers += len(plan.made.transfers)
         return found[: -plan.hidden] if plan.hidden else found
 
-    async def _admitted(self, plan: SpreadPlan, deadline_s: float | None) -> None:
+    async def _begun(
+        self, key: Key, values: Sequence[Any], deadline_s: float | None
+    ) -> tuple[SpreadPlan, SpreadStep | None]:
+        """Begins a step; there is none when nothing is fetched."""
+        plan = self._plans.get(key)
+        fed = [fed_value(name, spec, value) for (name, spec), value in zip(plan.feeds, values, strict=True)]
+        deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
+        if not plan.fetches:
+            return plan, None
+        if not self._is_ready(plan):
+            plan = await self._ready_within(key, deadline_s)
+        step_id = next(self._step_ids)
+        since = self._system.now()
+        try:
+            await self._admitted(deadline_s)
+            while not self._is_ready(plan) or not self._plans.holds(plan):  # processes came and went
+                plan = await self._ready_within(key, deadline_s)
+                await self._admitted(deadline_s)
+            self._check_open()
+            step = self._steps.begin(plan, step_id, fed, deadline_s, since)
+            self._let_in()
+        except BaseException:
+            self._failed += 1
+            raise
+        return plan, step
+
+    async def _admitted(self, deadline_s: float | None) -> None:
         """Returns once there is room for one more step, which begins at once; first come, first served."""
         if self._steps.counted < self.max_steps and not self._admission:
             return
         waiting = self._system.create_future()
         self._admission[waiting] = None
         try:
-            with plan.used():
-                async with asyncio.timeout(deadline_s):
-                    await waiting
+            async with asyncio.timeout(deadline_s):
+                await waiting
         except BaseException as error:
             del self._admission[waiting]
             self._let_in()
@@ -274,81 +291,40 @@ class SpreadSession:
 
     # -- plans and first values --------------------------------------------------------------------
 
-    def _plan(self, key: Key) -> SpreadPlan:
-        """Returns the plan for these fetches and feeds, from the cache when it is there."""
-        plan = self._plans.get(key)
-        if plan is not None:
-            return plan
-        unused = [k for k, other in self._plans.items() if not other.users]
-        for oldest in unused[: max(0, len(self._plans) + 1 - _MAX_PLANS)]:
-            self._drop(oldest)  # it is made again when it is asked for again
+    def _planned(self, key: Key, number: int) -> SpreadPlan:
         home = self._home_of(key[2]) if key[2] else self.home
-        plan = self._plans[key] = spread_plan(
+        processes = tuple(self._processes.values())
+        return spread_plan(
             self.graph,
             key,
-            next(self._plan_numbers),
+            number,
             self.address,
             home,
-            tuple(self._processes.values()),
+            processes,
             self._passes,
             self._state,
+            self._placer,
         )
-        return plan
-
-    def _drop(self, key: Key) -> None:
-        plan = self._plans.pop(key)
-        plan.stale = True
-        for name in plan.made.parts:
-            self._steps.put(name, Drop(self.address, plan.number))
 
     def _is_ready(self, plan: SpreadPlan) -> bool:
         return plan.prepared and (not self._initialises or plan.variables <= self._given)
 
-    async def _ready_within(self, plan: SpreadPlan, deadline_s: float | None) -> None:
-        """Returns once steps of a plan may begin, within a deadline."""
-        if self._is_ready(plan):
-            return
+    async def _ready_within(self, key: Key, deadline_s: float | None) -> SpreadPlan:
+        """Returns a plan whose steps may begin, within a deadline."""
         self._check_open()
+        plan = self._plans.get(key)
         try:
-            with plan.used():
-                async with asyncio.timeout(deadline_s):
-                    await self._prepare(plan)
-                    if self._initialises:
-                        await self._give(plan.variables)
+            async with asyncio.timeout(deadline_s):
+                await self._plans.prepare(plan)
+                if self._initialises:
+                    await self._give(plan.variables)
         except TimeoutError:
             parts = ", ".join(plan.made.parts)
             left = ", ".join(repr(n) for n in sorted(plan.variables - self._given))
             what = f"{left} to be initialised" if plan.prepared else f"{parts} to prepare"
             message = f"a step did not begin within its deadline of {deadline_s:g} s; it waits for {what}"
             raise DeadlinePassed(message, hint="raise deadline_s for the first step") from None
-
-    async def _prepare(self, plan: SpreadPlan) -> None:
-        """Lets every process install its part, once, whoever needs it first."""
-        if plan.prepared:
-            return
-        if plan.preparing is None or plan.preparing.done():
-            plan.preparing = self._system.loop.create_task(self._install(plan), name="spread-prepare")
-            plan.preparing.add_done_callback(_heard)
-        await asyncio.shield(plan.preparing)
-
-    async def _install(self, plan: SpreadPlan) -> None:
-        message = replace(plan.prepare, first=self._steps.next_number)
-        answers = await asyncio.gather(
-            *(self._steps.ask(name, message) for name in plan.made.parts), return_exceptions=True
-        )
-        for name, answer in zip(plan.made.parts, answers, strict=True):
-            if isinstance(answer, BaseException):
-                raise answer
-            self._check_life(name, answer)
-        plan.prepared = True
-
-    def _check_life(self, name: str, prepared: Prepared) -> None:
-        known = self._processes[name].incarnation
-        if prepared.incarnation != known:
-            message = (
-                f"process {name!r} runs as incarnation {prepared.incarnation}, the session means {known}"
-            )
-            raise PeerLost(message, hint="tell the session of its new life: session.joined(...)")
+        return plan
 
     async def initialise(self, names: Iterable[str]) -> None:
         """Gives variables their first values where they live, unless they have them."""
@@ -364,22 +340,23 @@ class SpreadSession:
                 if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
                     first = self._first(name, resource.initial)
                     task = self._firsts[name] = self._system.loop.create_task(first, name=f"first-{name}")
-                    task.add_done_callback(_heard)
+                    task.add_done_callback(heard)
                 await asyncio.shield(task)
             self._given |= {name}
 
     async def _first(self, name: str, initial: Port) -> None:
         """Computes a first value in a step of its own, which nobody's cancellation ends."""
-        plan = self._plan(((initial,), (), name))
-        await self._ready_within(plan, None)
-        self._check_open()
-        step = self._steps.begin(plan, 0, (), self.deadline_s, self._system.now())
+        key = ((initial,), (), name)
+        with self._plans.wanting(key):
+            plan = await self._ready_within(key, None)
+            self._check_open()
+            step = self._steps.begin(plan, 0, (), self.deadline_s, self._system.now())
         await self._steps.ended(step)
 
     def _home_of(self, name: str) -> str:
         """Returns the process where a variable is."""
         devices = [d for p in self._processes.values() for d in p.devices]
-        process = process_of(resource_home(self.graph, name, devices, self._state))
+        process = process_of(state_home(self.graph.resources[name], devices, self._state))
         return next(p.name for p in self._processes.values() if process_of(p.devices[0]) == process)
 
     def _check_open(self) -> None:
@@ -399,9 +376,3 @@ class SpreadSession:
             waiting=len(self._admission),
             plans=len(self._plans),
         )
-
-
-def _heard(task: asyncio.Task[None]) -> None:
-    """Takes note of how a task ended for which nobody may be waiting any more."""
-    if not task.cancelled():
-        task.exception()

@@ -7,15 +7,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from actorflow.actors.installed import cut_of, whole_program
+from actorflow.actors.installed import cut_of, told
 from actorflow.actors.step_messages import Prepare, Process
 from actorflow.errors import ConfigError
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
-from actorflow.plan.cut import Cut, digest
+from actorflow.plan.cut import Cut
 from actorflow.plan.devices import process_of
-from actorflow.plan.homes import NOWHERE, State, homes
-from actorflow.plan.prune import prune
+from actorflow.plan.digest import digest
+from actorflow.plan.homes import State
+from actorflow.plan.lower import planned
+from actorflow.plan.place import Placer
 from actorflow.spec import Spec
 
 Key = tuple[tuple[Port, ...], tuple[Port, ...], str]
@@ -27,6 +29,7 @@ class SpreadPlan:
     """A plan.
 
     Attributes:
+        key: What it is for.
         number: Its number in the session.
         made: The cut.
         feeds: What each feed is called, and what it must fit.
@@ -39,6 +42,7 @@ class SpreadPlan:
         stale: Whether it was dropped: its processes have forgotten it.
     """
 
+    key: Key
     number: int
     made: Cut
     feeds: tuple[tuple[str, Spec], ...]
@@ -69,7 +73,8 @@ def spread_plan(
     home: str,
     processes: Sequence[Process],
     passes: tuple[str, ...],
-    state: State = NOWHERE,
+    state: State,
+    placer: Placer,
 ) -> SpreadPlan:
     """Plans steps over processes.
 
@@ -82,16 +87,18 @@ def spread_plan(
         home: The process where the fetches lie.
         processes: All, the one first that a node without a scope is for.
         state: Where state lives that no scope places.
+        placer: Chooses where a node may be on several devices.
 
     Raises:
         FeedError: a placeholder is needed and not fed.
-        PlacementError: a node fits no device, or what has to stay in one process would not.
+        PlacementError: a node fits no device, what has to stay in one process would not, or no order fits
+            into memory.
     """
     fetches, feeds, initialises = key
     devices = tuple(d for p in processes for d in p.devices)
-    needed = prune(graph, fetches, feeds)
-    placed = homes(graph, needed, devices, state)
-    program = whole_program(graph, fetches, feeds, placed, devices, passes)
+    host = next(p.devices[0] for p in processes if p.name == home)
+    plan = planned(graph, fetches, feeds, devices, passes, placer=placer, host=host, state=state)
+    program = plan.placed
     names = {process_of(p.devices[0]): p.name for p in processes}
     nodes = graph.nodes
     prepare = Prepare(
@@ -100,16 +107,18 @@ def spread_plan(
         first=0,
         fetches=tuple((nodes[p.node].name, p.index) for p in fetches),
         feeds=tuple((nodes[p.node].name, p.index) for p in feeds),
-        placement=tuple((nodes[i].name, device) for i, device in placed.items()),
+        placement=tuple((nodes[i].name, device) for i, device in plan.first.items()),
         home=home,
         processes=tuple(processes),
         passes=passes,
         digest=digest(program),
         initialises=initialises,
+        **told(plan.moves),
     )
     return SpreadPlan(
+        key=key,
         number=number,
-        made=cut_of(program, names, home),
+        made=cut_of(program, plan.moves.gates, names, home),
         feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in feeds),
         fetches=len(program.fetches),
         hidden=program.hidden,

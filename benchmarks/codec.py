@@ -147,9 +147,7 @@ class _Room:
         first = -memory.ctypes.data % APART
         memory = memory[first : first + stop]
         lengths = [memoryview(piece).nbytes for piece in pieces]
-        self._places = [
-            memoryview(memory)[start : start + n] for start, n in zip(starts, lengths, strict=True)
-        ]
+        self._places = [memory.data[start : start + n] for start, n in zip(starts, lengths, strict=True)]
         self._given: Sequence[Any] = [memory] if whole else self._places
 
     def filled(self, pieces: Sequence[Any]) -> Sequence[Any]:

@@ -34,9 +34,20 @@ def test_the_program_of_the_readme_learns() -> None:
 
 @pytest.mark.slow
 def test_the_actors_of_the_readme_answer_after_a_failure() -> None:
-    (program,) = PROGRAMS[1:]
-
-    out, err = said_by(program)
+    out, err = said_by(PROGRAMS[1])
 
     assert out == "42\n"
     assert "ValueError" in err
+
+
+@pytest.mark.slow
+def test_the_cluster_of_the_readme_learns_without_its_slowest() -> None:
+    (program,) = PROGRAMS[2:]
+
+    out, err = said_by(program)
+
+    assert err == ""
+    found = re.fullmatch(r"loss (\d+\.\d+) after (\d+) updates and \d+ virtual seconds\n", out)
+    assert found is not None, out
+    assert float(found[1]) < 0.5
+    assert 55 <= int(found[2]) <= 65, "of 240 batches a quarter is dropped"

@@ -398,7 +398,7 @@ def test_closing_ends_what_runs_and_leaves_nothing() -> None:
 def test_plans_that_are_dropped_are_dropped_everywhere_and_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("actorflow.spread._MAX_PLANS", 2)
+    monkeypatch.setattr("actorflow.spread_plans.MAX_PLANS", 2)
     with af.Graph() as graph:
         x = af.placeholder("float32", (), name="x")
         with af.device(SCOPES[1]):
@@ -440,7 +440,7 @@ def test_a_scope_that_no_process_fits_is_refused() -> None:
         y = af.random_normal(())
 
     async def body(cluster: Cluster) -> Any:
-        with pytest.raises(errors.PlacementError, match="no device fits"):
+        with pytest.raises(errors.PlacementError, match="unknown device '/job:ps'"):
             await cluster.session.run(y)
 
     run(graph, body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from actorflow.actors.executor import Executor
 from actorflow.actors.node import NodeActor
@@ -11,12 +12,16 @@ from actorflow.actors.partition import Partition
 from actorflow.actors.step_messages import Output, Prepare
 from actorflow.errors import PlacementError
 from actorflow.graph.graph import Graph
-from actorflow.graph.node import NodeId, Port
+from actorflow.graph.node import Port
+from actorflow.plan.colocate import runs
 from actorflow.plan.copies import with_copies
-from actorflow.plan.cut import Cut, cut, digest
+from actorflow.plan.cut import Cut, cut
 from actorflow.plan.devices import process_of, within_process
-from actorflow.plan.lower import lower
-from actorflow.plan.program import Program
+from actorflow.plan.digest import digest
+from actorflow.plan.gates import Gates
+from actorflow.plan.lower import unplaced
+from actorflow.plan.place import Moves, moved
+from actorflow.plan.program import Edge, Program
 from actorflow.plan.prune import prune
 
 
@@ -40,27 +45,16 @@ class Installed:
     initialises: str
 
 
-def whole_program(
-    graph: Graph,
-    fetches: tuple[Port, ...],
-    feeds: tuple[Port, ...],
-    placed: Mapping[NodeId, str],
-    devices: tuple[str, ...],
-    passes: tuple[str, ...],
-) -> Program:
-    """Returns the program that all processes of a session cut; without copies."""
-    return lower(graph, fetches, feeds, devices, passes, placed=placed, copies=False)
-
-
-def cut_of(program: Program, names: Mapping[str, str], home: str) -> Cut:
+def cut_of(program: Program, gates: Gates, names: Mapping[str, str], home: str) -> Cut:
     """Returns the parts of a program by the names of processes.
 
     Args:
         program: The whole, without copies.
+        gates: What its transfers wait for.
         names: The name of each process by how its devices call it, `/job:ps/task:0`.
         home: Where the fetches lie, by its name.
     """
-    return cut(program, lambda device: names[process_of(device)], home, within_process)
+    return cut(program, lambda device: names[process_of(device)], home, within_process, gates)
 
 
 def installed(prepare: Prepare, process: str, graph: Graph, executor: Executor) -> Installed:
@@ -69,24 +63,27 @@ def installed(prepare: Prepare, process: str, graph: Graph, executor: Executor) 
     Raises:
         PlacementError: when this process means another program than the session, or cannot run its part.
     """
-    devices = tuple(d for p in prepare.processes for d in p.devices)
     names = {process_of(p.devices[0]): p.name for p in prepare.processes}
     ports = tuple(_port(graph, out, process) for out in (*prepare.fetches, *prepare.feeds))
     fetches, feeds = ports[: len(prepare.fetches)], ports[len(prepare.fetches) :]
     placed = {node.id: device for name, device in prepare.placement if (node := graph.find(name)) is not None}
-    if placed.keys() != set(prune(graph, fetches, feeds)):
+    if placed.keys() != {i for i in prune(graph, fetches, feeds) if runs(graph.nodes[i])}:
         raise _other(process)
-    program = whole_program(graph, fetches, feeds, placed, devices, prepare.passes)
+    program = unplaced(graph, fetches, feeds, placed, prepare.passes)
+    moves = _moves(prepare)
+    if not moves.fit(program):
+        raise _other(process)
+    program = moved(program, moves)
     if digest(program) != prepare.digest:
         raise _other(process)
-    made = cut_of(program, names, prepare.home)
+    made = cut_of(program, moves.gates, names, prepare.home)
     part = made.parts[process]
     named = executor.devices.named(node.device for node in part.program.nodes if node.device)
     for planned in part.program.nodes:
         if planned.device and planned.device not in named:
             message = f"process {process!r} has no device {planned.device!r}; it has {', '.join(named)}"
             raise PlacementError(message, where=planned.where, hint=executor.devices.hint)
-    partition = executor.install(with_copies(part.program, named[0]))
+    partition = executor.install(with_copies(part.program, named[0], part.gates))
     for i, numbers in part.uses.items():
         partition.nodes[i].spends = numbers
     return Installed(
@@ -103,6 +100,20 @@ def installed(prepare: Prepare, process: str, graph: Graph, executor: Executor) 
         - {process},
         initialises=prepare.initialises if prepare.home == process else "",
     )
+
+
+def told(moves: Moves) -> dict[str, tuple[Any, ...]]:
+    """Returns what a placer has chosen as the fields of Prepare that say so."""
+    return {
+        "moved": tuple(moves.devices.items()),
+        "after": tuple(moves.after.items()),
+        "gates": tuple((edge.node, edge.output, device, c) for (edge, device), c in moves.gates.items()),
+    }
+
+
+def _moves(prepare: Prepare) -> Moves:
+    gates = {(Edge(node, output), device): after for node, output, device, after in prepare.gates}
+    return Moves(dict(prepare.moved), dict(prepare.after), gates)
 
 
 def _port(graph: Graph, out: Output, process: str) -> Port:

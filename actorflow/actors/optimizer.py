@@ -102,6 +102,13 @@ class OptimizerActor(Actor):
         return self.transform is not None and self.transform.sparse
 
     @property
+    def rule(self) -> str:
+        """What errors call it: its class if that is a user's, else its Transform."""
+        if type(self) is OptimizerActor and self.transform is not None:
+            return self.transform.name
+        return type(self).__name__
+
+    @property
     def joint(self) -> str:
         """The name of what in it looks at all variables at once, so that shards cannot run it; see Transform.
 

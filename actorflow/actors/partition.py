@@ -72,6 +72,7 @@ class Partition:
         self._around = around
         self._host = next(iter(around.devices.values()))
         self._copies: dict[tuple[str, int], Any] = {}  # of constants, by device and identity
+        self._estimates: dict[tuple[str, str], Estimate] = {}
         self._connect()
         self._number()
         for node in self.nodes:
@@ -116,6 +117,10 @@ class Partition:
         live.counts[node.i] -= 1
         if not live.counts[node.i]:
             self.dispatch.ring.append((node, live))
+
+    def kernel_seconds(self) -> dict[tuple[str, str], float]:
+        """Returns what kernels take by what was measured, by node and device; small ones are not measured."""
+        return {at: estimate.seconds for at, estimate in self._estimates.items() if estimate.seconds}
 
     def abort(self, live: Live, error: BaseException) -> None:
         """Ends the step of `live` with `error`."""
@@ -238,7 +243,8 @@ class Partition:
         if cost is not None and device.surely_inline(cost):
             node.run = lambda live, args: node.emit(live, function(*args))
             return function
-        node.run = measured(node, device, function, Estimate(kernel, dict(plan.attrs)))
+        estimate = self._estimates[plan.name, device.name] = Estimate(kernel, dict(plan.attrs))
+        node.run = measured(node, device, function, estimate)
         return None
 
     def _device(self, plan: PlanNode) -> AnyDevice:

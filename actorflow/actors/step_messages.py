@@ -44,7 +44,10 @@ class Prepare:
         first: The smallest number that a step may have of which the runner has not heard.
         fetches: What is fetched.
         feeds: What is fed.
-        placement: The device of each node that is needed, by name.
+        placement: The first device of each node that is needed and runs, by name.
+        moved: What a placer has moved: nodes of the program by index, and their devices.
+        after: The control inputs that it has given to nodes.
+        gates: For what its transfers wait: (node, output, device, nodes).
         home: The process where the fetches lie.
         processes: All of the session's.
         passes: Which passes make the program cheaper.
@@ -63,6 +66,9 @@ class Prepare:
     passes: tuple[str, ...]
     digest: int
     initialises: str = ""
+    moved: tuple[tuple[int, str], ...] = ()
+    after: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    gates: tuple[tuple[int, int, str, tuple[int, ...]], ...] = ()
 
 
 @travels("step.prepared")

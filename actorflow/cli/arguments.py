@@ -15,6 +15,11 @@ def positive(text: str) -> int:
     return _integer(text, 1)
 
 
+def several(text: str) -> int:
+    """Returns an integer of at least 2."""
+    return _integer(text, 2)
+
+
 def _integer(text: str, least: int) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < least:
         message = f"must be an integer of at least {least}, got {text!r}"

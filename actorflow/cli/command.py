@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from actorflow.cli import graph, ops, train
+from actorflow.cli import graph, ops, simulate, train
 from actorflow.errors import ActorflowError, ProgramError
 
 _EPILOG = """\
@@ -76,6 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     train.add_to(commands)
     graph.add_to(commands)
     ops.add_to(commands)
+    simulate.add_to(commands)
     return parser
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from types import TracebackType
 from typing import Any, Self
 
 from actorflow.actors.step_messages import Process as Member
 from actorflow.cluster.layout import Layout, laid_out
 from actorflow.cluster.process import CHIEF, Process, device_of, member
+from actorflow.cluster.training import Training
 from actorflow.errors import ConfigError, CoordinatorLost, SessionClosed
+from actorflow.plan.place import Placer, checked
 from actorflow.program import Program
 from actorflow.report import SpreadStats
 from actorflow.spread import SpreadSession
@@ -28,13 +31,24 @@ class Cluster(ABC):
         ps: Processes with parameters.
         workers: Processes that compute.
         layout: Which variables lie where.
+        placer: Chooses where what `run` computes goes, if its scopes leave that open.
+        training: Whose shards are open; None before anything is trained.
+        run_numbers: Gives each training run its number.
 
     Raises:
-        ConfigError: a cluster has no worker, no `ps`, or more of these than variables to train.
+        ConfigError: a cluster has no worker, no `ps`, or more of these than variables to train; or there is
+            no such placement.
         CoordinationError: the program's update is none that several workers can share.
     """
 
-    def __init__(self, program: Program, ps: Sequence[str], workers: Sequence[str]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        ps: Sequence[str],
+        workers: Sequence[str],
+        *,
+        placement: str | Placer = "first",
+    ) -> None:
         given: Any = program
         if not isinstance(given, Program):
             message = f"a cluster runs an af.Program, got {type(program).__name__} {program!r:.60}"
@@ -42,8 +56,11 @@ class Cluster(ABC):
         self.program = program
         self.ps = tuple(ps)
         self.workers = tuple(workers)
+        self.placer = checked(placement)
         self.layout: Layout = laid_out(program, self.ps, self.workers)
         self.session: SpreadSession | None = None
+        self.training: Training | None = None
+        self.run_numbers = count(1)
 
     @staticmethod
     def simulated(program: Program, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
@@ -56,9 +73,10 @@ class Cluster(ABC):
             program: What it runs.
             ps: How many processes have parameters: ps0, ps1, …
             workers: How many compute: worker0, worker1, …
-            **options: `world`; `latency_s`, how long a message travels; `work_s`, how long a worker
-                computes at a contribution, and `straggler`, how that is disturbed; `links`, what links may
-                hold and how long they wait; `seed`, of the world's chance.
+            **options: `placement`, how the nodes of `run` are placed, as for a `Session`; `world`;
+                `latency_s`, how long a message travels; `work_s`, how long a worker computes at a
+                contribution, and `straggler`, how that is disturbed; `links`, what links may hold and how
+                long they wait; `seed`, of the world's chance.
 
         Raises:
             ConfigError: there are fewer than one of either, or more `ps` than variables to train.
@@ -103,7 +121,15 @@ class Cluster(ABC):
             for name in (*trained, *frozen)
         }
         graph = self.program.graph
-        session = SpreadSession(graph, chief.system, members, chief.post.ref, home=CHIEF, state=homes)
+        session = SpreadSession(
+            graph,
+            chief.system,
+            members,
+            chief.post.ref,
+            home=CHIEF,
+            placement=self.placer,
+            state=homes,
+        )
         chief.post.on_lost(session.lost)
         await self.at_home(session.__aenter__())
         self.session = session

@@ -27,7 +27,7 @@ class OpenShard:
         optimizer: The key of the optimizer among the objects of the graph.
         shards: How many shards there are.
         fresh: Whether gradients must come from the version that they are applied to.
-        closes: Where shards agree on nothing: how many contributions make an update; else None.
+        closes: Where shards close updates by themselves: how many contributions make one; else None.
     """
 
     shard: int
@@ -62,6 +62,7 @@ class Enlist:
         fresh: Whether a contribution is of use only if computed from the version of its permit.
         join_s: How long the worker tries to get a seat.
         answer_s: How long a shard may take to answer it.
+        apart: Whether shards close updates by themselves.
     """
 
     run: int
@@ -70,6 +71,7 @@ class Enlist:
     fresh: bool
     join_s: float
     answer_s: float
+    apart: bool = False
 
 
 @travels("cluster.dismiss")

@@ -11,13 +11,15 @@ from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.errors import ActorDied, ConfigError, CoordinatorLost
 from actorflow.graph.fingerprint import fingerprint
+from actorflow.plan.place import Placer
 from actorflow.program import Program
 from actorflow.sim import wires
+from actorflow.sim.amounts import check_number
 from actorflow.sim.hosts import Host
 from actorflow.sim.lanes import Life
 from actorflow.sim.loop import SimLoop
 from actorflow.sim.straggler import Straggler
-from actorflow.sim.worlds import World
+from actorflow.sim.worlds import World, check_latency
 from actorflow.transport.settings import SETTINGS, Settings
 
 
@@ -30,6 +32,7 @@ class SimulatedCluster(Cluster):
         *,
         ps: int = 1,
         workers: int = 1,
+        placement: str | Placer = "first",
         world: World | None = None,
         latency_s: float = 0.0005,
         work_s: float = 0.0,
@@ -37,7 +40,13 @@ class SimulatedCluster(Cluster):
         links: Settings = SETTINGS,
         seed: int = 0,
     ) -> None:
-        super().__init__(program, _names("ps", ps), _names("worker", workers))
+        super().__init__(program, _names("ps", ps), _names("worker", workers), placement=placement)
+        check_latency(latency_s)
+        check_number("work_s", work_s, finite=True, hint="work_s=0.1 is a tenth of a second a batch")
+        given: Any = world
+        if not isinstance(given, World | None):
+            message = f"a world is a sim.World, got {given!r:.60}"
+            raise ConfigError(message, hint="that which @sim.world(...) hands to the function below it")
         self.world = world
         self._owns = world is None
         self._latency_s = latency_s

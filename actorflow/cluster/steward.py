@@ -12,7 +12,7 @@ from actorflow.actors.resources import optimizer_actor
 from actorflow.batches import opening
 from actorflow.clock import Clock
 from actorflow.cluster.messages import SHARD, WORKER, Dismiss, Enlist, MeetAll, OpenShard
-from actorflow.coord.commit import recover
+from actorflow.coord.commit import recover, recover_apart
 from actorflow.coord.meeting import Meet
 from actorflow.coord.replica import Replica
 from actorflow.coord.shard import ShardActor
@@ -88,10 +88,11 @@ class Steward(Actor):
                 frozen={name: self._variable(name) for name in order.frozen},
                 shards=order.shards,
                 fresh=order.fresh,
-                recover=recover,
+                recover=recover if order.closes is None else recover_apart,
                 closes=order.closes,
                 order=in_order(order.trained, graph.resources),
                 submit=executor.submit,
+                process=self._process.name,
             ),
             name=SHARD,
         )
@@ -123,6 +124,7 @@ class Steward(Actor):
                 work=self._work,
                 join_s=order.join_s,
                 answer_s=order.answer_s,
+                apart=order.apart,
             ),
             name=WORKER,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from math import nan
 from typing import Any
 
 from actorflow import setting
@@ -12,9 +13,10 @@ from actorflow.batches import Input
 from actorflow.bookmark import Bookmark
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.training import Training
+from actorflow.coord.consulting import enough
 from actorflow.coord.meeting import ShardStats
 from actorflow.coord.messages import Batch, Updated
-from actorflow.coord.policy import Policy, Sync
+from actorflow.coord.policy import Policy, Sync, full
 from actorflow.coord.settings import Agreement, RunSettings
 from actorflow.errors import ConfigError, CoordinationError, InputError
 from actorflow.trainer import EpochDone, RunDone, StepDone, scored
@@ -23,6 +25,8 @@ from actorflow.trainer import EpochDone, RunDone, StepDone, scored
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateDone(StepDone):
     """An update is committed on all shards; loss and metrics are means over its contributions.
+
+    They are NaN where all workers that made it were lost before they could tell (agreement="per_shard").
 
     Attributes:
         update: What it was made of, what was dropped, how stale it was, and how many workers live.
@@ -34,7 +38,8 @@ class UpdateDone(StepDone):
 class Trainer:
     """Trains the program of a cluster.
 
-    The shards, and with them the state of the optimizer, stay from one `run` to the next.
+    The shards, and with them the state of the optimizer, stay from one `run` to the next. Those of another
+    trainer on the same cluster take their place: with the variables as they are, and a new optimizer.
 
     Args:
         cluster: Open.
@@ -45,7 +50,7 @@ class Trainer:
         settings: Further limits and times.
 
     Raises:
-        ConfigError: the policy does not fit so many workers.
+        ConfigError: the policy does not fit so many workers, or cannot leave updates to shards.
     """
 
     def __init__(
@@ -58,8 +63,10 @@ class Trainer:
         settings: RunSettings | None = None,
     ) -> None:
         self.cluster = cluster
-        self.policy = Sync() if policy is None else policy
+        self.policy = Sync() if policy is None else _policy(policy)
         self.policy.check(len(cluster.workers))
+        if agreement == "per_shard":
+            enough(self.policy, full(len(cluster.workers)))
         given = RunSettings() if settings is None else settings
         self.settings = replace(given, exactly_once=exactly_once, agreement=agreement)
         self.record: list[Updated] = []
@@ -82,11 +89,14 @@ class Trainer:
             epochs: Stop after so many epochs; the program's number when neither limit is given.
 
         Raises:
+            SessionClosed: the cluster is not open.
+            ConfigError: another trainer has trained on the cluster since.
             QuorumLost, ShardLost, CoordinatorLost: the run cannot go on.
             ActorflowError: what the program, or its optimizer, raised; nothing of that update was applied.
         """
         if epochs is None and steps is None:
             epochs = self.cluster.program.epochs
+        self.cluster.opened()
         run = _Run(self, steps, epochs)
         while not run.over:
             async with aclosing(run.updates()) as events:
@@ -110,11 +120,32 @@ class Trainer:
         """Begins a run of a coordinator; opens the shards before the first."""
         cluster = self.cluster
         if self._training is None:
-            training = Training(cluster.chief, cluster.opened(), cluster.layout, self.policy, self.settings)
-            await cluster.at_home(training.open())
-            self._training = training
+            self._training = await self._opened()
+        elif self._training is not cluster.training:
+            message = "the shards of this trainer are closed: another has trained on the cluster since"
+            raise ConfigError(message, hint="make a new Trainer: it begins with the variables as they are")
         await cluster.at_home(self._training.begin(settings))
         return self._training
+
+    async def _opened(self) -> Training:
+        """Opens the shards, in place of those of a trainer before."""
+        cluster = self.cluster
+        session, before = cluster.opened(), cluster.training
+        if before is not None:
+            await cluster.at_home(before.close())
+        numbers = cluster.run_numbers
+        training = Training(cluster.chief, session, cluster.layout, self.policy, self.settings, numbers)
+        cluster.training = training
+        await cluster.at_home(training.open())
+        return training
+
+
+def _policy(given: Any) -> Policy:
+    """Returns it; raises ConfigError for what is no policy, such as the text or the class of one."""
+    if isinstance(given, Policy):
+        return given
+    message = f"a trainer takes a policy, such as af.Sync(), got {given!r:.60}"
+    raise ConfigError(message, hint=f"af.Policy.parse({given!r})" if isinstance(given, str) else None)
 
 
 class _Run:
@@ -129,9 +160,10 @@ class _Run:
         self._clock = setting.clock()
         self._began = self._clock.now()
         self._messages = self._cluster.messages
-        self._epoch = self._step = self._first = self._batches = 0
+        self._epoch = self._step = self._first = self._told = self._batches = 0
         self._latest = 0  # epoch of which an update had a batch
         self._sums: list[float] = []
+        self._unknown = [nan] * (1 + len(self._program.metrics))
         self._last: EpochDone | None = None
         self.over = False
 
@@ -178,19 +210,21 @@ class _Run:
         self._trainer.record.append(heard)
         self._step += 1
         self._batches = max(self._batches, *heard.steps)
-        sums = self._sums or [0.0] * len(heard.scalars)
-        self._sums = [a + b for a, b in zip(sums, heard.scalars, strict=True)]
-        return UpdateDone(**self._progress(heard.scalars), update=heard)
+        numbers: Sequence[float] = heard.scalars
+        if numbers:
+            self._told += 1
+            sums = self._sums or [0.0] * len(numbers)
+            self._sums = [a + b for a, b in zip(sums, numbers, strict=True)]
+        return UpdateDone(**self._progress(numbers or self._unknown), update=heard)
 
     async def _end_epoch(self, over: int) -> EpochDone:
         """Ends what was counted to the epoch at hand; `over` epochs have ended, several if they are short."""
         self._epoch = over - 1
-        size = self._step - self._first
-        means = [total / size for total in self._sums]
+        means = [total / self._told for total in self._sums] or self._unknown
         scores = await scored("evaluate", self._program.evaluate, self._cluster)
         done = EpochDone(**self._progress(means), scores=scores)
         self._epoch = over
-        self._first, self._sums = self._step, []
+        self._first, self._told, self._sums = self._step, 0, []
         self._last = done
         return done
 

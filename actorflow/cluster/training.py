@@ -26,10 +26,11 @@ from actorflow.cluster.messages import (
 )
 from actorflow.cluster.process import Process
 from actorflow.cluster.recruiter import UNREACHED, Recruiter
+from actorflow.coord.consulting import enough
 from actorflow.coord.coordinator import Coordinator
 from actorflow.coord.meeting import ReadStats, ShardStats
 from actorflow.coord.messages import End, Updated
-from actorflow.coord.policy import Policy
+from actorflow.coord.policy import Policy, full
 from actorflow.coord.settings import RunSettings
 from actorflow.errors import (
     CoordinatorLost,
@@ -67,6 +68,8 @@ class Training:
         layout: What lies where.
         policy: Who may start, and what makes an update.
         settings: Limits and times that all runs share.
+        numbers: Of runs, ascending; one that all trainers of a cluster share, since what is said in a run is
+            told from what was said in others by its number.
     """
 
     def __init__(
@@ -76,12 +79,14 @@ class Training:
         layout: Layout,
         policy: Policy,
         settings: RunSettings,
+        numbers: Iterator[int],
     ) -> None:
         self._chief = chief
         self._session = session
         self._layout = layout
         self._policy = policy
         self._settings = settings
+        self._numbers = numbers
         self._run = 0
         self._over = True
         self._heard: Queue[Updated | End] = Queue(_UNHEARD)
@@ -104,7 +109,7 @@ class Training:
             await self._session.initialise(names)
         closes = None
         if self._settings.agreement == "per_shard":
-            closes = self._policy.needs(len(layout.workers))
+            closes = enough(self._policy, full(len(layout.workers)))
         for shard, process in enumerate(layout.ps):
             order = OpenShard(
                 shard,
@@ -146,7 +151,7 @@ class Training:
             raise
 
     async def _begin(self, limits: RunSettings) -> None:
-        self._run += 1
+        self._run = next(self._numbers)
         self._heard, self._over = Queue(_UNHEARD), False
         chief, ref = self._chief, self._chief.post.ref
         self._hearing = chief.system.spawn(_Hearing, self._heard, name=f"hearing{self._run}")
@@ -167,7 +172,9 @@ class Training:
         for process in self._layout.ps:
             await self._ask_ps(process, MeetAll(address, self._shards))
         policy, settings = self._policy, self._settings
-        order = Enlist(self._run, address, self._shards, policy.fresh, settings.gather_s, settings.stuck_s)
+        apart = settings.agreement == "per_shard"
+        times = settings.gather_s, settings.stuck_s
+        order = Enlist(self._run, address, self._shards, policy.fresh, *times, apart)
         self._recruiters = [
             chief.system.spawn(
                 Recruiter,

@@ -207,6 +207,11 @@ def recover(standings: Mapping[int, Standing]) -> Recovery:
     return Recovery(version, tuple(behind), tuple(discards), chosen)
 
 
+def recover_apart(standings: Mapping[int, Standing]) -> Recovery:
+    """Returns how shards that close updates by themselves get on: each stays where it is."""
+    return Recovery(max(standing.version for standing in standings.values()))
+
+
 def _follows(standing: Standing, staged: Stage, version: int, chosen: Chosen | None) -> bool:
     """Whether what a shard has staged is what made `version`."""
     next_one = standing.version == staged.version == version - 1

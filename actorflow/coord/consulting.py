@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from actorflow.coord.policy import Policy, Round, View
-from actorflow.errors import PolicyError, said
+from actorflow.errors import ConfigError, PolicyError, said
 
 T = TypeVar("T")
 
@@ -27,6 +27,24 @@ def taken(policy: Policy, view: View) -> tuple[int, ...]:
         PolicyError: it raised, or named a rank twice, or one that has nothing complete.
     """
     return _ranks(policy, "takes", view, lambda: tuple(a.rank for a in view.complete), "complete")
+
+
+def enough(policy: Policy, view: View) -> int:
+    """Returns how many contributions make an update on a shard that closes updates by itself.
+
+    Raises:
+        ConfigError: `policy` cannot leave that to shards.
+        PolicyError: it raised, or named no number.
+    """
+    count = _asked(policy, "per_shard", view, lambda count: count if count is None else int(count))
+    name = type(policy).__name__
+    if count is None:
+        what = f"under agreement='per_shard' shards close updates at so many contributions; {name} names none"
+        raise ConfigError(what, hint=f"agreement='all', or define {name}.per_shard(view)")
+    if count < 1:
+        what = f"{name}.per_shard must give a number of at least 1, got {count} at version {view.version}"
+        raise PolicyError(what)
+    return count
 
 
 def minds_time(policy: Policy) -> bool:

@@ -10,24 +10,11 @@ from typing import Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.wheel import Timer
-from actorflow.coord.messages import (
-    Beat,
-    Committed,
-    Computed,
-    End,
-    Exhausted,
-    Fence,
-    Join,
-    Leave,
-    Missed,
-    Seat,
-    Staged,
-    Standing,
-    Unstaged,
-)
+from actorflow.coord.apart import Apart
+from actorflow.coord.messages import End, Fence, Join, Seat, Standing
 from actorflow.coord.outgoing import Send, ToObserver, ToShard, ToWorker
 from actorflow.coord.policy import Policy
-from actorflow.coord.rounds import Rounds
+from actorflow.coord.rounds import Heard, Rounds
 from actorflow.coord.settings import RunSettings
 from actorflow.errors import ActorflowError, CoordinationError
 from actorflow.messages import Terminated
@@ -50,13 +37,14 @@ class Coordinator(Actor):
     the shards stand.
 
     **Receives** Join (answered with Seat, or with End when the run is over), Beat, Leave, Computed, Missed,
-    Exhausted from workers; Staged, Unstaged, Committed from shards; End from whoever trains, to end the run
-    after the update that is being committed; Terminated of a worker, which is out until it joins again, and
-    of a shard, which ends the run.
+    Exhausted from workers; Staged, Unstaged, Committed, Dropped from shards; End from whoever trains, to end
+    the run after the update that is being committed; Terminated of a worker, which is out until it joins
+    again, and of a shard, which ends the run.
     **Sends**, all on the control lane, so that nobody who is slow holds it up: Permit, Outcome, End to
-    workers; Fence, Stage, Commit, Discard, Drop, End to shards. To the observer it tells each Updated and
-    then one End; there it waits for room.
-    **Promise** Every update is made on all shards or on none, of the same contributions. A permit ends in
+    workers; Fence, Stage, Commit, Discard, Drop, Enough, End to shards. To the observer it tells each Updated
+    and then one End; there it waits for room.
+    **Promise** Every update is made on all shards or on none, of the same contributions; under
+    agreement="per_shard" each shard makes it of its own, and the coordinator records which. A permit ends in
     one Outcome, unless its worker is gone or the run ends. An Outcome may come before the worker has said
     anything, which means that it can stop, and another Permit may follow at once: a newer one replaces an
     older one. A worker that was given up hears End with Fenced, and may join again. The run ends in one End
@@ -88,7 +76,8 @@ class Coordinator(Actor):
         self._shards = tuple(shards)
         self._settings = RunSettings() if settings is None else settings
         self._observer = observer
-        self._rounds = Rounds(policy, workers, len(self._shards), self._settings, term=term)
+        rules = Rounds if self._settings.agreement == "all" else Apart
+        self._rounds = rules(policy, workers, len(self._shards), self._settings, term=term)
         self._processes: dict[str, str] = {}  # by address of their worker
         self._wake: tuple[float, Timer] | None = None
 
@@ -118,8 +107,6 @@ class Coordinator(Actor):
         match message:
             case Join(process):
                 return self._join(process, now)
-            case Beat() | Leave() | Computed() | Missed() | Exhausted() | Staged() | Unstaged() | Committed():
-                self._send(self._rounds.hear(message, now))
             case End(error=error):
                 self._send(self._rounds.stop(now, error))
             case Terminated(actor, reason):
@@ -131,6 +118,8 @@ class Coordinator(Actor):
             case _Wake():
                 self._wake = None
                 self._send(self._rounds.tick(now))
+            case _ if isinstance(message, Heard):
+                self._send(self._rounds.hear(message, now))
             case _:
                 what = f"a coordinator takes what coord.messages says, got {type(message).__name__}"
                 raise CoordinationError(what)

@@ -126,26 +126,26 @@ class Desk:
         arrived = Arrived(rank, message.number, message.base, now)
         self.complete[rank] = Entry(self.permits.close(rank), arrived, message.scalars, message.bases)
 
+    def close(self, rank: int) -> Lease:
+        """Ends what is out; what becomes of it is at the caller's."""
+        del self._out[rank]
+        return self.permits.close(rank)
+
     def revoke(self, rank: int, version: int, why: str) -> Receipt:
         """Ends what is out, unused; its batch may be computed again."""
-        del self._out[rank]
-        return self._drop(self.permits.close(rank), version, why)
-
-    def miss(self, rank: int, version: int) -> Receipt:
-        """Ends what is out since its worker came too late."""
-        self.resting.add(rank)
-        return self.revoke(rank, version, MISSED)
+        return self.drop(self.close(rank), version, why)
 
     def void(self, rank: int, epoch: int, size: int, version: int) -> Receipt:
         """Ends what is out since there is no such batch, and learns the size of the epoch."""
         del self._out[rank]
-        return self._drop(self.permits.void(rank, epoch, size), version, NO_BATCH)
+        return self.drop(self.permits.void(rank, epoch, size), version, NO_BATCH)
 
     def refuse(self, rank: int, version: int, why: str) -> Receipt:
         """Ends what is complete, unused."""
-        return self._drop(self.complete.pop(rank).lease, version, why)
+        return self.drop(self.complete.pop(rank).lease, version, why)
 
-    def _drop(self, lease: Lease, version: int, why: str) -> Receipt:
+    def drop(self, lease: Lease, version: int, why: str) -> Receipt:
+        """Takes what was computed under a lease as not used, and returns the receipt."""
         self.permits.batches.unused(lease.batch)
         self.dropped.append((lease.number, why))
         return Receipt(lease.rank, Outcome(lease.number, accepted=False, version=version, reason=why))

@@ -153,14 +153,17 @@ def leaving(duty: Duty) -> Decided:
     return duty, (*effects[:-1], *farewell, *effects[-1:])
 
 
-def base_of(permit: Permit, versions: Sequence[int], *, fresh: bool) -> int | None:
+def base_of(permit: Permit, versions: Sequence[int], *, fresh: bool, apart: bool = False) -> int | None:
     """Returns the version from which a contribution is computed: the oldest pulled; None when it is late.
 
     Args:
         permit: Under which it is made.
         versions: What the shards gave.
         fresh: Whether all of them must be at the version of the permit.
+        apart: Whether one of them will do: shards close updates by themselves, and who is ahead refuses it.
     """
+    if fresh and apart:
+        return permit.version if permit.version in versions else None
     if fresh and any(version != permit.version for version in versions):
         return None
     return min(versions)

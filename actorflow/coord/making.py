@@ -1,7 +1,7 @@
 """How a contribution is made under a permit, from the batch to the answers of all shards.
 
 the batch → Pull from all shards at once → a step of the replica → Contribute to all at once
-→ Computed, once all of them keep it
+→ Computed, once all of them keep it, or one does of those that close updates by themselves
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ class Making:
         fresh: Whether a contribution is of use only if computed from the version of its permit.
         work: Awaited once a contribution, after the step.
         answer_s: How long a shard may take to answer.
+        apart: Whether shards close updates by themselves: then one that keeps a contribution is enough.
 
     Raises:
         ConfigError: there is no shard.
@@ -87,6 +88,8 @@ class Making:
         fresh: bool,
         work: Callable[[], Awaitable[None]] | None,
         answer_s: float,
+        *,
+        apart: bool = False,
     ) -> None:
         if not shards:
             message = f"a worker pulls from one shard or more, got none for '{process}'"
@@ -98,6 +101,7 @@ class Making:
         self._fresh = fresh
         self._work = work
         self._answer_s = answer_s
+        self._apart = apart
 
     async def conclusion(self, permit: Permit) -> Conclusion:
         """Returns what to tell of the permit; whatever goes wrong is told as Missed."""
@@ -118,7 +122,7 @@ class Making:
         questions = [Pull(permit.version)] * len(self._shards)
         pulled: list[Pulled] = await gathering.from_all(self._shards, questions, self._answer_s)
         bases = tuple(each.version for each in pulled)
-        base = duty.base_of(permit, bases, fresh=self._fresh)
+        base = duty.base_of(permit, bases, fresh=self._fresh, apart=self._apart)
         if base is None:
             return Missed(term, number, rank)
         values, homes = self._sorted(pulled)
@@ -128,11 +132,14 @@ class Making:
         if self._work is not None:
             await self._work()
         gradients = computed.gradients
-        parts = [Contribute(term, number, rank, base, {n: gradients[n] for n in names}) for names in homes]
+        parts = [
+            Contribute(term, number, rank, base, {n: gradients[n] for n in names}, bases) for names in homes
+        ]
         answers = await gathering.from_all(
-            self._shards, parts, self._answer_s, lambda a: isinstance(a, Refused)
+            self._shards, parts, self._answer_s, lambda a: isinstance(a, Refused) and not self._apart
         )
-        if any(isinstance(answer, Refused) for answer in answers):
+        refused = [isinstance(answer, Refused) for answer in answers]
+        if all(refused) or (any(refused) and not self._apart):
             return Missed(term, number, rank)
         return Computed(term, number, rank, base, computed.scalars, bases)
 

@@ -192,6 +192,9 @@ class Contribute:
     """Worker → shard, asked: gradients by variable; answered with Kept or Refused.
 
     A gradient is an array, or (indices, rows): int64, distinct and ascending, and a row for each.
+
+    Attributes:
+        bases: The version that each shard gave.
     """
 
     term: int
@@ -199,6 +202,7 @@ class Contribute:
     rank: int
     base: int
     gradients: Mapping[str, Any]
+    bases: tuple[int, ...] = ()
 
 
 @travels("coord.kept")
@@ -273,20 +277,57 @@ class Discard:
 @travels("coord.committed")
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Shard → coordinator: the update of `version` is applied; this shard is at `version` + 1."""
+    """Shard → coordinator: the update of `version` is applied; this shard is at `version` + 1.
+
+    Attributes:
+        chosen: If the shard closes updates by itself: (rank, number) of what it used.
+        bases: And the version that each shard had given, for each of these.
+    """
 
     term: int
     shard: int
     version: int
+    chosen: tuple[tuple[int, int], ...] = ()
+    bases: tuple[tuple[int, ...], ...] = ()
 
 
 @travels("coord.drop")
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Coordinator → shard: these contributions, by number, will never be used."""
+    """Coordinator → shard: these contributions, by number, will never be used.
+
+    A shard that closes updates by itself answers with Dropped: it may have used one already.
+    """
 
     term: int
     numbers: tuple[int, ...]
+
+
+@travels("coord.dropped")
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Shard that closes updates by itself → coordinator: will use none of these from now on.
+
+    What it has used it has told before, by Committed; what it is using now is not among them.
+    """
+
+    term: int
+    shard: int
+    numbers: tuple[int, ...]
+
+
+@travels("coord.enough")
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """Coordinator → shard that closes updates by itself: `count` contributions make one from now on.
+
+    Attributes:
+        until: The version at which it stops; None for no end.
+    """
+
+    term: int
+    count: int
+    until: int | None = None
 
 
 @travels("coord.fence")
@@ -321,13 +362,17 @@ class Updated:
 
     Attributes:
         version: What it made.
-        chosen: (rank, number, batch, base) of each contribution, in rank order.
+        chosen: (rank, number, batch, base) of each contribution, in rank order. Where shards close updates
+            by themselves, of each that one of them used.
         dropped: Numbers of contributions that were complete or under way and are not used, with why.
-        scalars: The mean over the contributions, loss first.
+        scalars: The mean over the contributions, loss first; none when all of their workers were lost before
+            they could tell.
         alive: How many workers live.
         staleness: Updates between the base of each contribution and this one.
         bases: The version that each shard gave, of each contribution.
         steps: What random kernels counted by, of each contribution.
+        per_shard: Where shards close updates by themselves, (rank, number) of what each of them used, by
+            shard. None for one that had made this version in an earlier run, or did not come so far in this.
     """
 
     version: int
@@ -338,3 +383,4 @@ class Updated:
     staleness: tuple[int, ...] = ()
     bases: tuple[tuple[int, ...], ...] = ()
     steps: tuple[int, ...] = ()
+    per_shard: tuple[tuple[tuple[int, int], ...], ...] = ()

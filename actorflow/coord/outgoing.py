@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from actorflow.coord.desk import Receipt
 from actorflow.coord.membership import Membership
-from actorflow.coord.messages import Commit, Discard, Drop, End, Outcome, Permit, Stage, Updated
+from actorflow.coord.messages import Commit, Discard, Drop, End, Enough, Outcome, Permit, Stage, Updated
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class ToShard:
     """For one shard."""
 
     shard: int
-    message: Stage | Commit | Discard | Drop | End
+    message: Stage | Commit | Discard | Drop | Enough | End
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,10 @@ class Outgoing:
         if numbers:
             told = Drop(self._term, tuple(numbers))
             self._sends += [ToShard(shard, told) for shard in range(self._shards)]
+
+    def enough(self, message: Enough) -> None:
+        """Tells all shards how many contributions make an update."""
+        self._sends += [ToShard(shard, message) for shard in range(self._shards)]
 
     def end(self, message: End) -> None:
         """Tells everybody that the run is over; whoever trains comes last."""

@@ -176,6 +176,12 @@ class Participant:
             self._idle()
         return Standing(self.shard, self.version, self.stage, self.last), do
 
+    def unused(self, numbers: Iterable[int]) -> tuple[int, ...]:
+        """Returns those that are not in what is prepared, promised or applied just now."""
+        chosen = () if self.stage is None else self.stage.chosen
+        using = {number for _, number in chosen}
+        return tuple(number for number in numbers if number not in using)
+
     # -- what the shard itself has come to ------------------------------------------------------------
 
     def ready(self, stage: Stage) -> bool:

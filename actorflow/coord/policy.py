@@ -79,6 +79,11 @@ class View:
         return min((self.clock.get(rank, 0) for rank in self.alive), default=0)
 
 
+def full(seats: int) -> View:
+    """Returns what a policy sees when all of so many workers are there, and nothing has happened yet."""
+    return View(version=0, now=0.0, seats=seats, alive=tuple(range(seats)))
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """How an update came about.
@@ -119,6 +124,14 @@ class Policy(ABC):
         """Returns how many have to be alive; by default one."""
         return 1
 
+    def per_shard(self, view: View) -> int | None:
+        """Returns how many contributions make an update under agreement="per_shard".
+
+        There each shard closes an update when it has so many, and asks nobody. By default None: a policy
+        chooses which contributions these are, and shards cannot.
+        """
+        return None
+
     def wakes(self, view: View) -> float | None:
         """Returns when to ask again even if nothing happens, as a time of `view.now`; None for never."""
         return None
@@ -148,6 +161,11 @@ class Policy(ABC):
 class _Shortage:
     short: Short = "lower"
     wait_s: float = 60.0
+
+    def _at_most(self, wanted: int, view: View, *, always: bool = False) -> int:
+        """What is wanted, or where fewer will do, as many as live or have something complete."""
+        here = len({*view.alive, *(a.rank for a in view.complete)})
+        return max(1, min(wanted, here)) if always or self.short == "lower" else wanted
 
     def _check(self) -> None:
         if self.short not in get_args(Short):
@@ -179,6 +197,10 @@ class Async(_Shortage, Policy):
         """The one that came first."""
         return tuple(a.rank for a in view.complete[:1])
 
+    def per_shard(self, view: View) -> int:
+        """One."""
+        return 1
+
     def __str__(self) -> str:
         return f"async{self._said()}"
 
@@ -198,6 +220,10 @@ class Sync(_Shortage, Policy):
     def needs(self, seats: int) -> int:
         """Everybody."""
         return seats
+
+    def per_shard(self, view: View) -> int:
+        """As many as there are workers; where fewer will do, as live."""
+        return self._at_most(view.seats, view)
 
     def __str__(self) -> str:
         return f"sync{self._said()}"
@@ -262,6 +288,11 @@ class Backup(_Shortage, Policy):
         """As many as make an update; while that is measured, what was chosen before, or one."""
         return self.m if self.m != "auto" else self.chosen or 1
 
+    def per_shard(self, view: View) -> int:
+        """As many as make an update."""
+        wanted = self.quorum
+        return self._at_most(wanted, view, always=self.m == "auto")
+
     def after(self, done: Round) -> Backup:
         """Measures, chooses, or counts down to the next measurement."""
         if self.m != "auto":
@@ -305,6 +336,10 @@ class StaleSync(_Shortage, Policy):
     def takes(self, view: View) -> tuple[int, ...]:
         """The one that came first."""
         return tuple(a.rank for a in view.complete[:1])
+
+    def per_shard(self, view: View) -> int:
+        """One."""
+        return 1
 
     def starts(self, view: View) -> tuple[int, ...]:
         """Who is not too far ahead."""

@@ -15,12 +15,13 @@ from actorflow.coord import commit
 from actorflow.coord.batches import Batches
 from actorflow.coord.commit import Commitment, Discarded, Done, Phase, Say
 from actorflow.coord.consulting import alarm, minds_time, started, successor, taken
-from actorflow.coord.desk import EXPIRED, LATE, Desk
+from actorflow.coord.desk import EXPIRED, LATE, MISSED, Desk
 from actorflow.coord.membership import Membership, Pulse
 from actorflow.coord.messages import (
     Beat,
     Committed,
     Computed,
+    Dropped,
     End,
     Exhausted,
     Leave,
@@ -46,7 +47,7 @@ from actorflow.errors import (
     ShardLost,
 )
 
-Heard = Beat | Leave | Computed | Missed | Exhausted | Staged | Unstaged | Committed
+Heard = Beat | Leave | Computed | Missed | Exhausted | Staged | Unstaged | Committed | Dropped
 """What workers and shards say without being asked."""
 
 
@@ -90,7 +91,6 @@ class Rounds:
         self._failure: ActorflowError | None = None
         self._stopping = False
         self._cut: float | None = None  # since when, and since the last update, a shard is not reached
-        self._alone = [0] * shards  # versions of shards that close updates by themselves
         self._say = Outgoing(term, self.members, shards)
 
     @property
@@ -103,15 +103,18 @@ class Rounds:
     def open(self, standings: Mapping[int, Standing], now: float) -> tuple[Send, ...]:
         """Begins from where the shards stand."""
         try:
-            found = commit.recover(standings)
+            self._first = self._resumed(standings, now)
         except ActorflowError as error:
             return self.fail(error, now, at_once=True)
-        self._obey(self.commitment.resume(found), now)
-        self._first = found.version
-        self._alone = [found.version] * len(standings)
         self._moved = self._looked = now
         self.quorum.open(now)
         return self._settled(now)
+
+    def _resumed(self, standings: Mapping[int, Standing], now: float) -> int:
+        """Has all shards get to one version, and returns it."""
+        found = commit.recover(standings)
+        self._obey(self.commitment.resume(found), now)
+        return found.version
 
     def stop(self, now: float, error: ActorflowError | None = None) -> tuple[Send, ...]:
         """Ends the run from outside, after the update that is being committed."""
@@ -171,7 +174,7 @@ class Rounds:
         for rank in self.members.silent(now):
             self._gone(rank, "its worker is silent")
         for rank in self.permits.expired(now):
-            self._say.receipts([self.desk.revoke(rank, self.version, EXPIRED)])
+            self._unused(rank, EXPIRED)
         sends = self._settled(now)
         waited_s = now - self._moved
         if not self._over() and not self.quorum.holds and waited_s > self.settings.stuck_s:
@@ -199,9 +202,11 @@ class Rounds:
             case Staged():
                 self._obey(self.commitment.staged(message), now)
             case Unstaged():
-                self._obey(self.commitment.unstaged(message), now)
+                self._unstaged(message, now)
             case Committed():
                 self._committed(message, now)
+            case Dropped():
+                self._dropped(message)
         return self._settled(now)
 
     def _beat(self, message: Beat, now: float) -> None:
@@ -220,9 +225,6 @@ class Rounds:
             self.desk.arrived(message, now)
             if self.policy.fresh and message.base < self.version:
                 self._say.receipts([self.desk.refuse(rank, self.version, LATE)])
-            elif self.settings.agreement == "per_shard" and not self.policy.fresh:
-                self.desk.make([rank])  # each shard has used it
-                self._made(self.version, now)
         elif not self.desk.known(rank, number):
             self._say.drop([number])
 
@@ -232,7 +234,8 @@ class Rounds:
             return
         match message.error:
             case None:
-                self._say.receipts([self.desk.miss(rank, self.version)])
+                self.desk.resting.add(rank)
+                self._unused(rank, MISSED)
             case ShardLost() | PeerLost() as error:  # if the shard is gone, its end is heard here as well
                 self._gone(rank, f"its worker lost a shard: {error.what}")
                 self._fence(rank)
@@ -260,16 +263,14 @@ class Rounds:
         else:
             self._say.receipts([self.desk.void(rank, epoch, size, self.version)])
 
+    def _unstaged(self, message: Unstaged, now: float) -> None:
+        self._obey(self.commitment.unstaged(message), now)
+
     def _committed(self, message: Committed, now: float) -> None:
-        if self.settings.agreement == "all":
-            self._obey(self.commitment.committed(message), now)
-        elif message.term == self.term and 0 <= message.shard < len(self._alone):
-            self._alone[message.shard] = max(self._alone[message.shard], message.version + 1)
-            while min(self._alone) > self.version:
-                self.commitment.version += 1
-                if self.policy.fresh:  # all that is complete was used, as far as is known here
-                    self.desk.make(tuple(self.desk.complete))
-                self._made(self.version, now)
+        self._obey(self.commitment.committed(message), now)
+
+    def _dropped(self, message: Dropped) -> None:
+        """Only of interest where shards close updates by themselves."""
 
     # -- what follows ----------------------------------------------------------------------------------------
 
@@ -298,7 +299,7 @@ class Rounds:
         if self.quorum.holds:
             self._moved = now
             return
-        if self.commitment.phase is Phase.IDLE and self.settings.agreement == "all":
+        if self.commitment.phase is Phase.IDLE:
             self._take(now)
         if self.commitment.phase is Phase.IDLE or not self.policy.fresh:
             self._start(now)
@@ -309,10 +310,7 @@ class Rounds:
             return False
         if self.settings.steps is not None and self.version - self._first >= self.settings.steps:
             return True
-        if self.permits.left or self.permits.out:
-            return False
-        alone = self.settings.agreement == "per_shard" and not taken(self.policy, self._view(0.0))
-        return self.desk.idle or alone  # shards that wait for more than there will be
+        return not self.permits.left and self.desk.idle
 
     def _close(self) -> None:
         """Ends the run, as soon as no shard may be committing."""
@@ -389,9 +387,16 @@ class Rounds:
 
     def _revoke(self, rank: int, why: str) -> None:
         if rank in self.permits.out:
-            receipt = self.desk.revoke(rank, self.version, why)
-            self._say.drop([receipt.outcome.number])
+            self._unused(rank, why, gone=True)
         self.permits.forget(rank)
+
+    def _unused(self, rank: int, why: str, *, gone: bool = False) -> None:
+        """Ends what is out; nobody is left to hear of it when its worker is gone."""
+        receipt = self.desk.revoke(rank, self.version, why)
+        if gone:
+            self._say.drop([receipt.outcome.number])
+        else:
+            self._say.receipts([receipt])
 
     def _fence(self, rank: int) -> None:
         process = self.members.members[rank].process

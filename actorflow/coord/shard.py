@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from asyncio import Lock
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -28,6 +28,7 @@ from actorflow.actors.register import Source
 from actorflow.actors.resources import optimizer_actor
 from actorflow.actors.variable import Read
 from actorflow.coord.aggregation import Contributions
+from actorflow.coord.closing import Closing
 from actorflow.coord.folding import Part, folded
 from actorflow.coord.meeting import Meet, ReadStats, stats
 from actorflow.coord.messages import (
@@ -36,7 +37,9 @@ from actorflow.coord.messages import (
     Contribute,
     Discard,
     Drop,
+    Dropped,
     End,
+    Enough,
     Fence,
     Kept,
     Pull,
@@ -51,17 +54,14 @@ from actorflow.coord.participant import Do, Participant, Phase
 from actorflow.coord.sharding import check_joint
 from actorflow.coord.staleness import StalenessRecord, staleness
 from actorflow.coord.succession import Recover, coordinator_lost, resolved, shard_lost
-from actorflow.coord.updating import Update
+from actorflow.coord.updating import Update, unprepared
 from actorflow.coord.waiting import Waiting
 from actorflow.errors import (
     ActorflowError,
-    ConfigError,
     CoordinationError,
-    HandlerError,
     InternalError,
     ShardLost,
     Where,
-    said,
 )
 from actorflow.messages import Call, Terminated
 
@@ -94,9 +94,11 @@ class ShardActor(Actor):
         recover: The rule by which shards get to one version when the coordinator is lost.
         frozen: Variables beside, which are pulled and never updated.
         closes: With a number m, shards agree on nothing: each updates when it has m contributions of its own,
-            the first m, and tells the coordinator Committed. The paper's cheaper, weaker protocol.
+            the first m or as many as Enough says, and tells the coordinator Committed. The paper's cheaper,
+            weaker protocol.
         order: The names in the order in which everybody locks them.
         submit: How large array work is run on threads; None runs it inline.
+        process: What errors call where it is.
 
     Raises:
         ConfigError: for an optimizer that looks at all variables at once, on more than one shard.
@@ -117,10 +119,8 @@ class ShardActor(Actor):
         closes: int | None = None,
         order: Sequence[str] | None = None,
         submit: Callable[..., None] | None = None,
+        process: str = "",
     ) -> None:
-        if closes is not None and closes < 1:
-            message = f"a shard closes an update at 1 contribution or more, got {closes}"
-            raise ConfigError(message)
         actor = optimizer_actor(optimizer)
         check_joint(actor.joint, shards)
         self.shard = shard
@@ -131,7 +131,8 @@ class ShardActor(Actor):
         self._all = {**self._variables, **frozen}
         self._bound = actor.bind(self._variables, Source(f"shard{shard}"), submit, order)
         self._recover = recover
-        self._closes = closes
+        self._closing = None if closes is None else Closing(closes)
+        self._process = process
         self._submit = submit
         self._steady = Lock()  # whoever reads or changes all variables as one
         self._update: Update | None = None
@@ -169,7 +170,11 @@ class ShardActor(Actor):
                 self._let_go(self.participant.forget(message))
             case Drop(term, numbers):
                 if self.participant.hears(term):
-                    self.contributions.drop(numbers)
+                    self._drop(numbers)
+            case Enough(term):
+                if self._closing is not None and self.participant.hears(term):
+                    self._closing.enough = message
+                    self._may_close()
             case Fence():
                 return self._fence(message)
             case End(term, error):
@@ -243,16 +248,13 @@ class ShardActor(Actor):
         """Folds the contributions and has the optimizer stage the update; says how that went."""
         try:
             ready = await self._prepared(stage)
-        except ActorflowError as error:
-            self._unstaged(stage, error)
         except Exception as error:  # noqa: BLE001  no memory, say: nothing has changed, and the others must hear
-            wrapped = HandlerError(f"an update of shard {self.shard} could not be prepared: {said(error)}")
-            wrapped.__cause__ = error
-            self._unstaged(stage, wrapped)
+            place = self._process or f"shard {self.shard}"
+            self._unstaged(stage, unprepared(error, self._bound.rule, place, stage.version))
         else:
             if not ready or not self.participant.ready(stage):
                 return  # it has been let go meanwhile
-            if self._closes is None:
+            if self._closing is None:
                 self._say(Staged(self.participant.term, self.shard, stage.version))
             else:
                 await self._commit(Commit(self.participant.term, stage.version))
@@ -264,7 +266,7 @@ class ShardActor(Actor):
         gradients = await self._folded(parts)
         if self.participant.stage is not stage:
             return False
-        self._update = update = Update(stage, bases, self.system.loop)
+        self._update = update = Update(stage, bases, self.system.loop, tuple(each.bases for each in taken))
         stale = staleness(self.version, min(bases))
         given = tuple(gradients[name] for name in self._variables)
         self._optimizer.put(Call(update, ApplyGradients(given, update.decision, stale)), self.system.nobody)
@@ -282,20 +284,24 @@ class ShardActor(Actor):
         if self.participant.failed(stage, placed):
             self._update = None
             self._say(Unstaged(self.participant.term, self.shard, stage.version, placed))
-            if self._closes is not None:
+            if self._closing is not None:
+                self._closing.enough = None  # the run ends with this
                 self._let_go(self.participant.forget(Discard(self.participant.term, stage.version)))
 
     async def _commit(self, commit: Commit) -> None:
         """Applies what is staged. Cannot fail."""
         do = self.participant.obey(commit)
+        update = self._update
         if do is Do.COMMIT:
-            update = self._update
             assert update is not None
             async with self._steady:
                 await update.commit()
                 self._applied(update)
         if do is not Do.NOTHING:
-            self._say(Committed(self.participant.term, self.shard, commit.version))
+            told = Committed(self.participant.term, self.shard, commit.version)
+            if self._closing is not None and update is not None:
+                told = replace(told, chosen=update.stage.chosen, bases=update.pulled)
+            self._say(told)
             self._may_close()
 
     def _applied(self, update: Update) -> None:
@@ -316,16 +322,22 @@ class ShardActor(Actor):
     # -- shards that agree on nothing -------------------------------------------------------------------
 
     def _may_close(self) -> None:
-        if self._closes is not None and self.participant.phase is Phase.IDLE:
+        if self._closing is not None and self.participant.phase is Phase.IDLE:
             self.ref.signal(_Close())
 
     async def _close(self) -> None:
-        assert self._closes is not None
-        chosen = self.contributions.first(self._closes)
+        assert self._closing is not None
+        chosen = self._closing.chosen(self.contributions, self.version)
         if chosen and self.participant.phase is Phase.IDLE and not self._over and self._error is None:
             stage = Stage(self.participant.term, self.version, chosen)
             self.participant.heard(stage)
             await self._prepare(stage)
+
+    def _drop(self, numbers: Sequence[int]) -> None:
+        self.contributions.drop(numbers)
+        if self._closing is not None:
+            unused = self.participant.unused(numbers)
+            self._say(Dropped(self.participant.term, self.shard, unused))
 
     # -- how it ends ------------------------------------------------------------------------------------
 
@@ -342,6 +354,8 @@ class ShardActor(Actor):
         standing, do = self.participant.fence(fence)
         self.contributions.forget(before=fence.term)  # a coordinator knows of its own
         self._let_go(do)
+        if self._closing is not None:  # what was given in an earlier term is nobody's any more
+            self._closing.enough = None
         if self._over and not isinstance(self._error, ShardLost):  # the next run begins
             self._over = self._ending = False
             self._error = None
@@ -404,7 +418,7 @@ class ShardActor(Actor):
                 ref.signal(verdict.say[shard])
             ref.signal(End(term, error))
 
-    def _say(self, message: Staged | Unstaged | Committed) -> None:
+    def _say(self, message: Staged | Unstaged | Committed | Dropped) -> None:
         if self._coordinator is None:
             what = f"shard {self.shard} has not met its coordinator, and has {type(message).__name__} to say"
             raise InternalError(what)

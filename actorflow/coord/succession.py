@@ -100,7 +100,7 @@ def shard_lost(shard: int, reason: BaseException | None) -> ShardLost:
 
 def coordinator_lost(reason: BaseException | None) -> CoordinatorLost:
     """Returns the error with which shards end whose coordinator is gone."""
-    lost = CoordinatorLost(f"the coordinator is gone, and all shards have ended at one version{_why(reason)}")
+    lost = CoordinatorLost(f"the coordinator is gone, and the run has ended on all shards{_why(reason)}")
     lost.__cause__ = reason
     return lost
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from actorflow.actors.gradients import Decision
 from actorflow.coord.messages import Stage
-from actorflow.errors import StepAborted
+from actorflow.errors import ActorflowError, HandlerError, StepAborted, said
 
 _GONE = StepAborted("the update has been discarded")
 
@@ -21,15 +21,23 @@ class Update:
     Attributes:
         stage: The set that it is made of.
         bases: The version that each contribution was computed from.
+        pulled: The versions that shards gave, of each contribution.
         decision: What the optimizer awaits once all is staged.
         ready: True once it is staged, False when it was let go before; or why it cannot be.
         applied: Done when variables and state have changed.
         interrupt: How to end the handler of the optimizer; set by that.
     """
 
-    def __init__(self, stage: Stage, bases: tuple[int, ...], loop: AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        bases: tuple[int, ...],
+        loop: AbstractEventLoop,
+        pulled: tuple[tuple[int, ...], ...] = (),
+    ) -> None:
         self.stage = stage
         self.bases = bases
+        self.pulled = pulled
         self.ready: Future[bool] = loop.create_future()
         self.applied: Future[None] = loop.create_future()
         self.decision = Decision(self._staged, loop.create_future())
@@ -81,3 +89,25 @@ class Update:
 
     def stands(self, at: Any, why: Callable[[], str]) -> None:
         """It waits behind a block that holds a variable, as long as that takes."""
+
+
+def unprepared(error: Exception, rule: str, place: str, version: int) -> ActorflowError:
+    """Returns why an update cannot be prepared, in words for whoever trains.
+
+    Args:
+        error: What was raised; one of ours says enough, but for what wraps an exception of an optimizer.
+        rule: What the optimizer is called.
+        place: Where it is.
+        version: That of the parameters, before the update.
+    """
+    if isinstance(error, HandlerError) and error.__cause__ is not None:
+        raised: BaseException = error.__cause__
+        what = f"the optimizer {rule} raised {said(raised)} on {place}, at the update of version {version}"
+    elif isinstance(error, ActorflowError):
+        return error
+    else:
+        raised = error
+        what = f"the update of version {version} could not be prepared on {place}: {said(error)}"
+    wrapped = HandlerError(what, where=error.where if isinstance(error, ActorflowError) else None)
+    wrapped.__cause__ = raised
+    return wrapped

@@ -116,6 +116,7 @@ class Worker(Actor):
         work: Awaited once a contribution, after the step: stands for time that computing takes.
         join_s: How long it tries to get a seat.
         answer_s: How long a shard may take to answer.
+        apart: Whether shards close updates by themselves.
 
     Raises:
         ConfigError: there is no shard.
@@ -135,8 +136,9 @@ class Worker(Actor):
         work: Callable[[], Awaitable[None]] | None = None,
         join_s: float = 30.0,
         answer_s: float = 60.0,
+        apart: bool = False,
     ) -> None:
-        self._making = Making(replica, supply, shards, process, fresh, work, answer_s)
+        self._making = Making(replica, supply, shards, process, fresh, work, answer_s, apart=apart)
         self._supply = supply
         self._coordinator = coordinator
         self._process = process

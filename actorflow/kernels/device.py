@@ -92,14 +92,20 @@ class Device:
 
 
 class Estimate:
-    """What a node's kernel takes, learnt from its firings: seconds a unit of its cost function."""
+    """What a node's kernel takes, learnt from its firings.
 
-    __slots__ = ("_attrs", "_cost", "rate")
+    Attributes:
+        rate: Seconds a unit of its cost function.
+        seconds: What the firing measured last should have taken, by the rate; 0 before there was one.
+    """
+
+    __slots__ = ("_attrs", "_cost", "rate", "seconds")
 
     def __init__(self, kernel: Kernel, attrs: dict[str, Any]) -> None:
         self._cost = kernel.cost
         self._attrs = attrs
         self.rate = _SECONDS_A_UNIT
+        self.seconds = 0.0
 
     def cost(self, args: Any) -> float:
         """Returns the units for these inputs, at least one."""
@@ -115,6 +121,7 @@ class Estimate:
             return
         measured = seconds / units
         self.rate += (0.5 if measured < self.rate else 0.1) * (measured - self.rate)
+        self.seconds = units * self.rate
 
 
 class Shaped:

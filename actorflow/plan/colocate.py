@@ -1,9 +1,9 @@
 """Which nodes must share a device, and which devices each group of them may have.
 
 What asks state goes where the state is; what is colocated goes where its target is: union-find, and each
-group may have the devices that all its members allow. Looser ties bind to a process: the variables of an
-atomic block are held by one, and an optimizer's node is with its variables if one process has them all.
-A first value is computed wherever there is room.
+group may have the devices that all its members allow. Over several processes state has one home, whatever
+a step needs of the graph (`plan.homes`); an optimizer is with its variables, and what an atomic block
+computes is in the process of its variables. A first value is computed wherever there is room.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from actorflow.errors import ConfigError, PlacementError, Where
+from actorflow.errors import PlacementError, Where
 from actorflow.graph import opdef
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import ResourceDef
-from actorflow.plan.devices import matching, process_of
+from actorflow.plan.devices import process_of
+from actorflow.plan.homes import NOWHERE, State, existing, state_home
 
 HasKernel = Callable[[str, str], bool]
 """(op, device) -> whether that device can compute that op."""
 
 _COMPUTES = frozenset({Effect.PURE, Effect.RANDOM})
 _UNPLACED = frozenset({Effect.CONSTANT, Effect.FEED})  # each device has its own; what is fed is on the host
-_TIED = frozenset({Effect.LOCK, Effect.UNLOCK})
 _COLOCATED = "what is colocated shares a device"
 
 
@@ -95,6 +95,15 @@ class _Sets:
         """Returns who has limited the set of `key`."""
         return self._asks[self.find(key)]
 
+    def limit(self, key: Hashable, ask: _Ask, why: str) -> None:
+        """Leaves to the set of `key` what `ask` allows; raises PlacementError when that is nothing."""
+        root = self.find(key)
+        kept = tuple(d for d in self._allowed[root] if d in ask.allowed)
+        if not kept:
+            raise _contradiction([ask], self._asks[root], why)
+        self._asks[root].append(ask)
+        self._allowed[root] = kept
+
     def join(self, one: Hashable, other: Hashable, why: str) -> None:
         """Makes one set of two; raises PlacementError when nothing is left that it may have."""
         a, b = self.find(one), self.find(other)
@@ -118,56 +127,66 @@ def _contradiction(first: Sequence[_Ask], second: Sequence[_Ask], why: str) -> P
     return PlacementError(message, where=b.where, hint="drop one of the two scopes, or make them agree")
 
 
+def runs(node: Node) -> bool:
+    """Tells whether a node has a place: constants are everywhere, and what is fed comes with a step."""
+    return opdef.lookup(node.op).effect not in _UNPLACED
+
+
 def colocated(
-    graph: Graph, needed: Iterable[NodeId], devices: Sequence[str], has_kernel: HasKernel | None = None
+    graph: Graph,
+    needed: Iterable[NodeId],
+    devices: Sequence[str],
+    has_kernel: HasKernel | None = None,
+    state: State = NOWHERE,
 ) -> Groups:
     """Returns the groups of the nodes that a step needs, and the devices that each may have.
 
     Args:
         graph: Where they are.
-        needed: The nodes of the step.
-        devices: All there are, the host first.
+        needed: The nodes of the step, in ascending order.
+        devices: All there are, the first one first.
         has_kernel: Which device computes what; None leaves that to who installs the program.
+        state: Where state lives that no scope places, if the devices are those of several processes.
 
     Raises:
-        PlacementError: when nothing that a node asks for exists, or two that must share a device cannot.
+        PlacementError: when nothing that a node asks for exists, two that must share a device cannot, or an
+            optimizer or an atomic block deals with variables of several processes.
         ConfigError: when a node asks for what is no name of a device.
     """
-    return _Grouping(graph, tuple(devices), has_kernel).groups(tuple(needed))
+    return _Grouping(graph, tuple(devices), has_kernel, state).groups(tuple(needed))
 
 
 class _Grouping:
     """The groups of one graph in the making; keys are ids of nodes and names of resources."""
 
-    def __init__(self, graph: Graph, devices: tuple[str, ...], has_kernel: HasKernel | None) -> None:
+    def __init__(
+        self, graph: Graph, devices: tuple[str, ...], has_kernel: HasKernel | None, state: State
+    ) -> None:
         self.graph, self.devices, self.has_kernel = graph, devices, has_kernel
         self.sets = _Sets(devices)
         self.ties: list[tuple[Hashable, Hashable, str]] = []
-        self.processes = tuple(dict.fromkeys(map(process_of, devices)))
+        self.state = state
+        self.apart = len(set(map(process_of, devices))) > 1
         self.matched: dict[str, tuple[str, ...]] = {}
 
     def groups(self, needed: tuple[NodeId, ...]) -> Groups:
         nodes, roots, state = self.graph.nodes, dict[Hashable, int](), set[Hashable]()
         effects = {i: opdef.lookup(nodes[i].op).effect for i in needed}
-        run = tuple(i for i, effect in effects.items() if effect not in _UNPLACED)
+        run = tuple(i for i in needed if runs(nodes[i]))
         for i in run:
             self.enter(i)
         for tie in self.ties:
             self.sets.join(*tie)
+        if self.apart:
+            self.limit_blocks(run)
         of: dict[NodeId, int] = {}
         for i in run:
             root = self.sets.find(i)
             of[i] = roots.setdefault(root, len(roots))
             if effects[i] not in _COMPUTES:
                 state.add(root)
-        allowed = [self.sets.allowed(root) for root in roots]
-        if len(self.processes) > 1:
-            held = self.within_processes(run, roots)
-            allowed = [
-                tuple(d for d in devices if process_of(d) in held[root])
-                for root, devices in zip(roots, allowed, strict=True)
-            ]
-        return Groups(of, tuple(allowed), frozenset(roots[root] for root in state))
+        allowed = tuple(self.sets.allowed(root) for root in roots)
+        return Groups(of, allowed, frozenset(roots[root] for root in state))
 
     def enter(self, first: NodeId) -> None:
         """Adds a node, and whatever it must share a device with."""
@@ -180,6 +199,12 @@ class _Grouping:
             owner = self.graph.resources.get(node.attrs["resource"]) if "resource" in node.attrs else None
             if owner is not None:
                 self.sets.add(i)
+                self.resource(owner, node)
+                self.ties.append((owner.name, i, "what asks state is where the state is"))
+                continue
+            if self.apart and "resources" in node.attrs:  # it is with its variables, whatever its scope says
+                self.sets.add(i)
+                owner = self.graph.resources[self.together(node)[0]]
                 self.resource(owner, node)
                 self.ties.append((owner.name, i, "what asks state is where the state is"))
                 continue
@@ -199,8 +224,15 @@ class _Grouping:
         if owner.name in self.sets:
             return
         place = Where(device=owner.device or None, defined_at=owner.defined_at)
-        allowed = self.matching(owner.device, asked_by)
-        self.sets.add(owner.name, _Ask(owner.name, owner.device, place, allowed) if owner.device else None)
+        wanted, allowed = owner.device, self.matching(owner.device, asked_by)
+        if self.apart:
+            home = self.home(owner, asked_by)
+            wanted, allowed = wanted if allowed == (home,) else home, (home,)
+        self.sets.add(owner.name, _Ask(owner.name, wanted, place, allowed) if wanted else None)
+
+    def home(self, owner: ResourceDef, asked_by: Node) -> str:
+        """Returns where state lives, which no single step decides."""
+        return state_home(owner, self.devices, self.state, asked_by.where)
 
     def ask_of(self, node: Node) -> _Ask | None:
         """Returns what a node asks of its place: its scope, and a kernel; None where nothing."""
@@ -224,59 +256,41 @@ class _Grouping:
         """Returns the devices that a scope allows."""
         found = self.matched.get(wanted)
         if found is None:
-            try:
-                found = self.matched[wanted] = matching(wanted, self.devices)
-            except ConfigError as error:
-                raise error.at(asked_by.where) from None
-        if not found:
-            message = f"unknown device {wanted!r}; this session has {', '.join(self.devices)}"
-            raise PlacementError(message, where=asked_by.where)
+            found = self.matched[wanted] = existing(wanted, self.devices, asked_by.where)
         return found
 
-    def within_processes(
-        self, needed: tuple[NodeId, ...], roots: Iterable[Hashable]
-    ) -> dict[Hashable, tuple[str, ...]]:
-        """Returns for each group the processes that it may be in, after ties that bind to a process."""
-        ties = _Sets(self.processes)
-        for i in needed:
-            self.tie(ties, i)
-        found: dict[Hashable, tuple[str, ...]] = {}
-        for root in roots:
-            if root not in ties:
-                found[root] = tuple(dict.fromkeys(map(process_of, self.sets.allowed(root))))
-            else:
-                found[root] = ties.allowed(root)[:1]
-        for i in needed:
-            self.follow(i, found)
-        return found
+    def together(self, node: Node) -> tuple[str, ...]:
+        """Returns the names of what a node deals with, once they are known to be in one process."""
+        names: tuple[str, ...] = node.attrs["resources"]
+        homes = {name: self.home(self.graph.resources[name], node) for name in names}
+        if len(set(map(process_of, homes.values()))) > 1:
+            told = ", ".join(f"{name!r} on {device}" for name, device in homes.items())
+            trains = opdef.lookup(node.op).effect is Effect.COMMIT
+            who = f"{node.op!r}" if trains else "an atomic block"
+            message = f"{who} deals with variables of one process, got {told}"
+            hint = "place them in one process" + ", or train each process's with an optimizer" * trains
+            raise PlacementError(message, where=node.where, hint=hint)
+        return names
 
-    def tie(self, ties: _Sets, i: NodeId) -> None:
-        """Ties what an atomic block holds."""
-        node = self.graph.nodes[i]
-        if opdef.lookup(node.op).effect not in _TIED:
-            return
-        tied = [self.sets.find(i)]
-        for name in node.attrs["resources"]:
-            self.resource(self.graph.resources[name], node)
-            tied.append(self.sets.find(name))
-        for root in tied:
-            if root not in ties:
-                asks = self.sets.asks(root)
-                processes = tuple(dict.fromkeys(map(process_of, self.sets.allowed(root))))
-                ask = asks[0] if asks else None
-                ties.add(root, None if ask is None else _Ask(ask.name, ask.wanted, ask.where, processes))
-            ties.join(tied[0], root, "an atomic block holds variables of one process")
+    def limit_blocks(self, run: tuple[NodeId, ...]) -> None:
+        """Keeps what atomic blocks compute in the processes of their variables.
 
-    def follow(self, i: NodeId, found: dict[Hashable, tuple[str, ...]]) -> None:
-        """Lets an optimizer's node follow its variables if they are in one process."""
-        node = self.graph.nodes[i]
-        root = self.sets.find(i)
-        if opdef.lookup(node.op).effect is not Effect.COMMIT:
-            return
-        homes: set[str] = set()
-        for name in node.attrs["resources"]:
-            self.resource(self.graph.resources[name], node)
-            of = self.sets.find(name)
-            homes.add(found[of][0] if of in found else process_of(self.sets.allowed(of)[0]))
-        if len(homes) == 1 and homes <= set(found[root]):
-            found[root] = tuple(homes)
+        A block is what lies between its first lock and its end, which have ids in a row.
+        """
+        within: _Ask | None = None
+        for i in run:
+            node = self.graph.nodes[i]
+            effect = opdef.lookup(node.op).effect
+            if effect is Effect.LOCK and within is None:
+                within = self.block_of(node)
+            if within is not None:
+                self.sets.limit(i, within, "an atomic block is computed in the process of its variables")
+            if effect is Effect.UNLOCK:
+                within = None
+
+    def block_of(self, lock: Node) -> _Ask:
+        """Returns where a block may be, asked by the first of its variables."""
+        owner = self.graph.resources[self.together(lock)[0]]
+        process = process_of(self.home(owner, lock))
+        place = Where(defined_at=owner.defined_at)
+        return _Ask(owner.name, process, place, tuple(d for d in self.devices if process_of(d) == process))

@@ -10,17 +10,16 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from actorflow.errors import InternalError
+from actorflow.plan.gates import NO_GATES, Gates
 from actorflow.plan.program import Edge, Kind, PlanNode, Program
 
 _DECIDES = {Kind.SWITCH: 1, Kind.LOOP_COND: 0}
 """The input port at which a node looks itself: what comes there must be on the host."""
 
-_NO_GATES: Mapping[tuple[Edge, str], tuple[int, ...]] = MappingProxyType({})
 _ON_HOST = frozenset(
     {
         Kind.FEED,
@@ -35,9 +34,7 @@ _ON_HOST = frozenset(
 )
 
 
-def with_copies(
-    program: Program, host: str, gates: Mapping[tuple[Edge, str], tuple[int, ...]] = _NO_GATES
-) -> Program:
+def with_copies(program: Program, host: str, gates: Gates = NO_GATES) -> Program:
     """Returns the program with a COPY node on every edge between devices; itself when there is none.
 
     A COPY node has the device that it copies to, `attrs["source"]` names the other, and it fails in

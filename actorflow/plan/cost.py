@@ -12,7 +12,7 @@ measured for this program.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from math import prod
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from actorflow.errors import ConfigError
 from actorflow.graph.node import Attr
 from actorflow.kernels import registry
 from actorflow.kernels.device import Shaped
-from actorflow.plan.devices import named, process_of
+from actorflow.plan.devices import named, process_of, within_process
 from actorflow.plan.program import Constant, Kind, PlanNode, Program
 from actorflow.plan.workload import Link
 from actorflow.spec import Spec
@@ -61,7 +61,8 @@ class CostModel:
     Attributes:
         unit_s: Seconds that a unit of a kernel's cost takes, by kind of device.
         overhead_s: Seconds that a node takes besides, by kind of device.
-        measured_s: Seconds of a node on a device, by (name, device); goes before any estimate.
+        measured_s: Seconds of a node on a device, by (name, device); goes before any estimate. What is
+            measured on `/cpu:0` counts for the `/cpu:0` of every process of which nothing else is known.
         unknown_size: What is assumed of a size that the graph leaves open.
         object_bytes: What is assumed of an element that is no number.
         within: The link between two devices of one process.
@@ -98,6 +99,10 @@ class CostModel:
                 message = f"{name} is at least 1, got {getattr(self, name)!r}"
                 raise ConfigError(message)
 
+    def measured(self, seconds: Mapping[tuple[str, str], float]) -> CostModel:
+        """Returns a model that knows besides what nodes took, by (name, device): `Session.kernel_seconds`."""
+        return replace(self, measured_s={**self.measured_s, **seconds})
+
     def sizes(self, spec: Spec) -> tuple[int, ...]:
         """Returns a shape with what is unknown assumed."""
         if spec.shape is None:
@@ -130,9 +135,10 @@ class CostModel:
 
     def node_s(self, name: str, units: float, device: str) -> float:
         """Returns the seconds of a node on a device."""
-        measured = self.measured_s.get((name, device))
-        if measured is not None:
-            return measured
+        if self.measured_s:
+            found = self.measured_s.get((name, device), self.measured_s.get((name, within_process(device))))
+            if found is not None:
+                return found
         kind = named(device).kind or "cpu"
         unit, overhead = self.unit_s.get(kind), self.overhead_s.get(kind)
         if unit is None or overhead is None:

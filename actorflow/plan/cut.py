@@ -20,11 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from zlib import crc32
 
-from actorflow import arrays
-from actorflow.arrays import Array
 from actorflow.errors import PlacementError
+from actorflow.plan.gates import NO_GATES, Gates, copied, held
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
 from actorflow.plan.uses import uses
 from actorflow.spec import spec
@@ -54,11 +52,11 @@ class Part:
         program: Its `feeds` and `fetches` are some of those of the whole, in order.
         feeds: Which of the step's feeds start here.
         fetches: Which of the step's fetches end here.
-        receives: The RECV node of each key, in the order in which what they bring is first needed. Control
-            edges that lead to these nodes hold back what has come.
+        receives: The RECV node of each key, in the order in which what they bring is first needed.
         sends: How many SEND nodes there are.
         takes: The numbers of those takes of its nodes that are used up where this part does not see it,
             by node.
+        gates: For which of its nodes the copies between its devices wait.
         uses: The numbers of such takes that its nodes use up, wherever they were made, by node.
     """
 
@@ -69,6 +67,7 @@ class Part:
     sends: int
     takes: Mapping[int, int]
     uses: Mapping[int, tuple[int, ...]]
+    gates: Gates
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +88,7 @@ def cut(
     process_of: Callable[[str], Process],
     home: Process,
     within: Callable[[str], str] = str,
+    gates: Gates = NO_GATES,
 ) -> Cut:
     """Returns the parts of a program that has no copies yet.
 
@@ -97,12 +97,13 @@ def cut(
         process_of: The process of a device.
         home: The process where the fetches lie.
         within: What a process calls a device of its own.
+        gates: (output, device) -> nodes of that device for which the transfer waits: its sender hears from
+            them by a bare token. Only where one device of that process takes the value.
 
     Raises:
-        PlacementError: when an edge inside a loop leads to another process, or an atomic block lies in
-            several.
+        PlacementError: when an edge inside a loop leads to another process.
     """
-    return _Cutting(program, process_of, home, within).result()
+    return _Cutting(program, process_of, home, within, gates).result()
 
 
 @dataclass(slots=True)
@@ -118,6 +119,8 @@ class _Draft:
     sends: int = 0
     takes: dict[int, int] = field(default_factory=dict)
     uses: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    gates: dict[tuple[Edge, str], tuple[int, ...]] = field(default_factory=dict)
+    waiting: dict[int, tuple[int, ...]] = field(default_factory=dict)
     index: dict[int, int] = field(default_factory=dict)
 
     def add(self, node: PlanNode) -> int:
@@ -134,6 +137,7 @@ class _Cutting:
         process_of: Callable[[str], Process],
         home: Process,
         within: Callable[[str], str],
+        gates: Gates,
     ) -> None:
         self._program = program
         self._nodes = program.nodes
@@ -141,6 +145,8 @@ class _Cutting:
         self._of = [process_of(n.device) if n.device else home for n in program.nodes]
         for i in program.fetches:
             self._of[i] = home
+        self._held = held(program, self._of, process_of, gates)
+        self._copied = copied(program, self._of, process_of, gates)
         self._fed = {i: k for k, i in enumerate(program.feeds)}
         self._fetched = {i: k for k, i in enumerate(program.fetches)}
         self._drafts: dict[Process, _Draft] = {}
@@ -149,7 +155,6 @@ class _Cutting:
         self._leaving: dict[int, list[tuple[int, Edge | int]]] = {}  # by node: key, and what it carries
 
     def result(self) -> Cut:
-        self._check_blocks()
         self._find_transfers()
         for i, node in enumerate(self._nodes):
             if i not in self._fed:
@@ -157,6 +162,8 @@ class _Cutting:
         for i, node in enumerate(self._nodes):
             if i not in self._fed:
                 self._join(i, node)
+        for process, draft in self._drafts.items():
+            self._hold_back(process, draft)
         self._number_takes()
         return Cut({p: self._part(d) for p, d in sorted(self._drafts.items())}, tuple(self._transfers))
 
@@ -176,8 +183,10 @@ class _Cutting:
                     self._check_root(c, node)
                     bare[c, there] = None
         found: list[tuple[int, int, Process, Edge | int]] = [(e.node, e.output, to, e) for e, to in data]
-        # The value of a node's only output says as well that the node has fired, and whether it is dead.
-        found += [(c, -1, to, c) for c, to in bare if not ((Edge(c), to) in data and self._outputs(c) == 1)]
+        for (held_back, _), after in (*self._held.items(), *self._copied.items()):
+            here = self._of[held_back.node]
+            bare.update(((c, here), None) for c in after if self._crosses(c, here))
+        found += [(c, -1, to, c) for c, to in bare if not self._says_all(c, to, data)]
         for maker, output, to, what in sorted(found, key=lambda f: f[:3]):
             key = len(self._transfers)
             name = self._nodes[maker].name
@@ -185,6 +194,15 @@ class _Cutting:
             self._transfers.append(Transfer(edge, self._of[maker], to))
             self._keys[what, to] = key
             self._leaving.setdefault(maker, []).append((key, what))
+
+    def _says_all(self, node: int, to: Process, data: Mapping[tuple[Edge, Process], None]) -> bool:
+        """Tells whether a control edge needs no transfer of its own.
+
+        The value of a node's only output says as well that the node has fired, and whether it is dead; but
+        one that is held back would say so too late.
+        """
+        value = (Edge(node), to)
+        return value in data and value not in self._held and self._outputs(node) == 1
 
     def _crosses(self, node: int, to: Process) -> bool:
         return node not in self._fed and self._of[node] != to
@@ -200,24 +218,6 @@ class _Cutting:
             return
         message = f"a loop stays in one process, got an edge of it from {node.device!r} to {user.device!r}"
         raise PlacementError(message, where=user.where, hint="place the whole loop in one af.device scope")
-
-    def _check_blocks(self) -> None:
-        """Raises PlacementError for an atomic block in several processes."""
-        homes: dict[str, tuple[Process, PlanNode]] = {}
-        for i, node in enumerate(self._nodes):
-            members: list[int] = [i] if "block" in node.attrs else []
-            if node.kind is Kind.RELEASE:
-                members += node.controls
-            for k in members:
-                block: str = node.attrs["block"]
-                process, first = homes.setdefault(block, (self._of[k], self._nodes[k]))
-                if process != self._of[k]:
-                    message = (
-                        f"an atomic block stays in one process: {first.name!r} is on {process!r}, "
-                        f"{self._nodes[k].name!r} on {self._of[k]!r}"
-                    )
-                    hint = "place its variables, and what it computes, in one process"
-                    raise PlacementError(message, where=self._nodes[k].where, hint=hint)
 
     # -- the parts ---------------------------------------------------------------------------------
 
@@ -236,8 +236,13 @@ class _Cutting:
             draft.fetches.append(self._fetched[i])
             draft.fetch_nodes.append(at)
         for key, what in self._leaving.get(i, ()):
-            draft.add(self._send(key, node, at, what))
+            send = draft.add(self._send(key, node, at, what))
             draft.sends += 1
+            after = (
+                self._held.get((what, self._transfers[key].destination)) if isinstance(what, Edge) else None
+            )
+            if after:
+                draft.waiting[send] = after
 
     def _bring(self, draft: _Draft, here: Process, source: Edge | int) -> None:
         """Makes the FEED or RECV node for what a node of a part needs, unless it is there."""
@@ -261,17 +266,31 @@ class _Cutting:
                 return Edge(draft.index[edge.node], edge.output)
             return Edge(self._receive(draft, here, edge))
 
-        def control(maker: int) -> int:
-            found = draft.index.get(maker)
-            return self._receive(draft, here, self._what(maker, here)) if found is None else found
-
         at = draft.index[i]
         draft.nodes[at] = replace(
             draft.nodes[at],
             inputs=tuple(s if isinstance(s, Constant) else source(s) for s in node.inputs),
-            controls=tuple(dict.fromkeys(map(control, node.controls))),
+            controls=self._after(draft, here, node.controls),
             device=self._within(node.device) if node.device else "",
         )
+
+    def _after(self, draft: _Draft, here: Process, makers: Sequence[int]) -> tuple[int, ...]:
+        """Returns those nodes of a part that say that `makers` have fired."""
+
+        def control(maker: int) -> int:
+            found = draft.index.get(maker)
+            return self._receive(draft, here, self._what(maker, here)) if found is None else found
+
+        return tuple(dict.fromkeys(map(control, makers)))
+
+    def _hold_back(self, here: Process, draft: _Draft) -> None:
+        """Lets what a part sends, and the copies in it, wait for their gates."""
+        for send, after in draft.waiting.items():
+            draft.nodes[send] = replace(draft.nodes[send], controls=self._after(draft, here, after))
+        for (edge, device), after in self._copied.items():
+            if self._of[edge.node] == here:
+                at = Edge(draft.index[edge.node], edge.output)
+                draft.gates[at, self._within(device)] = self._after(draft, here, after)
 
     def _number_takes(self) -> None:
         """Numbers the takes that some part uses up without seeing where they were made."""
@@ -346,6 +365,7 @@ class _Cutting:
             parallel_iterations=whole.parallel_iterations,
         )
         return Part(
+            gates=dict(draft.gates),
             program=program,
             feeds=tuple(draft.feeds),
             fetches=tuple(draft.fetches),
@@ -354,39 +374,3 @@ class _Cutting:
             takes=dict(draft.takes),
             uses=dict(draft.uses),
         )
-
-
-# -- do both sides mean the same? ------------------------------------------------------------------
-
-
-def digest(program: Program) -> int:
-    """Returns a number that two processes share when they mean the same program.
-
-    It covers nodes, edges, attributes, devices and the bits of constants; not the lines of the user.
-    """
-    found = 0
-    for node in program.nodes:
-        told = (
-            node.name,
-            node.op,
-            node.kind.value,
-            tuple(_told(s) for s in node.inputs),
-            node.controls,
-            sorted((name, repr(value)) for name, value in node.attrs.items()),
-            node.device,
-            node.frame,
-        )
-        found = crc32(repr(told).encode(), found)
-    ends: Sequence[object] = (program.feeds, program.fetches, program.hidden)
-    return crc32(repr(ends).encode(), found)
-
-
-def _told(source: Edge | Constant) -> tuple[object, ...]:
-    if isinstance(source, Edge):
-        return (source.node, source.output)
-    return _bits(source.value)
-
-
-def _bits(value: Array) -> tuple[object, ...]:
-    bits = repr(arrays.listed(value)).encode() if value.dtype.hasobject else value.tobytes()
-    return (value.dtype.name, value.shape, crc32(bits))

@@ -1,80 +1,60 @@
-"""Which device runs which node when there are several processes: where its scope says, and state rules.
+"""Where state lives when there are several processes: in one place, whatever a step needs of the graph.
 
-A node that asks a variable, a queue or other state goes where that lives; an optimizer goes to the
-process of its variables, a lock to that of its block. A scope that leaves something open, such as
-`/job:ps`, means the first device that it allows, and no scope the first of all, which is at home.
+Each step is placed by what it needs, and two steps may need different nodes beside the same variable. So
+where that is follows from its own scope and from `state` alone.
 
-Pure: a function of the graph and of the names of devices.
+Pure: a function of a definition and of the names of devices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from actorflow.errors import PlacementError, Where
-from actorflow.graph.graph import Graph
-from actorflow.graph.node import Node, NodeId
-from actorflow.plan.devices import matching, process_of
+from actorflow.errors import ConfigError, PlacementError, Where
+from actorflow.graph.resource import ResourceDef
+from actorflow.plan.devices import matching
 
 State = Mapping[str, str]
-"""Where state lives that no scope of the graph places: names of resources to devices."""
+"""Where state lives whose scopes leave a choice: names of resources to devices."""
 
 NOWHERE: State = MappingProxyType({})
 
 
-def homes(
-    graph: Graph, needed: Iterable[NodeId], devices: Sequence[str], state: State = NOWHERE
-) -> dict[NodeId, str]:
-    """Returns the device of each node among `needed`.
+def state_home(
+    resource: ResourceDef, devices: Sequence[str], state: State = NOWHERE, where: Where | None = None
+) -> str:
+    """Returns the device where a variable, a queue or other state lives.
 
     Args:
-        graph: The graph.
-        needed: What a step needs of it.
-        devices: Whole names, of all processes; the first is the one at home.
-        state: Where state lives that no scope places; else on the first device.
+        resource: Its definition.
+        devices: Whole names, of all processes.
+        state: Where state lives; what a scope forbids does not count. Else on the first device allowed.
+        where: Who asks, for errors.
 
     Raises:
-        PlacementError: when no device fits, or an optimizer or a block deals with variables of several
-            processes.
+        PlacementError: when no device fits.
     """
-    return {i: _home(graph, graph.nodes[i], devices, state) for i in needed}
-
-
-def resource_home(
-    graph: Graph, name: str, devices: Sequence[str], state: State = NOWHERE, where: Where | None = None
-) -> str:
-    """Returns the device where a variable, a queue or other state lives."""
-    return _first(graph.resources[name].device or state.get(name, ""), devices, where)
-
-
-def _home(graph: Graph, node: Node, devices: Sequence[str], state: State) -> str:
-    several = node.attrs.get("resources")
-    if several:
-        return _shared(graph, node, several, devices, state)
-    if "resource" in node.attrs:
-        return resource_home(graph, node.attrs["resource"], devices, state, node.where)
-    if node.colocate is None:
-        return _first(node.device, devices, node.where)
-    if node.colocate in graph.resources:
-        return resource_home(graph, node.colocate, devices, state, node.where)
-    return _home(graph, graph.node(node.colocate), devices, state)
-
-
-def _shared(graph: Graph, node: Node, names: Iterable[str], devices: Sequence[str], state: State) -> str:
-    """Returns the device where several resources live, which must be in one process."""
-    found = {name: resource_home(graph, name, devices, state, node.where) for name in names}
-    if len({process_of(device) for device in found.values()}) > 1:
-        told = ", ".join(f"{name!r} on {device}" for name, device in found.items())
-        message = f"{node.op!r} deals with variables of one process, got {told}"
-        hint = "place them in one process, or train them with one optimizer for each process"
-        raise PlacementError(message, where=node.where, hint=hint)
-    return next(iter(found.values()))
-
-
-def _first(wanted: str, devices: Sequence[str], where: Where | None) -> str:
-    allowed = matching(wanted, devices)
-    if not allowed:
-        message = f"no device fits {wanted!r}; there are {', '.join(devices)}"
-        raise PlacementError(message, where=where)
+    allowed = existing(resource.device, devices, where)
+    chosen = state.get(resource.name, "")
+    if chosen:
+        fits = [d for d in existing(chosen, devices, where) if d in allowed]
+        return (*fits, allowed[0])[0]
     return allowed[0]
+
+
+def existing(wanted: str, devices: Sequence[str], where: Where | None = None) -> tuple[str, ...]:
+    """Returns the devices that a scope allows, at least one.
+
+    Raises:
+        PlacementError: when there are none.
+        ConfigError: when it is no name of a device.
+    """
+    try:
+        found = matching(wanted, devices)
+    except ConfigError as error:
+        raise (error if where is None else error.at(where)) from None
+    if not found:
+        message = f"unknown device {wanted!r}; this session has {', '.join(devices)}"
+        raise PlacementError(message, where=where)
+    return found

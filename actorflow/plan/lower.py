@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from actorflow.errors import FeedError, PlacementError
 from actorflow.graph import opdef
@@ -15,10 +16,11 @@ from actorflow.plan.colocate import colocated
 from actorflow.plan.copies import with_copies
 from actorflow.plan.cost import has_kernel
 from actorflow.plan.devices import named
+from actorflow.plan.homes import NOWHERE, State
 from actorflow.plan.level import by_level
 from actorflow.plan.order import program_order, touched
 from actorflow.plan.passes import ALL, improved
-from actorflow.plan.place import FIRST, Gates, Placer, place
+from actorflow.plan.place import FIRST, Moves, Placer, moved, place
 from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
 from actorflow.plan.prune import prune
 
@@ -34,6 +36,26 @@ _KINDS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A program before it is cut or gets copies, and where its nodes go.
+
+    Attributes:
+        first: The first device of each node of the graph that is needed and runs.
+        program: With every node on its first device.
+        moves: What a placer makes of that.
+    """
+
+    first: Mapping[NodeId, str]
+    program: Program
+    moves: Moves
+
+    @property
+    def placed(self) -> Program:
+        """The program as the placer wants it."""
+        return moved(self.program, self.moves)
+
+
 def lower(
     graph: Graph,
     fetches: Sequence[Port],
@@ -41,11 +63,9 @@ def lower(
     devices: Sequence[str],
     passes: Sequence[str] = ALL,
     *,
-    placed: Mapping[NodeId, str] | None = None,
-    copies: bool = True,
     placer: Placer = FIRST,
 ) -> Program:
-    """Returns the program that computes `fetches` when `feeds` are given.
+    """Returns the program that computes `fetches` when `feeds` are given, for one process.
 
     Args:
         graph: The graph.
@@ -53,8 +73,6 @@ def lower(
         feeds: What is given.
         devices: The first is the host: state, feeds and fetches are there.
         passes: Names of `plan.passes`.
-        placed: Devices of nodes, if they have been chosen before.
-        copies: False for a program that will be cut: each part gets its copies then.
         placer: Chooses where a node may be on several devices, by default the first.
 
     Raises:
@@ -63,10 +81,60 @@ def lower(
             where another is that it must share a device with; or when no order fits into memory.
         ConfigError: when a node asks for what is no name of a device.
     """
+    found = planned(graph, fetches, feeds, devices, passes, placer=placer)
+    return with_copies(found.placed, devices[0], found.moves.gates)
+
+
+def planned(
+    graph: Graph,
+    fetches: Sequence[Port],
+    feeds: Sequence[Port],
+    devices: Sequence[str],
+    passes: Sequence[str] = ALL,
+    *,
+    placer: Placer = FIRST,
+    host: str = "",
+    state: State = NOWHERE,
+) -> Planned:
+    """Plans a program for the devices of one process or of several; see `lower`.
+
+    Args:
+        graph: The graph.
+        fetches: What is computed.
+        feeds: What is given.
+        devices: Of all processes; a node without a scope is for the first.
+        passes: Names of `plan.passes`.
+        placer: Chooses where a node may be on several devices.
+        host: The device where feeds and fetches are, by default the first.
+        state: Where state lives that no scope places.
+    """
     needed = prune(graph, fetches, feeds)
-    groups = None
-    if placed is None:
-        groups = colocated(graph, needed, devices, None if placer.way == "first" else has_kernel)
+    groups = colocated(graph, needed, devices, None if placer.way == "first" else has_kernel, state)
+    first = {i: groups.first(i) for i in groups.of}
+    program = _built(graph, needed, fetches, feeds, first, passes)
+    ids = {graph.nodes[i].name: i for i in groups.of}
+    return Planned(first, program, place(program, ids, groups, devices, placer, host))
+
+
+def unplaced(
+    graph: Graph,
+    fetches: Sequence[Port],
+    feeds: Sequence[Port],
+    first: Mapping[NodeId, str],
+    passes: Sequence[str] = ALL,
+) -> Program:
+    """Returns a program before anybody places it: with every node on its first device."""
+    return _built(graph, prune(graph, fetches, feeds), fetches, feeds, first, passes)
+
+
+def _built(
+    graph: Graph,
+    needed: Sequence[NodeId],
+    fetches: Sequence[Port],
+    feeds: Sequence[Port],
+    first: Mapping[NodeId, str],
+    passes: Sequence[str],
+) -> Program:
     order = joined(program_order(graph, needed), block_edges(graph, needed))
     nodes: list[PlanNode] = []
     edges: dict[Port, Edge | Constant] = {}
@@ -95,7 +163,7 @@ def lower(
             continue
         for k in range(len(node.outputs)):
             edges.setdefault(Port(i, k), Edge(len(nodes), k))
-        device = groups.first(i) if groups is not None else (placed or {})[i]
+        device = first[i]
         _check_no_bytes(graph, node, effect, device)
         controls = tuple(dict.fromkeys(index[c] for c in (*node.controls, *order.get(i, ())) if c in index))
         index[i] = len(nodes)
@@ -113,7 +181,7 @@ def lower(
                 where=node.where,
             )
         )
-    first = len(nodes)
+    computed = len(nodes)
     hidden = [Port(i) for i in ends(graph, needed)]
     for port in (*fetches, *hidden):
         node = graph.nodes[port.node]
@@ -124,16 +192,11 @@ def lower(
     program = Program(
         nodes=tuple(nodes),
         feeds=tuple(range(len(feeds))),
-        fetches=tuple(range(first, len(nodes))),
+        fetches=tuple(range(computed, len(nodes))),
         variables=frozenset(variables),
         hidden=len(hidden),
     )
-    program = improved(program, passes)
-    gates: Gates = {}
-    if groups is not None:
-        ids = {graph.nodes[i].name: i for i in groups.of}
-        program, gates = place(program, ids, groups, devices, placer)
-    return with_copies(program, devices[0], gates) if copies else program
+    return improved(program, passes)
 
 
 def _check_no_bytes(graph: Graph, node: Node, effect: Effect, device: str) -> None:

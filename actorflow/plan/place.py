@@ -1,8 +1,9 @@
 """Which device runs which node of a program.
 
-Every node has a first device: the first that it may have (`plan.colocate`), which is the host unless a scope
-says otherwise. A placer may choose among the others by what they cost. It moves what computes: state stays,
-and feeds and fetches are on the host. Where devices have limits of memory it also says in which order to run.
+Every node has a first device: the first that it may have (`plan.colocate`), which is the first of all unless
+a scope says otherwise. A placer may choose among the others by what they cost, be they of one process or of
+several. It moves what computes: state stays, and feeds and fetches are on the host. Where devices have limits
+of memory it also says in which order to run.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from actorflow.graph.node import NodeId
 from actorflow.plan.colocate import Groups
 from actorflow.plan.cost import CostModel
 from actorflow.plan.devices import named
+from actorflow.plan.gates import Gates
 from actorflow.plan.greedy import greedy
 from actorflow.plan.late import late
 from actorflow.plan.listing import listed
@@ -29,9 +31,6 @@ from actorflow.plan.makespan import forecast
 from actorflow.plan.memory import fitting, serial
 from actorflow.plan.program import Edge, Kind, PlanNode, Program
 from actorflow.plan.workload import Arrangement, Link, Value, Workload
-
-Gates = Mapping[tuple[Edge, str], tuple[int, ...]]
-"""(output, device that receives it) -> indices of nodes that go before the transfer."""
 
 _ON_HOST = frozenset({Kind.FEED, Kind.FETCH})
 
@@ -110,49 +109,77 @@ def devices_named(graph: Graph) -> tuple[str, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What a placer has chosen, in terms of the nodes of a program by their indices.
+
+    Attributes:
+        devices: Of nodes that leave their first device.
+        after: The control inputs that nodes get, by which everything fits into memory.
+        gates: What transfers wait for.
+    """
+
+    devices: Mapping[int, str] = field(default_factory=dict)
+    after: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    gates: Gates = field(default_factory=dict)
+
+    def fit(self, program: Program) -> bool:
+        """Tells whether they speak of nodes that the program has."""
+        named = {*self.devices, *self.after, *(edge.node for edge, _ in self.gates)}
+        named.update(c for before in (*self.after.values(), *self.gates.values()) for c in before)
+        return all(0 <= i < len(program.nodes) for i in named)
+
+
+def moved(program: Program, moves: Moves) -> Program:
+    """Returns a program with its nodes where a placer wants them, and in its order."""
+    if not moves.devices and not moves.after:
+        return program
+    nodes = list(program.nodes)
+    for i, device in moves.devices.items():
+        nodes[i] = replace(nodes[i], device=device)
+    for i, before in moves.after.items():
+        nodes[i] = replace(nodes[i], controls=tuple(dict.fromkeys((*nodes[i].controls, *before))))
+    return replace(program, nodes=tuple(nodes))
+
+
 def place(
-    program: Program, ids: Mapping[str, NodeId], groups: Groups, devices: Sequence[str], placer: Placer
-) -> tuple[Program, Gates]:
-    """Returns the program with the devices that the placer chose, and what transfers wait for.
+    program: Program,
+    ids: Mapping[str, NodeId],
+    groups: Groups,
+    devices: Sequence[str],
+    placer: Placer,
+    host: str = "",
+) -> Moves:
+    """Returns what the placer chooses for a program.
 
     Args:
         program: With every node on its first device; every edge leads forward.
         ids: The nodes of the graph, by name.
         groups: Which devices each group may have.
-        devices: All of them, the host first.
+        devices: All of them, of one process or of several.
         placer: How to choose.
+        host: Where feeds and fetches are; by default the first device.
 
     Raises:
         PlacementError: when no order was found that fits into the memory of the devices.
         ConfigError: when the cost model does not know a kind of device.
     """
     if not placer.chooses or not program.nodes:
-        return program, {}
+        return Moves()
+    host = host or devices[0]
     order = as_built(program, ids)
-    work = workload(program, order, ids, groups, devices, placer)
-    arranged = _arranged(work, [program.nodes[i].device for i in order], devices, placer)
-    nodes = list(program.nodes)
-    for i, d in zip(order, arranged.device, strict=True):
-        if nodes[i].kind not in _ON_HOST:
-            nodes[i] = replace(nodes[i], device=devices[d])
-    for i, before in _controls(program, order, arranged).items():
-        nodes[i] = replace(nodes[i], controls=tuple(dict.fromkeys((*nodes[i].controls, *before))))
-    return replace(program, nodes=tuple(nodes)), _gates(program, order, devices, arranged)
-
-
-def receives(program: Program, devices: Sequence[str], cost: CostModel) -> Gates:
-    """Returns for what the transfers of a placed program can wait: the nodes that go before each.
-
-    With these, by what things cost, nothing ends later and no device holds more. For programs that are cut
-    into one a process; `place` says it of those it places itself.
-    """
-    order = as_built(program, {})
-    nobody = Groups({}, (), frozenset())
-    work = workload(program, order, {}, nobody, devices, Placer(cost=cost))
-    home = {name: d for d, name in enumerate(devices)}
-    device = tuple(home.get(program.nodes[i].device, 0) for i in order)
-    arranged = late(work, Arrangement(device, tuple(map(float, range(work.size)))))
-    return _gates(program, order, devices, arranged)
+    work = workload(program, order, ids, groups, devices, placer, host)
+    arranged = _arranged(work, [program.nodes[i].device or host for i in order], devices, placer)
+    chosen = {i: devices[d] for i, d in zip(order, arranged.device, strict=True)}
+    return Moves(
+        devices={
+            i: device
+            for i, device in sorted(chosen.items())
+            if program.nodes[i].kind not in _ON_HOST and program.nodes[i].device != device
+        },
+        after={i: before for i, before in _controls(program, order, arranged).items() if before},
+        gates=_gates(program, order, devices, arranged),
+    )
 
 
 def as_built(program: Program, ids: Mapping[str, NodeId]) -> list[int]:
@@ -191,7 +218,7 @@ def _before(node: PlanNode) -> set[int]:
 def _arranged(work: Workload, homes: Sequence[str], devices: Sequence[str], placer: Placer) -> Arrangement:
     way = WAYS[placer.way]
     where = {name: d for d, name in enumerate(devices)}
-    first = [where.get(home, 0) for home in homes]
+    first = [where[home] for home in homes]
     in_turn = tuple(map(float, range(work.size)))
     as_it_is = Arrangement(tuple(first), in_turn)
     arranged: Arrangement | None = as_it_is if way is None else way(work)
@@ -214,6 +241,7 @@ def workload(
     groups: Groups,
     devices: Sequence[str],
     placer: Placer,
+    host: str,
 ) -> Workload:
     """Returns the program as placers see it; task `k` is node `order[k]`."""
     cost, count = placer.cost, len(groups.allowed)
@@ -226,7 +254,7 @@ def workload(
         known = None if node.kind in _ON_HOST else ids.get(node.name)
         group = count + i if known is None else groups.of[known]
         together.append(numbers.setdefault(group, len(numbers)))
-        allowed = (node.device or devices[0],) if known is None else _allowed(groups, group)
+        allowed = (node.device or host,) if known is None else _allowed(groups, group)
         allowed = _without_bytes(node, program, allowed)
         units = cost.node_units(node, program)
         times = [0.0 if node.kind in _ON_HOST else cost.node_s(node.name, units, d) for d in devices]
@@ -299,6 +327,8 @@ def _controls(program: Program, order: Sequence[int], arranged: Arrangement) -> 
 
     INVARIANT: nothing comes to wait for a queue or a lock that did not wait for it before. What fills the
     queue might be behind it, so a node for which that does not hold is passed over as well.
+    INVARIANT: no node is dead: a control edge from a dead node would kill the other. Branches that lowering
+    turned into switches would have to be passed over like waits; no program of a graph has them today.
     """
     before: dict[int, list[int]] = {}
     for first, then in arranged.after:

@@ -1,6 +1,6 @@
 """A program as placers see it: tasks that take time on devices, and values that travel between them.
 
-Plain numbers, so that placing, ordering and forecasting know nothing of ops and specs; `plan.placer`
+Plain numbers, so that placing, ordering and forecasting know nothing of ops and specs; `plan.place`
 makes a workload from a program.
 """
 

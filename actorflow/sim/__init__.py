@@ -16,6 +16,7 @@ from actorflow.sim.choosers import FIFO, PCT, DelayBounded, Drawn, Seeded
 from actorflow.sim.harms import NO_FAULTS, Faults
 from actorflow.sim.hosts import Host
 from actorflow.sim.laws import world
+from actorflow.sim.nics import Nics
 from actorflow.sim.plan import Plan
 from actorflow.sim.simulate import Limits, Outcome
 from actorflow.sim.straggler import Straggler
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from actorflow.sim.strategies import faults, schedules
 
 __all__ = [
-    "FIFO", "NO_FAULTS", "PCT", "DelayBounded", "Drawn", "Faults", "Host", "Limits", "Outcome", "Plan",
-    "Seeded", "StalePlanWarning", "Straggler", "World", "checkers", "faults", "history", "run",
+    "FIFO", "NO_FAULTS", "PCT", "DelayBounded", "Drawn", "Faults", "Host", "Limits", "Nics", "Outcome",
+    "Plan", "Seeded", "StalePlanWarning", "Straggler", "World", "checkers", "faults", "history", "run",
     "schedules", "world",
 ]  # fmt: skip
 

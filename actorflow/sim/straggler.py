@@ -14,6 +14,10 @@ import math
 from dataclasses import dataclass
 
 from actorflow.clock import Entropy
+from actorflow.sim.amounts import check_number
+
+_SLICES = 2_000  # of the body, for the integral over it; the error is below 1e-6
+_WIDEST = 8.0  # standard deviations
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +28,18 @@ class Straggler:
         jitter_s: Standard deviation of the body.
         p: How often a stall comes.
         stall_s: Its mean.
+        shape: Of a stall with a Pareto tail, P(more than x) = (1 + x / s) ** -shape, which needs more than
+            1 to have a mean; None for an exponential stall.
     """
 
     jitter_s: float = 0.0134
     p: float = 0.08
     stall_s: float = 16 * 0.0134
+    shape: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.shape is not None:
+            check_number("shape", self.shape, math.nextafter(1.0, 2.0), finite=True)
 
     def extra_s(self, chance: Entropy) -> tuple[float, bool]:
         """Draws seconds, which may be below 0 for the body, and whether a stall is among them."""
@@ -36,4 +47,31 @@ class Straggler:
         body *= math.cos(2.0 * math.pi * chance.uniform())
         if chance.uniform() >= self.p:
             return body, False
-        return body - self.stall_s * math.log(1.0 - chance.uniform()), True
+        rest = 1.0 - chance.uniform()
+        if self.shape is None:
+            return body - self.stall_s * math.log(rest), True
+        return body + self._scale_s(self.shape) * (rest ** (-1.0 / self.shape) - 1.0), True
+
+    def below(self, extra_s: float) -> float:
+        """Returns how likely `extra_s` draws at most so much: the distribution function."""
+        if not self.jitter_s:
+            return (1.0 - self.p) * (extra_s >= 0) + self.p * self._stalls_below(extra_s)
+        body = 0.5 * math.erfc(-extra_s / (self.jitter_s * math.sqrt(2.0)))
+        if not self.p:
+            return body
+        width = 2 * _WIDEST / _SLICES
+        stalled = 0.0
+        for i in range(_SLICES):
+            z = (i + 0.5) * width - _WIDEST
+            stalled += math.exp(-0.5 * z * z) * self._stalls_below(extra_s - self.jitter_s * z)
+        return (1.0 - self.p) * body + self.p * stalled * width / math.sqrt(2.0 * math.pi)
+
+    def _stalls_below(self, seconds: float) -> float:
+        if seconds <= 0:
+            return 0.0
+        if self.shape is None:
+            return -math.expm1(-seconds / self.stall_s)
+        return 1.0 - math.pow(1.0 + seconds / self._scale_s(self.shape), -self.shape)
+
+    def _scale_s(self, shape: float) -> float:
+        return self.stall_s * (shape - 1.0)

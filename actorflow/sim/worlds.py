@@ -288,8 +288,10 @@ class World:
         if not isinstance(given, Straggler | None):
             message = f"a straggler is a sim.Straggler, got {shown(given)}"
             raise ConfigError(message, hint="sim.Straggler(p=0.1, stall_s=0.2)")
-        self.host(host).straggler = straggler or Straggler()
-        self._requested("straggle")
+        straggler = straggler or Straggler()
+        self.host(host).straggler = straggler
+        if straggler.p > 0:  # else nothing stalls, and work only jitters
+            self._requested("straggle")
 
     def skew(self, host: Named, *, ahead_s: float = 0.0, rate: float = 1.0) -> None:
         """Makes the clock of a host wrong: it jumps ahead, and goes on at `rate`."""

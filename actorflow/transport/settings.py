@@ -28,7 +28,8 @@ class Settings:
         resend_s: What is not acknowledged is sent again after this time, then after twice as long ...
         ack_s: How long an acknowledgement waits for something to travel with.
         lossy: What messages may lose on their way from this end: with `Lossy.BFLOAT16` float32 arrays of
-            4 KiB or more travel as half as many bytes, and arrive with 8 bits of mantissa. None loses nothing.
+            4 KiB or more travel as half as many bytes, and arrive with 8 bits of mantissa. None loses
+            nothing.
     """
 
     window: Window = WINDOW

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ import actorflow as af
 from actorflow.actors.resources import optimizer_actor
 from actorflow.actors.runner import executor_of
 from actorflow.cluster.layout import laid_out
-from actorflow.coord.messages import Updated
+from actorflow.coord.messages import Batch, Updated
 from actorflow.coord.replica import Replica
 from tests.coord.serial import Contribution, Values, serial
 
@@ -25,23 +25,105 @@ def replayed(program: af.Program, record: Sequence[Updated], ps: int) -> Values:
     return asyncio.run(_replayed(program, record, laid_out(program, ("",) * ps, ("",)).trained))
 
 
+def replayed_apart(program: af.Program, record: Sequence[Updated], ps: int) -> Values:
+    """Returns the variables after a record of shards that close updates by themselves.
+
+    Each shard's are those of its own serial SGD over what it used; a gradient may come from different versions
+    of different shards.
+    """
+    return asyncio.run(_replayed_apart(program, record, laid_out(program, ("",) * ps, ("",)).trained))
+
+
+async def _replayed_apart(
+    program: af.Program, record: Sequence[Updated], shards: Sequence[Sequence[str]]
+) -> Values:
+    about = {
+        number: (rank, batch, bases, step)
+        for updated in record
+        for (rank, number, batch, _), bases, step in zip(
+            updated.chosen, updated.bases, updated.steps, strict=True
+        )
+    }
+    sets = [[u.per_shard[s] for u in record if u.per_shard[s]] for s in range(len(shards))]
+    async with _Serial(program) as again:
+        versions: list[list[Values]] = [[{n: again.first[n] for n in names}] for names in shards]
+        updates: list[list[list[Contribution]]] = [[] for _ in shards]
+        grads: dict[int, Contribution] = {}
+
+        async def reach(shard: int, version: int) -> None:
+            """Makes the updates of a shard up to a version, and what they need of others before."""
+            while len(updates[shard]) < version:
+                made: list[Contribution] = []
+                for _, number in sets[shard][len(updates[shard])]:
+                    rank, gradients = await gradient(number)
+                    made.append((rank, {n: gradients[n] for n in shards[shard]}))
+                updates[shard].append(made)
+                versions[shard] = serial(versions[shard][0], again.transform, updates[shard])
+
+        async def gradient(number: int) -> Contribution:
+            if number not in grads:
+                rank, batch, bases, step = about[number]
+                values: Values = {}
+                for shard, base in enumerate(bases):
+                    await reach(shard, base)
+                    values |= versions[shard][base]
+                grads[number] = rank, await again.gradients(step, values, batch)
+            return grads[number]
+
+        for shard, its in enumerate(sets):
+            await reach(shard, len(its))
+    return {name: value for its in versions for name, value in its[-1].items()}
+
+
+class _Serial:
+    """One process that computes the gradients of the program again.
+
+    Attributes:
+        first: The variables before the first update.
+        transform: The rule of the program.
+    """
+
+    first: Values
+    transform: af.optim.Transform
+
+    def __init__(self, program: af.Program) -> None:
+        self._program = program
+        self._batches: dict[int, Any] = {}
+        self._system = af.ActorSystem()
+
+    async def __aenter__(self) -> Self:
+        program = self._program
+        async with af.Session(program.graph) as session:
+            names = list(program.train.node.attrs["resources"])
+            self.first = {name: np.array(await session.run(name)) for name in names}
+        key = program.train.node.attrs["optimizer"]
+        transform = optimizer_actor(program.graph.objects[key]).transform
+        assert transform is not None
+        self.transform = transform
+        await self._system.__aenter__()
+        self._executor = executor_of("serial", program.graph)(self._system, None)  # type: ignore[arg-type]  # sends nothing
+        metrics = list(program.metrics.values())
+        self._replica = Replica(
+            program.graph, program.loss, metrics, program.train, self._executor, self._system
+        )
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._executor.close()
+        await self._system.__aexit__(*error)
+
+    async def gradients(self, step: int, values: Values, batch: Batch) -> Any:
+        """Returns what one batch gives from these values."""
+        source = self._batches.setdefault(batch.epoch, self._program.batches(batch.epoch))
+        return (await self._replica.step(step, values, source[batch.index])).gradients
+
+
 async def _replayed(
     program: af.Program, record: Sequence[Updated], shards: Sequence[Sequence[str]]
 ) -> Values:
-    async with af.Session(program.graph) as session:
-        names = list(program.train.node.attrs["resources"])
-        first = {name: np.array(await session.run(name)) for name in names}
-    key = program.train.node.attrs["optimizer"]
-    transform = optimizer_actor(program.graph.objects[key]).transform
-    assert transform is not None
-    batches: dict[int, Any] = {}
     updates: list[list[Contribution]] = []
-    versions: list[Values] = [first]
-    async with af.ActorSystem() as system:
-        executor = executor_of("serial", program.graph)(system, None)  # type: ignore[arg-type]  # sends nothing
-        replica = Replica(
-            program.graph, program.loss, list(program.metrics.values()), program.train, executor, system
-        )
+    async with _Serial(program) as again:
+        versions: list[Values] = [again.first]
         for updated in record:
             made: list[Contribution] = []
             for (rank, _, batch, _), bases, step in zip(
@@ -52,10 +134,7 @@ async def _replayed(
                     for names, base in zip(shards, bases, strict=True)
                     for name in names
                 }
-                source = batches.setdefault(batch.epoch, program.batches(batch.epoch))
-                found = await replica.step(step, values, source[batch.index])
-                made.append((rank, found.gradients))
+                made.append((rank, await again.gradients(step, values, batch)))
             updates.append(made)
-            versions = serial(first, transform, updates)
-        await executor.close()
+            versions = serial(again.first, again.transform, updates)
     return versions[-1]

@@ -91,3 +91,16 @@ def test_without_its_chief_a_cluster_is_lost_and_closes_in_peace() -> None:
                 await cluster.run("w")
 
     run()
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ({"work_s": -1}, r"work_s .*got -1\n.*work_s=0\.1"),
+        ({"latency_s": float("inf")}, r"latency_s .*got inf"),
+        ({"world": 3}, r"a world is a sim\.World, got 3\n.*@sim\.world"),
+    ],
+)
+def test_options_that_cannot_mean_anything_are_refused(option: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        af.Cluster.simulated(regression(), **option)

@@ -14,7 +14,15 @@ from actorflow.cluster.messages import MeetAll, OpenShard
 from actorflow.cluster.trainer import UpdateDone
 from actorflow.cluster.training import Training
 from actorflow.coord.messages import Updated
-from actorflow.errors import ConfigError, CoordinationError, NumericError, ProgramError, ShardLost
+from actorflow.errors import (
+    ConfigError,
+    CoordinationError,
+    CoordinatorLost,
+    NumericError,
+    ProgramError,
+    SessionClosed,
+    ShardLost,
+)
 from actorflow.trainer import EpochDone, RunDone
 from tests.cluster.programs import regression
 
@@ -278,3 +286,56 @@ def test_a_run_whose_contributions_are_all_lost_says_so() -> None:
                     pass
 
     run()
+
+
+def test_another_trainer_takes_over_where_the_variables_are() -> None:
+    async def main() -> Any:
+        async with af.Cluster.simulated(regression(), ps=2, workers=2, work_s=0.01) as cluster:
+            first, second = af.Trainer(cluster), af.Trainer(cluster, af.Async())
+            async for _event in first.run(steps=3):
+                pass
+            before = await cluster.run("w")
+            losses = [event.loss async for event in second.run(steps=30) if isinstance(event, UpdateDone)]
+            with pytest.raises(
+                ConfigError, match=r"another has trained on the cluster since\n.*a new Trainer"
+            ):
+                await anext(first.run(steps=1))
+            return before, await cluster.run("w"), losses, second.record[0].chosen, len(first.record)
+
+    before, after, losses, chosen, updates = sim.run(main).result
+    assert not np.array_equal(before, after)
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    assert [base for *_, base in chosen] == [0]
+    assert updates == 3
+
+
+def test_a_trainer_that_is_left_open_ends_when_another_begins() -> None:
+    async def main() -> Any:
+        async with af.Cluster.simulated(regression(), ps=2, workers=2, work_s=0.01) as cluster:
+            run = af.Trainer(cluster).run()
+            await anext(run)
+            told = [event.step async for event in af.Trainer(cluster).run(steps=2)]
+            with pytest.raises(CoordinatorLost):
+                async for _event in run:
+                    pass
+            return told
+
+    assert sim.run(main).result == [1, 2, 2, 2]
+
+
+def test_a_trainer_says_what_a_policy_is() -> None:
+    text, kind = "backup:2/3", af.Sync
+    with pytest.raises(
+        ConfigError, match=r"(?s)takes a policy, .*got 'backup:2/3'.*Policy\.parse\('backup:2/3'\)"
+    ):
+        events(regression(), text)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"takes a policy, such as af\.Sync\(\), got <class"):
+        events(regression(), kind)  # type: ignore[arg-type]
+
+
+def test_a_cluster_that_is_not_open_trains_nothing() -> None:
+    async def main() -> None:
+        await anext(af.Trainer(af.Cluster.simulated(regression())).run())
+
+    with pytest.raises(SessionClosed, match="the cluster is not open"):
+        sim.run(main)

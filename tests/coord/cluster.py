@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from actorflow.coord.messages import (
@@ -10,7 +11,9 @@ from actorflow.coord.messages import (
     Contribute,
     Discard,
     Drop,
+    Dropped,
     End,
+    Enough,
     Fence,
     Kept,
     Refused,
@@ -92,3 +95,50 @@ class ModelShard:
         self.history.append(self.staged)
         self.version, self.staged = version + 1, None
         return Committed(term, self.shard, version)
+
+
+class LoneShard(ModelShard):
+    """One that closes updates by itself.
+
+    Attributes:
+        outbox: What it has to say to the coordinator beside its answers.
+    """
+
+    def __init__(self, shard: int, *, fresh: bool = True) -> None:
+        super().__init__(shard, fresh=fresh)
+        self.enough: Enough | None = None
+        self.outbox: list[Any] = []
+        self._seen: dict[int, int] = {}
+
+    def keep(self, message: Contribute) -> Kept | Refused:
+        if message.number <= self._seen.get(message.rank, 0):
+            return Refused(message.number, "seen")
+        self._seen[message.rank] = message.number
+        self.open.pop(message.rank, None)
+        answer = super().keep(message)
+        self._close()
+        return answer
+
+    def hear(self, message: Any) -> Any:
+        answer = super().hear(message)
+        match message:
+            case Enough():
+                self.enough = message
+                self._close()
+            case Drop(term, numbers):
+                self.outbox.append(Dropped(term, self.shard, numbers))
+            case Fence() | End():
+                self.enough = None
+                self.open.clear()
+        return answer
+
+    def _close(self) -> None:
+        enough = self.enough
+        while enough is not None and self.version != enough.until and len(self.open) >= enough.count:
+            its = sorted(list(self.open.values())[: enough.count], key=lambda c: c.rank)
+            self.staged = Stage(self.term, self.version, tuple((c.rank, c.number) for c in its))
+            told = self.apply(self.term, self.version)
+            bases = tuple(c.bases for c in its)
+            self.outbox.append(replace(told, chosen=self.history[-1].chosen, bases=bases))
+            if self.fresh:
+                self.open = {r: c for r, c in self.open.items() if c.base >= self.version}

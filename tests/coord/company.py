@@ -32,7 +32,7 @@ from actorflow.coord.messages import (
 from actorflow.coord.policy import Policy
 from actorflow.coord.settings import RunSettings
 from actorflow.errors import ActorDied, ActorflowError, Fenced
-from tests.coord.cluster import ModelShard
+from tests.coord.cluster import LoneShard, ModelShard
 
 Work = Callable[[Permit], float | ActorflowError | None]
 """How long a contribution takes in seconds, what goes wrong, or None for one that never comes."""
@@ -47,7 +47,9 @@ class Shard(Actor):
 
     def receive(self, message: Any) -> Any:
         if isinstance(message, Contribute):
-            return self.model.keep(message)
+            kept = self.model.keep(message)
+            self._speak()
+            return kept
         if isinstance(message, Pull):
             return self._pulled(message.version)
         answer = self.model.hear(message)
@@ -55,7 +57,14 @@ class Shard(Actor):
             return answer
         if answer is not None:
             self._find("chief/coordinator").signal(answer)
+        self._speak()
         return None
+
+    def _speak(self) -> None:
+        if isinstance(self.model, LoneShard):
+            for message in self.model.outbox:
+                self._find("chief/coordinator").signal(message)
+            self.model.outbox.clear()
 
     def _pulled(self, version: int) -> Pulled:
         assert self.model.version >= version, "the coordinator lets nobody start before a version is there"

@@ -22,7 +22,7 @@ from actorflow.errors import (
     ShardLost,
     Stalled,
 )
-from tests.coord.cluster import ModelShard
+from tests.coord.cluster import LoneShard, ModelShard
 from tests.coord.company import Company
 from tests.coord.test_policy import Wrong
 
@@ -430,45 +430,24 @@ def test_workers_that_an_earlier_coordinator_seated_join_the_one_that_took_over(
     assert max(numbers) > 2**40 > min(numbers)
 
 
-@pytest.mark.parametrize(("policy", "m"), [(Backup(2, 3), 2), (Async(), 1)], ids=["backup", "async"])
-def test_shards_that_close_updates_by_themselves_only_need_permits(policy: Policy, m: int) -> None:
-    class Own(ModelShard):
-        """Commits whatever it has, once it is enough."""
-
-        def keep(self, message: Any) -> Any:
-            answer = super().keep(message)
-            if len(self.open) == m:
-                self.staged = Stage(
-                    1, self.version, tuple((r, c.number) for r, c in sorted(self.open.items()))
-                )
-                told = self.apply(1, self.version)
-                asyncio.get_running_loop().call_soon(lambda: chief[0].signal(told))
-            return answer
-
-    chief: list[Any] = []
-
-    async def body(company: Company) -> End:
-        company.open(join=False)
-        chief.append(company.chief)
-        for process in company.processes:
-            company.join(process)
-        return await company.ended
-
-    models = [Own(0, fresh=policy.fresh), Own(1, fresh=policy.fresh)]
+@pytest.mark.parametrize("policy", [Backup(2, 3), Async(), Sync()], ids=str)
+def test_shards_that_close_updates_by_themselves_only_need_permits(policy: Policy) -> None:
     company, ended = played(
         policy,
-        body,
-        models=models,
+        models=[LoneShard(0, fresh=policy.fresh), LoneShard(1, fresh=policy.fresh)],
         agreement="per_shard",
         steps=4,
         work=lambda permit: 0.1 * permit.rank + 0.1,
     )
 
     assert ended.error is None
-    assert min(model.version for model in company.models) == 4
-    told = [update.version for update in company.updates]
-    assert told == sorted(told)
-    assert {outcome.accepted for outcome in company.outcomes} >= {True}
+    assert [model.version for model in company.models] == [4, 4]
+    assert [update.version for update in company.updates] == [1, 2, 3, 4]
+    for model in company.models:
+        told = [update.per_shard[model.shard] for update in company.updates]
+        assert [stage.chosen for stage in model.history] == told
+    used = {number for update in company.updates for _, number, _, _ in update.chosen}
+    assert {outcome.number for outcome in company.outcomes if outcome.accepted} == used
 
 
 def test_who_is_refused_again_and_again_does_not_spin() -> None:

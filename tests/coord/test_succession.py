@@ -94,5 +94,5 @@ def test_the_errors_say_who_is_gone_and_why(reason: Exception | None) -> None:
     why = "" if reason is None else ": PeerLost: silent for 3 s"
 
     assert str(shard_lost(2, reason)) == f"shard 2 is gone, and its variables with it{why}"
-    assert str(coordinator_lost(reason)).endswith(f"all shards have ended at one version{why}")
+    assert str(coordinator_lost(reason)).endswith(f"the run has ended on all shards{why}")
     assert coordinator_lost(reason).__cause__ is reason

@@ -7,9 +7,11 @@ which messages of different senders can arrive is one of its runs.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from actorflow.coord.apart import Apart
+from actorflow.coord.duty import base_of
 from actorflow.coord.messages import (
     Batch,
     Beat,
@@ -33,7 +35,7 @@ from actorflow.coord.policy import Policy
 from actorflow.coord.rounds import Rounds
 from actorflow.coord.settings import RunSettings
 from actorflow.errors import Fenced
-from tests.coord.cluster import ModelShard
+from tests.coord.cluster import LoneShard, ModelShard
 
 CHIEF = "chief"
 
@@ -48,7 +50,7 @@ class ModelWorker:
         self.seat: Seat | None = None
         self.permit: Permit | None = None
         self.bases: dict[int, int] = {}
-        self.kept: set[int] = set()
+        self.answers: dict[int, bool] = {}
         self.end: End | None = None
 
 
@@ -68,13 +70,15 @@ class World:
         shards: int = 2,
         *,
         size: int | None = None,
-        rounds: Callable[..., Rounds] = Rounds,
+        rounds: Callable[..., Rounds] | None = None,
         **settings: Any,
     ) -> None:
         self.settings = RunSettings(**settings)
         names = [f"worker{n}" for n in range(workers)]
-        self.rounds = rounds(policy, names, shards, self.settings)
-        self.shards = [ModelShard(n, fresh=policy.fresh) for n in range(shards)]
+        self.apart = self.settings.agreement == "per_shard"
+        self.rounds = (rounds or (Apart if self.apart else Rounds))(policy, names, shards, self.settings)
+        kind = LoneShard if self.apart else ModelShard
+        self.shards: Sequence[ModelShard] = [kind(n, fresh=policy.fresh) for n in range(shards)]
         self.workers = {name: ModelWorker(name, size) for name in names}
         self.links: dict[tuple[str, str], deque[Any]] = {}
         self.now = 0.0
@@ -135,10 +139,13 @@ class World:
         name = f"shard{shard.shard}"
         if isinstance(message, Contribute):
             self.link(name, source).append((shard.shard, shard.keep(message)))
-        elif message == "pull":
-            self.link(name, source).append((shard.shard, shard.version))
+        elif isinstance(message, int):  # a pull under this permit
+            self.link(name, source).append((message, shard.shard, shard.version))
         elif (answer := shard.hear(message)) is not None:
             self.link(name, CHIEF).append(answer)
+        if isinstance(shard, LoneShard):
+            self.link(name, CHIEF).extend(shard.outbox)
+            shard.outbox.clear()
 
     def to_worker(self, worker: ModelWorker, source: str, message: Any) -> None:
         match message:
@@ -156,40 +163,50 @@ class World:
                 self.link(worker.process, CHIEF).append(Join(worker.process))
             case End():
                 worker.end = message
-            case (int(shard), int(base)):
-                worker.bases[shard] = base
-                if worker.permit is not None and len(worker.bases) == len(self.shards):
-                    self.contribute(worker, worker.permit)
+            case (int(number), int(shard), int(base)):
+                if worker.permit is not None and worker.permit.number == number:
+                    worker.bases[shard] = base
+                    if len(worker.bases) == len(self.shards):
+                        self.contribute(worker, worker.permit)
             case (int(shard), Kept() | Refused() as answer):
                 self.answered(worker, shard, answer)
 
     def begin(self, worker: ModelWorker, permit: Permit) -> None:
-        worker.permit, worker.bases, worker.kept = permit, {}, set()
+        worker.permit, worker.bases, worker.answers = permit, {}, {}
         batch = permit.batch
         if worker.size is not None and batch.index >= worker.size:
             self.say(worker, Exhausted(permit.term, permit.number, permit.rank, batch.epoch, worker.size))
             return
         for shard in self.shards:
-            self.link(worker.process, f"shard{shard.shard}").append("pull")
+            self.link(worker.process, f"shard{shard.shard}").append(permit.number)
 
     def contribute(self, worker: ModelWorker, permit: Permit) -> None:
-        base = min(worker.bases.values())
+        bases = tuple(worker.bases[shard.shard] for shard in self.shards)
+        base = (
+            base_of(permit, bases, fresh=self.rounds.policy.fresh, apart=True) if self.apart else min(bases)
+        )
+        if base is None:
+            self.say(worker, Missed(permit.term, permit.number, permit.rank))
+            worker.permit = None
+            return
         for shard in self.shards:
-            told = Contribute(permit.term, permit.number, permit.rank, base, {})
+            told = Contribute(permit.term, permit.number, permit.rank, base, {}, bases)
             self.link(worker.process, f"shard{shard.shard}").append(told)
 
     def answered(self, worker: ModelWorker, shard: int, answer: Kept | Refused) -> None:
         permit = worker.permit
         if permit is None or permit.number != answer.number:
             return
-        if isinstance(answer, Refused):
+        worker.answers[shard] = isinstance(answer, Kept)
+        kept = tuple(worker.answers.values())
+        if not all(kept) and not (self.apart and (any(kept) or len(kept) < len(self.shards))):
             self.say(worker, Missed(permit.term, permit.number, permit.rank))
             worker.permit = None
-            return
-        worker.kept.add(shard)
-        if len(worker.kept) == len(self.shards):
-            base = min(worker.bases.values())
-            self.say(worker, Computed(permit.term, permit.number, permit.rank, base, (float(permit.number),)))
+        elif len(kept) == len(self.shards):
+            bases = tuple(worker.bases[shard.shard] for shard in self.shards)
+            base = permit.version if self.apart and self.rounds.policy.fresh else min(bases)
+            scalars = (float(permit.number),)
+            self.say(worker, Computed(permit.term, permit.number, permit.rank, base, scalars, bases))
 
     def say(self, worker: ModelWorker, message: Any) -> None:
         self.link(worker.process, CHIEF).append(message)
@@ -284,5 +301,34 @@ class World:
         if self.rounds.policy.fresh:
             assert {base - u.version for u in self.updates for *_, base in u.chosen} <= {-1}, "stale"
 
+    def judge_apart(self) -> None:
+        """What each shard used is recorded, and every contribution has one receipt that agrees with it."""
+        for shard in self.shards:
+            made = [stage.chosen for stage in shard.history]
+            told = [u.per_shard[shard.shard] for u in self.updates if u.per_shard[shard.shard]]
+            assert made == told
+            numbers = [number for chosen in made for _, number in chosen]
+            assert len(numbers) == len(set(numbers)), "a shard used a contribution twice"
+        assert [u.version for u in self.updates] == list(range(1, len(self.updates) + 1))
+        used = set()
+        for update in self.updates:
+            union = {each for chosen in update.per_shard for each in chosen}
+            assert [(r, n) for r, n, _, _ in update.chosen] == sorted(union)
+            used |= {number for _, number in union}
+        dropped = [number for update in self.updates for number, _ in update.dropped]
+        assert not set(dropped) & used, "what was dropped was used"
+        for number, outcomes in self.outcomes.items():
+            assert len(outcomes) == 1, "two receipts"
+            assert outcomes[0].accepted == (number in used)
+        assert len(self.ends) == 1
+        assert all(shard.end == self.ends[0] for shard in self.shards)
+        versions = [shard.version for shard in self.shards]
+        if self.rounds.policy.fresh:
+            assert max(versions) - min(versions) <= 1
+            assert {base - u.version for u in self.updates for *_, base in u.chosen} <= {-1}, "stale"
+        if self.ends[0].error is None and self.settings.steps is not None:
+            assert set(versions) == {self.settings.steps}
+
     def batches(self) -> Counter[Batch]:
-        return Counter(batch for update in self.updates for _, _, batch, _ in update.chosen)
+        used = {number: batch for update in self.updates for _, number, batch, _ in update.chosen}
+        return Counter(used.values())

@@ -98,6 +98,17 @@ def test_blas_has_one_thread_while_a_device_is_open_and_the_old_number_after() -
     assert blas() == before
 
 
+def test_an_estimate_says_what_the_last_firing_should_have_taken() -> None:
+    estimate = Estimate(Kernel("k", "numpy", lambda a: a, elements), {})
+    assert estimate.seconds == 0.0
+
+    estimate.learn(1000.0, 0.0)  # a clock that stands still
+    assert estimate.seconds == 0.0
+
+    estimate.learn(1000.0, 5.0)
+    assert estimate.seconds == 1000.0 * estimate.rate
+
+
 def test_an_estimate_follows_what_is_measured_down_faster_than_up() -> None:
     estimate = Estimate(Kernel("k", "numpy", lambda a: a, elements), {})
     first = estimate.rate

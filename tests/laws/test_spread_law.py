@@ -195,7 +195,7 @@ def test_the_law_finds_a_runner_that_gives_back_what_was_used_elsewhere(
 def test_the_law_finds_a_runner_that_keeps_what_a_cancelled_step_took(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    belt = Belt(2, frozenset({(4, 9)}))
+    belt = Belt(2, frozenset({(4, 11)}))
     monkeypatch.setattr(PartStep, "settle", lambda self, spent: None)
 
     assert len(plan_of_the_fault(spread(belt.graph, belt.judged))) <= 2

@@ -119,15 +119,47 @@ def test_a_contradiction_names_both_with_their_lines_and_what_they_ask() -> None
 
 def test_a_scope_inside_colocation_may_say_more_than_its_target() -> None:
     with af.Graph():
+        x = af.placeholder("float32", (), name="x")
         with af.device("/job:ps"):
-            w = af.Variable(1.0, name="w")
-        with af.colocate_with(w), af.device("/task:1"):
-            y = af.exp(w.read())
+            beside = af.exp(x)
+        with af.colocate_with(beside), af.device("/task:1"):
+            y = af.log(beside)
 
     groups = grouped(y, CLUSTER)
 
-    assert at(groups, y) == CLUSTER[3:]
+    assert at(groups, y) == at(groups, beside) == CLUSTER[3:]
     assert len(set(groups.of.values())) == 1
+
+
+def test_where_state_is_does_not_depend_on_what_a_step_needs_beside_it() -> None:
+    """Other steps would look for it elsewhere."""
+    with af.Graph():
+        with af.device("/job:ps"):
+            w = af.Variable(1.0, name="w")
+        read = w.read()
+        with af.colocate_with(w), af.device("/task:1"):
+            y = af.exp(read, name="y")
+
+    assert at(grouped(read, CLUSTER), read) == CLUSTER[2:3]
+    with pytest.raises(PlacementError) as caught:
+        grouped(y, CLUSTER)
+
+    assert f"got {CLUSTER[2]!r} for 'w' ({line(w)}) and" in caught.value.what
+    assert f"'/job:ps/task:1' for 'y' ({y.node.defined_at})" in caught.value.what
+
+
+def test_of_the_homes_that_a_scope_leaves_to_state_one_is_chosen_from_outside() -> None:
+    with af.Graph() as graph:
+        with af.device("/job:ps"):
+            a = af.Variable(1.0, name="a").read()
+        b = af.Variable(1.0, name="b").read()
+        with af.device("/job:ps/task:0"):
+            c = af.Variable(1.0, name="c").read()
+        needed = prune(graph, [a.port, b.port, c.port], [])
+
+    groups = colocated(graph, needed, CLUSTER, state=dict.fromkeys("abc", CLUSTER[3]))
+
+    assert [at(groups, read) for read in (a, b, c)] == [CLUSTER[3:], CLUSTER[3:], CLUSTER[2:3]]
 
 
 def test_kernels_that_are_there_limit_the_choice() -> None:
@@ -175,85 +207,98 @@ def test_a_name_that_is_none_is_refused_at_its_node() -> None:
     assert caught.value.where.node == "exp"
 
 
-def transfer(*devices: str) -> tuple[af.Tensor, list[af.Variable]]:
+def transfer(*devices: str, compute: str | None = None) -> tuple[af.Tensor, list[af.Variable], af.Tensor]:
+    """Moves what is computed inside an atomic block to the first of its variables."""
     accounts = []
     for k, device in enumerate(devices):
         with af.device(device):
             accounts.append(af.Variable(float(k), name="abc"[k]))
     with af.atomic(*accounts):
-        moved = accounts[0].assign_add(1.0)
-    return moved, accounts
+        with af.device(compute):
+            share = af.exp(accounts[-1].read(), name="share")
+        moved = accounts[0].assign_add(share)
+    return moved, accounts, share
 
 
 def processes(groups: Groups) -> set[str]:
     return {device.rpartition("/device")[0] for device in map(groups.first, groups.of)}
 
 
-def test_what_an_atomic_block_holds_is_in_one_process() -> None:
+def test_what_an_atomic_block_computes_is_in_the_process_of_its_variables() -> None:
     with af.Graph():
-        moved, _ = transfer("/job:*", "/job:ps/task:1")
+        moved, _, share = transfer("/job:ps/task:1", "/job:ps/task:1")
 
-    assert processes(grouped(moved, CLUSTER)) == {"/job:ps/task:1"}
+    groups = grouped(moved, CLUSTER)
+
+    assert processes(groups) == {"/job:ps/task:1"}
+    assert at(groups, share) == CLUSTER[3:]
 
 
-def test_blocks_that_share_a_variable_are_in_one_process_together() -> None:
+def test_what_an_atomic_block_computes_may_be_on_any_device_of_that_process() -> None:
     with af.Graph():
-        with af.device("/job:*"):
-            a, b = af.Variable(1.0, name="a"), af.Variable(1.0, name="b")
-        with af.device("/job:ps/task:0"):
-            c = af.Variable(1.0, name="c")
-        with af.atomic(a, b):
-            first = a.assign_add(1.0)
-        with af.atomic(b, c):
-            second = b.assign_add(1.0)
-        with af.control_dependencies([first, second]):
-            done = af.identity(2.0)
+        moved, _, share = transfer("/job:worker", "/job:worker")
 
-    groups = grouped(done, CLUSTER)
-
-    assert groups.first(first.port.node) == groups.first(second.port.node) == CLUSTER[2]
+    assert at(grouped(moved, CLUSTER), share) == CLUSTER[:2]
 
 
-def test_an_atomic_block_over_two_processes_is_refused() -> None:
+def test_what_an_atomic_block_is_to_compute_elsewhere_is_refused() -> None:
     with af.Graph():
-        moved, (a, b) = transfer("/job:ps/task:0", "/job:ps/task:1")
+        moved, (a, _), share = transfer("/job:ps/task:1", "/job:ps/task:1", compute="/job:worker")
 
     with pytest.raises(PlacementError) as caught:
         grouped(moved, CLUSTER)
 
-    assert "an atomic block holds variables of one process, got" in caught.value.what
-    assert f"'/job:ps/task:0' for 'a' ({line(a)})" in caught.value.what
-    assert f"'/job:ps/task:1' for 'b' ({line(b)})" in caught.value.what
+    assert caught.value.what == (
+        f"an atomic block is computed in the process of its variables, got '/job:ps/task:1' for 'a' ({line(a)}) "
+        f"and '/job:worker' for 'share' ({share.node.defined_at})"
+    )
+
+
+def test_an_atomic_block_over_two_processes_is_refused() -> None:
+    with af.Graph():
+        moved, _, _ = transfer("/job:ps/task:0", "/job:ps/task:1")
+
+    with pytest.raises(PlacementError) as caught:
+        grouped(moved, CLUSTER)
+
+    assert caught.value.what == (
+        f"an atomic block deals with variables of one process, got 'a' on {CLUSTER[2]}, 'b' on {CLUSTER[3]}"
+    )
 
 
 def test_an_atomic_block_over_two_devices_of_a_process_is_none_of_its_business() -> None:
     with af.Graph():
-        moved, _ = transfer("/cpu:1", "/cpu:0")
+        moved, _, _ = transfer("/cpu:1", "/cpu:0")
 
     grouped(moved)
 
 
-def trained(*devices: str) -> af.Tensor:
+def trained(*devices: str, scope: str | None = None) -> af.Tensor:
     variables = []
     for k, device in enumerate(devices):
         with af.device(device):
             variables.append(af.Variable(float(k), name="abc"[k]))
     loss = af.square(af.add(variables[0].read(), variables[-1].read()))
-    return af.minimize(loss, af.optim.sgd(0.1), variables)
+    with af.device(scope):
+        return af.minimize(loss, af.optim.sgd(0.1), variables)
 
 
-def test_an_optimizer_is_with_its_variables_if_one_process_has_them() -> None:
+@pytest.mark.parametrize("scope", [None, "/job:worker"])
+def test_an_optimizer_is_with_its_variables_whatever_its_scope_says(scope: str | None) -> None:
     with af.Graph():
-        train = trained("/job:ps/task:1", "/job:ps/task:1")
+        train = trained("/job:ps/task:1", "/job:ps/task:1", scope=scope)
 
     assert grouped(train, CLUSTER).first(train.port.node) == CLUSTER[3]
 
 
-def test_an_optimizer_of_variables_in_several_processes_is_where_its_scope_says() -> None:
+def test_an_optimizer_of_variables_in_several_processes_is_refused() -> None:
     with af.Graph():
         train = trained("/job:ps/task:0", "/job:ps/task:1")
 
-    assert grouped(train, CLUSTER).first(train.port.node) == CLUSTER[0]
+    with pytest.raises(
+        PlacementError, match="deals with variables of one process, got 'a' on /job:ps/task:0"
+    ):
+        grouped(train, CLUSTER)
 
 
 def test_of_every_needed_node_that_runs_the_group_is_known() -> None:

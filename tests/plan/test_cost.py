@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import numpy as np
 import pytest
 
 import actorflow as af
@@ -29,6 +31,35 @@ def test_a_kernel_costs_its_own_units_with_unknown_sizes_assumed() -> None:
     one, thousand = (model.node_units(program.nodes[1], program) for model in (few, many))
 
     assert (one, thousand) == (2 * 100 * 7, 2 * 1000 * 100 * 7)  # what matmul says of itself
+
+
+def test_what_was_measured_in_one_process_counts_for_the_like_device_of_each() -> None:
+    there, other = "/job:ps/task:0/device:cpu:0", "/job:ps/task:1/device:cpu:0"
+    model = CostModel().measured({("y", "/cpu:0"): 2.0, ("y", "/cpu:1"): 3.0}).measured({("y", there): 5.0})
+
+    assert [model.node_s("y", 1.0, d) for d in ("/cpu:0", "/cpu:1", there, other)] == [2.0, 3.0, 5.0, 2.0]
+    assert model.node_s("z", 0.0, other) == model.overhead_s["cpu"]
+    assert CostModel().measured_s == {}
+
+
+def test_a_session_hands_over_what_its_kernels_took() -> None:
+    """Of unknown size, so it is measured; a small one of known size is not, nor is one that did not run."""
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (None, 64), name="x")
+        y = af.matmul(x, af.zeros((64, 64)), name="y")
+        small = af.exp(af.random_normal((2,)), name="small")
+        af.exp(x, name="other")
+
+    async def main() -> dict[tuple[str, str], float]:
+        async with af.Session(graph, threads=0) as session:
+            await session.run([y, small], {x: np.ones((256, 64), "float32")})
+            return session.kernel_seconds()
+
+    found = asyncio.run(main())
+
+    assert found.keys() == {("y", "/cpu:0")}
+    assert found["y", "/cpu:0"] > 0
+    assert CostModel().measured(found).node_s("y", 1.0, "/cpu:0") == found["y", "/cpu:0"]
 
 
 def test_what_calls_no_kernel_costs_only_the_overhead() -> None:

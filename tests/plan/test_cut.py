@@ -11,9 +11,10 @@ from hypothesis import given, settings
 
 import actorflow as af
 from actorflow.errors import PlacementError
-from actorflow.plan.cut import Cut, cut, digest
+from actorflow.plan.cut import Cut, cut
 from actorflow.plan.devices import process_of, within_process
-from actorflow.plan.lower import lower
+from actorflow.plan.digest import digest
+from actorflow.plan.lower import planned
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
 from actorflow.spec import spec
 from tests import reference
@@ -29,7 +30,7 @@ SCOPES = ("", "/job:w/task:1/device:cpu:0", "/job:w/task:2/device:cpu:0")
 
 def lowered(graph: af.Graph, fetches: Sequence[Any], feeds: Sequence[Any] = ()) -> Program:
     ports = [t.port for t in fetches], [t.port for t in feeds]
-    return lower(graph, *ports, DEVICES, (), copies=False)
+    return planned(graph, *ports, DEVICES, ()).program
 
 
 def cut_up(program: Program) -> Cut:
@@ -238,19 +239,6 @@ def test_a_take_that_is_used_at_home_by_way_of_another_process_is_numbered_too()
 
 
 # -- what is refused -------------------------------------------------------------------------------
-
-
-def test_an_atomic_block_stays_in_one_process() -> None:
-    with af.Graph() as graph:
-        with af.device(SCOPES[1]):
-            a = af.Variable(np.float32(1), name="a")
-        with af.device(SCOPES[2]):
-            b = af.Variable(np.float32(1), name="b")
-        with af.atomic(a, b):
-            moved = a.assign_add(np.float32(1)), b.assign_add(np.float32(1))
-
-    with pytest.raises(PlacementError, match="an atomic block stays in one process"):
-        cut_up(lowered(graph, moved))
 
 
 def test_a_loop_stays_in_one_process() -> None:

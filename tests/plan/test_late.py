@@ -43,6 +43,24 @@ def test_how_late_a_transfer_may_begin_follows_from_the_chain_behind_it() -> Non
     assert latest == {(0, 1): 0.0, (1, 1): 4.0, (2, 1): 8.0}
 
 
+@pytest.mark.parametrize(
+    ("value", "last"), [(Value(0, (1,), 1.0), [0.0, 0.5]), (Value(0, (1,), 0.0), [0.5, 0.0])]
+)
+def test_what_takes_no_time_goes_before_what_begins_at_the_same_moment(
+    value: Value, last: list[float]
+) -> None:
+    """A transfer of nothing before one of a byte, and a task of no time before one that takes some."""
+    work = Workload(
+        [[0.0, 0.0], *([s, s] for s in last)], [value, Value(0, (1,), 0.0), Value(0, (2,), 0.0)], LINKS
+    )
+    arranged = Arrangement((0, 1, 1), (0.0, 1.0, 0.0))
+    found = forecast(work, arranged)
+
+    latest = latest_sent(work, arranged, found)
+
+    assert all(found.sent[key] <= by for key, by in latest.items())
+
+
 @given(st.data())
 def test_nothing_ends_later_and_nothing_holds_more(data: st.DataObject) -> None:
     work = data.draw(workloads())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ import actorflow as af
 from actorflow.errors import ConfigError, PlacementError
 from actorflow.plan.cost import CostModel
 from actorflow.plan.lower import lower
-from actorflow.plan.place import Placer, checked, devices_named, receives
-from actorflow.plan.program import Constant, Edge, Kind, Program
+from actorflow.plan.place import Placer, checked, devices_named
+from actorflow.plan.program import Edge, Kind, Program
 from actorflow.plan.workload import Link
 
 DEVICES = ("/cpu:0", "/cpu:1")
@@ -161,40 +160,6 @@ def test_a_copy_waits_for_its_gate() -> None:
         n.name: [program.nodes[c].name for c in n.controls] for n in program.nodes if n.kind is Kind.COPY
     }
     assert copies["early2:0/cpu:1"] == ["layer0"]
-
-
-def without_copies(program: Program) -> Program:
-    """The program as it is before copies are put in, which stand at its end."""
-    kept = [n for n in program.nodes if n.kind is not Kind.COPY]
-
-    def made(source: Edge | Constant) -> Edge | Constant:
-        while isinstance(source, Edge) and source.node >= len(kept):
-            source = program.nodes[source.node].inputs[0]
-        return source
-
-    return replace(program, nodes=tuple(replace(n, inputs=tuple(map(made, n.inputs))) for n in kept))
-
-
-def test_receives_of_a_placed_program_wait_for_nodes_of_their_destination() -> None:
-    ps, worker = CLUSTER[1], CLUSTER[0]
-    with af.Graph() as graph:
-        x = af.placeholder("float32", (8,), name="x")
-        with af.device(ps):
-            early = [af.exp(x, name=f"early{k}") for k in range(3)]
-        with af.device(worker):
-            at = af.sin(x, name="layer")
-            for k, value in enumerate(early):
-                at = af.add(at, value, name=f"layer{k}")
-    program = without_copies(placed(graph, [at], [x], Placer(), CLUSTER))
-    names = [n.name for n in program.nodes]
-    times = {(name, worker): 5.0 for name in ("layer", "layer0", "layer1", "layer2")}
-
-    gates = receives(program, CLUSTER, CostModel(measured_s=times))
-
-    found = {
-        names[edge.node]: [names[k] for k in after] for (edge, at), after in gates.items() if at == worker
-    }
-    assert found["early2"] == ["layer0"]
 
 
 @pytest.mark.parametrize(

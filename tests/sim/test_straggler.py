@@ -5,7 +5,9 @@ from statistics import fmean, pstdev
 
 import pytest
 
+from actorflow import sim
 from actorflow.clock import Entropy
+from actorflow.errors import ConfigError
 from actorflow.sim.straggler import Straggler
 
 DRAWS = 40_000
@@ -53,3 +55,56 @@ def test_a_straggler_can_be_tame_or_always_stall() -> None:
 
     assert Straggler(jitter_s=0.0, p=0.0).extra_s(chance) == (0.0, False)
     assert Straggler(jitter_s=0.0, p=1.0, stall_s=2.0).extra_s(chance)[1]
+
+
+KINDS = {
+    "as fitted": Straggler(),
+    "body alone": Straggler(p=0.0),
+    "exponential": Straggler(jitter_s=0.0, p=1.0, stall_s=0.2),
+    "pareto": Straggler(jitter_s=0.0, p=1.0, stall_s=0.2, shape=2.5),
+    "pareto now and then": Straggler(jitter_s=0.02, p=0.3, stall_s=0.2, shape=1.5),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_draws_fall_below_a_value_as_often_as_the_distribution_says(kind: Straggler) -> None:
+    chance, draws = Entropy(11), 4_000
+    drawn = [kind.extra_s(chance)[0] for _ in range(draws)]
+
+    for value in (-0.02, 0.0, 0.01, 0.05, 0.2, 0.7):
+        p = kind.below(value)
+        error = math.sqrt(max(p * (1 - p), 1e-9) / draws)
+        assert within(sum(x <= value for x in drawn) / draws, p, error), (value, p)
+
+
+def test_the_distribution_has_its_closed_forms() -> None:
+    assert KINDS["exponential"].below(0.2) == pytest.approx(1 - math.exp(-1))
+    assert KINDS["pareto"].below(0.3) == pytest.approx(1 - 2**-2.5)
+    assert KINDS["body alone"].below(0.0) == pytest.approx(0.5)
+    assert Straggler().below(10.0) == pytest.approx(1.0, abs=1e-9)
+    # A normal and an exponential stall: the exponentially modified normal distribution.
+    sigma, mean, x = 0.0134, 0.2144, 0.1
+    body = 0.5 * math.erfc(-x / sigma / math.sqrt(2))
+    tail = 0.5 * math.erfc(-(x / sigma - sigma / mean) / math.sqrt(2))
+    stalled = body - math.exp(sigma**2 / (2 * mean**2) - x / mean) * tail
+    assert Straggler().below(x) == pytest.approx(0.92 * body + 0.08 * stalled, abs=1e-6)
+
+
+def test_a_pareto_tail_without_a_mean_is_refused() -> None:
+    with pytest.raises(ConfigError, match="shape"):
+        Straggler(shape=1.0)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_work_that_only_jitters_is_no_harm_that_has_to_fire(p: float) -> None:
+    @sim.world("a")
+    async def works(world: sim.World) -> float:
+        world.straggle("a", sim.Straggler(jitter_s=0.001, p=p, stall_s=5.0))
+        await world["a"].work(0.1)
+        assert world.tally.requested["straggle"] == p
+        return world.loop.time()
+
+    took_s = works()
+
+    assert took_s != 0.1
+    assert (took_s < 0.2) == (p == 0.0)

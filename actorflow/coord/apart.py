@@ -1,0 +1,221 @@
+"""A run whose shards close updates by themselves: each at its own first contributions, without a commit.
+
+The coordinator hands out permits, says how many contributions are enough, and records what shards have used:
+version v is made when every shard has made its own. Cheaper by the two phases of the commit, and weaker: the
+sets of one version may differ from shard to shard, so the parameters belong to no serial run.
+
+* `fresh` policies: nobody starts on v + 1 before all shards are there, so versions differ by at most one. Who
+  pulls from a shard that is ahead contributes to the others alone.
+* An update is recorded once those whose contributions it has have told their scalars, or are lost.
+* Outcomes follow from `fates`: accepted is what any shard used. The batch of what none used may come again.
+* Fewer alive, or no more batches: shards are told a smaller number. With `steps` they stop at that version.
+* At the end a shard may be ahead, by what lost workers gave to it alone. That is recorded too, and the next
+  run begins at the version of the slowest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from actorflow.coord.consulting import enough
+from actorflow.coord.desk import LATE, Receipt
+from actorflow.coord.fates import Fate, Ledger, union
+from actorflow.coord.messages import (
+    Committed,
+    Computed,
+    Dropped,
+    Enough,
+    Exhausted,
+    Outcome,
+    Standing,
+    Unstaged,
+    Updated,
+)
+from actorflow.coord.policy import Policy, Round, full
+from actorflow.coord.rounds import Rounds
+from actorflow.coord.settings import RunSettings
+from actorflow.errors import ActorflowError, InternalError
+
+
+class Apart(Rounds):
+    """The rules of such a run; see Rounds.
+
+    Raises:
+        ConfigError: the policy names no number of contributions for shards to close at.
+    """
+
+    def __init__(
+        self, policy: Policy, workers: Sequence[str], shards: int, settings: RunSettings, *, term: int = 1
+    ) -> None:
+        super().__init__(policy, workers, shards, settings, term=term)
+        enough(policy, full(len(workers)))
+        self.ledger = Ledger([0] * shards)
+        self.fates: dict[int, Fate] = {}
+        self._until: int | None = None
+        self._count: int | None = None  # what shards were told
+
+    def _resumed(self, standings: Mapping[int, Standing], now: float) -> int:
+        self.ledger = Ledger([standings[shard].version for shard in sorted(standings)])
+        self.commitment.version = first = self.ledger.common
+        self._until = None if self.settings.steps is None else first + self.settings.steps
+        return first
+
+    # -- what they say ------------------------------------------------------------------------------------
+
+    def _computed(self, message: Computed, now: float) -> None:
+        rank, number = message.rank, message.number
+        if message.term == self.term and self.permits.holds(rank, number):
+            self.desk.arrived(message, now)
+            fate = self.fates[number]
+            fate.entry, fate.bases = self.desk.complete[rank], message.bases
+
+    def _exhausted(self, message: Exhausted) -> None:
+        held = self.permits.holds(message.rank, message.number)
+        super()._exhausted(message)
+        if held and not self.permits.holds(message.rank, message.number):
+            del self.fates[message.number]  # nothing was computed
+
+    def _committed(self, message: Committed, now: float) -> None:
+        if message.term != self.term or not self.quorum.opened or not self.ledger.committed(message):
+            return
+        bases = message.bases or ((),) * len(message.chosen)
+        for (_, number), given in zip(message.chosen, bases, strict=True):
+            fate = self.fates.get(number)
+            if fate is None:
+                what = f"shard {message.shard} used contribution {number}, which is over by now, or never was"
+                raise InternalError(what)
+            fate.used, fate.bases = True, fate.bases or given
+            fate.waits.discard(message.shard)
+
+    def _unstaged(self, message: Unstaged, now: float) -> None:
+        if message.term == self.term:
+            self._failure = self._failure or message.error
+
+    def _dropped(self, message: Dropped) -> None:
+        if message.term == self.term:
+            for number in message.numbers:
+                if number in self.fates:
+                    self.fates[number].waits.discard(message.shard)
+
+    # -- what follows ----------------------------------------------------------------------------------------
+
+    def _advance(self, now: float) -> None:
+        if self.quorum.opened:
+            while self.ledger.common > self.version and not self._awaited(self.version + 1):
+                self._record(self.version + 1, now)
+            self._settle()
+        super()._advance(now)
+        if self.quorum.opened and not self.quorum.holds and not self._over():
+            self._say_enough(now)
+
+    def _take(self, now: float) -> None:
+        """Shards do that."""
+
+    def _start(self, now: float) -> None:
+        super()._start(now)
+        for lease in self.permits.out.values():
+            if lease.number not in self.fates:
+                self.fates[lease.number] = Fate(lease, set(range(len(self.ledger.versions))))
+
+    def _say_enough(self, now: float) -> None:
+        view = self._view(now)
+        count = enough(self.policy, view)
+        if not self._more:
+            count = min(count, max(1, len({*view.out, *(a.rank for a in view.complete)})))
+        if count != self._count:
+            self._count = count
+            self._say.enough(Enough(self.term, count, self._until))
+
+    @property
+    def _more(self) -> bool:
+        """Whether there may be a batch to hand out, now or when it is known what becomes of one."""
+        open_ = self.settings.exactly_once and any(f.waits and f.why for f in self.fates.values())
+        return self.permits.left or open_
+
+    def _complete(self) -> bool:
+        """Whether all is done: so many updates, or nothing left that could move."""
+        if self.settings.steps is not None and self.version - self._first >= self.settings.steps:
+            return True
+        nothing_out = not self.permits.left and self.desk.idle
+        return nothing_out and not any(fate.waits for fate in self.fates.values())
+
+    def _end(self, error: ActorflowError | None) -> None:
+        if self.ended is None:
+            while self.ledger.highest > self.version:  # what only some of the shards have made
+                self._record(self.version + 1, self._moved)
+        super()._end(error)
+
+    def _unused(self, rank: int, why: str, *, gone: bool = False) -> None:
+        fate = self.fates[self.desk.close(rank).number]
+        fate.why, fate.gone = why, gone
+        self._say.drop([fate.lease.number])
+
+    # -- what is made, and what becomes of it ----------------------------------------------------------------
+
+    def _awaited(self, version: int) -> bool:
+        """Whether somebody has yet to tell the scalars of what made `version`."""
+        return any(self.permits.holds(rank, number) for rank, number in union(self.ledger.sets(version)))
+
+    def _record(self, version: int, now: float) -> None:
+        """Takes a version as made by all shards."""
+        self.commitment.version = version
+        self._moved, self._cut = now, None
+        self.desk.resting.clear()
+        took = sorted(entry.took for entry in self.desk.complete.values())
+        self._say.observer(self._updated(version))
+        self.ledger.recorded(version)
+        if self.policy.fresh:
+            self._pass(version)
+        self._settle()
+        self._follow(Round(version, tuple(took)))
+
+    def _updated(self, version: int) -> Updated:
+        sets = self.ledger.sets(version)
+        fates = [self.fates[number] for _, number in union(sets)]
+        told = [fate.entry.scalars for fate in fates if fate.entry is not None]
+        dropped, self.desk.dropped = tuple(self.desk.dropped), []
+        return Updated(
+            version=version,
+            chosen=tuple((f.lease.rank, f.lease.number, f.lease.batch, f.base) for f in fates),
+            dropped=dropped,
+            scalars=tuple(sum(column) / len(told) for column in zip(*told, strict=True)),
+            alive=len(self.members.alive),
+            staleness=tuple(max(0, version - 1 - fate.base) for fate in fates),
+            bases=tuple(fate.bases for fate in fates),
+            steps=tuple(self.permits.batches.ordinal(fate.lease.batch) for fate in fates),
+            per_shard=sets,
+        )
+
+    def _pass(self, version: int) -> None:
+        """All shards are past what was computed for an earlier version: nobody will use it any more."""
+        for rank in sorted(self.permits.out):
+            if self.permits.out[rank].version < version:
+                self.desk.close(rank)
+        for fate in self.fates.values():
+            if fate.lease.version < version:
+                fate.waits.clear()
+
+    def _settle(self) -> None:
+        """Tells what has become of contributions, as far as it is decided."""
+        stopped = {s for s, version in enumerate(self.ledger.versions) if version == self._until}
+        for number in sorted(self.fates):
+            fate, rank = self.fates[number], self.fates[number].lease.rank
+            making = fate.used and self.policy.fresh and fate.lease.version >= self.version
+            if fate.settled or making or fate.waits - stopped or self.permits.holds(rank, number):
+                continue
+            fate.settled = True
+            if self.desk.known(rank, number):
+                del self.desk.complete[rank]
+            receipt = self._receipt(fate)
+            if not fate.gone:
+                self._say.receipts([receipt])
+        pending = self.ledger.numbers
+        self.fates = {n: fate for n, fate in self.fates.items() if not fate.settled or n in pending}
+
+    def _receipt(self, fate: Fate) -> Receipt:
+        lease = fate.lease
+        if not fate.used:
+            return self.desk.drop(lease, self.version, fate.why or LATE)
+        if not fate.gone:
+            self.desk.clock[lease.rank] += 1
+        return Receipt(lease.rank, Outcome(lease.number, accepted=True, version=self.version))

@@ -1,0 +1,1 @@
+"""Studies: programs that ask a question of actorflow and answer it with a table and a figure."""
