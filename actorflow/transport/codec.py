@@ -17,7 +17,8 @@ gives arrays that are views of the frame. Neither reads a socket, and there is n
 
 A law: `decode(join(encode(value)))` equals `value` in types, dtypes (byte order too), shapes and bits,
 unless the sender says that float32 may be cut to bfloat16 on the way (`lossy`).
-The order in memory is no part of a value: arrays arrive in C order.
+Arrays arrive without gaps, their axes in the order in memory in which they lay: kernels that add along the
+memory then round as they did. What is cut to bfloat16, and arrays in lists of arrays, arrive in C order.
 """
 
 from __future__ import annotations

@@ -74,6 +74,7 @@ class Kind(IntEnum):
     PLAIN_RECORD = 16  # the same where every field is an atom: name, number of fields, atoms
     ERROR = 17  # a list: see `transport.failures`
     NARROW = 18  # an array of float32 as bfloat16: rank, dims; body: see `transport.narrow`
+    TURNED = 19  # an array whose axes lie in another order: dtype, rank, dims as they lie, axes; body
 
 
 ATOMS = frozenset({type(None), bool, int, float, str, bytes})

@@ -106,7 +106,12 @@ class Writer:
             self.tokens += (Kind.NARROW, array.ndim, *array.shape)
             self._raw((narrowed(array).view(_BYTE),), array.nbytes // 2)
         elif code is not None:
-            self.tokens += (_ARRAY, code, array.ndim, *array.shape)
+            if array.flags.c_contiguous or (axes := _as_they_lie(array)) is None:
+                self.tokens += (_ARRAY, code, array.ndim, *array.shape)
+            else:
+                array = array.transpose(axes)
+                back = sorted(range(array.ndim), key=axes.__getitem__)
+                self.tokens += (Kind.TURNED, code, array.ndim, *array.shape, *back)
             self._raw((_memory(array),), array.nbytes)
         else:
             self._bytes_array(array)
@@ -239,6 +244,16 @@ _NESTED = frozenset({tuple, list, dict})
 
 def _narrows(array: Array) -> bool:
     return bool(array.dtype == FLOAT32 and array.nbytes >= NARROW_BYTES)
+
+
+def _as_they_lie(array: Array) -> list[int] | None:
+    """The axes of an array with the largest steps first; None when that is their order, or none is clear."""
+    long = [axis for axis, d in enumerate(array.shape) if d > 1]
+    steps = {axis: abs(array.strides[axis]) for axis in long}
+    order = sorted(long, key=lambda axis: -steps[axis])
+    if order == long or not all(steps.values()):  # steps of 0: the same elements again and again
+        return None
+    return order + [axis for axis in range(array.ndim) if axis not in steps]
 
 
 def _memory(array: Array) -> Buffer:

@@ -10,7 +10,7 @@ import pytest
 
 from actorflow.arrays import NAMES
 from actorflow.transport.codec import decode, encode, join
-from actorflow.transport.kinds import DTYPES
+from actorflow.transport.kinds import DTYPES, Limits
 from tests.transport.values import same
 
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
@@ -47,6 +47,35 @@ def test_an_array_comes_back(dtype: Any, layout: str) -> None:
     read = decode(join(encode(value)))
 
     assert same(read, value)
-    assert read.flags.c_contiguous
+    assert read.flags.c_contiguous or read.flags.f_contiguous
     assert read.flags.aligned
     assert same(decode(join(encode([value, value]))), [value, value])
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0), (2, 0, 1)])
+@pytest.mark.parametrize("steps", [1, 2, -1])
+def test_axes_arrive_in_the_order_in_which_they_lie(axes: tuple[int, ...], steps: int) -> None:
+    value = np.arange(4.0 * 5 * 6).reshape(4, 5, 6).transpose(axes)[:, ::steps]
+
+    read = decode(join(encode(value)))
+
+    assert same(read, value)
+    assert read.strides == value.copy(order="K").strides
+
+
+def test_what_a_kernel_makes_of_an_array_does_not_depend_on_the_way_it_came() -> None:
+    """Sums add along the memory, and their last bit tells in which order."""
+    rng = np.random.default_rng(0)
+    values = [rng.normal(size=(n, n + 3)).T for n in range(2, 40)]
+
+    there = [decode(join(encode(value))) for value in values]
+
+    assert [v.sum() for v in values] == [v.sum() for v in there]
+    assert [v.sum() for v in values] != [np.ascontiguousarray(v).sum() for v in values]
+
+
+def test_a_turned_array_may_lie_as_deep_as_any_other() -> None:
+    limits = Limits(depth=2)
+    value = [[np.arange(6.0).reshape(2, 3).T, 1]]
+
+    assert same(decode(join(encode(value, limits)), limits), value)
