@@ -330,23 +330,40 @@ def _controls(program: Program, order: Sequence[int], arranged: Arrangement) -> 
     INVARIANT: no node is dead: a control edge from a dead node would kill the other. Branches that lowering
     turned into switches would have to be passed over like waits; no program of a graph has them today.
     """
+    before = _rows(order, arranged)
+    awaited = _awaited(program, order)
+    return {
+        i: _kept(program, awaited, before, before[i], awaited[i])
+        for i in sorted(before)
+        if program.nodes[i].kind not in _ON_HOST
+    }
+
+
+def _rows(order: Sequence[int], arranged: Arrangement) -> dict[int, list[int]]:
+    """Returns by node those before which an arrangement does not let it start."""
     before: dict[int, list[int]] = {}
     for first, then in arranged.after:
         before.setdefault(order[then], []).append(order[first])
-    awaited = _awaited(program, order)
-    found: dict[int, tuple[int, ...]] = {}
-    for i in sorted(before):
-        if program.nodes[i].kind in _ON_HOST:
-            continue
-        stack, kept = list(before[i]), []
-        while stack:
-            k = stack.pop()
-            if program.nodes[k].kind in _ON_HOST or awaited[k] & ~awaited[i]:
-                stack.extend(before.get(k, ()))
-            else:
-                kept.append(k)
-        found[i] = tuple(kept)
-    return found
+    return before
+
+
+def _kept(
+    program: Program,
+    awaited: Sequence[int],
+    before: Mapping[int, Sequence[int]],
+    wanted: Sequence[int],
+    waits: int,
+) -> tuple[int, ...]:
+    """Returns what to wait for in place of `wanted`: what is before one that may not be waited for."""
+    stack = list(wanted)
+    kept: list[int] = []
+    while stack:
+        k = stack.pop()
+        if program.nodes[k].kind in _ON_HOST or awaited[k] & ~waits:
+            stack.extend(before.get(k, ()))
+        else:
+            kept.append(k)
+    return tuple(kept)
 
 
 def _gates(program: Program, order: Sequence[int], devices: Sequence[str], arranged: Arrangement) -> Gates:
@@ -355,15 +372,16 @@ def _gates(program: Program, order: Sequence[int], devices: Sequence[str], arran
     INVARIANT: as for control edges.
     """
     sources = list(_taken(program, order))
+    before = _rows(order, arranged)
     awaited = _awaited(program, order)
     found: dict[tuple[Edge, str], tuple[int, ...]] = {}
     for gate in arranged.gates:
         if gate.value >= len(sources):
             continue
-        source, after = sources[gate.value], order[gate.after]
-        if not isinstance(source, Edge) or program.nodes[after].kind in _ON_HOST:
-            continue
-        if not awaited[after] & ~awaited[source.node]:
-            key = (source, devices[gate.device])
-            found[key] = (*found.get(key, ()), after)
+        source = sources[gate.value]
+        if isinstance(source, Edge):
+            after = _kept(program, awaited, before, [order[gate.after]], awaited[source.node])
+            if after:
+                key = (source, devices[gate.device])
+                found[key] = tuple(dict.fromkeys((*found.get(key, ()), *after)))
     return found
