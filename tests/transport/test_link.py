@@ -6,7 +6,7 @@ import pytest
 from actorflow.errors import ChannelClosed, ConfigError, PeerRefused, WireError
 from actorflow.transport.channel import Channel, Envelope, Lane
 from actorflow.transport.credit import Window
-from actorflow.transport.datagrams import Datagram, End, Form, pack
+from actorflow.transport.datagrams import NOBODY, Datagram, End, Form, Hello, pack, pack_hello
 from actorflow.transport.delivery import Flight
 from actorflow.transport.kinds import Limits
 from actorflow.transport.link import Link
@@ -180,7 +180,7 @@ def test_programs_that_differ_refuse_each_other_by_name_and_once() -> None:
     )
     assert "'1234' (protocol 1) at 'ps0' and 'abcd'" in at_b.what
     assert unacknowledged == (data(1),)
-    assert net.a.stats().datagrams_sent < 5
+    assert net.a.stats().datagrams_sent < 20
     with pytest.raises(ChannelClosed):
         net.a.send(data(2))
 
@@ -239,6 +239,36 @@ def test_a_malformed_datagram_ends_the_session_and_the_next_one_works(parts: lis
     net.deliver()
     assert net.at_b.bodies() == ["before", "after"]
     assert (len(net.at_a.losses), len(net.at_b.losses)) == (1, 1)
+
+
+def test_two_ends_that_both_hear_what_is_no_message_meet_again() -> None:
+    net = Net()
+    net.deliver()
+    net.a.receive([b"?"])
+    net.b.receive([b"?"])
+    net.lose()
+    net.pass_time(5.0)
+    net.a.send(data(1))
+    net.b.send(data(2))
+    net.deliver()
+
+    assert (net.at_b.bodies(), net.at_a.bodies()) == ([1], [2])
+    assert (len(net.at_a.losses), len(net.at_b.losses)) == (1, 1)
+
+
+def test_two_ends_that_have_refused_lives_that_are_over_meet() -> None:
+    net = Net()
+    net.lose()
+    for end in (net.a, net.b):  # late, of a life before, which ran something else
+        old = Datagram(Form.HELLO, End(1, 1), NOBODY, payload=pack_hello(Hello(Window(), "older")))
+        end.receive(pack(old))
+    net.lose()
+    net.pass_time(30.0)
+    net.a.send(data(1))
+    net.deliver()
+
+    assert net.at_b.bodies() == [1]
+    assert [type(end.losses[0][0]) for end in (net.at_a, net.at_b)] == [PeerRefused, PeerRefused]
 
 
 def test_before_a_session_a_malformed_datagram_is_only_counted() -> None:
