@@ -44,7 +44,8 @@ def read(frame: Buffer, lane: Lane, limits: Limits = LIMITS) -> Envelope:
         raise WireError(message)
     target, say, ask, limit_s, body = found
     if type(target) is not str or type(say) is not int or not 0 <= say < len(Say):
-        message = f"an envelope has a target and says one of {len(Say)} things, got {shown(target)}, {shown(say, 20)}"
+        got = f"{shown(target)}, {shown(say, 20)}"
+        message = f"an envelope has a target and says one of {len(Say)} things, got {got}"
         raise WireError(message)
     if type(ask) is not int or not 0 <= ask < _MAX_ASK or type(limit_s) is not float or not limit_s >= 0:
         message = (
