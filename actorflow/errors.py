@@ -109,6 +109,17 @@ def said(error: BaseException, *, typed: bool = True) -> str:
     return f"{kind}: {text}" if typed else text
 
 
+def shown(value: object, most: int = 60) -> str:
+    """Returns how a value reads, of which an error shows so many characters; never raises.
+
+    Python writes no integer of more than 4300 digits, and a class of the user may have any `__repr__`.
+    """
+    try:
+        return repr(value)[:most]
+    except Exception as wrong:  # noqa: BLE001  a report must not break on what it reports
+        return f"{type(value).__name__} that cannot be shown ({type(wrong).__name__})"
+
+
 def counted(count: int, noun: str) -> str:
     """Returns a number of things as a message says it: `1 task`, `3 tasks`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from actorflow.errors import ActorError, Where, said
+from actorflow.errors import ActorError, Where, said, shown
 
 
 class Unprintable(Exception):
@@ -28,6 +28,17 @@ class Wordless(Exception):
 def test_said_gives_type_and_text_of_any_exception(error: Exception, text: str) -> None:
     assert said(error) == text
     assert said(error, typed=False) == text.removeprefix(f"{type(error).__name__}: ")
+
+
+class Mute:
+    def __repr__(self) -> str:
+        raise KeyError
+
+
+def test_any_value_is_shown_and_cut() -> None:
+    assert shown([1, 2, 3], 5) == "[1, 2"
+    assert shown(10**5000) == "int that cannot be shown (ValueError)"
+    assert shown([Mute()]) == "list that cannot be shown (KeyError)"
 
 
 class OwnArguments(ActorError):

@@ -1,8 +1,8 @@
 """One message as a header and raw buffers, and back: no code travels, and nothing is believed.
 
-A message is one value: None, bool, int, float, str, bytes, arrays and scalars of numpy, and tuples,
-lists and dicts of these, records (`transport.registry`) and errors (`transport.failures`). It becomes a
-frame:
+A message is one value: None, bool, int (of 1 KiB at most), float, str, bytes, arrays and scalars of numpy,
+and tuples, lists and dicts of these, records (`transport.registry`) and errors (`transport.failures`). It
+becomes a frame:
 
     prefix   16 bytes: magic, size of the header, size of the body
     header   a msgpack array of atoms (None, bool, int, float, str, bytes), padded to 16 bytes
@@ -31,7 +31,7 @@ import msgpack
 import numpy as np
 
 from actorflow.arrays import DType
-from actorflow.errors import CannotTravel, WireError
+from actorflow.errors import CannotTravel, WireError, shown
 from actorflow.transport.kinds import ALIGN, APART, ATOMS, LIMITS, ZEROS, Buffer, Limits, Lossy
 from actorflow.transport.reading import Reader
 from actorflow.transport.registry import BY_TYPE
@@ -134,7 +134,7 @@ def _way(value: Any, limits: Limits) -> str:
     for _ in range(limits.depth):
         for step, part in _inside(value):
             try:
-                Writer(limits).value(part, 0)
+                Writer(limits, wide=True).value(part, 0)
             except CannotTravel:
                 way, value = way + step, part
                 break
@@ -152,7 +152,7 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
             yield f".{name}", part
     elif kind in (list, tuple, dict):
         for key, part in value.items() if kind is dict else enumerate(value):
-            yield f"[{key!r:.40}]", part
+            yield f"[{shown(key, 40)}]", part
 
 
 # ------------------------------------------------------------------------------------ reading

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actorflow.errors import CannotTravel, WireError
+from actorflow.errors import CannotTravel, WireError, shown
 from actorflow.transport import codec
 from actorflow.transport.channel import Envelope, Lane, Say
 from actorflow.transport.kinds import LIMITS, Buffer, Limits, Lossy
@@ -44,11 +44,12 @@ def read(frame: Buffer, lane: Lane, limits: Limits = LIMITS) -> Envelope:
         raise WireError(message)
     target, say, ask, limit_s, body = found
     if type(target) is not str or type(say) is not int or not 0 <= say < len(Say):
-        message = (
-            f"an envelope has a target and says one of {len(Say)} things, got {target!r:.60}, {say!r:.20}"
-        )
+        got = f"{shown(target)}, {shown(say, 20)}"
+        message = f"an envelope has a target and says one of {len(Say)} things, got {got}"
         raise WireError(message)
     if type(ask) is not int or not 0 <= ask < _MAX_ASK or type(limit_s) is not float or not limit_s >= 0:
-        message = f"a question has a number and a limit of 0 or more, got {ask!r:.30}, {limit_s!r:.30}"
+        message = (
+            f"a question has a number and a limit of 0 or more, got {shown(ask, 30)}, {shown(limit_s, 30)}"
+        )
         raise WireError(message)
     return Envelope(target, body, Say(say), lane, ask, limit_s)

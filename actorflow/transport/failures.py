@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from actorflow import errors
-from actorflow.errors import ActorflowError, Where, WireError, said
+from actorflow.errors import ActorflowError, Where, WireError, said, shown
 from actorflow.transport.registry import travels
 
 CAUSES = 8
@@ -47,7 +47,7 @@ def raised(links: Any) -> ActorflowError:
         WireError: when it is no such chain.
     """
     if type(links) is not list or not 0 < len(links) <= CAUSES:
-        message = f"an error is a list of 1..{CAUSES} causes, got {links!r:.80}"
+        message = f"an error is a list of 1..{CAUSES} causes, got {shown(links, 80)}"
         raise WireError(message)
     made = [_error(link) for link in links]
     for error, cause in pairwise(made):
@@ -84,16 +84,16 @@ def _notes(error: BaseException) -> tuple[str, ...]:
 
 def _error(link: Any) -> ActorflowError:
     if type(link) is not tuple or len(link) != 5:
-        message = f"an error has a type, what, where, hint and notes, got {link!r:.80}"
+        message = f"an error has a type, what, where, hint and notes, got {shown(link, 80)}"
         raise WireError(message)
     name, what, where, hint, notes = link
     kind = _TYPES.get(name) if type(name) is str else None
     if kind is None:
-        message = f"no error of actorflow is named {name!r:.60}"
+        message = f"no error of actorflow is named {shown(name)}"
         raise WireError(message, hint="do both sides run the same version?")
     texts = type(notes) is tuple and all(type(note) is str for note in notes)
     if type(what) is not str or type(where) not in _PLACES or type(hint) not in _HINTS or not texts:
-        message = f"an error has texts and a place, got {link!r:.80}"
+        message = f"an error has texts and a place, got {shown(link, 80)}"
         raise WireError(message)
     error = kind(what, where=where, hint=hint)
     for note in notes:

@@ -30,7 +30,7 @@ class Phase(Enum):
     GREETING = auto()  # the first session has not begun; what is sent waits for it
     OPEN = auto()
     DOWN = auto()  # the last session is over, and this end says Hello
-    QUIET = auto()  # the same, and it waits for the peer's Hello: the peer is at fault
+    QUIET = auto()  # the same, and the peer has closed its end: only a later life of it can say Hello
     CLOSED = auto()  # for good
 
 

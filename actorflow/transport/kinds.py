@@ -25,6 +25,9 @@ ROW_LEVELS = 3
 """How many rows of tuples or dicts may be columns of each other, one in one: each makes an object for every
 row, and the innermost column alone has bytes for it."""
 
+MAX_INTEGER_BYTES = 1 << 10
+"""Of an integer: any that travels can be shown, since Python writes 4300 digits and these are 2466."""
+
 MAX_RANK = 64
 MAX_ARRAY = 2**63 - 1
 """The product of the dims that are not 0, in bytes; numpy's own limit."""

@@ -10,7 +10,9 @@ What ends a session, at this end:
 
 - nothing was heard of the peer for `silence_s` (who was itself stopped for long gives it `beat_s` more);
 - the peer says Goodbye, or Reset, or says Hello with a later end: it has started again or begun anew;
-- a datagram is malformed: the peer, or somebody in between, is at fault, and this end waits for its Hello;
+- a datagram is malformed: the peer, or somebody in between, is at fault, and this end leaves it to the peer
+  to say Hello first, for `beat_s`;
+- the peer says Hello for another program, which this end asks for again every `silence_s`;
 - more of CONTROL waits for its acknowledgement than `settings.control`;
 - `close`.
 
@@ -176,7 +178,7 @@ class Link:
             self._account.counts["malformed"] += 1
             if self.phase is Phase.OPEN:
                 self._say(Form.RESET, self._handshake.theirs)
-                self._end(Phase.QUIET, losses.malformed(self.peer, error))
+                self._end(Phase.DOWN, losses.malformed(self.peer, error), greet_s=self._settings.beat_s)
         self._flush()
 
     def _hear(self, datagram: Datagram) -> None:
@@ -246,16 +248,25 @@ class Link:
 
     # -- the end of a session ----------------------------------------------------------------------
 
-    def _end(self, phase: Phase, reason: ActorflowError, *, tell: bool = False) -> None:
-        """Ends the session: nothing of it is left when its receiver hears."""
+    def _end(
+        self, phase: Phase, reason: ActorflowError, *, tell: bool = False, greet_s: float | None = None
+    ) -> None:
+        """Ends the session: nothing of it is left when its receiver hears.
+
+        Args:
+            phase: What comes now.
+            reason: Why.
+            tell: Whether the receiver hears of it even if there was nothing to lose.
+            greet_s: How long to wait before each Hello; None says one at once, and then ever more rarely.
+        """
         session, opened = self._session, self._opened
         self._account.close(session)
         self._handshake.end(phase)
         self._session = Session(self._settings, self._limits)
         self._opened = False
         self._waits_since = None
-        self._hello_at = self._timers.now()
-        self._hello_wait_s = self._settings.resend_s
+        self._hello_at = self._timers.now() + (greet_s or 0.0)
+        self._hello_wait_s = greet_s or self._settings.resend_s
         lost = tuple(session.unacknowledged.values())
         line, session.line = session.line, type(session.line)()
         for entry in line:
@@ -275,7 +286,7 @@ class Link:
             return
         self._refused = source.incarnation
         refused = losses.refused(self.peer, hello, self._program)
-        self._end(Phase.QUIET, refused, tell=True)
+        self._end(Phase.DOWN, refused, tell=True, greet_s=self._settings.silence_s)
 
     def _closed(self) -> ChannelClosed:
         if self.phase is Phase.CLOSED:
@@ -298,7 +309,7 @@ class Link:
     def _greet(self) -> None:
         self._say(Form.HELLO, self._handshake.theirs, payload=self._hello)
         self._hello_at = self._timers.now() + self._hello_wait_s
-        self._hello_wait_s = min(2 * self._hello_wait_s, self._settings.beat_s)
+        self._hello_wait_s = max(self._hello_wait_s, min(2 * self._hello_wait_s, self._settings.beat_s))
 
     def _flush(self) -> None:
         """Sends what may be sent; who is let out of the line meanwhile may send, which is sent here too."""

@@ -17,6 +17,7 @@ from actorflow.transport.kinds import (
     BOOL,
     DTYPES,
     MAX_ARRAY,
+    MAX_INTEGER_BYTES,
     MAX_RANK,
     NATIVE,
     ROW_LEVELS,
@@ -146,6 +147,9 @@ class Reader:
 
     def _wide(self, _depth: int) -> int:
         found = self._token("an integer", _BYTES)
+        if len(found) > MAX_INTEGER_BYTES:
+            message = f"an integer has {MAX_INTEGER_BYTES} bytes at most, got {len(found)}"
+            raise WireError(message)
         return int.from_bytes(found, "little", signed=True)
 
     def _bytes(self, _depth: int) -> bytes:

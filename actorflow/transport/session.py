@@ -10,6 +10,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from actorflow.transport import envelopes
 from actorflow.transport.channel import Envelope, Lane, Sender
 from actorflow.transport.chunks import Assembly, Chunk, cut
@@ -223,4 +225,24 @@ class Session:
 
 def _frozen(part: Buffer) -> Buffer:
     """The buffer itself when nobody can write to it, else a copy."""
-    return part if type(part) is bytes or memoryview(part).readonly else bytes(part)
+    return part if type(part) is bytes or _unwritable(part) else bytes(part)
+
+
+def _unwritable(part: Buffer) -> bool:
+    """Tells whether memory was made read-only where it is owned: a read-only view of it is not enough.
+
+    An array that owns its memory and is read-only is taken at its word, though views that were made of it
+    before could write.
+    """
+    while type(part) is not bytes:
+        if isinstance(part, np.ndarray):
+            if part.flags.writeable or (part.base is None and not part.flags.owndata):
+                return False
+            if part.base is None:
+                return True
+            part = part.base
+        elif isinstance(part, memoryview) and part.readonly:
+            part = part.obj
+        else:  # such as a mapped file, which other processes write to
+            return False
+    return True

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import BYTES, NAMES, Array
-from actorflow.errors import ActorflowError, CannotTravel
+from actorflow.errors import ActorflowError, CannotTravel, shown
 from actorflow.transport.failures import chain
 from actorflow.transport.kinds import (
     ALIGN,
@@ -18,6 +18,7 @@ from actorflow.transport.kinds import (
     ATOMS,
     CODES,
     DTYPES,
+    MAX_INTEGER_BYTES,
     MAX_RANK,
     NATIVE,
     ROW_LEVELS,
@@ -93,7 +94,11 @@ class Writer:
 
     def _atom(self, value: Any) -> None:
         if self._wide and type(value) is int and not -(2**63) <= value < 2**64:
-            self.tokens += (Kind.INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
+            length = value.bit_length() // 8 + 1
+            if length > MAX_INTEGER_BYTES:
+                message = f"an integer that travels has {MAX_INTEGER_BYTES} bytes at most, got {length}"
+                raise CannotTravel(message, hint="send its bytes")
+            self.tokens += (Kind.INTEGER, value.to_bytes(length, "little", signed=True))
         elif type(value) is bytes and len(value) >= _LONG:
             self.tokens += (Kind.BYTES, len(value))
             self._raw((value,), len(value))
@@ -139,7 +144,7 @@ class Writer:
 
     def _key(self, key: Any) -> None:
         if type(key) not in ATOMS or key != key:  # NaN is not the key it was
-            message = f"keys of dicts that travel are text, bytes or numbers, got {key!r:.60}"
+            message = f"keys of dicts that travel are text, bytes or numbers, got {shown(key)}"
             raise CannotTravel(message)
         self._atom(key) if type(key) is int else self.tokens.extend((Kind.ATOM, key))
 

@@ -396,6 +396,9 @@ CYCLE.append(CYCLE)
         ([Holder({"w": [Point(1, z={3})]})], "at [0].values['w'][0].z: a value of type set cannot travel"),
         (Darker({}), f"{__name__}.Darker is not registered"),
         (ValueError("no"), "a value of type ValueError cannot travel"),
+        ([1, {"n": 10**5000}], "at [1]['n']: an integer that travels has 1024 bytes at most, got 2077"),
+        ({10**5000: 1}, "an integer that travels has 1024 bytes at most, got 2077"),
+        ({10**5000: object()}, "at [int that cannot be shown (ValueError)]: a value of type object cannot"),
     ],
 )
 def test_a_value_that_no_message_holds_is_refused_with_its_place(value: Any, text: str) -> None:
@@ -403,6 +406,18 @@ def test_a_value_that_no_message_holds_is_refused_with_its_place(value: Any, tex
         encode(value)
 
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [2**8191 - 1, 1 - 2**8191, {2**8000: [2**8000]}], ids=range(3))
+def test_an_integer_that_travels_can_be_shown(value: Any) -> None:
+    assert repr(decode(join(encode(value)))) == repr(value)
+
+
+def test_an_integer_that_could_not_be_shown_is_refused_by_who_reads_it() -> None:
+    with pytest.raises(WireError, match="an integer has 1024 bytes at most, got 1025"):
+        decode(framed([Kind.INTEGER, bytes(1024) + b"\1"]))
+    with pytest.raises(WireError, match="an integer has 1024 bytes at most, got 1025"):
+        decode(framed([Kind.DICT, 1, Kind.INTEGER, bytes(1024) + b"\1", Kind.ATOM, 1]))
 
 
 def test_both_sides_keep_to_the_limits() -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from actorflow.arrays import frozen, read_only
 from actorflow.errors import ChannelClosed, ConfigError, PeerRefused, WireError
 from actorflow.transport.channel import Channel, Envelope, Lane
 from actorflow.transport.credit import Window
-from actorflow.transport.datagrams import Datagram, End, Form, pack
+from actorflow.transport.datagrams import NOBODY, Datagram, End, Form, Hello, pack, pack_hello
 from actorflow.transport.delivery import Flight
 from actorflow.transport.kinds import Limits
 from actorflow.transport.link import Link
@@ -126,17 +129,56 @@ def test_control_waits_behind_no_more_than_a_flight_of_data() -> None:
 def test_large_arrays_are_not_copied_unless_somebody_could_write_to_them() -> None:
     net = Net()
     net.deliver()
-    frozen, open_ = np.arange(1 << 18), np.arange(1 << 18)
-    frozen.flags.writeable = False
-    for array in (frozen, open_):
+    closed, open_ = np.arange(1 << 18), np.arange(1 << 18)
+    closed.flags.writeable = False
+    for array in (closed, open_):
         net.a.send(data(array))
     sent = [np.frombuffer(parts[1], np.uint8) for parts in net.from_a.waiting]
     open_[:] = 0
     net.deliver()
 
-    assert sum(np.shares_memory(part, frozen) for part in sent) == 2
+    assert sum(np.shares_memory(part, closed) for part in sent) == 2
     assert not any(np.shares_memory(part, open_) for part in sent)
     assert all((envelope.body == np.arange(1 << 18)).all() for envelope in net.at_b.got)
+
+
+def views(of: Any) -> dict[str, Any]:
+    """Read-only arrays over the memory of one that can be written."""
+    n = len(of)
+    return {
+        "broadcast": np.broadcast_to(of, of.shape),
+        "view": read_only(of),
+        "view of a view": read_only(of)[:n].reshape(2, n // 2),
+        "buffer": np.frombuffer(memoryview(of).toreadonly(), of.dtype),
+        "buffer of a view": np.frombuffer(memoryview(read_only(of)), of.dtype),
+        "bytearray": np.frombuffer(memoryview(bytearray(of.nbytes)).toreadonly(), of.dtype),
+    }
+
+
+@pytest.mark.parametrize("kind", views(np.zeros(2)))
+def test_a_read_only_view_of_what_can_be_written_is_copied(kind: str) -> None:
+    net = Net()
+    net.deliver()
+    memory = np.zeros(1 << 16)
+    view = views(memory)[kind]
+    net.a.send(data(view))
+    (sent,) = [part for parts in net.from_a.waiting for part in parts[1:] if len(part) >= memory.nbytes]
+    memory[:] = 7
+    net.deliver()
+
+    assert not np.shares_memory(np.frombuffer(sent, np.uint8), view)
+    assert not net.at_b.bodies()[0].any()
+
+
+@pytest.mark.parametrize("lend", [frozen, lambda array: np.frombuffer(array.tobytes(), array.dtype)])
+def test_a_view_of_what_nobody_can_write_is_sent_as_it_lies(lend: Any) -> None:
+    net = Net()
+    net.deliver()
+    view = lend(np.ones(1 << 16))
+    net.a.send(data(read_only(view)[1:]))
+
+    sent = [np.frombuffer(parts[-1], np.uint8) for parts in net.from_a.waiting]
+    assert any(np.shares_memory(part, view) for part in sent)
 
 
 def test_a_lost_word_about_credit_is_asked_for() -> None:
@@ -180,7 +222,7 @@ def test_programs_that_differ_refuse_each_other_by_name_and_once() -> None:
     )
     assert "'1234' (protocol 1) at 'ps0' and 'abcd'" in at_b.what
     assert unacknowledged == (data(1),)
-    assert net.a.stats().datagrams_sent < 5
+    assert net.a.stats().datagrams_sent < 20
     with pytest.raises(ChannelClosed):
         net.a.send(data(2))
 
@@ -239,6 +281,36 @@ def test_a_malformed_datagram_ends_the_session_and_the_next_one_works(parts: lis
     net.deliver()
     assert net.at_b.bodies() == ["before", "after"]
     assert (len(net.at_a.losses), len(net.at_b.losses)) == (1, 1)
+
+
+def test_two_ends_that_both_hear_what_is_no_message_meet_again() -> None:
+    net = Net()
+    net.deliver()
+    net.a.receive([b"?"])
+    net.b.receive([b"?"])
+    net.lose()
+    net.pass_time(5.0)
+    net.a.send(data(1))
+    net.b.send(data(2))
+    net.deliver()
+
+    assert (net.at_b.bodies(), net.at_a.bodies()) == ([1], [2])
+    assert (len(net.at_a.losses), len(net.at_b.losses)) == (1, 1)
+
+
+def test_two_ends_that_have_refused_lives_that_are_over_meet() -> None:
+    net = Net()
+    net.lose()
+    for end in (net.a, net.b):  # late, of a life before, which ran something else
+        old = Datagram(Form.HELLO, End(1, 1), NOBODY, payload=pack_hello(Hello(Window(), "older")))
+        end.receive(pack(old))
+    net.lose()
+    net.pass_time(30.0)
+    net.a.send(data(1))
+    net.deliver()
+
+    assert net.at_b.bodies() == [1]
+    assert [type(end.losses[0][0]) for end in (net.at_a, net.at_b)] == [PeerRefused, PeerRefused]
 
 
 def test_before_a_session_a_malformed_datagram_is_only_counted() -> None:
