@@ -46,6 +46,7 @@ class MeetAll:
 
     coordinator: str
     shards: tuple[str, ...]
+    term: int
 
 
 @travels("cluster.enlist")

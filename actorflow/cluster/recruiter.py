@@ -9,6 +9,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.cluster.messages import Enlist
 from actorflow.coord.messages import End
+from actorflow.coord.terms import of_run
 from actorflow.errors import ActorDied, ActorflowError, ChannelClosed, DeadlinePassed, PeerLost
 from actorflow.messages import Terminated
 
@@ -62,6 +63,6 @@ class Recruiter(Actor):
         except UNREACHED:
             self.after(self._again_s, _Again())
         except ActorflowError as error:  # it cannot take part, and nor could another
-            self._coordinator.signal(End(self._order.run, error))
+            self._coordinator.signal(End(of_run(self._order.run), error))
         else:
             self._worker.watch(self.ref)

@@ -106,7 +106,7 @@ class Steward(Actor):
         if shard is None:
             message = f"'{self._process.name}' has no shard any more, and no values: it has begun anew"
             raise ShardLost(message)
-        shard.signal(Meet(ref(meet.coordinator), [ref(address) for address in meet.shards]))
+        shard.signal(Meet(ref(meet.coordinator), [ref(address) for address in meet.shards], meet.term))
 
     def _enlist(self, order: Enlist) -> None:
         process = self._process

@@ -32,6 +32,7 @@ from actorflow.coord.meeting import ReadStats, ShardStats
 from actorflow.coord.messages import End, Updated
 from actorflow.coord.policy import Policy, full
 from actorflow.coord.settings import RunSettings
+from actorflow.coord.terms import of_run
 from actorflow.errors import (
     CoordinatorLost,
     ShardLost,
@@ -163,14 +164,14 @@ class Training:
             self._layout.workers,
             self._policy,
             limits,
-            self._run,
+            of_run(self._run),
             self._hearing,
             name=name,
         )
         self._coordinator.watch(self._hearing)
         address = f"{chief.name}/{name}"
         for process in self._layout.ps:
-            await self._ask_ps(process, MeetAll(address, self._shards))
+            await self._ask_ps(process, MeetAll(address, self._shards, of_run(self._run)))
         policy, settings = self._policy, self._settings
         apart = settings.agreement == "per_shard"
         times = settings.gather_s, settings.stuck_s
@@ -211,7 +212,7 @@ class Training:
         hearing, self._hearing = self._hearing, None
         if coordinator is not None and hearing is not None:
             if not self._over:
-                coordinator.signal(End(self._run))
+                coordinator.signal(End(of_run(self._run)))
                 await self._drained()
             await system.stop(coordinator)
             await system.stop(hearing)

@@ -19,10 +19,12 @@ class Meet:
     Attributes:
         coordinator: Gets what the shard has to say; that it is gone ends the run.
         shards: All of them in their order, the one that is told included.
+        term: That of the coordinator.
     """
 
     coordinator: Ref
     shards: Sequence[Ref]
+    term: int = 1
 
 
 @travels("coord.read_stats")

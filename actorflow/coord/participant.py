@@ -209,8 +209,12 @@ class Participant:
         return self.last
 
     def drop(self) -> Do:
-        """Hears that the run is over: what is not being committed is let go."""
-        if self.phase in (Phase.IDLE, Phase.COMMITTING):
+        """Hears that the run is over: what was not promised is let go.
+
+        What was is decided by Commit or Discard alone, and if not in this run, then by whoever fences next:
+        others may have committed it.
+        """
+        if self.phase in (Phase.IDLE, Phase.READY, Phase.COMMITTING):
             return Do.NOTHING
         self._idle()
         return Do.DISCARD

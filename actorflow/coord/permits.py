@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from actorflow.coord.batches import Batches
 from actorflow.coord.messages import Batch
 
-TERM = 1 << 40
-"""Numbers that one term may use: the first term has 1, 2, …, the next 2**40 + 1, …"""
+TERM = 1 << 32
+"""Numbers that one term may use: the first term has 1, 2, …, the next 2**32 + 1, …"""
 
 
 @dataclass(frozen=True, slots=True)

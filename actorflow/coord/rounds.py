@@ -16,6 +16,7 @@ from actorflow.coord.batches import Batches
 from actorflow.coord.commit import Commitment, Discarded, Done, Phase, Say
 from actorflow.coord.consulting import alarm, minds_time, started, successor, taken
 from actorflow.coord.desk import EXPIRED, LATE, MISSED, Desk
+from actorflow.coord.losing import lost
 from actorflow.coord.membership import Membership, Pulse
 from actorflow.coord.messages import (
     Beat,
@@ -132,10 +133,8 @@ class Rounds:
 
     def shard_lost(self, shard: int, error: BaseException | None, now: float) -> tuple[Send, ...]:
         """Hears that a shard is gone, and its parameters with it."""
-        what = f"shard {shard} is gone at version {self.version}, and its parameters with it"
-        wrong = ShardLost(what)
-        wrong.__cause__ = error
-        return self.fail(wrong, now, at_once=True)
+        version = self.version if self.quorum.opened else None
+        return self.fail(lost(shard, version, error, self.settings.fence_s), now, at_once=True)
 
     # -- workers come, live and go --------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from actorflow.actors.resources import optimizer_actor
 from actorflow.actors.variable import Read
 from actorflow.coord.aggregation import Contributions
 from actorflow.coord.closing import Closing
+from actorflow.coord.fellows import Fellows
 from actorflow.coord.folding import Part, folded
 from actorflow.coord.meeting import Meet, ReadStats, stats
 from actorflow.coord.messages import (
@@ -59,8 +60,8 @@ from actorflow.coord.waiting import Waiting
 from actorflow.errors import (
     ActorflowError,
     CoordinationError,
+    Fenced,
     InternalError,
-    ShardLost,
     Where,
 )
 from actorflow.messages import Call, Terminated
@@ -137,9 +138,9 @@ class ShardActor(Actor):
         self._steady = Lock()  # whoever reads or changes all variables as one
         self._update: Update | None = None
         self._waiting = Waiting()
-        self._coordinator: Ref | None = None
-        self._others: dict[int, Ref] = {}
-        self._widowed = self._leading = self._ending = self._over = False
+        self._fellows = Fellows(shard, shards)
+        self._leading = 0  # the term under which it leads the others, while it does
+        self._ending = self._over = False
         self._error: ActorflowError | None = None
 
     @property
@@ -177,12 +178,12 @@ class ShardActor(Actor):
                     self._may_close()
             case Fence():
                 return self._fence(message)
-            case End(term, error):
-                return self._end(term, error)
+            case End():
+                return self._end(message)
             case _Close():
                 return self._close()
             case Meet():
-                self._meet(message)
+                self._fellows.meet(message, self.ref)
             case Terminated():
                 return self._lost(message)
             case ReadStats():
@@ -219,8 +220,9 @@ class ShardActor(Actor):
         return answer
 
     def _check_whole(self) -> None:
-        if self._error is not None:
-            raise self._error.again()
+        error = self._fellows.lost or self._error
+        if error is not None:
+            raise error.again()
 
     # -- updates ----------------------------------------------------------------------------------------
 
@@ -228,15 +230,17 @@ class ShardActor(Actor):
         try:
             do = self._heard(stage)
         except CoordinationError as error:
-            self._say(Unstaged(stage.term, self.shard, stage.version, error))
+            self._fellows.say(Unstaged(stage.term, self.shard, stage.version, error))
             return
         if do is Do.PREPARE:
             await self._prepare(stage)
         elif do is Do.SAY_STAGED:
-            self._say(Staged(self.participant.term, self.shard, stage.version))
+            self._fellows.say(Staged(self.participant.term, self.shard, stage.version))
         elif do is Do.SAY_UNSTAGED:
             assert self.participant.error is not None
-            self._say(Unstaged(self.participant.term, self.shard, stage.version, self.participant.error))
+            self._fellows.say(
+                Unstaged(self.participant.term, self.shard, stage.version, self.participant.error)
+            )
 
     def _heard(self, stage: Stage) -> Do:
         if self._ending:
@@ -255,7 +259,7 @@ class ShardActor(Actor):
             if not ready or not self.participant.ready(stage):
                 return  # it has been let go meanwhile
             if self._closing is None:
-                self._say(Staged(self.participant.term, self.shard, stage.version))
+                self._fellows.say(Staged(self.participant.term, self.shard, stage.version))
             else:
                 await self._commit(Commit(self.participant.term, stage.version))
 
@@ -283,7 +287,7 @@ class ShardActor(Actor):
         placed = error.at(Where(actor=self.ref.name))
         if self.participant.failed(stage, placed):
             self._update = None
-            self._say(Unstaged(self.participant.term, self.shard, stage.version, placed))
+            self._fellows.say(Unstaged(self.participant.term, self.shard, stage.version, placed))
             if self._closing is not None:
                 self._closing.enough = None  # the run ends with this
                 self._let_go(self.participant.forget(Discard(self.participant.term, stage.version)))
@@ -301,7 +305,7 @@ class ShardActor(Actor):
             told = Committed(self.participant.term, self.shard, commit.version)
             if self._closing is not None and update is not None:
                 told = replace(told, chosen=update.stage.chosen, bases=update.pulled)
-            self._say(told)
+            self._fellows.say(told)
             self._may_close()
 
     def _applied(self, update: Update) -> None:
@@ -337,16 +341,9 @@ class ShardActor(Actor):
         self.contributions.drop(numbers)
         if self._closing is not None:
             unused = self.participant.unused(numbers)
-            self._say(Dropped(self.participant.term, self.shard, unused))
+            self._fellows.say(Dropped(self.participant.term, self.shard, unused))
 
     # -- how it ends ------------------------------------------------------------------------------------
-
-    def _meet(self, meet: Meet) -> None:
-        self._coordinator = meet.coordinator
-        self._widowed = self._leading = False
-        self._others = {n: ref for n, ref in enumerate(meet.shards) if n != self.shard}
-        for ref in (meet.coordinator, *self._others.values()):
-            ref.watch(self.ref)
 
     async def _fence(self, fence: Fence) -> Standing:
         self.participant.fenced(fence.term)  # ORDER: what is old is not obeyed from now on
@@ -356,9 +353,8 @@ class ShardActor(Actor):
         self._let_go(do)
         if self._closing is not None:  # what was given in an earlier term is nobody's any more
             self._closing.enough = None
-        if self._over and not isinstance(self._error, ShardLost):  # the next run begins
-            self._over = self._ending = False
-            self._error = None
+        self._over = self._ending = False  # the next run begins
+        self._error = None
         return standing
 
     async def _at_rest(self) -> None:
@@ -367,60 +363,52 @@ class ShardActor(Actor):
             async with self._steady:
                 pass
 
-    async def _end(self, term: int, error: ActorflowError | None) -> None:
-        if not self.participant.hears(term):
+    async def _end(self, end: End) -> None:
+        if not self.participant.hears(end.term):
             return
         self._ending = True
         await self._at_rest()
-        if self._over:
+        if self._over or not self.participant.hears(end.term):  # a newer leader has fenced it meanwhile
             return
         self._over = True
-        self._error = self._error or error
-        self.contributions.forget(before=term + 1)
+        self._error = end.error
+        self.contributions.forget(before=end.term + 1)
         self._let_go(self.participant.drop())
         self._waiting.wake()
 
     async def _lost(self, notice: Terminated) -> None:
         """Hears that somebody is gone."""
-        gone = next((n for n, ref in self._others.items() if ref.name == notice.actor), None)
-        if gone is not None:
-            del self._others[gone]
-            if not self._over:
-                self._error = self._error or shard_lost(gone, notice.reason)
-                self._waiting.wake()
-        elif self._coordinator is not None and notice.actor == self._coordinator.name:
-            self._widowed = True
-        if self._widowed and not self._ending:
+        if self._fellows.gone(notice, over=self._over):
+            self._waiting.wake()
+        if not self._ending:
             await self._succeed(notice)
 
     async def _succeed(self, notice: Terminated) -> None:
-        """Leads the others to one version, or tells the one that has to."""
-        leader = min((self.shard, *self._others))
-        if leader != self.shard:
-            assert self._coordinator is not None
-            self._others[leader].signal(Terminated(self._coordinator.name, notice.reason))
+        """Leads the others to one version, or tells the one that has to; if the coordinator is lost."""
+        term, leader = self._fellows.leads(self.participant.term), self._fellows.leader
+        if term is None or self._leading:
             return
-        if self._leading:
+        if leader is not None:
+            assert self._fellows.coordinator is not None
+            leader.signal(Terminated(self._fellows.coordinator.name, notice.reason))
             return
-        self._leading = True
-        term = self.participant.term + 1
-        own = await self._fence(Fence(term))
-        verdict = await resolved(term, own, self._others, self._recover)
-        if verdict.fenced:
-            self._leading = False  # should that one be lost as well, this one may have to
+        self._leading = term
+        try:
+            await self._lead(term, notice.reason)
+        finally:
+            self._leading = 0
+
+    async def _lead(self, term: int, reason: BaseException | None) -> None:
+        others = dict(self._fellows.others)
+        try:
+            own = await self._fence(Fence(term))
+            verdict = await resolved(term, own, others, self._recover)
+        except Fenced:  # a newer one leads
             return
-        error: ActorflowError = verdict.wrong or coordinator_lost(notice.reason)
+        error: ActorflowError = verdict.wrong or self._fellows.lost or coordinator_lost(reason)
         for shard, why in verdict.lost.items():
             error = shard_lost(shard, why)
-        refs = {**self._others, self.shard: self.ref}
-        for shard, ref in refs.items():
+        for shard, ref in {**others, self.shard: self.ref}.items():
             if shard in verdict.say:
                 ref.signal(verdict.say[shard])
             ref.signal(End(term, error))
-
-    def _say(self, message: Staged | Unstaged | Committed | Dropped) -> None:
-        if self._coordinator is None:
-            what = f"shard {self.shard} has not met its coordinator, and has {type(message).__name__} to say"
-            raise InternalError(what)
-        if not self._widowed:
-            self._coordinator.signal(message)

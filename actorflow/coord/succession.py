@@ -1,6 +1,6 @@
 """The coordinator is gone: what one shard, for all of them, does so that no half commit stays.
 
-1. It fences all shards that live under the next term, so that nothing that is still on its way from the
+1. It fences all shards that live under a term of its own, so that nothing that is still on its way from the
    lost coordinator is obeyed any more, and hears where each stands.
 2. By the rule of recovery, what one has committed all commit; what nobody has is discarded.
 3. All end with the error.
@@ -51,13 +51,11 @@ class Verdict:
         say: By shard.
         lost: The shards that could not be fenced, and why.
         wrong: Why the others cannot get to one version, if so.
-        fenced: Another one leads, with a newer term: there is nothing to say.
     """
 
     say: dict[int, Commit | Discard] = field(default_factory=dict)
     lost: dict[int, ActorflowError] = field(default_factory=dict)
     wrong: ActorflowError | None = None
-    fenced: bool = False
 
 
 async def resolved(term: int, own: Standing, others: Mapping[int, Ref], recover: Recover) -> Verdict:
@@ -68,6 +66,9 @@ async def resolved(term: int, own: Standing, others: Mapping[int, Ref], recover:
         own: Where the shard that asks stands, fenced already.
         others: The shards that live, as far as it knows.
         recover: The rule.
+
+    Raises:
+        Fenced: another one leads, with a newer term: there is nothing to say.
     """
     verdict = Verdict()
     standings = {own.shard: own}
@@ -75,8 +76,7 @@ async def resolved(term: int, own: Standing, others: Mapping[int, Ref], recover:
         try:
             standings[shard] = await ref.ask(Fence(term))
         except Fenced:
-            verdict.fenced = True
-            return verdict
+            raise  # whoever leads in its place decides
         except ActorflowError as error:
             verdict.lost[shard] = error
     try:

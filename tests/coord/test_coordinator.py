@@ -11,6 +11,7 @@ import pytest
 from actorflow import sim
 from actorflow.actors.system import ActorSystem
 from actorflow.coord.messages import Batch, End, Join, Outcome, Permit, Refused, Stage
+from actorflow.coord.permits import TERM
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.errors import (
     ConfigError,
@@ -410,7 +411,7 @@ def test_a_later_coordinator_goes_on_where_the_shards_stand() -> None:
     assert [model.version for model in company.models] == [3, 3]
     assert first.history == second.history
     assert [update.version for update in company.updates] == [2, 3]
-    assert min(permit.number for permit in company.permits) > 2**40
+    assert min(permit.number for permit in company.permits) > TERM
 
 
 def test_workers_that_an_earlier_coordinator_seated_join_the_one_that_took_over() -> None:
@@ -427,7 +428,7 @@ def test_workers_that_an_earlier_coordinator_seated_join_the_one_that_took_over(
     assert {len(update.chosen) for update in company.updates} == {3}
     numbers = [number for update in company.updates for _, number, _, _ in update.chosen]
     assert len(numbers) == len(set(numbers))
-    assert max(numbers) > 2**40 > min(numbers)
+    assert max(numbers) > TERM > min(numbers)
 
 
 @pytest.mark.parametrize("policy", [Backup(2, 3), Async(), Sync()], ids=str)

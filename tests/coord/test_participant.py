@@ -132,7 +132,7 @@ class Obeying(RuleBasedStateMachine):
 
     @rule()
     def over(self) -> None:
-        done = self.asked is not None and not self.deciding
+        done = self.asked is not None and not self.deciding and not self.promised
         assert self.shard.drop() is (Do.DISCARD if done else Do.NOTHING)
         if done:
             self.idle()
@@ -198,3 +198,15 @@ def test_the_digest_tells_sets_their_versions_and_their_order_apart_and_no_order
     assert len({digest(), digest(one), digest(two), digest(one, two), digest(two, one)}) == 5
     assert digest(one) == digest(one[::-1])
     assert chained("", 1, one) != chained("", 2, one)
+
+
+def test_the_end_of_a_run_takes_back_no_promise() -> None:
+    """Another shard may have committed by it: whoever fences next decides."""
+    shard = Participant(1)
+    stage = Stage(1, 0, ((0, 1),))
+    shard.heard(stage)
+    shard.ready(stage)
+
+    assert shard.drop() is Do.NOTHING
+    assert shard.fence(Fence(2)) == (Standing(1, 0, stage, None), Do.NOTHING)
+    assert shard.obey(Commit(2, 0)) is Do.COMMIT

@@ -77,9 +77,8 @@ def test_a_shard_that_does_not_answer_is_lost_and_the_others_are_resolved() -> N
 
 
 def test_whoever_is_fenced_says_nothing() -> None:
-    found, _ = verdict(ready(0), errors.Fenced("another one leads"), ready(2))
-
-    assert found == Verdict(fenced=True)
+    with pytest.raises(errors.Fenced, match="another one leads"):
+        verdict(ready(0), errors.Fenced("another one leads"), ready(2))
 
 
 def test_shards_that_cannot_get_to_one_version_are_told_so() -> None:
