@@ -18,6 +18,18 @@ from actorflow.spread_steps import SpreadSteps
 MAX_PLANS = 256
 
 
+class BegunAnew(PeerLost):
+    """A process has started again before anybody had heard of its life before: nothing ran there.
+
+    Attributes:
+        process: Which.
+        incarnation: The life in which it is.
+    """
+
+    process = ""
+    incarnation = 0
+
+
 class Plans:
     """The plans of a session, by what they are for.
 
@@ -122,7 +134,9 @@ class Plans:
             message = (
                 f"process {name!r} runs as incarnation {prepared.incarnation}, the session means {known}"
             )
-            raise PeerLost(message, hint="tell the session of its new life: session.joined(...)")
+            anew = BegunAnew(message, hint="tell the session of its new life: session.joined(...)")
+            anew.process, anew.incarnation = name, prepared.incarnation
+            raise anew
 
 
 def heard(task: asyncio.Task[None]) -> None:

@@ -10,10 +10,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from actorflow.actors.step_messages import Process as Member
+from actorflow.cluster.attendance import Attendance
 from actorflow.cluster.layout import Layout, laid_out
 from actorflow.cluster.process import CHIEF, Process, device_of, member
 from actorflow.cluster.training import Training
-from actorflow.errors import ConfigError, CoordinatorLost, SessionClosed
+from actorflow.errors import ConfigError, CoordinatorLost, PeerLost, SessionClosed
+from actorflow.plan.homes import state_home
 from actorflow.plan.place import Placer, checked
 from actorflow.program import Program
 from actorflow.report import SpreadStats
@@ -32,6 +34,7 @@ class Cluster(ABC):
         workers: Processes that compute.
         layout: Which variables lie where.
         placer: Chooses where what `run` computes goes, if its scopes leave that open.
+        attendance: Who is there; None while it is not open.
         training: Whose shards are open; None before anything is trained.
         run_numbers: Gives each training run its number.
 
@@ -59,6 +62,7 @@ class Cluster(ABC):
         self.placer = checked(placement)
         self.layout: Layout = laid_out(program, self.ps, self.workers)
         self.session: SpreadSession | None = None
+        self.attendance: Attendance | None = None
         self.training: Training | None = None
         self.run_numbers = count(1)
 
@@ -101,6 +105,10 @@ class Cluster(ABC):
         """The chief's process, in its present life."""
 
     @abstractmethod
+    def lives(self) -> dict[str, int]:
+        """Returns in which life each process is; those that are not there are left out."""
+
+    @abstractmethod
     async def at_home(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Runs a coroutine in the chief's process and returns what it returns.
 
@@ -112,9 +120,9 @@ class Cluster(ABC):
 
     async def __aenter__(self) -> Self:
         await self._start()
-        chief = self.chief
-        names = (CHIEF, *self.ps, *self.workers)
-        members: list[Member] = [member(name, 1) for name in names]
+        chief, there = self.chief, self.lives()
+        lives = {name: there.get(name, 0) for name in self.names}
+        members: list[Member] = [member(name, life) for name, life in lives.items()]
         homes = {
             name: device_of(process)
             for process, trained, frozen in zip(self.ps, self.layout.trained, self.layout.frozen, strict=True)
@@ -130,15 +138,23 @@ class Cluster(ABC):
             placement=self.placer,
             state=homes,
         )
-        chief.post.on_lost(session.lost)
+        devices = {device_of(name): name for name in self.names}
+
+        def home_of(name: str) -> str:
+            return devices[state_home(graph.resources[name], tuple(devices), homes)]
+
+        attendance = Attendance(chief.post, session, lives, home_of)
         await self.at_home(session.__aenter__())
-        self.session = session
+        for name in self.names:
+            if name not in there:
+                attendance.lost(name, PeerLost(f"'{name}' was not there when the cluster was opened"))
+        self.session, self.attendance = session, attendance
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        session, self.session = self.session, None
+        session, self.session, self.attendance = self.session, None, None
         try:
             if session is not None:
                 with suppress(CoordinatorLost):  # then there is nothing to close
@@ -151,12 +167,25 @@ class Cluster(ABC):
     async def run(
         self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
     ) -> Any:
-        """Runs one step over the processes; as `Session.run`."""
-        return await self.at_home(self.opened().run(fetches, feeds, deadline_s=deadline_s))
+        """Runs one step over the processes; as `Session.run`.
+
+        A process that was lost takes part again once it is back.
+
+        Raises:
+            ShardLost: the step needs a variable whose value is gone, since its process began anew.
+        """
+        self.opened()
+        assert self.attendance is not None
+        return await self.at_home(self.attendance.run(fetches, feeds, deadline_s))
 
     def stats(self) -> SpreadStats:
         """Returns what the session at the chief has done."""
         return self.opened().stats()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all processes, the chief's first."""
+        return CHIEF, *self.ps, *self.workers
 
     @property
     def messages(self) -> int:

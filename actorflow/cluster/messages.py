@@ -75,6 +75,12 @@ class Enlist:
     apart: bool = False
 
 
+@travels("cluster.introduce")
+@dataclass(frozen=True, slots=True)
+class Introduce:
+    """Chief → steward, asked: in which life is your process? Answered with its incarnation."""
+
+
 @travels("cluster.dismiss")
 @dataclass(frozen=True, slots=True)
 class Dismiss:

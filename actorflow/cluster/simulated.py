@@ -67,12 +67,18 @@ class SimulatedCluster(Cluster):
         """Returns a process, in its present life; KeyError for one that there is not."""
         return self._processes[name]
 
+    def lives(self) -> dict[str, int]:
+        """Returns in which life each process is; see `Cluster.lives`."""
+        assert self.world is not None
+        there = [p for p in self._processes.values() if self.world.host(p.name).alive]
+        return {process.name: process.incarnation for process in there}
+
     async def _start(self) -> None:
         loop = asyncio.get_running_loop()
         if not isinstance(loop, SimLoop):
             message = "a simulated cluster opens in a simulated run"
             raise ConfigError(message, hint="actorflow.sim.run(main), or a test under @sim.world(...)")
-        names = (CHIEF, *self.ps, *self.workers)
+        names = self.names
         if self.world is None:
             self.world = World(loop, names, latency_s=self._latency_s, seed=self._seed)
             await self.world.start()
@@ -87,7 +93,7 @@ class SimulatedCluster(Cluster):
         assert self.world is not None
         work = partial(host.work, self._work_s) if self._work_s and host.name in self.workers else None
         process = Process(host.name, host.incarnation, host.system, self.program, work=work)
-        for name in (CHIEF, *self.ps, *self.workers):
+        for name in self.names:
             if name != host.name:
                 link = wires.link(
                     self.world,

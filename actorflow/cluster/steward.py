@@ -11,7 +11,7 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.resources import optimizer_actor
 from actorflow.batches import opening
 from actorflow.clock import Clock
-from actorflow.cluster.messages import SHARD, WORKER, Dismiss, Enlist, MeetAll, OpenShard
+from actorflow.cluster.messages import SHARD, WORKER, Dismiss, Enlist, Introduce, MeetAll, OpenShard
 from actorflow.coord.commit import recover, recover_apart
 from actorflow.coord.meeting import Meet
 from actorflow.coord.replica import Replica
@@ -31,7 +31,7 @@ Work = Callable[[], Awaitable[None]]
 class Steward(Actor):
     """Opens and closes what this process contributes to training runs.
 
-    **Receives** OpenShard, MeetAll, Enlist, Dismiss, all asked.
+    **Receives** OpenShard, MeetAll, Enlist, Dismiss, Introduce, all asked.
     **Promise** a message that is repeated does no harm: what is there stays.
     **Fails** what cannot be opened is the answer's error; nothing is left half open.
 
@@ -47,9 +47,11 @@ class Steward(Actor):
         self._clock = clock
         self._enlisted = 0  # the run for which the worker was opened
 
-    async def receive(self, message: Any) -> bool:
+    async def receive(self, message: Any) -> int:
         """Obeys one message of the chief."""
         match message:
+            case Introduce():
+                return self._process.incarnation
             case OpenShard():
                 await self._dismiss(SHARD)
                 self._open_shard(message)

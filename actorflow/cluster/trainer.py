@@ -130,11 +130,12 @@ class Trainer:
     async def _opened(self) -> Training:
         """Opens the shards, in place of those of a trainer before."""
         cluster = self.cluster
-        session, before = cluster.opened(), cluster.training
+        attendance, before = cluster.attendance, cluster.training
+        assert attendance is not None, "the cluster is open"
         if before is not None:
             await cluster.at_home(before.close())
         numbers = cluster.run_numbers
-        training = Training(cluster.chief, session, cluster.layout, self.policy, self.settings, numbers)
+        training = Training(cluster.chief, attendance, cluster.layout, self.policy, self.settings, numbers)
         cluster.training = training
         await cluster.at_home(training.open())
         return training

@@ -13,6 +13,7 @@ from typing import Any
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
+from actorflow.cluster.attendance import Attendance
 from actorflow.cluster.layout import Layout
 from actorflow.cluster.messages import (
     COORDINATOR,
@@ -39,7 +40,6 @@ from actorflow.errors import (
     said,
 )
 from actorflow.messages import Terminated
-from actorflow.spread import SpreadSession
 
 _UNHEARD = 64
 """Updates that wait for whoever trains; then the coordinator waits."""
@@ -65,7 +65,7 @@ class Training:
 
     Args:
         chief: The chief's process.
-        session: Its session, which gives variables their first values.
+        attendance: Gives variables their first values.
         layout: What lies where.
         policy: Who may start, and what makes an update.
         settings: Limits and times that all runs share.
@@ -76,14 +76,14 @@ class Training:
     def __init__(
         self,
         chief: Process,
-        session: SpreadSession,
+        attendance: Attendance,
         layout: Layout,
         policy: Policy,
         settings: RunSettings,
         numbers: Iterator[int],
     ) -> None:
         self._chief = chief
-        self._session = session
+        self._attendance = attendance
         self._layout = layout
         self._policy = policy
         self._settings = settings
@@ -107,7 +107,7 @@ class Training:
         layout = self._layout
         names = [name for group in (*layout.trained, *layout.frozen) for name in group]
         with _reached(" and ".join(layout.ps)):
-            await self._session.initialise(names)
+            await self._attendance.initialise(names)
         closes = None
         if self._settings.agreement == "per_shard":
             closes = enough(self._policy, full(len(layout.workers)))
@@ -123,7 +123,7 @@ class Training:
             )
             await self._ask_ps(process, order)
         with _reached(" and ".join(layout.ps)):  # a process that began anew meanwhile has no values
-            await self._session.initialise(names)
+            await self._attendance.initialise(names)
 
     async def _ask_ps(self, process: str, order: Any) -> None:
         with _reached(process):
