@@ -29,7 +29,7 @@ from actorflow.transport.kinds import (
     Lossy,
 )
 from actorflow.transport.narrow import FLOAT32, NARROW_BYTES, narrowed
-from actorflow.transport.registry import BY_TYPE, HOW
+from actorflow.transport.registry import BY_TYPE, HOW, misfit
 
 _LONG = 512  # bytes from which bytes leave the header: they are then copied once less
 
@@ -82,6 +82,8 @@ class Writer:
             self._dict(value, depth)
         elif (entry := BY_TYPE.get(kind)) is not None:
             fields = entry.values(value)
+            if wrong := misfit(entry, fields):
+                raise CannotTravel(wrong)
             if self._plain.issuperset(map(type, fields)):
                 self.tokens += (_PLAIN_RECORD, entry.name, len(fields), *fields)
                 return
