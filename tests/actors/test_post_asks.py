@@ -196,7 +196,7 @@ def test_an_answer_that_cannot_travel_fails_the_ask_and_not_the_actor() -> None:
 def test_large_answers_come_one_after_the_other_and_small_ones_between(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bulk, "WINDOW_BYTES", 3 * LARGE_BYTES)
+    monkeypatch.setattr(bulk, "WINDOW_BYTES", 3 * bulk.weight(bytes(LARGE_BYTES)))
 
     async def body(here: Post, there: Post, channel: End) -> None:
         there.system.spawn(Scripted, lambda _actor, size: bytes(size), name="shard")
