@@ -1,7 +1,8 @@
 """The rule by which large answers leave: few bytes of them at a time, so that small ones get between.
 
 Answers are on the control lane, which has no credit. Whoever asked says of each large answer that it is
-there; until then it counts against a window. What finds no room waits, and is dropped if its asker goes.
+there; until then it counts against a window. What finds no room waits, and is dropped if its asker goes or
+has waited long enough.
 
 Pure: it knows no channel; items are whatever the caller keeps.
 """

@@ -23,6 +23,7 @@ from actorflow.transport.channel import Channel, Envelope, Lane, Say
 if TYPE_CHECKING:
     from actorflow.actors.cell import Cell
     from actorflow.actors.system import ActorSystem
+    from actorflow.actors.wheel import Timer
 
 _FOREVER_S = 1e9
 _AHEAD = 1 << 16  # questions that may be on their way: more than any window lets go
@@ -51,6 +52,7 @@ class Serving:
         self.bulk: Bulk[Envelope] = Bulk()
         self.over = False
         self.watched: dict[str, tuple[Cell, _Watch]] = {}
+        self._waits: dict[int, Timer] = {}  # of the large answers that wait, by the number of their question
         self._highest = 0
 
     def deliver(self, envelope: Envelope) -> bool:
@@ -107,20 +109,42 @@ class Serving:
         elif (inquiry := self.open.get(number)) is not None and inquiry.question is not None:
             inquiry.question.cancel()
         else:
-            self._leave(self.bulk.drop(number))
+            self._drop(number)
 
-    def answer(self, question: Envelope, body: Any, say: Say) -> None:
-        """Sends an answer, or an error, to whoever asked."""
+    def answer(self, question: Envelope, body: Any, say: Say, left_s: float = 0.0) -> None:
+        """Sends an answer, or an error, to whoever asked.
+
+        Args:
+            question: What was asked.
+            body: The answer, or the error.
+            say: Which of them it is.
+            left_s: How long whoever asked still waits: a large answer that cannot leave by then never will.
+        """
         if say is Say.ANSWER and (nbytes := weight(body)) >= LARGE_BYTES:
-            large = Envelope(question.target, body, Say.BULK, Lane.CONTROL, question.ask)
-            self._leave(self.bulk.put(question.ask, nbytes, large))
+            number = question.ask
+            large = Envelope(question.target, body, Say.BULK, Lane.CONTROL, number)
+            leaving = self.bulk.put(number, nbytes, large)
+            if large not in leaving:
+                self._waits[number] = self.system.wheel.after(left_s, lambda: self._drop(number))
+            self._leave(leaving)
         else:
             self._reply(Envelope(question.target, body, say, Lane.CONTROL, question.ask))
+
+    def _drop(self, number: int) -> None:
+        """Forgets a large answer that still waits: nobody wants it any more."""
+        self._wait_over(number)
+        self._leave(self.bulk.drop(number))
+
+    def _wait_over(self, number: int) -> None:
+        timer = self._waits.pop(number, None)
+        if timer is not None:
+            timer.cancel()
 
     def _leave(self, replies: list[Envelope]) -> None:
         """Sends large answers; one that cannot travel makes way for the next."""
         while replies:
             reply = replies.pop(0)
+            self._wait_over(reply.ask)
             if not self._reply(reply):
                 replies += self.bulk.taken(reply.ask)
 
@@ -171,6 +195,8 @@ class Serving:
                 inquiry.question.cancel()
         self.early.clear()
         self.bulk.clear()
+        for number in tuple(self._waits):
+            self._wait_over(number)
 
     def _say(self, envelope: Envelope) -> None:
         if self.over:
@@ -212,7 +238,8 @@ class Inquiry(Holding):
     def set_result(self, result: Any, /) -> None:
         """Sends the answer."""
         self._end()
-        self._serving.answer(self._envelope, result, Say.ANSWER)
+        left_s = max(0.0, self._since_s + self._envelope.limit_s - self._serving.system.now())
+        self._serving.answer(self._envelope, result, Say.ANSWER, left_s)
 
     def set_exception(self, error: BaseException, /) -> None:
         """Sends the error, unless it is that time is up: the asker knows that by its own clock."""

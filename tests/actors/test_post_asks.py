@@ -221,6 +221,30 @@ def test_large_answers_come_one_after_the_other_and_small_ones_between(
     between(body, window=20)
 
 
+def test_large_answers_that_a_peer_does_not_take_wait_no_longer_than_their_askers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bulk, "WINDOW_BYTES", 1)
+
+    async def body(here: Post, there: Post, channel: End) -> None:
+        there.system.spawn(Scripted, lambda _actor, size: bytes(size), name="shard")
+        serving = there._attached["here"][1]
+        for number in range(1, 6):  # by nobody who would say that an answer has come
+            channel.send(Envelope("shard", LARGE_BYTES, Say.ASK, Lane.DATA, number, float(number)))
+        channel.later = lambda call, value: None  # nothing that is said from now on arrives
+
+        waiting = []
+        await pause(0.5)
+        for _ in range(6):
+            await pause(1.0)
+            waiting.append(len(serving.bulk))
+
+        assert waiting == [4, 3, 2, 1, 0, 0]
+        assert len(there.system.wheel) == 0
+
+    between(body, window=20)
+
+
 def test_a_large_answer_that_cannot_travel_makes_way_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "WINDOW_BYTES", 1)
 
