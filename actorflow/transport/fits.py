@@ -11,7 +11,18 @@ import collections.abc as abstract
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NewType, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NewType,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from actorflow.errors import ConfigError
 
@@ -140,7 +151,7 @@ def _tuple_of(parts: list[Fit]) -> Rule:
 
 def _each_of(kinds: tuple[type, ...], part: Fit) -> Rule:
     takes_each = part.each()
-    return lambda value: isinstance(value, kinds) and takes_each(value)
+    return lambda value: isinstance(value, kinds) and takes_each(cast("Collection[Any]", value))
 
 
 def _mapping_of(key: Fit, part: Fit) -> Rule:

@@ -126,13 +126,13 @@ def test_a_record_may_name_itself() -> None:
 @pytest.mark.parametrize(
     ("record", "text"),
     [
-        (Token("s", "two", 0, None, False, "p0", 1), "field 'number' of record 'step.token' must be int, got 'two'"),
-        (Batch(0, None), "field 'index' of record 'coord.batch' must be int, got None"),
-        (Permit(1, 2, 0, 7, (0, 5)), "field 'batch' of record 'coord.permit' must be"),
-        (Computed(1, 2, 0, 7, (0.5, "a")), "field 'scalars' of record 'coord.computed' must be tuple[float, ...], got (0.5, 'a')"),
+        (Token("s", "two", 0, None, False, "p0", 1), "field 'number' of record 'step.token' must be int, got 'two'"),  # type: ignore[arg-type]
+        (Batch(0, None), "field 'index' of record 'coord.batch' must be int, got None"),  # type: ignore[arg-type]
+        (Permit(1, 2, 0, 7, (0, 5)), "field 'batch' of record 'coord.permit' must be"),  # type: ignore[arg-type]
+        (Computed(1, 2, 0, 7, (0.5, "a")), "field 'scalars' of record 'coord.computed' must be tuple[float, ...], got (0.5, 'a')"),  # type: ignore[arg-type]
         (Computed(1, 2, 0, 7, (2**1024,)), "field 'scalars'"),
-        (Stage(1, 7, ((0, 3), (1,))), "field 'chosen'"),
-        (Contribute(1, 2, 0, 7, {1: 2}), "field 'gradients'"),
+        (Stage(1, 7, ((0, 3), (1,))), "field 'chosen'"),  # type: ignore[arg-type]
+        (Contribute(1, 2, 0, 7, {1: 2}), "field 'gradients'"),  # type: ignore[dict-item]
     ],
 )  # fmt: skip
 def test_a_record_is_neither_written_nor_read_unless_its_fields_fit(
