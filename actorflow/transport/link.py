@@ -238,10 +238,10 @@ class Link:
         assert self._receiver is not None
         try:
             taken = self._receiver.deliver(self, envelope)
-        except BaseException:
+        except BaseException as error:
             if session is self._session:  # what came behind it would be missing
                 self._say(Form.RESET, self._handshake.theirs)
-                self._end(Phase.DOWN, losses.undeliverable(self.peer))
+                self._end(Phase.DOWN, losses.undeliverable(self.peer, error))
             raise
         if taken:
             session.release(envelope, self._timers.now())
