@@ -19,6 +19,7 @@ from actorflow.errors import (
 )
 from actorflow.messages import Terminated
 from actorflow.transport.channel import Channel, Envelope, Lane, Say
+from actorflow.transport.failures import CAUSES
 
 if TYPE_CHECKING:
     from actorflow.actors.cell import Cell
@@ -157,6 +158,28 @@ class Serving:
             return False
         return True
 
+    def abroad(self, error: ActorflowError, causes: int = CAUSES) -> ActorflowError:
+        """Returns an error as another process sees it: actors of this one are named with it.
+
+        What came from a third process names that already.
+        """
+        cause = error.__cause__
+        if isinstance(cause, ActorflowError) and causes > 1:
+            cause = self.abroad(cause, causes - 1)
+        where = error.where
+        if where is not None and where.actor is not None and not self._names_process(where.actor):
+            where = replace(where, actor=f"{self.here}/{where.actor}")
+        if where is error.where and cause is error.__cause__:
+            return error
+        placed = error.again()
+        placed.where, placed.__cause__ = where, cause
+        return placed
+
+    def _names_process(self, actor: str) -> bool:
+        process, slash, _ = str(actor).partition("/")
+        outside = self.system.outside
+        return bool(slash) and (process == self.here or (outside is not None and process in outside.peers()))
+
     # -- watching -----------------------------------------------------------------------------------
 
     def _watch(self, cell: Cell | None, actor: str) -> None:
@@ -170,7 +193,7 @@ class Serving:
     def gone(self, actor: str, reason: BaseException | None) -> None:
         """Tells the peer that an actor which it watches has stopped."""
         self.watched.pop(actor, None)
-        body = None if reason is None else travelling(reason)
+        body = None if reason is None else self.abroad(travelling(reason))
         try:
             self._say(Envelope(actor, body, Say.GONE, Lane.CONTROL))
         except CannotTravel as error:
@@ -246,7 +269,7 @@ class Inquiry(Holding):
         self._end()
         waited_s = self._serving.system.now() - self._since_s
         if not (isinstance(error, DeadlinePassed) and waited_s >= self._envelope.limit_s):
-            self._serving.answer(self._envelope, travelling(error), Say.ERROR)
+            self._serving.answer(self._envelope, self._serving.abroad(travelling(error)), Say.ERROR)
 
     def cancel(self) -> None:
         """Sends nothing."""

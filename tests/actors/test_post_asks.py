@@ -14,10 +14,12 @@ from actorflow.actors.post import Post
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
     ActorDied,
+    ActorflowError,
     CannotTravel,
     DeadlinePassed,
     HandlerError,
     StateError,
+    Where,
     WireError,
 )
 from actorflow.transport.channel import Envelope, Lane, Say
@@ -45,6 +47,28 @@ def test_an_error_of_ours_comes_as_itself_and_another_as_a_handler_error() -> No
 
         assert isinstance(caught.value.__cause__, ValueError)
         assert here.system.stats().failed == 2
+
+    between(body)
+
+
+def test_an_error_of_an_actor_elsewhere_names_its_process() -> None:
+    async def body(here: Post, there: Post, _channel: End) -> None:
+        wrapped = StateError("no room", where=Where(actor="third/x"))
+        wrapped.__cause__ = StateError("full", where=Where(actor="a/b"))
+        for name, error in (("ours", StateError("no room")), ("theirs", ValueError()), ("both", wrapped)):
+            there.system.spawn(Scripted, raising(error), name=name)
+
+        for name, where in (("ours", "there/ours"), ("theirs", "there/theirs"), ("both", "there/third/x")):
+            with pytest.raises(ActorflowError) as caught:
+                await here.ref(f"there/{name}").ask(1)
+            assert caught.value.where == Where(actor=where)
+        assert caught.value.__cause__.where == Where(actor="there/a/b")
+        assert wrapped.where == Where(actor="third/x")
+
+        there.system.spawn(Scripted, raising(StateError("x", where=Where(actor="here/y"))), name="passing")
+        with pytest.raises(StateError) as caught:
+            await here.ref("there/passing").ask(1)
+        assert caught.value.where == Where(actor="here/y")
 
     between(body)
 
