@@ -12,7 +12,7 @@ What ends a session, at this end:
 - the peer says Goodbye, or Reset, or says Hello with a later end: it has started again or begun anew;
 - a datagram is malformed: the peer, or somebody in between, is at fault, and this end leaves it to the peer
   to say Hello first, for `beat_s`;
-- the peer says Hello for another program, which this end asks for again every `silence_s`;
+- the peer runs another program; it is greeted again every `silence_s`;
 - more of CONTROL waits for its acknowledgement than `settings.control`;
 - `close`.
 
@@ -251,13 +251,9 @@ class Link:
     def _end(
         self, phase: Phase, reason: ActorflowError, *, tell: bool = False, greet_s: float | None = None
     ) -> None:
-        """Ends the session: nothing of it is left when its receiver hears.
+        """Ends the session: nothing of it is left when its receiver hears, as it does if it lost something.
 
-        Args:
-            phase: What comes now.
-            reason: Why.
-            tell: Whether the receiver hears of it even if there was nothing to lose.
-            greet_s: How long to wait before each Hello; None says one at once, and then ever more rarely.
+        With `tell` it hears anyway; with `greet_s` a Hello follows after so long each time, not at once.
         """
         session, opened = self._session, self._opened
         self._account.close(session)
