@@ -177,8 +177,8 @@ class Serving:
 
     def _names_process(self, actor: str) -> bool:
         process, slash, _ = str(actor).partition("/")
-        outside = self.system.outside
-        return bool(slash) and (process == self.here or (outside is not None and process in outside.peers()))
+        peers = () if self.system.outside is None else self.system.outside.peers_now()
+        return bool(slash) and process in (self.here, *(peer.name for peer in peers))
 
     # -- watching -----------------------------------------------------------------------------------
 
