@@ -1,16 +1,20 @@
 """The rule by which large answers leave: few bytes of them at a time, so that small ones get between.
 
 Answers are on the control lane, which has no credit. Whoever asked says of each large answer that it is
-there; until then it counts against a window. What finds no room waits, and is dropped if its asker goes.
+there; until then it counts against a window. What finds no room waits, and is dropped if its asker goes or
+has waited long enough.
 
 Pure: it knows no channel; items are whatever the caller keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Generic, TypeVar
+
+from actorflow.arrays import NDArray, listed
+from actorflow.transport.kinds import LIMITS
 
 LARGE_BYTES = 64 << 10
 """Answers from this size on are large."""
@@ -18,7 +22,9 @@ LARGE_BYTES = 64 << 10
 WINDOW_BYTES = 16 << 20
 """Bytes of large answers that may be on their way to one peer; a larger one goes alone."""
 
-_DEEP = 6
+_DEEP = LIMITS.depth  # nothing that travels is deeper
+_EACH = 16  # bytes that any value takes beside its contents: a number, or a kind and a length or two
+_SMALL: frozenset[type] = frozenset({int, float, bool, type(None)})
 
 T = TypeVar("T")
 
@@ -79,18 +85,33 @@ class Bulk(Generic[T]):
 
 
 def weight(body: Any, deep: int = _DEEP) -> int:
-    """Returns the bytes of the arrays, texts and byte strings in a message, records looked into."""
-    if isinstance(body, bytes | bytearray | str):
-        return len(body)
+    """Returns about how many bytes a message takes on its way: those of what is in it, however deep.
+
+    Errors, names of records and what else stands in a header once are not counted.
+    """
+    if type(body) in _SMALL:
+        return _EACH
+    if isinstance(body, str):
+        return _EACH + (len(body) if body.isascii() else len(body.encode(errors="surrogatepass")))
+    if isinstance(body, bytes | bytearray):
+        return _EACH + len(body)
     nbytes = getattr(body, "nbytes", None)
     if isinstance(nbytes, int):
-        return nbytes
-    if not deep:
-        return 0
+        inside = type(body) is NDArray and body.dtype.hasobject and nbytes < LIMITS.frame_bytes
+        return nbytes + (_all(listed(body), deep) if inside else _EACH)
+    if deep <= 0:
+        return _EACH
     if isinstance(body, tuple | list):
-        return sum(weight(item, deep - 1) for item in body)
+        return _all(body, deep)
     if isinstance(body, Mapping):
-        return sum(weight(item, deep - 1) for item in body.values())
+        return _all(body.keys(), deep) + _all(body.values(), deep)
     if is_dataclass(body) and not isinstance(body, type):
-        return sum(weight(getattr(body, field.name), deep - 1) for field in fields(body))
-    return 0
+        return _all([getattr(body, field.name) for field in fields(body)], deep)
+    return _EACH
+
+
+def _all(items: Collection[Any], deep: int) -> int:
+    """The weight of what holds these, which are often many numbers."""
+    if _SMALL.issuperset(map(type, items)):
+        return _EACH + _EACH * len(items)
+    return _EACH + sum([weight(item, deep - 1) for item in items])

@@ -19,10 +19,12 @@ from actorflow.errors import (
 )
 from actorflow.messages import Terminated
 from actorflow.transport.channel import Channel, Envelope, Lane, Say
+from actorflow.transport.failures import CAUSES
 
 if TYPE_CHECKING:
     from actorflow.actors.cell import Cell
     from actorflow.actors.system import ActorSystem
+    from actorflow.actors.wheel import Timer
 
 _FOREVER_S = 1e9
 _AHEAD = 1 << 16  # questions that may be on their way: more than any window lets go
@@ -51,6 +53,7 @@ class Serving:
         self.bulk: Bulk[Envelope] = Bulk()
         self.over = False
         self.watched: dict[str, tuple[Cell, _Watch]] = {}
+        self._waits: dict[int, Timer] = {}  # of the large answers that wait, by the number of their question
         self._highest = 0
 
     def deliver(self, envelope: Envelope) -> bool:
@@ -107,20 +110,42 @@ class Serving:
         elif (inquiry := self.open.get(number)) is not None and inquiry.question is not None:
             inquiry.question.cancel()
         else:
-            self._leave(self.bulk.drop(number))
+            self._drop(number)
 
-    def answer(self, question: Envelope, body: Any, say: Say) -> None:
-        """Sends an answer, or an error, to whoever asked."""
+    def answer(self, question: Envelope, body: Any, say: Say, left_s: float = 0.0) -> None:
+        """Sends an answer, or an error, to whoever asked.
+
+        Args:
+            question: What was asked.
+            body: The answer, or the error.
+            say: Which of them it is.
+            left_s: How long whoever asked still waits: a large answer that cannot leave by then never will.
+        """
         if say is Say.ANSWER and (nbytes := weight(body)) >= LARGE_BYTES:
-            large = Envelope(question.target, body, Say.BULK, Lane.CONTROL, question.ask)
-            self._leave(self.bulk.put(question.ask, nbytes, large))
+            number = question.ask
+            large = Envelope(question.target, body, Say.BULK, Lane.CONTROL, number)
+            leaving = self.bulk.put(number, nbytes, large)
+            if large not in leaving:
+                self._waits[number] = self.system.wheel.after(left_s, lambda: self._drop(number))
+            self._leave(leaving)
         else:
             self._reply(Envelope(question.target, body, say, Lane.CONTROL, question.ask))
+
+    def _drop(self, number: int) -> None:
+        """Forgets a large answer that still waits: nobody wants it any more."""
+        self._wait_over(number)
+        self._leave(self.bulk.drop(number))
+
+    def _wait_over(self, number: int) -> None:
+        timer = self._waits.pop(number, None)
+        if timer is not None:
+            timer.cancel()
 
     def _leave(self, replies: list[Envelope]) -> None:
         """Sends large answers; one that cannot travel makes way for the next."""
         while replies:
             reply = replies.pop(0)
+            self._wait_over(reply.ask)
             if not self._reply(reply):
                 replies += self.bulk.taken(reply.ask)
 
@@ -132,6 +157,28 @@ class Serving:
             self._say(replace(reply, body=error, say=Say.ERROR))
             return False
         return True
+
+    def abroad(self, error: ActorflowError, causes: int = CAUSES) -> ActorflowError:
+        """Returns an error as another process sees it: actors of this one are named with it.
+
+        What came from a third process names that already.
+        """
+        cause = error.__cause__
+        if isinstance(cause, ActorflowError) and causes > 1:
+            cause = self.abroad(cause, causes - 1)
+        where = error.where
+        if where is not None and where.actor is not None and not self._names_process(where.actor):
+            where = replace(where, actor=f"{self.here}/{where.actor}")
+        if where is error.where and cause is error.__cause__:
+            return error
+        placed = error.again()
+        placed.where, placed.__cause__ = where, cause
+        return placed
+
+    def _names_process(self, actor: str) -> bool:
+        process, slash, _ = str(actor).partition("/")
+        peers = () if self.system.outside is None else self.system.outside.peers_now()
+        return bool(slash) and process in (self.here, *(peer.name for peer in peers))
 
     # -- watching -----------------------------------------------------------------------------------
 
@@ -146,7 +193,7 @@ class Serving:
     def gone(self, actor: str, reason: BaseException | None) -> None:
         """Tells the peer that an actor which it watches has stopped."""
         self.watched.pop(actor, None)
-        body = None if reason is None else travelling(reason)
+        body = None if reason is None else self.abroad(travelling(reason))
         try:
             self._say(Envelope(actor, body, Say.GONE, Lane.CONTROL))
         except CannotTravel as error:
@@ -171,6 +218,8 @@ class Serving:
                 inquiry.question.cancel()
         self.early.clear()
         self.bulk.clear()
+        for number in tuple(self._waits):
+            self._wait_over(number)
 
     def _say(self, envelope: Envelope) -> None:
         if self.over:
@@ -212,14 +261,15 @@ class Inquiry(Holding):
     def set_result(self, result: Any, /) -> None:
         """Sends the answer."""
         self._end()
-        self._serving.answer(self._envelope, result, Say.ANSWER)
+        left_s = max(0.0, self._since_s + self._envelope.limit_s - self._serving.system.now())
+        self._serving.answer(self._envelope, result, Say.ANSWER, left_s)
 
     def set_exception(self, error: BaseException, /) -> None:
         """Sends the error, unless it is that time is up: the asker knows that by its own clock."""
         self._end()
         waited_s = self._serving.system.now() - self._since_s
         if not (isinstance(error, DeadlinePassed) and waited_s >= self._envelope.limit_s):
-            self._serving.answer(self._envelope, travelling(error), Say.ERROR)
+            self._serving.answer(self._envelope, self._serving.abroad(travelling(error)), Say.ERROR)
 
     def cancel(self) -> None:
         """Sends nothing."""

@@ -35,7 +35,7 @@ from actorflow.errors import CannotTravel, WireError, shown
 from actorflow.transport.kinds import ALIGN, APART, ATOMS, LIMITS, ZEROS, Buffer, Limits, Lossy
 from actorflow.transport.reading import Reader
 from actorflow.transport.registry import BY_TYPE
-from actorflow.transport.writing import Writer
+from actorflow.transport.writing import Writer, too_large
 
 PREFIX_BYTES = 16
 _PREFIX = struct.Struct("<4sIQ")
@@ -104,8 +104,7 @@ def _frame(value: Any, limits: Limits, writer: Writer) -> list[Buffer]:
     pad = ZEROS[: -len(header) % ALIGN]
     whole = PREFIX_BYTES + len(header) + len(pad) + writer.size
     if whole > limits.frame_bytes or len(header) > _MAX_HEADER:
-        message = f"a message may have {limits.frame_bytes} bytes, got {whole}"
-        raise CannotTravel(message, hint="send less at a time")
+        raise too_large(whole, limits)
     prefix = _PREFIX.pack(_MAGIC, len(header), writer.size)
     if writer.size < APART:
         return [b"".join((prefix, header, pad, *writer.parts))]

@@ -68,13 +68,16 @@ def _link(error: BaseException) -> Link:
 
 
 def _place(where: Where | None) -> Where | None:
-    """The place in texts and numbers, whatever was put into it: a report must not fail on its way."""
+    """The place in texts, and a step that is a number, whatever was put in: a report must not fail here."""
     if where is None:
         return None
     known: dict[str, Any] = {}
     for field in fields(Where):
         at = getattr(where, field.name)
-        known[field.name] = at if type(at) in _COORDINATES else str(at)
+        if field.name != "step":
+            known[field.name] = None if at is None else str(at)
+        elif type(at) is int:
+            known[field.name] = at
     return Where(**known)
 
 
@@ -101,6 +104,5 @@ def _error(link: Any) -> ActorflowError:
     return error
 
 
-_COORDINATES = (str, int, type(None))
 _PLACES = (Where, type(None))
 _HINTS = (str, type(None))

@@ -10,9 +10,8 @@ What ends a session, at this end:
 
 - nothing was heard of the peer for `silence_s` (who was itself stopped for long gives it `beat_s` more);
 - the peer says Goodbye, or Reset, or says Hello with a later end: it has started again or begun anew;
-- a datagram is malformed: the peer, or somebody in between, is at fault, and this end leaves it to the peer
-  to say Hello first, for `beat_s`;
-- the peer says Hello for another program, which this end asks for again every `silence_s`;
+- a datagram is malformed: the peer, or somebody between, is at fault, and has `beat_s` to say Hello first;
+- the peer runs another program; it is greeted again every `silence_s`;
 - more of CONTROL waits for its acknowledgement than `settings.control`;
 - `close`.
 
@@ -238,26 +237,20 @@ class Link:
         assert self._receiver is not None
         try:
             taken = self._receiver.deliver(self, envelope)
-        except BaseException:
+        except BaseException as error:
             if session is self._session:  # what came behind it would be missing
                 self._say(Form.RESET, self._handshake.theirs)
-                self._end(Phase.DOWN, losses.undeliverable(self.peer))
+                self._end(Phase.DOWN, losses.undeliverable(self.peer, error))
             raise
         if taken:
             session.release(envelope, self._timers.now())
 
     # -- the end of a session ----------------------------------------------------------------------
 
-    def _end(
-        self, phase: Phase, reason: ActorflowError, *, tell: bool = False, greet_s: float | None = None
-    ) -> None:
-        """Ends the session: nothing of it is left when its receiver hears.
+    def _end(self, phase: Phase, reason: ActorflowError, *, tell: bool = False, greet_s: float = 0.0) -> None:
+        """Ends the session: nothing of it is left when its receiver hears, as it does if it lost something.
 
-        Args:
-            phase: What comes now.
-            reason: Why.
-            tell: Whether the receiver hears of it even if there was nothing to lose.
-            greet_s: How long to wait before each Hello; None says one at once, and then ever more rarely.
+        With `tell` it hears anyway; with `greet_s` a Hello follows after so long each time, not at once.
         """
         session, opened = self._session, self._opened
         self._account.close(session)
@@ -265,7 +258,7 @@ class Link:
         self._session = Session(self._settings, self._limits)
         self._opened = False
         self._waits_since = None
-        self._hello_at = self._timers.now() + (greet_s or 0.0)
+        self._hello_at = self._timers.now() + greet_s
         self._hello_wait_s = greet_s or self._settings.resend_s
         lost = tuple(session.unacknowledged.values())
         line, session.line = session.line, type(session.line)()

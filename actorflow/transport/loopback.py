@@ -3,11 +3,13 @@
 By default bodies pass as the objects that they are: whoever sends one does not change it any more. Each
 is encoded all the same, since that tells its size, for credit, and refuses what could not travel. With
 `framed`, bodies arrive as they would from another process: encoded, cut, put together and decoded, arrays
-as copies. The rules of credit, lanes and order are those of a link. A session lasts as long as the pair.
+as copies. The rules of credit, lanes and order are those of a link. A session lasts as long as the pair: it
+ends when either end is closed, or a receiver raises, which is logged, since nobody carried the message.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +20,8 @@ from actorflow.transport.channel import Envelope, Lane, Receiver, Sender
 from actorflow.transport.chunks import Assembly, cut
 from actorflow.transport.credit import WINDOW, Granting, Spending, Window
 from actorflow.transport.kinds import LIMITS, Limits
+
+log = logging.getLogger("actorflow.transport")
 
 Carry = Callable[[Envelope], tuple[Envelope, int]]
 """Gives an envelope as the other end gets it, and the bytes of its frame."""
@@ -165,13 +169,16 @@ class Loopback:
         """Closes both ends; closing twice is harmless."""
         if self._closed:
             return
-        other, left = self._other, self._road.clear()
         self._closed = f"the channel to '{self.peer}' is closed"
-        other._closed = f"'{other.peer}' is lost, and has not come back"
-        for end, reason in (
-            (self, ChannelClosed(f"the channel to '{self.peer}' was closed at this end")),
-            (other, losses.goodbye(other.peer)),
-        ):
+        here = ChannelClosed(f"the channel to '{self.peer}' was closed at this end")
+        self._end_both(here, losses.goodbye(self._other.peer))
+
+    def _end_both(self, here: ActorflowError, there: ActorflowError) -> None:
+        """Ends the session at both ends, for the reasons that each hears."""
+        other, left = self._other, self._road.clear()
+        for end in (self, other):
+            end._closed = end._closed or f"'{end.peer}' is lost, and has not come back"
+        for end, reason in ((self, here), (other, there)):
             end._end(reason, [envelope for to, envelope in left if to is not end])
 
     def _end(self, reason: ActorflowError, unacknowledged: list[Envelope]) -> None:
@@ -203,8 +210,15 @@ class Loopback:
         if envelope.lane is Lane.DATA:
             self._granting.admit(size)
             self._held[id(envelope)] = (envelope, size)
-        if self._receiver.deliver(self, envelope):
-            self.release(envelope)
+        try:
+            taken = self._receiver.deliver(self, envelope)
+        except Exception as error:  # the receiver hears it; who sent has done nothing wrong
+            log.exception("what '%s' sent could not be delivered", self.peer)
+            if not self._closed:
+                self._end_both(losses.undeliverable(self.peer, error), losses.given_up(self._other.peer))
+        else:
+            if taken:
+                self.release(envelope)
 
     def __repr__(self) -> str:
         counts = f"{self.sent} sent, {self.received} received"

@@ -49,9 +49,11 @@ def overrun(peer: str, most: Window) -> PeerLost:
     return PeerLost(f"'{peer}' does not take what it is told: {waits}")
 
 
-def undeliverable(peer: str) -> PeerLost:
-    """Whoever takes what it sends has failed."""
-    return PeerLost(f"what '{peer}' sent could not be delivered")
+def undeliverable(peer: str, cause: BaseException) -> PeerLost:
+    """Whoever takes what it sends has failed, which is the cause."""
+    lost = PeerLost(f"what '{peer}' sent could not be delivered")
+    lost.__cause__ = cause
+    return lost
 
 
 def refused(peer: str, hello: Hello, program: str) -> PeerRefused:

@@ -6,19 +6,21 @@
 
 A message holds the name and the fields, nothing that runs; whoever reads it makes the instance of the
 class that it has itself registered under that name. So both sides import the modules that register.
+Both sides hold the fields against their annotations, see `fits`: what a record promises, it keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from enum import Enum, Flag
 from inspect import signature
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from actorflow.errors import ConfigError, WireError, counted, said
+from actorflow.errors import ConfigError, WireError, counted, said, shown
+from actorflow.transport.fits import Fit, fits
 
 C = TypeVar("C", bound=type)
 
@@ -29,6 +31,7 @@ HOW = (
 """The advice for whoever sends what is not registered."""
 
 _SHOWN = 60  # characters of a name that an error shows
+_KNOWN = 64  # how many combinations of types of its fields are remembered of a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ class Entry:
         names: Of its fields.
         values: Takes an instance apart.
         make: Puts one together from as many values as it has fields.
+        fits: What each field may be.
+        known: Types of fields that were found to fit, together, whatever the values are.
     """
 
     name: str
@@ -46,6 +51,8 @@ class Entry:
     names: tuple[str, ...]
     values: Callable[[Any], tuple[Any, ...]]
     make: Callable[..., Any]
+    fits: tuple[Fit, ...]
+    known: set[tuple[type, ...]] = field(default_factory=set)
 
 
 BY_TYPE: dict[type, Entry] = {}
@@ -60,9 +67,13 @@ def travels(name: str) -> Callable[[C], C]:
     Args:
         name: What stands in messages: identifiers with dots between them.
 
+    A record is made by its class wherever it is read: its `__post_init__` runs there once more, on values
+    that it has made or passed before, so it must leave these as they are.
+
     Raises:
         ConfigError: when the name is taken, or the class is neither an enum nor a dataclass that is
-            frozen, has slots, and whose `__init__` takes its fields and nothing else.
+            frozen, has slots, and whose `__init__` takes its fields and nothing else; or when the
+            annotations of its fields cannot be read yet.
     """
 
     def register(kind: C) -> C:
@@ -93,16 +104,35 @@ def made(entry: Entry, values: list[Any]) -> Any:
     """Returns the instance of a record with these fields.
 
     Raises:
-        WireError: when they are too few or too many, or the class refuses them.
+        WireError: when they are too few or too many, or one is not what its field may be, or the class
+            refuses them.
     """
     if len(values) != len(entry.names):
         message = f"record {entry.name!r} has {counted(len(entry.names), 'field')}, got {len(values)}"
         raise WireError(message)
+    if wrong := misfit(entry, values):
+        raise WireError(wrong)
     try:
         return entry.make(*values)
     except Exception as error:  # what the class checks in its __post_init__
         message = f"record {entry.name!r} refuses its values: {said(error)}"
         raise WireError(message) from error
+
+
+def misfit(entry: Entry, values: Sequence[Any]) -> str:
+    """Says which of as many values as there are fields is not what its field may be; nothing if all are."""
+    kinds = tuple(map(type, values))
+    if kinds in entry.known:
+        return ""
+    by_type = True
+    for name, fit, kind, value in zip(entry.names, entry.fits, kinds, values, strict=True):
+        if not fit.takes_all_of(kind):
+            by_type = False
+            if not fit.takes(value):
+                return f"field {name!r} of record {entry.name!r} must be {fit.said}, got {shown(value)}"
+    if by_type and len(entry.known) < _KNOWN:
+        entry.known.add(kinds)
+    return ""
 
 
 def _check_name(name: str, kind: type) -> None:
@@ -132,14 +162,16 @@ def _record(name: str, kind: type) -> Entry:
         return kind(**dict(zip(names, values, strict=True)))
 
     in_order = tuple(taken) == names and all(p.kind is p.POSITIONAL_OR_KEYWORD for p in taken.values())
-    return Entry(name, kind, names, _taker(names), kind if in_order else by_keyword)
+    make = kind if in_order else by_keyword
+    return Entry(name, kind, names, _taker(names), make, fits(kind, names))
 
 
 def _enum(name: str, kind: type[Enum]) -> Entry:
     if issubclass(kind, Flag):
         message = f"a member of an enum travels by its name, and {_called(kind)} has members without one"
         raise ConfigError(message, hint="send its number")
-    return Entry(name, kind, ("name",), lambda member: (member.name,), kind.__members__.__getitem__)
+    make = kind.__members__.__getitem__
+    return Entry(name, kind, ("name",), lambda member: (member.name,), make, (Fit((str,), said="str"),))
 
 
 def _taker(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from actorflow.transport import envelopes
-from actorflow.transport.channel import Envelope, Lane, Sender
+from actorflow.transport.channel import Envelope, Lane, Say, Sender
 from actorflow.transport.chunks import Assembly, Chunk, cut
 from actorflow.transport.credit import Granting, Spending, Window
 from actorflow.transport.datagrams import Datagram, Received
@@ -81,7 +81,8 @@ class Session:
         self._held: dict[int, tuple[Envelope, int]] = {}  # delivered with False: by identity
         self._sizes = [0] * len(Lane)  # of the frame that is half there
         self._serial = 0
-        self._control = 0  # envelopes of that lane that are not acknowledged
+        self._control: dict[int, int] = {}  # sizes of what `settings.control` counts, by serial number
+        self._control_bytes = 0
         self.ack_at: float | None = None
         self.probe_at: float | None = None
         self._probe_wait_s = settings.resend_s
@@ -97,7 +98,9 @@ class Session:
         entry = Waiting(self._serial, [_frozen(part) for part in parts], size)
         self.unacknowledged[entry.serial] = envelope
         if envelope.lane is Lane.CONTROL:
-            self._control += 1
+            if envelope.say is not Say.BULK:  # whoever sends these lets few bytes of them go at a time
+                self._control[entry.serial] = size
+                self._control_bytes += size
             self._go(Lane.CONTROL, entry)
         else:
             self.line.append(entry)
@@ -107,7 +110,7 @@ class Session:
     @property
     def overrun(self) -> bool:
         """Whether more of CONTROL waits than may."""
-        return not self._settings.control.holds(self._control, self.sending[Lane.CONTROL].bytes)
+        return not self._settings.control.holds(len(self._control), self._control_bytes)
 
     def meet(self, window: Window) -> None:
         """Hears what the peer can take."""
@@ -166,7 +169,7 @@ class Session:
             for piece in self.sending[lane].acknowledged(upto, mask, now):
                 if piece.closes:
                     del self.unacknowledged[piece.closes]
-                    self._control -= lane is Lane.CONTROL
+                    self._control_bytes -= self._control.pop(piece.closes, 0)
         if self.spending is not None:
             self.spending.granted(received.messages, received.bytes)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from types import NoneType
 
-from actorflow.errors import ConfigError
+from actorflow.errors import ConfigError, shown
 from actorflow.transport.chunks import CHUNK_BYTES
 from actorflow.transport.credit import WINDOW, Window
 from actorflow.transport.delivery import MASK_BITS, Flight, Pace
@@ -21,7 +22,8 @@ class Settings:
 
     Attributes:
         window: What a peer may have on its way to this end: data, until it is in the mailboxes.
-        control: What of CONTROL may wait for its acknowledgement; more, and the peer counts as lost.
+        control: What of CONTROL may wait for its acknowledgement; more, and the peer counts as lost. Large
+            answers, `Say.BULK`, are not counted: their sender waits for the peer to take them.
         flight: What of each lane may be on the wire unacknowledged. CONTROL waits behind so much DATA.
         silence_s: The peer is lost after so long without a word.
         beat_s: Who has nothing to say says so after this time.
@@ -42,16 +44,22 @@ class Settings:
     lossy: Lossy | None = None
 
     def __post_init__(self) -> None:
+        for name, kind in _KINDS.items():
+            if not isinstance(got := getattr(self, name), kind):
+                message = f"{name} must be of {_named(kind)}, got {shown(got)}"
+                raise ConfigError(message)
         waits = (self.ack_s, self.resend_s, self.beat_s, self.silence_s)
         if not 0 < self.ack_s < self.resend_s <= self.beat_s <= self.silence_s / 2 < inf:
             got = ", ".join(f"{wait:g}" for wait in waits)
             message = f"0 < ack_s < resend_s <= beat_s <= silence_s / 2 must hold, got {got}"
             raise ConfigError(message, hint="raise silence_s; the others are small parts of it")
         for name, window in (("window", self.window), ("control", self.control)):
-            if window.messages < 1 or window.bytes < 1:
+            if not all(type(n) is int and n >= 1 for n in window):
                 message = f"a window holds a message and a byte at least, got {name}={window}"
                 raise ConfigError(message)
-        if not 1 <= self.flight.chunks <= MASK_BITS or self.flight.bytes < CHUNK_BYTES:
+        if not all(type(n) is int for n in self.flight) or not (
+            1 <= self.flight.chunks <= MASK_BITS and self.flight.bytes >= CHUNK_BYTES
+        ):
             message = (
                 f"a flight is 1 to {MASK_BITS} chunks and {CHUNK_BYTES} bytes or more, got {self.flight}"
             )
@@ -61,6 +69,19 @@ class Settings:
     def pace(self) -> Pace:
         """When to resend."""
         return Pace(self.resend_s, self.beat_s)
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "window": (Window,),
+    "control": (Window,),
+    "flight": (Flight,),
+    **dict.fromkeys(("silence_s", "beat_s", "resend_s", "ack_s"), (int, float)),
+    "lossy": (Lossy, NoneType),
+}
+
+
+def _named(kinds: tuple[type, ...]) -> str:
+    return " or ".join("None" if kind is NoneType else kind.__name__ for kind in kinds)
 
 
 SETTINGS = Settings()

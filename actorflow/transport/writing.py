@@ -29,7 +29,7 @@ from actorflow.transport.kinds import (
     Lossy,
 )
 from actorflow.transport.narrow import FLOAT32, NARROW_BYTES, narrowed
-from actorflow.transport.registry import BY_TYPE, HOW
+from actorflow.transport.registry import BY_TYPE, HOW, misfit
 
 _LONG = 512  # bytes from which bytes leave the header: they are then copied once less
 
@@ -82,6 +82,8 @@ class Writer:
             self._dict(value, depth)
         elif (entry := BY_TYPE.get(kind)) is not None:
             fields = entry.values(value)
+            if wrong := misfit(entry, fields):
+                raise CannotTravel(wrong)
             if self._plain.issuperset(map(type, fields)):
                 self.tokens += (_PLAIN_RECORD, entry.name, len(fields), *fields)
                 return
@@ -107,6 +109,7 @@ class Writer:
 
     def _array(self, array: Array) -> None:
         code = CODES.get(array.dtype)
+        self._room(array.nbytes // 2 if self._lossy else array.nbytes)
         if self._lossy and _narrows(array):
             self.tokens += (Kind.NARROW, array.ndim, *array.shape)
             self._raw((narrowed(array).view(_BYTE),), array.nbytes // 2)
@@ -179,6 +182,7 @@ class Writer:
     def _bytes_rows(self, rows: list[bytes]) -> bool:
         lengths = list(map(len, rows))
         size = sum(lengths)
+        self._room(size)
         self.tokens += (Kind.BYTES_ROWS, len(rows), *lengths)
         self._raw(rows if size >= len(rows) * APART else (b"".join(rows),), size)
         return True
@@ -192,6 +196,7 @@ class Writer:
             return False
         if (self._lossy and _narrows(first)) or len(shape) == MAX_RANK:  # all rows are one array
             return False
+        self._room(n * first.nbytes)
         self.tokens += (Kind.ARRAY_ROWS, n, code, len(shape), *shape)
         if first.nbytes < APART and shape and code < NATIVE:  # numpy joins in its own byte order alone
             self._raw((_memory(np.concatenate(rows)),), n * first.nbytes)
@@ -228,6 +233,11 @@ class Writer:
             self._key(key)
             self._list([row[key] for row in rows], depth, levels)
         return True
+
+    def _room(self, length: int) -> None:
+        """Refuses, before it is copied, memory that no message has room for: an array may be a broadcast."""
+        if self.size + length > self._limits.frame_bytes:
+            raise too_large(self.size + length, self._limits)
 
     def _raw(self, parts: Sequence[Buffer], length: int) -> None:
         """Adds memory that belongs together, at the next multiple of 16 bytes."""
@@ -266,6 +276,12 @@ def _memory(array: Array) -> Buffer:
     if array.nbytes < APART:
         return array.tobytes()  # of 64 bytes in 0.07 µs, of 4 KiB in 0.14; a view takes 0.3
     return array.ravel().view(_BYTE)  # memoryview knows no bfloat16
+
+
+def too_large(size: int, limits: Limits) -> CannotTravel:
+    """The error for a message of at least so many bytes."""
+    message = f"a message may have {limits.frame_bytes} bytes, got {size}"
+    return CannotTravel(message, hint="send less at a time")
 
 
 def _refusal(value: Any) -> CannotTravel:

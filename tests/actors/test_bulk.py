@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from actorflow.actors.bulk import WINDOW_BYTES, Bulk, weight
+from actorflow.transport.codec import encode, size
+from actorflow.transport.kinds import LIMITS
 from tests.strategies import examples
+from tests.transport.values import values
 
 SIZES = (1, WINDOW_BYTES // 3, WINDOW_BYTES // 2, WINDOW_BYTES, 3 * WINDOW_BYTES)
 
@@ -95,26 +98,37 @@ class Pulled:
 
 
 @pytest.mark.parametrize(
-    ("body", "nbytes"),
+    ("body", "values", "nbytes"),
     [
-        (None, 0),
-        (7, 0),
-        ("text", 4),
-        (bytes(9), 9),
-        (np.zeros((2, 3), np.float32), 24),
-        ([bytes(3), (bytearray(4), "ab")], 9),
-        (Pulled(1, {"w": np.zeros(4), "b": [np.zeros(2)]}), 48),
-        (Pulled, 0),
-        (object(), 0),
+        (None, 1, 0),
+        (7, 1, 0),
+        ("text", 1, 4),
+        ("ü", 1, 2),
+        ("\ud800", 1, 3),
+        (bytes(9), 1, 9),
+        (np.zeros((2, 3), np.float32), 1, 24),
+        ([1, 2.5, None, True], 5, 0),
+        ([1, "a"], 3, 1),
+        ([bytes(3), (bytearray(4), "ab")], 5, 9),
+        ([[], [], ()], 4, 0),
+        ({"a": 1, "bc": b"xyz"}, 6, 6),
+        (np.array([bytes(5), bytes(6)], object), 3, 16 + 11),
+        (Pulled(1, {"w": np.zeros(4), "b": [np.zeros(2)]}), 9, 50),
+        (Pulled, 1, 0),
+        (object(), 1, 0),
     ],
 )
-def test_the_weight_of_a_message_is_that_of_what_is_in_it(body: Any, nbytes: int) -> None:
-    assert weight(body) == nbytes
+def test_the_weight_of_a_message_is_that_of_what_is_in_it(body: Any, values: int, nbytes: int) -> None:
+    assert weight(body) == 16 * values + nbytes
 
 
-def test_what_lies_deep_is_not_looked_for() -> None:
-    body: Any = bytes(10)
-    for _ in range(100):
+def test_what_lies_deep_is_looked_for_as_deep_as_anything_travels() -> None:
+    body: Any = np.zeros(1000, np.uint8)
+    for depth in range(100):
+        assert (weight(body) >= 1000) == (depth <= LIMITS.depth)
         body = [body]
 
-    assert weight(body) == 0
+
+@given(value=values)
+def test_a_message_is_not_much_larger_than_its_weight(value: Any) -> None:
+    assert size(encode(value)) <= 64 + 4 * weight(value)

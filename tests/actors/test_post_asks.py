@@ -14,10 +14,12 @@ from actorflow.actors.post import Post
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
     ActorDied,
+    ActorflowError,
     CannotTravel,
     DeadlinePassed,
     HandlerError,
     StateError,
+    Where,
     WireError,
 )
 from actorflow.transport.channel import Envelope, Lane, Say
@@ -45,6 +47,30 @@ def test_an_error_of_ours_comes_as_itself_and_another_as_a_handler_error() -> No
 
         assert isinstance(caught.value.__cause__, ValueError)
         assert here.system.stats().failed == 2
+
+    between(body)
+
+
+def test_an_error_of_an_actor_elsewhere_names_its_process() -> None:
+    async def body(here: Post, there: Post, _channel: End) -> None:
+        wrapped = StateError("no room", where=Where(actor="third/x"))
+        wrapped.__cause__ = StateError("full", where=Where(actor="a/b"))
+        for name, error in (("ours", StateError("no room")), ("theirs", ValueError()), ("both", wrapped)):
+            there.system.spawn(Scripted, raising(error), name=name)
+
+        for name, where in (("ours", "there/ours"), ("theirs", "there/theirs"), ("both", "there/third/x")):
+            with pytest.raises(ActorflowError) as caught:
+                await here.ref(f"there/{name}").ask(1)
+            assert caught.value.where == Where(actor=where)
+            if name == "both":
+                assert isinstance(caught.value.__cause__, StateError)
+                assert caught.value.__cause__.where == Where(actor="there/a/b")
+        assert wrapped.where == Where(actor="third/x")
+
+        there.system.spawn(Scripted, raising(StateError("x", where=Where(actor="here/y"))), name="passing")
+        with pytest.raises(StateError) as passing:
+            await here.ref("there/passing").ask(1)
+        assert passing.value.where == Where(actor="here/y")
 
     between(body)
 
@@ -196,7 +222,7 @@ def test_an_answer_that_cannot_travel_fails_the_ask_and_not_the_actor() -> None:
 def test_large_answers_come_one_after_the_other_and_small_ones_between(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(bulk, "WINDOW_BYTES", 3 * LARGE_BYTES)
+    monkeypatch.setattr(bulk, "WINDOW_BYTES", 3 * bulk.weight(bytes(LARGE_BYTES)))
 
     async def body(here: Post, there: Post, channel: End) -> None:
         there.system.spawn(Scripted, lambda _actor, size: bytes(size), name="shard")
@@ -217,6 +243,30 @@ def test_large_answers_come_one_after_the_other_and_small_ones_between(
         await pause(1.5)
         assert repr(there._attached["here"][1].bulk) == repr(bulk.Bulk())
         assert here.system.stats().late == 0
+
+    between(body, window=20)
+
+
+def test_large_answers_that_a_peer_does_not_take_wait_no_longer_than_their_askers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bulk, "WINDOW_BYTES", 1)
+
+    async def body(here: Post, there: Post, channel: End) -> None:
+        there.system.spawn(Scripted, lambda _actor, size: bytes(size), name="shard")
+        serving = there._attached["here"][1]
+        for number in range(1, 6):  # by nobody who would say that an answer has come
+            channel.send(Envelope("shard", LARGE_BYTES, Say.ASK, Lane.DATA, number, float(number)))
+        channel.later = lambda call, value: None  # nothing that is said from now on arrives
+
+        waiting = []
+        await pause(0.5)
+        for _ in range(6):
+            await pause(1.0)
+            waiting.append(len(serving.bulk))
+
+        assert waiting == [4, 3, 2, 1, 0, 0]
+        assert len(there.system.wheel) == 0
 
     between(body, window=20)
 

@@ -341,6 +341,30 @@ def test_a_receiver_may_close_while_it_is_told(way: Way) -> None:
     way.run(test)
 
 
+@pytest.mark.parametrize("way", [way for way in WAYS if not way.lives], ids=str)
+def test_a_receiver_that_raises_ends_the_session_and_harms_nobody_who_sends(way: Way) -> None:
+    def fail(channel: Channel, envelope: Envelope) -> None:
+        raise RuntimeError("no room at all")
+
+    async def test(ends: Ends) -> None:
+        sender = Counting()
+        ends.at_b.then = fail
+        left = ends.a.send(data(1), sender)
+        await ends.settle()
+
+        ((here, _),) = ends.at_b.losses
+        ((there, _),) = ends.at_a.losses
+        assert (type(here), type(there)) == (PeerLost, PeerLost)
+        assert isinstance(here.__cause__, RuntimeError)
+        assert here.what == f"what '{NAMES[0]}' sent could not be delivered"
+        assert left + sender.n == 1
+        for channel in (ends.a, ends.b):
+            with pytest.raises(ChannelClosed, match="lost"):
+                channel.send(data(2))
+
+    way.run(test)
+
+
 # -- lives -----------------------------------------------------------------------------------------
 
 

@@ -98,8 +98,8 @@ def test_a_chain_that_bites_its_tail_is_cut() -> None:
 
 
 def test_a_place_of_odd_things_arrives_as_text() -> None:
-    error = StateError("a", where=Where(node=StateError, step=2**80))  # type: ignore[arg-type]
+    error = StateError("a", where=Where(node=StateError, op=5, step=2**80))  # type: ignore[arg-type]
 
     read = sent(error)
 
-    assert read.where == Where(node=str(StateError), step=2**80)
+    assert read.where == Where(node=str(StateError), op="5", step=2**80)

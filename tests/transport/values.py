@@ -122,7 +122,7 @@ def with_records(inner: Any) -> Any:
     return (
         containers(inner)
         | st.builds(Point, inner, inner, z=inner)
-        | st.builds(Holder, inner)
+        | st.builds(Holder, st.dictionaries(st.text(max_size=3), inner, max_size=3))
         | enums
         | failures
     )

@@ -1,0 +1,50 @@
+"""What a session sends from where it lies, and what it copies first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actorflow.arrays import frozen, read_only
+from tests.transport.net import Net, data
+
+
+def views(of: Any) -> dict[str, Any]:
+    """Read-only arrays over the memory of one that can be written."""
+    n = len(of)
+    return {
+        "broadcast": np.broadcast_to(of, of.shape),
+        "view": read_only(of),
+        "view of a view": read_only(of)[:n].reshape(2, n // 2),
+        "buffer": np.frombuffer(memoryview(of).toreadonly(), of.dtype),
+        "buffer of a view": np.frombuffer(memoryview(read_only(of)), of.dtype),
+        "bytearray": np.frombuffer(memoryview(bytearray(of.nbytes)).toreadonly(), of.dtype),
+    }
+
+
+@pytest.mark.parametrize("kind", views(np.zeros(2)))
+def test_a_read_only_view_of_what_can_be_written_is_copied(kind: str) -> None:
+    net = Net()
+    net.deliver()
+    memory = np.zeros(1 << 16)
+    view = views(memory)[kind]
+    net.a.send(data(view))
+    (sent,) = [part for parts in net.from_a.waiting for part in parts[1:] if len(part) >= memory.nbytes]
+    memory[:] = 7
+    net.deliver()
+
+    assert not np.shares_memory(np.frombuffer(sent, np.uint8), view)
+    assert not net.at_b.bodies()[0].any()
+
+
+@pytest.mark.parametrize("lend", [frozen, lambda array: np.frombuffer(array.tobytes(), array.dtype)])
+def test_a_view_of_what_nobody_can_write_is_sent_as_it_lies(lend: Any) -> None:
+    net = Net()
+    net.deliver()
+    view = lend(np.ones(1 << 16))
+    net.a.send(data(read_only(view)[1:]))
+
+    sent = [np.frombuffer(parts[-1], np.uint8) for parts in net.from_a.waiting]
+    assert any(np.shares_memory(part, view) for part in sent)
