@@ -99,7 +99,7 @@ def spread_plan(
         home=home,
         processes=tuple(processes),
         passes=passes,
-        digest=digest(program),
+        digest=digest(program, graph),
         initialises=initialises,
         **told(plan.moves),
     )

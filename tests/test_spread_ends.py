@@ -163,3 +163,43 @@ def test_without_a_limit_of_grace_a_step_waits_for_its_processes_as_long_as_they
         return waits
 
     assert run(graph, body, grace_s=None) == 1
+
+
+def trained(
+    optimizer: Any = None, capacity: int = 2, seed: int = 0, kept: int = 1
+) -> tuple[af.Graph, list[Any]]:
+    with af.Graph(seed=seed) as graph, af.device(SCOPES[1]):
+        w = af.Variable(np.ones(2, "float32"), name="w")
+        train = af.minimize(af.sum(w.as_tensor()), optimizer or af.optim.sgd(0.25), name="train")
+        q = af.FIFOQueue(capacity, "float32", (), name="q")
+        table = af.HashTable("int64", "int64", 0, initial=([1], [kept]), name="table")
+        return graph, [train, q.enqueue(np.float32(1)), q.size(), table.lookup(np.int64(1))]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"optimizer": af.optim.sgd(0.5)},
+        {"optimizer": af.optim.adam(0.25)},
+        {"optimizer": af.optim.sgd(af.optim.schedules.exponential(0.25, 0.5, 3))},
+        {"capacity": 3},
+        {"seed": 1},
+        {"kept": 2},
+    ],
+    ids=["rate", "rule", "schedule", "capacity", "seed", "contents"],
+)
+def test_a_process_whose_state_or_optimizer_is_another_is_refused(other: dict[str, Any]) -> None:
+    graph, fetches = trained()
+    another, _ = trained(**other)
+
+    async def body(cluster: Cluster) -> Any:
+        await cluster.session.run(fetches)
+        cluster.session.lost("p1", errors.PeerLost("'p1' is gone"))
+        await cluster.crash("p1")
+        cluster.graph = another
+        cluster.start("p1", 2)
+        cluster.session.joined("p1", 2)
+        with pytest.raises(errors.PlacementError, match="'p1' has built another graph"):
+            await cluster.session.run(fetches)
+
+    run(graph, body)
