@@ -29,8 +29,8 @@ class Other(af.OptimizerActor):
     pass
 
 
-def scaled(factor: Any) -> Callable[[float], float]:
-    def rule(x: float, twice: bool = False) -> float:
+def scaled(factor: Any) -> Callable[..., Any]:
+    def rule(x: float, twice: bool = False) -> Any:
         return x * factor * (1 + twice)
 
     return rule

@@ -39,7 +39,7 @@ def test_a_session_that_is_closed_while_a_first_step_begins_leaves_no_part_anywh
             step = asyncio.create_task(other.run(y, {x: np.float32(1)}))
             for _ in range(turns):
                 await asyncio.sleep(0)
-        (ended,) = await asyncio.gather(step, return_exceptions=True)
+        ended: Any = (await asyncio.gather(step, return_exceptions=True))[0]
         assert ended == 2 or isinstance(ended, errors.SessionClosed | errors.StepAborted), repr(ended)
         await cluster.check_empty()
         return [(len(runner._parts), len(runner.rendezvous._sessions)) for runner in cluster.runners.values()]
