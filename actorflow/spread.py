@@ -34,18 +34,18 @@ from actorflow.errors import (
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
-from actorflow.graph.resource import VariableDef
 from actorflow.limits import at_least, seconds
 from actorflow.lookup import fed_value, feed_port, fetch_port, given, only
 from actorflow.plan.devices import process_of
-from actorflow.plan.homes import NOWHERE, State, state_home
+from actorflow.plan.homes import NOWHERE, State, check_names, checked_state, state_home
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
 from actorflow.plan.place import Placer
 from actorflow.plan.place import checked as checked_placement
 from actorflow.report import SpreadStats
+from actorflow.spread_firsts import SpreadFirsts
 from actorflow.spread_plan import Key, SpreadPlan, check_processes, spread_plan
-from actorflow.spread_plans import Plans, heard
+from actorflow.spread_plans import Plans
 from actorflow.spread_steps import Desk, SpreadStep, SpreadSteps
 from actorflow.structure import flatten
 
@@ -65,7 +65,8 @@ class SpreadSession:
         home: The process in which this session lives: fetches lie there. By default the first.
         deadline_s: The longest that a step may take unless it says otherwise; None is no limit.
         max_steps: How many steps may run at once; further ones wait for their turn.
-        grace_s: How long a step that ends otherwise than well waits for its processes to say so.
+        grace_s: How long a step that ends otherwise than well waits for its processes to say so; None is no
+            limit.
         initialise: Whether variables get their initial values by themselves.
         passes: Which passes make a program cheaper; see `Session`.
         placement: How nodes are placed that several devices could run, of whichever process; see `Session`.
@@ -73,7 +74,8 @@ class SpreadSession:
 
     Raises:
         ConfigError: for a limit that is no number or would let nothing run, processes that are none, or a
-            pass or placement that cannot be.
+            pass, placement or state that cannot be.
+        PlacementError: for state on a device that no process has.
     """
 
     def __init__(
@@ -86,18 +88,18 @@ class SpreadSession:
         home: str | None = None,
         deadline_s: float | None = None,
         max_steps: int = 64,
-        grace_s: float = 1.0,
+        grace_s: float | None = 1.0,
         initialise: bool = True,
         passes: Sequence[str] = ALL,
         placement: str | Placer = "first",
         state: State = NOWHERE,
     ) -> None:
         check_processes(processes)
+        self._state = checked_state(state, [d for p in processes for d in p.devices])
         self.graph = graph
         self.home = processes[0].name if home is None else home
         self.deadline_s = seconds(deadline_s)
         self.max_steps = at_least(1, "max_steps", max_steps)
-        self._grace_s = seconds(grace_s, "grace_s") or 1.0
         self._system = system
         self._processes = {p.name: p for p in processes}
         if self.home not in self._processes:
@@ -105,16 +107,16 @@ class SpreadSession:
             raise ConfigError(message)
         number = next(_SESSIONS.setdefault(system, itertools.count(1)))
         self.address = f"{self.home}/spread{number}.{self._processes[self.home].incarnation}"
-        self._steps = SpreadSteps(system, self.address, reach, self._grace_s, self._let_in)
+        self._steps = SpreadSteps(system, self.address, reach, seconds(grace_s, "grace_s"), self._let_in)
         self._plans = Plans(self._planned, self._steps, self.address, self._processes, system)
         self._initialises = initialise
         self._passes = checked_passes(passes)
         self._placer = checked_placement(placement)
-        self._state = dict(state)
         self._step_ids = itertools.count(1)
         self._admission: dict[asyncio.Future[None], None] = {}
-        self._firsts: dict[str, asyncio.Task[None]] = {}
-        self._given: frozenset[str] = frozenset()
+        self._firsts = SpreadFirsts(
+            system, graph.resources, self._home_of, self._compute_first, self._check_open
+        )
         self._done = self._failed = self._transfers = 0
         self._open = False
 
@@ -143,34 +145,52 @@ class SpreadSession:
         for waiting in self._admission:
             if not waiting.done():
                 waiting.set_exception(cause.again())
-        for task in self._firsts.values():
-            task.cancel()
         aborted = StepAborted("a step was aborted: the session was closed")
         aborted.__cause__ = cause
+        self._steps.close(cause)
         self._steps.abort(aborted)
-        await self._steps.settled()
-        if self._firsts:
-            await asyncio.wait(self._firsts.values())
-        for name in self._processes:
-            self._steps.tell(name, Close(self.address))
-        await self._system.stop(self._desk)
+        try:
+            await self._steps.settled()
+            await self._firsts.settled()
+            await self._plans.settled()
+        finally:
+            for name in self._processes:
+                self._steps.tell(name, Close(self.address))
+                self._steps.put(name, Close(self.address))  # behind a Prepare that is still on its way
+            await self._system.stop(self._desk)
 
     async def settled(self) -> None:
         """Waits until no step runs, and what was aborted has ended everywhere."""
         await self._steps.settled()
 
     def lost(self, process: str, error: ActorflowError) -> None:
-        """Hears that a process is gone: steps that need it end with `error`, and so do later ones."""
-        for name in tuple(self._firsts):
-            if self._home_of(name) == process and self._firsts[name].done():
-                del self._firsts[name]
-        self._given = frozenset(n for n in self._given if self._home_of(n) != process)
+        """Hears that a process is gone: steps that need it end with `error`, and so do later ones.
+
+        Raises:
+            ConfigError: the session has no such process.
+        """
+        self._check_process(process)
+        self._firsts.lost(process)
         self._steps.lost(process, error)
 
     def joined(self, process: str, incarnation: int) -> None:
-        """Hears that a process is there, as life `incarnation`: plans are prepared anew."""
+        """Hears that a process is there, as life `incarnation`: plans are prepared anew.
+
+        Of a process that is there in that life already it is nothing new.
+
+        Raises:
+            ConfigError: the session has no such process, or knows of a later life of it.
+        """
+        self._check_process(process)
         known = self._processes[process]
+        if at_least(0, "incarnation", incarnation) < known.incarnation:
+            message = (
+                f"{process!r} joins in its present life, {known.incarnation} or later, got {incarnation}"
+            )
+            raise ConfigError(message)
         if process not in self._steps.gone:
+            if incarnation == known.incarnation:
+                return
             message = f"{process!r} began anew: incarnation {incarnation} after {known.incarnation}"
             self.lost(process, PeerLost(message))
         del self._steps.gone[process]
@@ -252,7 +272,8 @@ class SpreadSession:
         since = self._system.now()
         try:
             await self._admitted(deadline_s)
-            while not self._is_ready(plan) or not self._plans.holds(plan):  # processes came and went
+            while not self._may_begin(plan):  # processes came and went
+                self._let_in()
                 plan = await self._ready_within(key, deadline_s)
                 await self._admitted(deadline_s)
             self._check_open()
@@ -260,6 +281,7 @@ class SpreadSession:
             self._let_in()
         except BaseException:
             self._failed += 1
+            self._let_in()
             raise
         return plan, step
 
@@ -269,6 +291,7 @@ class SpreadSession:
             return
         waiting = self._system.create_future()
         self._admission[waiting] = None
+        self._let_in()
         try:
             async with asyncio.timeout(deadline_s):
                 await waiting
@@ -294,6 +317,7 @@ class SpreadSession:
     def _planned(self, key: Key, number: int) -> SpreadPlan:
         home = self._home_of(key[2]) if key[2] else self.home
         processes = tuple(self._processes.values())
+        check_names(self._state, self.graph.resources)
         return spread_plan(
             self.graph,
             key,
@@ -306,21 +330,25 @@ class SpreadSession:
             self._placer,
         )
 
+    def _may_begin(self, plan: SpreadPlan) -> bool:
+        """Tells whether a step of a plan may begin now; whoever has waited since asks again."""
+        return self._plans.holds(plan) and self._is_ready(plan)
+
     def _is_ready(self, plan: SpreadPlan) -> bool:
-        return plan.prepared and (not self._initialises or plan.variables <= self._given)
+        return plan.prepared and (not self._initialises or plan.variables <= self._firsts.given)
 
     async def _ready_within(self, key: Key, deadline_s: float | None) -> SpreadPlan:
-        """Returns a plan whose steps may begin, within a deadline."""
+        """Returns a plan whose steps may begin, unless processes came and went, within a deadline."""
         self._check_open()
         plan = self._plans.get(key)
         try:
             async with asyncio.timeout(deadline_s):
                 await self._plans.prepare(plan)
                 if self._initialises:
-                    await self._give(plan.variables)
+                    await self._firsts.give(plan.variables)
         except TimeoutError:
-            parts = ", ".join(plan.made.parts)
-            left = ", ".join(repr(n) for n in sorted(plan.variables - self._given))
+            parts = ", ".join(name for name in plan.made.parts if name in plan.missing)
+            left = ", ".join(repr(n) for n in sorted(plan.variables - self._firsts.given))
             what = f"{left} to be initialised" if plan.prepared else f"{parts} to prepare"
             message = f"a step did not begin within its deadline of {deadline_s:g} s; it waits for {what}"
             raise DeadlinePassed(message, hint="raise deadline_s for the first step") from None
@@ -329,26 +357,15 @@ class SpreadSession:
     async def initialise(self, names: Iterable[str]) -> None:
         """Gives variables their first values where they live, unless they have them."""
         self._check_open()
-        await self._give(frozenset(names))
+        await self._firsts.give(names)
 
-    async def _give(self, names: frozenset[str]) -> None:
-        """Gives each variable its first value, if it has one: once, whoever asks first."""
-        for name in sorted(names - self._given):
-            resource = self.graph.resources[name]
-            if isinstance(resource, VariableDef) and resource.initial is not None:
-                task = self._firsts.get(name)
-                if task is None or (task.done() and (task.cancelled() or task.exception() is not None)):
-                    first = self._first(name, resource.initial)
-                    task = self._firsts[name] = self._system.loop.create_task(first, name=f"first-{name}")
-                    task.add_done_callback(heard)
-                await asyncio.shield(task)
-            self._given |= {name}
-
-    async def _first(self, name: str, initial: Port) -> None:
-        """Computes a first value in a step of its own, which nobody's cancellation ends."""
+    async def _compute_first(self, name: str, initial: Port) -> None:
+        """Computes a first value in a step of its own, and gives it to the variable."""
         key = ((initial,), (), name)
         with self._plans.wanting(key):
             plan = await self._ready_within(key, None)
+            while not self._may_begin(plan):
+                plan = await self._ready_within(key, None)
             self._check_open()
             step = self._steps.begin(plan, 0, (), self.deadline_s, self._system.now())
         await self._steps.ended(step)
@@ -358,6 +375,11 @@ class SpreadSession:
         devices = [d for p in self._processes.values() for d in p.devices]
         process = process_of(state_home(self.graph.resources[name], devices, self._state))
         return next(p.name for p in self._processes.values() if process_of(p.devices[0]) == process)
+
+    def _check_process(self, process: str) -> None:
+        if process not in self._processes:
+            message = f"the session runs on {', '.join(self._processes)}, got {process!r}"
+            raise ConfigError(message)
 
     def _check_open(self) -> None:
         if not self._open:

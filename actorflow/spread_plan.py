@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from asyncio import Task
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from actorflow.actors.installed import cut_of, told
 from actorflow.actors.step_messages import Prepare, Process
@@ -38,8 +37,7 @@ class SpreadPlan:
         variables: Those that a step touches.
         prepared: Whether all its processes have installed their parts.
         preparing: On its way there.
-        users: How many steps wait to begin with it; it is not dropped before they have.
-        stale: Whether it was dropped: its processes have forgotten it.
+        missing: Processes that have not said yet that they are prepared.
     """
 
     key: Key
@@ -52,17 +50,7 @@ class SpreadPlan:
     prepare: Prepare
     prepared: bool = False
     preparing: Task[None] | None = None
-    users: int = 0
-    stale: bool = False
-
-    @contextmanager
-    def used(self) -> Iterator[None]:
-        """Keeps it from being dropped meanwhile to make room for others."""
-        self.users += 1
-        try:
-            yield
-        finally:
-            self.users -= 1
+    missing: set[str] = field(default_factory=set)
 
 
 def spread_plan(
@@ -111,7 +99,7 @@ def spread_plan(
         home=home,
         processes=tuple(processes),
         passes=passes,
-        digest=digest(program),
+        digest=digest(program, graph),
         initialises=initialises,
         **told(plan.moves),
     )

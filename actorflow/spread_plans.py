@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from actorflow.actors.step_messages import Drop, Prepared, Process
+from actorflow.actors.step_messages import Drop, Prepare, Prepared, Process
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import PeerLost
 from actorflow.spread_plan import Key, SpreadPlan
@@ -60,6 +60,7 @@ class Plans:
         self._plans: dict[Key, SpreadPlan] = {}
         self._wanted: Counter[Key] = Counter()
         self._numbers = itertools.count(1)
+        self._preparing: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -104,7 +105,9 @@ class Plans:
                 self._drop(key)
 
     def _drop(self, key: Key) -> None:
-        plan = self._plans.pop(key)
+        self._tell_dropped(self._plans.pop(key))
+
+    def _tell_dropped(self, plan: SpreadPlan) -> None:
         for name in plan.made.parts:
             self._steps.put(name, Drop(self._address, plan.number))
 
@@ -115,18 +118,33 @@ class Plans:
         if plan.preparing is None or plan.preparing.done():
             plan.preparing = self._system.loop.create_task(self._install(plan), name="spread-prepare")
             plan.preparing.add_done_callback(heard)
+            self._preparing.add(plan.preparing)
+            plan.preparing.add_done_callback(self._preparing.discard)
         await asyncio.shield(plan.preparing)
+
+    async def settled(self) -> None:
+        """Waits until no plan is being prepared."""
+        while self._preparing:
+            await asyncio.wait(self._preparing)
 
     async def _install(self, plan: SpreadPlan) -> None:
         message = replace(plan.prepare, first=self._steps.next_number)
+        plan.missing = set(plan.made.parts)
         answers = await asyncio.gather(
-            *(self._steps.ask(name, message) for name in plan.made.parts), return_exceptions=True
+            *(self._ask(plan, name, message) for name in plan.made.parts), return_exceptions=True
         )
+        if not self.holds(plan):  # dropped meanwhile, when some had it and others not yet
+            self._tell_dropped(plan)
         for name, answer in zip(plan.made.parts, answers, strict=True):
             if isinstance(answer, BaseException):
                 raise answer
             self._check_life(name, answer)
         plan.prepared = True
+
+    async def _ask(self, plan: SpreadPlan, name: str, message: Prepare) -> Prepared:
+        answer: Prepared = await self._steps.ask(name, message)
+        plan.missing.discard(name)
+        return answer
 
     def _check_life(self, name: str, prepared: Prepared) -> None:
         known = self._processes[name].incarnation

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from asyncio import CancelledError, Future, Task, shield
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from actorflow.actors import wheel
@@ -64,6 +65,14 @@ class SpreadStep:
         self._expire(self)
 
 
+@dataclass(slots=True)
+class _Question:
+    """What a runner was asked, as long as it has not answered; `error` is why no answer counts any more."""
+
+    process: str
+    error: ActorflowError | None = None
+
+
 class Desk(Actor):
     """Where runners report to a session. **Receives** Done, Failed, Aborted."""
 
@@ -82,7 +91,7 @@ class SpreadSteps:
         system: The actor system of the session's process.
         address: Where runners report.
         reach: Gives actors of any process.
-        grace_s: How long an aborted step waits for its processes to say that it is.
+        grace_s: How long an aborted step waits for its processes to say that it is; None is no limit.
         room: Called when a step is over.
 
     Attributes:
@@ -93,7 +102,7 @@ class SpreadSteps:
     """
 
     def __init__(
-        self, system: ActorSystem, address: str, reach: Reach, grace_s: float, room: Callable[[], None]
+        self, system: ActorSystem, address: str, reach: Reach, grace_s: float | None, room: Callable[[], None]
     ) -> None:
         self.gone: dict[str, ActorflowError] = {}
         self.counted = self.peak = 0
@@ -104,7 +113,8 @@ class SpreadSteps:
         self._grace_s = grace_s
         self._room = room
         self._live: dict[int, SpreadStep] = {}
-        self._questions: dict[Task[Any], str] = {}
+        self._questions: dict[Task[Any], _Question] = {}
+        self._closed: ActorflowError | None = None
         self._runners: dict[str, Ref] = {}
         self._idle: Future[None] | None = None
 
@@ -156,6 +166,13 @@ class SpreadSteps:
         for step in tuple(self._live.values()):
             self._fail(step, error.at(Where(step=step.number)))
 
+    def close(self, error: ActorflowError) -> None:
+        """Ends all questions with `error`, and whoever asks another has it as well."""
+        self._closed = error
+        for question, about in self._questions.items():
+            about.error = error
+            question.cancel()
+
     async def settled(self) -> None:
         """Waits until no step lives."""
         while self._live:
@@ -166,20 +183,28 @@ class SpreadSteps:
     # -- processes ---------------------------------------------------------------------------------
 
     async def ask(self, process: str, message: Any) -> Any:
-        """Asks the runner of a process; the loss of it ends the question at once."""
+        """Asks the runner of a process; the loss of it ends the question at once.
+
+        An answer that came just before the loss does not count: the life that gave it is over.
+        """
+        if self._closed is not None:
+            raise self._closed.again()
         if process in self.gone:
             raise self.gone[process].again()
         asked = self._runner(process).ask(message)
         question = self._system.loop.create_task(asked, name=f"spread-ask-{process}")
-        self._questions[question] = process
+        about = self._questions[question] = _Question(process)
         try:
-            return await question
+            answer = await question
         except CancelledError:
-            if question not in self._questions:
-                raise self.gone[process].again() from None
-            raise
+            if about.error is None:
+                raise
+            raise about.error.again() from None
         finally:
-            self._questions.pop(question, None)
+            del self._questions[question]
+        if about.error is not None:
+            raise about.error.again()
+        return answer
 
     def tell(self, process: str, message: Any) -> None:
         """Tells the runner of a process on the control lane; nobody hears when it is gone."""
@@ -201,9 +226,10 @@ class SpreadSteps:
         """Hears that a process is gone: every step that needs it ends."""
         self.gone[process] = error
         self._runners.pop(process, None)
-        for question in [q for q, asked in self._questions.items() if asked == process]:
-            del self._questions[question]
-            question.cancel()
+        for question, about in self._questions.items():
+            if about.process == process:
+                about.error = error
+                question.cancel()
         for step in tuple(self._live.values()):
             if step.gathering.concerns(process):
                 self._fail(step, error.at(Where(step=step.number)))
@@ -260,8 +286,9 @@ class SpreadSteps:
         if not told:
             self._over(step)
             return
-        step.grace = wheel.Timer(lambda: self._give_up(step))
-        self._system.wheel.add(self._system.now() + self._grace_s, step.grace)
+        if self._grace_s is not None:
+            step.grace = wheel.Timer(lambda: self._give_up(step))
+            self._system.wheel.add(self._system.now() + self._grace_s, step.grace)
         for name in told:
             if name in self.gone:
                 self._lost(step, name)

@@ -74,7 +74,7 @@ def installed(prepare: Prepare, process: str, graph: Graph, executor: Executor) 
     if not moves.fit(program):
         raise _other(process)
     program = moved(program, moves)
-    if digest(program) != prepare.digest:
+    if digest(program, graph) != prepare.digest:
         raise _other(process)
     made = cut_of(program, moves.gates, names, prepare.home)
     part = made.parts[process]

@@ -13,12 +13,13 @@ from actorflow.graph.serial import to_data
 def fingerprint(graph: Graph) -> str:
     """Returns 32 hex digits that two graphs share if they compute the same in the same way.
 
-    Nodes, resources, constants bit for bit, the seed, and the keys of objects count. Where in which
-    file a node was made does not: paths differ between machines.
+    Nodes, resources, constants bit for bit, the seed, and objects such as optimizers count; of those what
+    `likeness` tells. Where in which file something was made does not: paths differ between machines.
     """
     data, constants = to_data(graph)
-    for node in data["nodes"]:
-        del node["defined_at"]
+    for made in (*data["nodes"], *data["resources"]):
+        del made["defined_at"]
+    data["objects"] = graph.likenesses
     told = blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=16)
     for constant in constants:
         told.update(f"{name_of(constant.dtype)} {constant.shape}".encode())

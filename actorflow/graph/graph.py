@@ -19,6 +19,7 @@ from actorflow.errors import GraphError
 from actorflow.graph.block import Block
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.resource import ResourceDef
+from actorflow.likeness import likeness
 from actorflow.spec import Spec
 
 
@@ -57,6 +58,7 @@ class Graph:
         self.constants: list[Array] = []
         self.resources: dict[str, ResourceDef] = {}
         self.objects: dict[str, Any] = {}
+        self.likenesses: dict[str, str] = {}
         self.scope = Scope()
         self._by_name: dict[str, NodeId] = {}
         self._counts: dict[str, int] = {}
@@ -185,8 +187,13 @@ class Graph:
         while found in self.objects:
             n += 1
             found = f"{key}_{n}"
-        self.objects[found] = value
+        self.keep_object(found, value)
         return found
+
+    def keep_object(self, key: str, value: Any) -> None:
+        """Stores a Python object under this key, with its likeness now, before anything runs."""
+        self.objects[key] = value
+        self.likenesses[key] = likeness(value)
 
     @contextmanager
     def scoped(self, scope: Scope) -> Iterator[None]:

@@ -114,7 +114,7 @@ def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | N
         if not isinstance(key, str) or key not in (objects or {}):
             message = f"the graph needs the object {key!r}, which was not handed in"
             raise GraphError(message, hint="build or import the program that made the graph")
-        graph.objects[key] = (objects or {})[key]
+        graph.keep_object(key, (objects or {})[key])
     for node in graph.nodes:
         _check_references(graph, node)
     check_blocks(graph.nodes, graph.resources)

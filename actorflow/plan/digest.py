@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from zlib import crc32
 
 from actorflow import arrays
 from actorflow.arrays import Array
-from actorflow.plan.program import Constant, Edge, Program
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import Port
+from actorflow.graph.resource import ResourceDef
+from actorflow.plan.program import Constant, Edge, Holding, Program
 
 
-def digest(program: Program) -> int:
+def digest(program: Program, graph: Graph) -> int:
     """Returns a number that two processes share when they mean the same program.
 
-    It covers nodes, edges, attributes, devices and the bits of constants; not the lines of the user.
+    It covers nodes, edges, attributes, devices and the bits of constants; the definitions of the state that
+    nodes ask, the optimizers (of which `likeness` tells what it can), and the seed. Not the user's lines.
+
+    Args:
+        program: The program.
+        graph: That from which it was lowered.
     """
     found = 0
     for node in program.nodes:
@@ -24,12 +33,39 @@ def digest(program: Program) -> int:
             tuple(_told(s) for s in node.inputs),
             node.controls,
             sorted((name, repr(value)) for name, value in node.attrs.items()),
+            tuple(str(s) for s in node.outputs),
             node.device,
             node.frame,
         )
         found = crc32(repr(told).encode(), found)
-    ends: Sequence[object] = (program.feeds, program.fetches, program.hidden)
-    return crc32(repr(ends).encode(), found)
+    turns = sorted(program.parallel_iterations.items())
+    whole: Sequence[object] = (program.feeds, program.fetches, program.hidden, turns, graph.seed)
+    return crc32(repr((whole, _state(program, graph))).encode(), found)
+
+
+def _state(program: Program, graph: Graph) -> list[object]:
+    """Returns what the actors are that nodes ask, in a fixed order."""
+    asked = {node.resource for node in program.nodes if node.resource is not None}
+    names = program.variables | {h.name for h in asked if h.kind is Holding.RESOURCE}
+    optimizers = sorted(h.name for h in asked if h.kind is Holding.OPTIMIZER)
+    return [
+        *((name, graph.likenesses[name]) for name in optimizers),
+        *(_defined(graph.resources[name], graph) for name in sorted(names)),
+    ]
+
+
+def _defined(resource: ResourceDef, graph: Graph) -> tuple[object, ...]:
+    """Returns a definition without its line; names stand for ids of nodes, which differ between processes."""
+    told: list[object] = [resource.kind]
+    for field in fields(resource):
+        value = getattr(resource, field.name)
+        if isinstance(value, Port):
+            value = (graph.nodes[value.node].name, value.index)
+        if field.name != "defined_at":
+            told.append((field.name, str(value)))
+    for name, port in resource.contents.items():
+        told.append((name, _bits(graph.constants[graph.nodes[port.node].attrs["constant"]])))
+    return tuple(told)
 
 
 def _told(source: Edge | Constant) -> tuple[object, ...]:

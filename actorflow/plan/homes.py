@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from actorflow.errors import ConfigError, PlacementError, Where
 from actorflow.graph.resource import ResourceDef
@@ -41,6 +42,29 @@ def state_home(
         fits = [d for d in existing(chosen, devices, where) if d in allowed]
         return (*fits, allowed[0])[0]
     return allowed[0]
+
+
+def checked_state(state: Any, devices: Sequence[str]) -> State:
+    """Returns a copy of where a caller wants state to live.
+
+    Raises:
+        ConfigError: it is no dict of names and devices.
+        PlacementError: a device fits none of `devices`.
+    """
+    if not isinstance(state, Mapping) or not all(isinstance(s, str) for pair in state.items() for s in pair):
+        message = f"state says where resources live, a dict of names and devices, got {state!r:.60}"
+        raise ConfigError(message)
+    for wanted in state.values():
+        existing(wanted, devices)
+    return dict(state)
+
+
+def check_names(state: State, resources: Mapping[str, ResourceDef]) -> None:
+    """Raises ConfigError when `state` places what the graph has not."""
+    unknown = [name for name in state if name not in resources]
+    if unknown:
+        message = f"state says where resources live, and the graph has none named {unknown[0]!r}"
+        raise ConfigError(message, hint=f"it has {', '.join(resources) or 'none'}")
 
 
 def existing(wanted: str, devices: Sequence[str], where: Where | None = None) -> tuple[str, ...]:

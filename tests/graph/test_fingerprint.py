@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,3 +62,44 @@ def test_it_does_not_depend_on_the_hash_seed_of_a_process() -> None:
         for seed in ("0", "1")
     }
     assert len(found) == 1
+
+
+def trained(
+    optimizer: af.optim.Transform | None = None,
+    capacity: int = 2,
+    queue: str = "FIFOQueue",
+    times: float = 2.0,
+) -> Graph:
+    @af.custom_gradient
+    def passing(x: af.Tensor) -> Any:
+        return x * 1.0, lambda grad: grad * times
+
+    with Graph() as graph:
+        w = af.Variable(np.ones(2, "float32"), name="w")
+        af.minimize(af.sum(passing(w.as_tensor())), optimizer or af.optim.sgd(0.25), name="train")
+        getattr(af, queue)(capacity, "float32", (), name="q")
+    return graph
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        trained(af.optim.sgd(0.5)),
+        trained(af.optim.adam(0.25)),
+        trained(af.optim.sgd(af.optim.schedules.exponential(0.25, 0.5, 3))),
+        trained(capacity=3),
+        trained(queue="PaddingFIFOQueue"),
+        trained(times=3.0),
+    ],
+    ids=["rate", "rule", "schedule", "capacity", "kind of state", "gradient"],
+)
+def test_objects_and_state_count(other: Graph) -> None:
+    assert fingerprint(other) != fingerprint(trained())
+
+
+def test_where_state_is_declared_does_not_count() -> None:
+    first = trained()
+    for name, resource in first.resources.items():
+        first.resources[name] = replace(resource, defined_at="elsewhere.py:1")
+
+    assert fingerprint(first) == fingerprint(trained())

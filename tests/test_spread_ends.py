@@ -1,0 +1,205 @@
+"""What a session over several processes says of misuse and of slow processes, and what it leaves when it is closed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+import actorflow as af
+from actorflow import errors, sim
+from actorflow.actors.runner import Lost
+from actorflow.actors.step_messages import Prepare
+from actorflow.spread import SpreadSession
+from tests.spreading import SCOPES, Cluster, processes, spread
+
+
+def doubled() -> tuple[af.Graph, Any, Any]:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (), name="x")
+        with af.device(SCOPES[1]):
+            v = af.Variable(np.float32(2), name="v")
+            y = v.read() * x
+    return graph, x, y
+
+
+def run(graph: af.Graph, body: Any, count: int = 3, **options: Any) -> Any:
+    return sim.run(spread(graph, body, count, **options)).result
+
+
+@pytest.mark.parametrize("turns", range(0, 40, 3))
+def test_a_session_that_is_closed_while_a_first_step_begins_leaves_no_part_anywhere(turns: int) -> None:
+    graph, x, y = doubled()
+
+    async def body(cluster: Cluster) -> Any:
+        other = SpreadSession(graph, cluster.system, processes(3), cluster.reach)
+        async with other:
+            step = asyncio.create_task(other.run(y, {x: np.float32(1)}))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        ended: Any = (await asyncio.gather(step, return_exceptions=True))[0]
+        assert ended == 2 or isinstance(ended, errors.SessionClosed | errors.StepAborted), repr(ended)
+        await cluster.check_empty()
+        return [(len(runner._parts), len(runner.rendezvous._sessions)) for runner in cluster.runners.values()]
+
+    assert run(graph, body) == [(0, 0)] * 3
+
+
+def test_a_step_whose_process_does_not_answer_says_which() -> None:
+    graph, x, y = doubled()
+
+    class Silent:
+        """A ref to a runner that never prepares anything."""
+
+        def __init__(self, ref: Any) -> None:
+            self._ref = ref
+
+        async def ask(self, message: Any) -> Any:
+            return await (asyncio.Event().wait() if isinstance(message, Prepare) else self._ref.ask(message))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._ref, name)
+
+    async def body(cluster: Cluster) -> Any:
+        silent: Any = Silent(cluster.refs["p1/runner"])
+        cluster.refs["p1/runner"] = silent
+        with pytest.raises(errors.DeadlinePassed, match=r"0\.5 s; it waits for p1 to prepare"):
+            await cluster.session.run([y, x], {x: np.float32(1)}, deadline_s=0.5)
+
+    run(graph, body)
+
+
+@pytest.mark.parametrize(
+    ("misuse", "message"),
+    [
+        (lambda s: s.joined("p9", 2), "the session runs on p0, p1, p2, got 'p9'"),
+        (lambda s: s.lost("p9", errors.PeerLost("gone")), "the session runs on p0, p1, p2, got 'p9'"),
+        (lambda s: s.joined("p1", 0), "'p1' joins in its present life, 1 or later, got 0"),
+        (lambda s: s.joined("p1", "2"), "incarnation is a whole number, got '2'"),
+    ],
+    ids=["unknown joins", "unknown is lost", "an older life joins", "no number"],
+)
+def test_news_of_what_cannot_be_is_refused_and_changes_nothing(misuse: Any, message: str) -> None:
+    graph, x, y = doubled()
+
+    async def body(cluster: Cluster) -> Any:
+        with pytest.raises(errors.ConfigError, match=message):
+            misuse(cluster.session)
+        return float(await cluster.session.run(y, {x: np.float32(3)}))
+
+    assert run(graph, body) == 6
+
+
+def test_a_process_that_is_there_already_joins_without_effect() -> None:
+    graph, x, y = doubled()
+
+    async def body(cluster: Cluster) -> Any:
+        await cluster.session.run(y, {x: np.float32(3)})
+        cluster.session.joined("p1", 1)
+        assert cluster.session.stats().plans == 2
+        return float(await cluster.session.run(y, {x: np.float32(3)}))
+
+    assert run(graph, body) == 6
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "message"),
+    [
+        ({"v": "/job:zz"}, errors.PlacementError, "unknown device '/job:zz'"),
+        ({"v": 3}, errors.ConfigError, "a dict of names and devices"),
+        ("v", errors.ConfigError, "a dict of names and devices"),
+    ],
+)
+def test_state_on_a_device_that_cannot_be_is_refused(state: Any, kind: Any, message: str) -> None:
+    graph, _, _ = doubled()
+    system: Any = object()
+
+    with pytest.raises(kind, match=message):
+        SpreadSession(graph, system, processes(2), system, state=state)
+
+
+def test_state_of_a_name_that_the_graph_has_not_is_refused_by_the_first_step() -> None:
+    graph, x, y = doubled()
+
+    async def body(cluster: Cluster) -> Any:
+        with pytest.raises(errors.ConfigError, match="the graph has none named 'nope'"):
+            await cluster.session.run(y, {x: np.float32(1)})
+
+    run(graph, body, state={"nope": SCOPES[1]})
+
+
+def test_without_a_limit_of_grace_a_step_waits_for_its_processes_as_long_as_they_are_there() -> None:
+    with af.Graph() as graph, af.device(SCOPES[1]):
+        take = af.FIFOQueue(1, "float32", (), name="q").dequeue()
+
+    class Deaf:
+        """A ref that loses what is said on the control lane."""
+
+        def __init__(self, ref: Any) -> None:
+            self._ref = ref
+
+        def signal(self, message: Any) -> None:
+            pass
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._ref, name)
+
+    async def body(cluster: Cluster) -> Any:
+        session, whole = cluster.session, cluster.refs["p1/runner"]
+        deaf: Any = Deaf(whole)
+        cluster.refs["p1/runner"] = deaf
+        step = asyncio.create_task(session.run(take))
+        await asyncio.sleep(1)
+        step.cancel()
+        await asyncio.gather(step, return_exceptions=True)
+        await asyncio.sleep(100)
+        waits = session.stats().live
+        session.lost("p1", errors.PeerLost("gone"))
+        await session.settled()
+        cluster.refs["p1/runner"] = whole
+        whole.signal(Lost("p0", errors.PeerLost("gone")))
+        return waits
+
+    assert run(graph, body, grace_s=None) == 1
+
+
+def trained(
+    optimizer: Any = None, capacity: int = 2, seed: int = 0, kept: int = 1
+) -> tuple[af.Graph, list[Any]]:
+    with af.Graph(seed=seed) as graph, af.device(SCOPES[1]):
+        w = af.Variable(np.ones(2, "float32"), name="w")
+        train = af.minimize(af.sum(w.as_tensor()), optimizer or af.optim.sgd(0.25), name="train")
+        q = af.FIFOQueue(capacity, "float32", (), name="q")
+        table = af.HashTable("int64", "int64", 0, initial=([1], [kept]), name="table")
+        return graph, [train, q.enqueue(np.float32(1)), q.size(), table.lookup(np.int64(1))]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"optimizer": af.optim.sgd(0.5)},
+        {"optimizer": af.optim.adam(0.25)},
+        {"optimizer": af.optim.sgd(af.optim.schedules.exponential(0.25, 0.5, 3))},
+        {"capacity": 3},
+        {"seed": 1},
+        {"kept": 2},
+    ],
+    ids=["rate", "rule", "schedule", "capacity", "seed", "contents"],
+)
+def test_a_process_whose_state_or_optimizer_is_another_is_refused(other: dict[str, Any]) -> None:
+    graph, fetches = trained()
+    another, _ = trained(**other)
+
+    async def body(cluster: Cluster) -> Any:
+        await cluster.session.run(fetches)
+        cluster.session.lost("p1", errors.PeerLost("'p1' is gone"))
+        await cluster.crash("p1")
+        cluster.graph = another
+        cluster.start("p1", 2)
+        cluster.session.joined("p1", 2)
+        with pytest.raises(errors.PlacementError, match="'p1' has built another graph"):
+            await cluster.session.run(fetches)
+
+    run(graph, body)
