@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from actorflow.coord.membership import Membership, State
+from actorflow.coord.membership import Member, Membership, State
 from actorflow.coord.policy import Policy
 from actorflow.errors import QuorumLost, counted
 
@@ -52,10 +52,15 @@ class Quorum:
         if policy.short != "fail" and self._waited(now) <= policy.wait_s:
             return None
         waited = "" if policy.short == "fail" else f" for {self._waited(now):.1f} s"
-        missing = [f"{m.process} {m.state.value}" for m in members.members if m.state is not State.ALIVE]
+        missing = [_missing(member) for member in members.members if member.state is not State.ALIVE]
         living = f"{alive} of {self._seats} are alive{waited}"
         what = f"{policy} needs {counted(needs, 'worker')}, {living}: {', '.join(missing)}"
         return QuorumLost(what, hint="short='lower' goes on with fewer, 'wait' gives them wait_s to return")
 
     def _waited(self, now: float) -> float:
         return 0.0 if self._since is None else now - self._since
+
+
+def _missing(member: Member) -> str:
+    why = f" ({member.why})" if member.state is State.DEAD and member.why else ""
+    return f"{member.process} {member.state.value}{why}"
