@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from actorflow.coord import commit
 from actorflow.coord.batches import Batches
 from actorflow.coord.commit import Commitment, Discarded, Done, Phase, Say
-from actorflow.coord.consulting import alarm, minds_time, started, successor, taken
+from actorflow.coord.consulting import alarm, checked, minds_time, started, successor, taken
 from actorflow.coord.desk import EXPIRED, LATE, MISSED, Desk
 from actorflow.coord.losing import lost
 from actorflow.coord.membership import Membership, Pulse
@@ -42,6 +42,7 @@ from actorflow.coord.settings import RunSettings
 from actorflow.coord.stalling import stalled
 from actorflow.errors import (
     ActorflowError,
+    ConfigError,
     CoordinationError,
     Fenced,
     InputError,
@@ -72,8 +73,7 @@ class Rounds:
     def __init__(
         self, policy: Policy, workers: Sequence[str], shards: int, settings: RunSettings, *, term: int = 1
     ) -> None:
-        policy.check(len(workers))
-        self.policy = policy
+        self.policy = checked(policy, len(workers))
         self.settings = settings
         self.term = term
         self.members = Membership(workers, beat_s=settings.beat_s, missed=settings.missed)
@@ -285,7 +285,7 @@ class Rounds:
                 self._advance(now)
                 asks = minds_time(self.policy) and not self.quorum.holds
                 self.alarm = alarm(self.policy, self._view(now)) if asks else None
-            except PolicyError as error:
+            except (ConfigError, PolicyError) as error:
                 self._failure = self._failure or error
                 self._close()
         return self._say.take()
@@ -377,8 +377,8 @@ class Rounds:
 
     def _follow(self, done: Round) -> None:
         try:
-            self.policy = successor(self.policy, done)
-        except PolicyError as error:
+            self.policy = successor(self.policy, done, self.quorum.seats)
+        except (ConfigError, PolicyError) as error:
             self._failure = self._failure or error
 
     def _release(self) -> None:
