@@ -54,7 +54,7 @@ class MeetAll:
 class Enlist:
     """Chief → steward, asked: have a worker take part in the run; answered with True once it is there.
 
-    A worker that is there already for the same run stays.
+    A worker that is there already for the same run stays, unless it has ended.
 
     Attributes:
         run: The run's number at the chief.

@@ -46,6 +46,7 @@ class Steward(Actor):
         self._work = work
         self._clock = clock
         self._enlisted = 0  # the run for which the worker was opened
+        self._worker: Worker | None = None
 
     async def receive(self, message: Any) -> int:
         """Obeys one message of the chief."""
@@ -58,7 +59,7 @@ class Steward(Actor):
             case MeetAll():
                 self._meet(message)
             case Enlist():
-                if self._enlisted != message.run or WORKER not in self.system.actors:
+                if self._enlisted != message.run or not self._works():
                     await self._dismiss(WORKER)
                     self._enlist(message)
                     self._enlisted = message.run
@@ -68,6 +69,10 @@ class Steward(Actor):
                 what = f"a steward takes what cluster.messages says, got {type(message).__name__}"
                 raise CoordinationError(what)
         return True
+
+    def _works(self) -> bool:
+        """Whether there is a worker, and one that has not ended: cut off for long it gives up."""
+        return WORKER in self.system.actors and self._worker is not None and not self._worker.over
 
     async def _dismiss(self, actor: str) -> None:
         cell = self.system.actors.get(actor)
@@ -115,8 +120,9 @@ class Steward(Actor):
         program, ref = process.program, process.post.ref
         metrics = list(program.metrics.values())
         replica = Replica(program.graph, program.loss, metrics, program.train, process.executor, self.system)
-        self.system.spawn(
-            lambda: Worker(
+
+        def make() -> Worker:
+            self._worker = Worker(
                 replica,
                 Supply(program.batches, opening(self._clock, program.graph.seed)),
                 ref(order.coordinator),
@@ -127,6 +133,7 @@ class Steward(Actor):
                 join_s=order.join_s,
                 answer_s=order.answer_s,
                 apart=order.apart,
-            ),
-            name=WORKER,
-        )
+            )
+            return self._worker
+
+        self.system.spawn(make, name=WORKER)

@@ -13,7 +13,7 @@ from actorflow.batches import Input
 from actorflow.bookmark import Bookmark
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.training import Training
-from actorflow.coord.consulting import enough
+from actorflow.coord.consulting import checked, enough
 from actorflow.coord.meeting import ShardStats
 from actorflow.coord.messages import Batch, Updated
 from actorflow.coord.policy import Policy, Sync, full
@@ -51,6 +51,7 @@ class Trainer:
 
     Raises:
         ConfigError: the policy does not fit so many workers, or cannot leave updates to shards.
+        PolicyError: the policy raises, or an attribute of it cannot mean anything.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Trainer:
     ) -> None:
         self.cluster = cluster
         self.policy = Sync() if policy is None else _policy(policy)
-        self.policy.check(len(cluster.workers))
+        checked(self.policy, len(cluster.workers))
         if agreement == "per_shard":
             enough(self.policy, full(len(cluster.workers)))
         given = RunSettings() if settings is None else settings

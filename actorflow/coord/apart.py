@@ -66,6 +66,7 @@ class Apart(Rounds):
         rank, number = message.rank, message.number
         if message.term == self.term and self.permits.holds(rank, number):
             self.desk.arrived(message, now)
+            self._reach.reached(rank)
             fate = self.fates[number]
             fate.entry, fate.bases = self.desk.complete[rank], message.bases
 
@@ -105,7 +106,7 @@ class Apart(Rounds):
                 self._record(self.version + 1, now)
             self._settle()
         super()._advance(now)
-        if self.quorum.opened and not self.quorum.holds and not self._over():
+        if self.quorum.opened and not self.quorum.holds and self.ended is None:
             self._say_enough(now)
 
     def _take(self, now: float) -> None:
@@ -159,7 +160,7 @@ class Apart(Rounds):
     def _record(self, version: int, now: float) -> None:
         """Takes a version as made by all shards."""
         self.commitment.version = version
-        self._moved, self._cut = now, None
+        self._moved = now
         self.desk.resting.clear()
         took = sorted(entry.took for entry in self.desk.complete.values())
         self._say.observer(self._updated(version))

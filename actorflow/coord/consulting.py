@@ -1,14 +1,48 @@
-"""What a policy says, checked: it may be a user's, and be wrong."""
+"""What a policy says, checked: it may be a user's, and be wrong. Whatever it does, PolicyError names it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from math import inf, isnan
+from operator import index
+from typing import Any, TypeVar, get_args
 
-from actorflow.coord.policy import Policy, Round, View
-from actorflow.errors import ConfigError, PolicyError, said
+from actorflow.coord.policy import Policy, Round, Short, View
+from actorflow.errors import ActorflowError, ConfigError, PolicyError, said
 
 T = TypeVar("T")
+
+
+def checked(policy: Policy, seats: int) -> Policy:
+    """Returns `policy`, which can govern a run of so many workers as far as its attributes tell.
+
+    Raises:
+        PolicyError: `check` or `needs` raised, or an attribute cannot mean anything.
+        ActorflowError: what `check` says against so many workers.
+    """
+    name = type(policy).__name__
+    try:
+        policy.check(seats)
+    except ActorflowError:
+        raise
+    except Exception as error:
+        what = f"{name}.check must find out whether it fits {seats} workers, it raised {said(error)}"
+        raise PolicyError(what) from error
+    _attribute(policy, "fresh", "True or False", lambda fresh: isinstance(fresh, bool))
+    known = get_args(Short)
+    _attribute(policy, "short", f"one of {', '.join(known)}", lambda short: short in known)
+    _attribute(policy, "wait_s", "a number of seconds, at least 0", lambda wait_s: wait_s >= 0)
+    needed(policy, seats)
+    return policy
+
+
+def needed(policy: Policy, seats: int) -> int:
+    """Returns how many workers of `seats` have to be alive by `policy`, at least one.
+
+    Raises:
+        PolicyError: it raised, or named no number.
+    """
+    return max(1, _asked(policy, "needs", seats, index, "a number of workers"))
 
 
 def started(policy: Policy, view: View) -> tuple[int, ...]:
@@ -36,7 +70,11 @@ def enough(policy: Policy, view: View) -> int:
         ConfigError: `policy` cannot leave that to shards.
         PolicyError: it raised, or named no number.
     """
-    count = _asked(policy, "per_shard", view, lambda count: count if count is None else int(count))
+
+    def read(count: Any) -> int | None:
+        return None if count is None else index(count)
+
+    count = _asked(policy, "per_shard", view, read, "a number of at least 1, or None")
     name = type(policy).__name__
     if count is None:
         what = f"under agreement='per_shard' shards close updates at so many contributions; {name} names none"
@@ -58,27 +96,50 @@ def alarm(policy: Policy, view: View) -> float | None:
     Raises:
         PolicyError: it raised, or named no time.
     """
-    at = _asked(policy, "wakes", view, lambda at: at if at is None else float(at))
+    at = _asked(policy, "wakes", view, _time, "a time, or None")
     return None if at is None or at <= view.now else at
 
 
-def successor(policy: Policy, done: Round) -> Policy:
+def successor(policy: Policy, done: Round, seats: int) -> Policy:
     """Returns the policy for the updates that follow.
 
     Raises:
-        PolicyError: it raised, or gave no policy.
+        PolicyError: it raised, or gave no policy, or one that wants other things of workers and shards.
+        ActorflowError: what that says against so many workers.
     """
-    following = _asked(policy, "after", done, lambda following: following)
-    if not isinstance(following, Policy):
-        what = f"{type(policy).__name__}.after must give a policy, got {following!r}"
+    following: Policy = _asked(policy, "after", done, _policy, "a policy")
+    if following is policy:
+        return policy
+    if following.fresh is not policy.fresh:
+        what = (
+            f"{type(policy).__name__}.after must give a policy with fresh={policy.fresh}, as its own, got "
+            f"{following} with fresh={following.fresh}"
+        )
+        raise PolicyError(what, hint="workers and shards are told once, when a run begins: make two trainers")
+    return checked(following, seats)
+
+
+def _attribute(policy: Policy, name: str, wanted: str, fits: Callable[[Any], bool]) -> None:
+    """Raises PolicyError for an attribute that cannot mean anything."""
+    owner = type(policy).__name__
+    try:
+        value = getattr(policy, name)
+        good = fits(value)
+    except Exception as error:
+        what = f"{owner}.{name} must be {wanted}, and reading it raised {said(error)}"
+        raise PolicyError(what) from error
+    if not good:
+        what = f"{owner}.{name} must be {wanted}, got {value!r:.60}"
         raise PolicyError(what)
-    return following
 
 
 def _ranks(
     policy: Policy, verb: str, view: View, those: Callable[[], tuple[int, ...]], word: str
 ) -> tuple[int, ...]:
-    ranks: list[int] = _asked(policy, verb, view, sorted)
+    def read(found: Any) -> list[int]:
+        return sorted(map(index, found))
+
+    ranks = _asked(policy, verb, view, read, f"some of the ranks that are {word}")
     if not ranks:
         return ()
     possible = those()
@@ -89,9 +150,28 @@ def _ranks(
     return tuple(ranks)
 
 
-def _asked(policy: Policy, verb: str, about: Any, read: Callable[[Any], T]) -> T:
+def _time(found: Any) -> float | None:
+    at = inf if found is None else float(found)
+    if isnan(at):
+        raise ValueError(found)
+    return None if at == inf else at
+
+
+def _policy(found: Any) -> Policy:
+    if not isinstance(found, Policy):
+        raise TypeError(found)
+    return found
+
+
+def _asked(policy: Policy, verb: str, about: Any, read: Callable[[Any], T], wanted: str) -> T:
+    name = f"{type(policy).__name__}.{verb}"
     try:
-        return read(getattr(policy, verb)(about))
+        found = getattr(policy, verb)(about)
     except Exception as error:
-        what = f"{type(policy).__name__}.{verb} must decide, it raised {said(error)}"
+        what = f"{name} must decide, it raised {said(error)}"
+        raise PolicyError(what) from error
+    try:
+        return read(found)
+    except Exception as error:
+        what = f"{name} must give {wanted}, got {found!r:.60}"
         raise PolicyError(what) from error

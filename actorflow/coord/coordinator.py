@@ -11,7 +11,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.wheel import Timer
 from actorflow.coord.apart import Apart
-from actorflow.coord.messages import End, Fence, Join, Seat, Standing
+from actorflow.coord.messages import End, Fence, Join, NoSeat, Seat, Standing
 from actorflow.coord.outgoing import Send, ToObserver, ToShard, ToWorker
 from actorflow.coord.policy import Policy
 from actorflow.coord.rounds import Heard, Rounds
@@ -36,10 +36,10 @@ class Coordinator(Actor):
     It owns nothing of the model: lost, it can be replaced by one of a higher term, which goes on from where
     the shards stand.
 
-    **Receives** Join (answered with Seat, or with End when the run is over), Beat, Leave, Computed, Missed,
-    Exhausted from workers; Staged, Unstaged, Committed, Dropped from shards; End from whoever trains, to end
-    the run after the update that is being committed; Terminated of a worker, which is out until it joins
-    again, and of a shard, which ends the run.
+    **Receives** Join (answered with Seat, NoSeat, or with End when the run is over), Beat, Leave, Computed,
+    Missed, Exhausted from workers; Staged, Unstaged, Committed, Dropped from shards; End from whoever trains,
+    to end the run after the update that is being committed; Terminated of a worker, which is out until it
+    joins again, and of a shard, which ends the run.
     **Sends**, all on the control lane, so that nobody who is slow holds it up: Permit, Outcome, End to
     workers; Fence, Stage, Commit, Discard, Drop, Enough, End to shards. To the observer it tells each Updated
     and then one End; there it waits for room.
@@ -101,7 +101,7 @@ class Coordinator(Actor):
             self._send(self._rounds.open(standings, now))
             self.after(self._settings.beat_s, _Tick())
 
-    def receive(self, message: Any) -> Seat | End | None:
+    def receive(self, message: Any) -> Seat | NoSeat | End | None:
         """Tells the rules what came, and sends what they say."""
         now = self.system.now()
         match message:
@@ -125,10 +125,10 @@ class Coordinator(Actor):
                 raise CoordinationError(what)
         return None
 
-    def _join(self, process: str, now: float) -> Seat | End:
+    def _join(self, process: str, now: float) -> Seat | NoSeat | End:
         worker = self._worker(process)  # ORDER: an address that is none changes nothing
         seat, sends = self._rounds.join(process, now)
-        if isinstance(seat, End):
+        if not isinstance(seat, Seat):
             return seat
         self._processes[worker.name] = process
         worker.watch(self.ref)

@@ -57,7 +57,6 @@ class Desk:
         making: By rank, those in the update that is being made.
         resting: Ranks that have just missed: they start again after an update, or at the next beat, so that
             nobody spins who is refused again and again.
-        cut: Ranks that have lost a shard since the last beat: they rest when they join again.
         clock: Contributions accepted, by rank.
         dropped: Numbers of contributions that were not used since the last update, and why.
     """
@@ -67,7 +66,6 @@ class Desk:
         self.complete: dict[int, Entry] = {}
         self.making: dict[int, Entry] = {}
         self.resting: set[int] = set()
-        self.cut: set[int] = set()
         self.clock: dict[int, int] = {}
         self.dropped: list[tuple[int, str]] = []
         self._members = members
@@ -96,14 +94,12 @@ class Desk:
     def seat(self, rank: int) -> None:
         """Sets the clock of a rank that has just joined to the least of the others alive."""
         self.resting.discard(rank)
-        self.resting |= self.cut & {rank}
         others = [self.clock[r] for r in self._members.alive if r != rank]
         self.clock[rank] = min(others) if others else self.clock.get(rank, 0)
 
     def beat(self) -> None:
         """Lets those start again who have missed."""
         self.resting.clear()
-        self.cut.clear()
 
     def grant(self, rank: int, version: int, now: float) -> Permit | None:
         """Returns a permit for a rank; None when there is no batch for it."""

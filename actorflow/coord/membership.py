@@ -31,6 +31,7 @@ class Member:
         life: How often it has joined.
         heard: When it was heard last, while it is alive.
         number: The permit it says it works on; 0 when it is idle.
+        why: Why it was given up, while it is dead.
     """
 
     process: str
@@ -38,6 +39,7 @@ class Member:
     state: State = State.AWAITED
     heard: float = 0.0
     number: int = 0
+    why: str = ""
 
 
 class Pulse(Enum):
@@ -111,9 +113,12 @@ class Membership:
         """Hears that a life of a rank goes in good order; returns whether it was alive."""
         return self._end(rank, life, State.LEFT)
 
-    def die(self, rank: int, life: int) -> bool:
+    def die(self, rank: int, life: int, why: str = "") -> bool:
         """Gives a life of a rank up; returns whether it was alive."""
-        return self._end(rank, life, State.DEAD)
+        ended = self._end(rank, life, State.DEAD)
+        if ended:
+            self.members[rank].why = why
+        return ended
 
     def _end(self, rank: int, life: int, how: State) -> bool:
         if not self.is_alive(rank, life):

@@ -48,6 +48,14 @@ class Seat:
     beat_s: float
 
 
+@travels("coord.no_seat")
+@dataclass(frozen=True, slots=True)
+class NoSeat:
+    """Coordinator → worker: it did not reach a shard, and gets no seat now; ask again in `wait_s`."""
+
+    wait_s: float
+
+
 @travels("coord.beat")
 @dataclass(frozen=True, slots=True)
 class Beat:

@@ -77,9 +77,9 @@ class Outgoing:
         """Tells all shards how many contributions make an update."""
         self._sends += [ToShard(shard, message) for shard in range(self._shards)]
 
-    def end(self, message: End) -> None:
-        """Tells everybody that the run is over; whoever trains comes last."""
-        for rank in self._members.alive:
+    def end(self, message: End, resting: Sequence[int] = ()) -> None:
+        """Tells everybody, those included who rest without a seat, that it is over; who trains comes last."""
+        for rank in sorted({*self._members.alive, *resting}):
             self.worker(rank, message)
         self._sends += [ToShard(shard, message) for shard in range(self._shards)]
         self._sends.append(ToObserver(message))

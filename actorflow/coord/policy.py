@@ -137,12 +137,17 @@ class Policy(ABC):
         return None
 
     def after(self, done: Round) -> Policy:
-        """Returns the policy for the updates that follow; by default this one."""
+        """Returns the policy for the updates that follow; by default this one. Its `fresh` is the same."""
         return self
 
     def check(self, seats: int) -> None:
         """Raises ConfigError when it cannot govern a run of so many workers; by default it can."""
         return
+
+    def __str__(self) -> str:
+        """As errors call it: by default the name of its class, and its fields if it is a dataclass."""
+        plain = type(self).__repr__ is object.__repr__
+        return type(self).__name__ if plain else repr(self)
 
     @staticmethod
     def parse(text: str) -> Policy:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from actorflow.coord.membership import Membership, State
+from actorflow.coord.consulting import needed
+from actorflow.coord.membership import Member, Membership, State
 from actorflow.coord.policy import Policy
 from actorflow.errors import QuorumLost, counted
 
@@ -13,12 +14,13 @@ class Quorum:
     Attributes:
         opened: Whether the run has begun to wait for its workers.
         holds: Whether nothing may go on just now.
+        seats: How many workers the run was given.
     """
 
     def __init__(self, seats: int, gather_s: float) -> None:
         self.opened = False
         self.holds = True
-        self._seats = seats
+        self.seats = seats
         self._gather_s = gather_s
         self._gathered = False
         self._since: float | None = None
@@ -36,6 +38,9 @@ class Quorum:
             members: Who is alive.
             now: The time.
             more: Whether anything is left to compute; what is complete needs nobody.
+
+        Raises:
+            PolicyError: it names no number.
         """
         alive = len(members.alive)
         if not self._gathered:
@@ -43,7 +48,7 @@ class Quorum:
             if not self._gathered:
                 return None
             self._since = None
-        needs = 1 if policy.short == "lower" else max(1, policy.needs(self._seats))
+        needs = 1 if policy.short == "lower" else needed(policy, self.seats)
         if alive >= needs or not more:
             self.holds, self._since = False, None
             return None
@@ -52,10 +57,15 @@ class Quorum:
         if policy.short != "fail" and self._waited(now) <= policy.wait_s:
             return None
         waited = "" if policy.short == "fail" else f" for {self._waited(now):.1f} s"
-        missing = [f"{m.process} {m.state.value}" for m in members.members if m.state is not State.ALIVE]
-        living = f"{alive} of {self._seats} are alive{waited}"
+        missing = [_missing(member) for member in members.members if member.state is not State.ALIVE]
+        living = f"{alive} of {self.seats} are alive{waited}"
         what = f"{policy} needs {counted(needs, 'worker')}, {living}: {', '.join(missing)}"
         return QuorumLost(what, hint="short='lower' goes on with fewer, 'wait' gives them wait_s to return")
 
     def _waited(self, now: float) -> float:
         return 0.0 if self._since is None else now - self._since
+
+
+def _missing(member: Member) -> str:
+    why = f" ({member.why})" if member.state is State.DEAD and member.why else ""
+    return f"{member.process} {member.state.value}{why}"

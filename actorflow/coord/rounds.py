@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from actorflow.coord import commit
 from actorflow.coord.batches import Batches
 from actorflow.coord.commit import Commitment, Discarded, Done, Phase, Say
-from actorflow.coord.consulting import alarm, minds_time, started, successor, taken
+from actorflow.coord.consulting import alarm, checked, minds_time, started, successor, taken
 from actorflow.coord.desk import EXPIRED, LATE, MISSED, Desk
 from actorflow.coord.losing import lost
 from actorflow.coord.membership import Membership, Pulse
@@ -27,6 +27,7 @@ from actorflow.coord.messages import (
     Exhausted,
     Leave,
     Missed,
+    NoSeat,
     Seat,
     Staged,
     Standing,
@@ -36,10 +37,12 @@ from actorflow.coord.outgoing import Outgoing, Send
 from actorflow.coord.permits import Permits
 from actorflow.coord.policy import Policy, Round, View
 from actorflow.coord.quorum import Quorum
+from actorflow.coord.reach import Reach
 from actorflow.coord.settings import RunSettings
 from actorflow.coord.stalling import stalled
 from actorflow.errors import (
     ActorflowError,
+    ConfigError,
     CoordinationError,
     Fenced,
     InputError,
@@ -70,8 +73,7 @@ class Rounds:
     def __init__(
         self, policy: Policy, workers: Sequence[str], shards: int, settings: RunSettings, *, term: int = 1
     ) -> None:
-        policy.check(len(workers))
-        self.policy = policy
+        self.policy = checked(policy, len(workers))
         self.settings = settings
         self.term = term
         self.members = Membership(workers, beat_s=settings.beat_s, missed=settings.missed)
@@ -91,7 +93,7 @@ class Rounds:
         self._moved = self._looked = 0.0  # when an update was made; when it was last told the time
         self._failure: ActorflowError | None = None
         self._stopping = False
-        self._cut: float | None = None  # since when, and since the last update, a shard is not reached
+        self._reach = Reach(settings.beat_s, settings.fence_s)
         self._say = Outgoing(term, self.members, shards)
 
     @property
@@ -138,11 +140,14 @@ class Rounds:
 
     # -- workers come, live and go --------------------------------------------------------------------
 
-    def join(self, process: str, now: float) -> tuple[Seat | End, tuple[Send, ...]]:
-        """Seats a process, in place of what it was before; or says that the run is over."""
+    def join(self, process: str, now: float) -> tuple[Seat | NoSeat | End, tuple[Send, ...]]:
+        """Seats a process, in place of what it was before; or says that it rests, or that the run is over."""
         if self.ended is not None:
             return self.ended, ()
         before = self.members.rank(process)
+        rest_s = self._reach.rests(before, now)
+        if rest_s:
+            return NoSeat(rest_s), ()
         if before is not None:
             self._gone(before, "its worker joined again")
         rank, life = self.members.join(process, now)
@@ -153,6 +158,7 @@ class Rounds:
         """Hears that the worker of a process is gone."""
         rank = self.members.rank(process)
         if rank is not None:
+            self._reach.reached(rank)
             self._gone(rank, why)
         return self._settled(now)
 
@@ -168,6 +174,7 @@ class Rounds:
         if away_s > 2 * self.settings.beat_s:
             self.members.excuse(now)
             self.permits.excuse(now)
+            self._reach.excuse(away_s)
             self._moved += away_s
         self.desk.beat()
         for rank in self.members.silent(now):
@@ -176,7 +183,7 @@ class Rounds:
             self._unused(rank, EXPIRED)
         sends = self._settled(now)
         waited_s = now - self._moved
-        if not self._over() and not self.quorum.holds and waited_s > self.settings.stuck_s:
+        if not self.quorum.holds and waited_s > self.settings.stuck_s:
             return (*sends, *self.fail(stalled(self, waited_s, now), now, at_once=True))
         return sends
 
@@ -222,6 +229,7 @@ class Rounds:
         rank, number = message.rank, message.number
         if message.term == self.term and self.permits.holds(rank, number):
             self.desk.arrived(message, now)
+            self._reach.reached(rank)
             if self.policy.fresh and message.base < self.version:
                 self._say.receipts([self.desk.refuse(rank, self.version, LATE)])
         elif not self.desk.known(rank, number):
@@ -236,12 +244,10 @@ class Rounds:
                 self.desk.resting.add(rank)
                 self._unused(rank, MISSED)
             case ShardLost() | PeerLost() as error:  # if the shard is gone, its end is heard here as well
-                self._gone(rank, f"its worker lost a shard: {error.what}")
+                process = self.members.members[rank].process
+                self._reach.complained(rank, f"{process!r} does not reach a shard: {error.what}", now)
+                self._gone(rank, f"it does not reach a shard: {error.what}")
                 self._fence(rank)
-                self.desk.cut.add(rank)
-                self._cut = now if self._cut is None else self._cut
-                if now - self._cut > self.settings.fence_s:
-                    self._failure = self._failure or error
             case error:
                 self._failure = self._failure or error
 
@@ -279,7 +285,7 @@ class Rounds:
                 self._advance(now)
                 asks = minds_time(self.policy) and not self.quorum.holds
                 self.alarm = alarm(self.policy, self._view(now)) if asks else None
-            except PolicyError as error:
+            except (ConfigError, PolicyError) as error:
                 self._failure = self._failure or error
                 self._close()
         return self._say.take()
@@ -288,6 +294,11 @@ class Rounds:
         if not self.quorum.opened:
             return
         if self._failure is not None or self._stopping or self._complete():
+            self._close()
+            return
+        unreached = self._reach.nobody(self.members.alive, now)
+        if unreached is not None:
+            self._failure = ShardLost(f"no worker is left that reaches all shards; {unreached}")
             self._close()
             return
         short = self.quorum.short(self.policy, self.members, now, more=self.permits.left)
@@ -323,10 +334,7 @@ class Rounds:
             why = error or CoordinationError("the run was stopped")
             self._obey(self.commitment.discard(why), self._moved)
         self.ended = End(self.term, error)
-        self._say.end(self.ended)
-
-    def _over(self) -> bool:
-        return self.ended is not None
+        self._say.end(self.ended, self._reach.cut)
 
     def _view(self, now: float) -> View:
         return self.desk.view(self.version, now)
@@ -359,7 +367,7 @@ class Rounds:
 
     def _made(self, version: int, now: float) -> None:
         """An update is made, everywhere."""
-        self._moved, self._cut = now, None
+        self._moved = now
         made, receipts, done = self.desk.used(version)
         self._say.receipts(receipts)
         self._release()
@@ -369,8 +377,8 @@ class Rounds:
 
     def _follow(self, done: Round) -> None:
         try:
-            self.policy = successor(self.policy, done)
-        except PolicyError as error:
+            self.policy = successor(self.policy, done, self.quorum.seats)
+        except (ConfigError, PolicyError) as error:
             self._failure = self._failure or error
 
     def _release(self) -> None:
@@ -381,7 +389,7 @@ class Rounds:
             self._say.drop([receipt.outcome.number for receipt in late])
 
     def _gone(self, rank: int, why: str) -> None:
-        if self.members.die(rank, self.members.members[rank].life):
+        if self.members.die(rank, self.members.members[rank].life, why):
             self._revoke(rank, why)
 
     def _revoke(self, rank: int, why: str) -> None:

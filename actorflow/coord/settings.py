@@ -29,8 +29,8 @@ class RunSettings:
         missed: Beats in a row that a worker may miss before it is given up.
         lease_s: How long a permit is out on which nobody works, as the beats of its worker tell.
         gather_s: How long the run waits for all its workers before it begins.
-        fence_s: How long shards may take to answer at the beginning; and how long workers may say, while no
-            update is made, that they do not reach one.
+        fence_s: How long shards may take to answer at the beginning; how long the run bears that no worker is
+            left that reaches them all; and how long, at most, one that does not rests before it tries again.
         stuck_s: How long no update may be made before the run ends with a report of who waits for what.
     """
 

@@ -24,6 +24,7 @@ from actorflow.coord.messages import (
     End,
     Join,
     Missed,
+    NoSeat,
     Outcome,
     Permit,
     Refused,
@@ -156,6 +157,11 @@ class Worker(Actor):
         doing = "over" if self._duty.over else "idle" if work is None else f"at work on {work.number}"
         return f"<Worker '{self._process}', {doing}>"
 
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, and does nothing any more."""
+        return self._duty.over
+
     def on_start(self) -> None:
         """Asks for a seat."""
         self._end = self.system.create_future()
@@ -255,6 +261,9 @@ class Worker(Actor):
         if isinstance(seat, End):
             self._obey(duty.ended(self._duty, seat))
             return
+        if isinstance(seat, NoSeat):
+            self._rest(seat.wait_s)
+            return
         if not isinstance(seat, Seat):
             what = f"a coordinator answers Join with Seat, got {type(seat).__name__}"
             raise InternalError(what)
@@ -262,6 +271,12 @@ class Worker(Actor):
         self._beat()
         if begun is not None:
             await begun
+
+    def _rest(self, rest_s: float) -> None:
+        """Asks again when it has rested; the coordinator is there, so it goes on asking as long as before."""
+        if not self._duty.over and self._duty.seat is None:
+            self._since = self.system.now() + rest_s
+            self._ring(self.after(rest_s, _Knock()))
 
     def _knock_later(self, error: ActorflowError) -> None:
         if self._duty.over or self._duty.seat is not None:

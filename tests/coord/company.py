@@ -22,6 +22,7 @@ from actorflow.coord.messages import (
     Kept,
     Leave,
     Missed,
+    NoSeat,
     Outcome,
     Permit,
     Pull,
@@ -82,18 +83,25 @@ class Worker(Actor):
         self._work = work
         self._permit: Permit | None = None
         self._seat: Seat | None = None
+        self._joining = False
 
     async def on_start(self) -> None:
         await self._join()
 
     async def _join(self) -> None:
-        self._permit = None
+        self._seat = self._permit = None
+        self._joining = True
         try:
             seat = await self._company.chief.ask(Join(self._process))
         except ActorDied:  # before it answered; another one takes over
             await asyncio.sleep(0.1)
             await self._join()
             return
+        if isinstance(seat, NoSeat):
+            await asyncio.sleep(seat.wait_s)
+            await self._join()
+            return
+        self._joining = False
         if isinstance(seat, Seat):
             self._seat = seat
             self._beat()
@@ -108,7 +116,8 @@ class Worker(Actor):
                 if self._permit is not None and self._permit.number == message.number:
                     self._permit = None
             case End(error=Fenced()):
-                return self._join()
+                if not self._joining:
+                    return self._join()
             case End():
                 self._seat = self._permit = None
                 self._company.heard.append((self._process, message))

@@ -282,11 +282,11 @@ def test_a_shard_that_is_not_there_at_the_beginning_ends_the_run() -> None:
 def test_a_worker_that_does_not_reach_a_shard_is_out_until_it_does() -> None:
     lost = ShardLost("shard 'ps1/shard' gave no answer")
 
-    company, ended = played(Sync(), work=lambda permit: lost if permit.number == 5 else 0.1, steps=4)
+    company, ended = played(Sync(), work=lambda permit: lost if permit.number == 5 else 0.1, steps=20)
 
     company.judge()
     assert ended.error is None
-    assert (5, "its worker lost a shard: shard 'ps1/shard' gave no answer") in company.updates[1].dropped
+    assert (5, "it does not reach a shard: shard 'ps1/shard' gave no answer") in company.updates[1].dropped
     assert len(company.updates[-1].chosen) == 3
 
 
@@ -295,8 +295,12 @@ def test_a_shard_that_no_worker_reaches_ends_the_run() -> None:
 
     company, ended = played(Sync(), work=lambda permit: lost if permit.version == 1 else 0.1, fence_s=3.0)
 
-    assert ended.error is lost
-    assert len(company.permits) <= 3 + 3 * 5, "each tries once a beat"
+    assert isinstance(ended.error, ShardLost)
+    assert ended.error.what == (
+        "no worker is left that reaches all shards; 'worker0' does not reach a shard: "
+        "shard 'ps1/shard' gave no answer"
+    )
+    assert len(company.permits) <= 3 + 3 * 4, "each rests twice as long every time"
 
 
 def test_who_does_not_reach_a_shard_for_a_while_spends_no_patience_of_the_others() -> None:
@@ -309,7 +313,29 @@ def test_who_does_not_reach_a_shard_for_a_while_spends_no_patience_of_the_others
 
     assert ended.error is None
     assert [rank for rank, *_ in company.updates[0].chosen] == [1]
-    assert 7 <= len([permit for permit in company.permits if permit.rank == 0]) <= 9, "once a beat"
+    assert 3 <= len([permit for permit in company.permits if permit.rank == 0]) <= 6, "it rests ever longer"
+
+
+def test_a_worker_that_reaches_no_shard_eats_few_batches_and_ends_no_run() -> None:
+    """The others go on, however long; and they are told when all of it is over."""
+    lost = ShardLost("shard 'ps1/shard' gave no answer")
+
+    company, ended = played(
+        Async(), work=lambda p: 0.02 if p.rank else lost, steps=600, fence_s=2.0, beat_s=0.1, epochs=None
+    )
+
+    assert ended.error is None
+    spent = [permit for permit in company.permits if permit.rank == 0]
+    assert 4 <= len(spent) <= 10, "600 updates of 10 ms: rests of 0.1, 0.2, 0.4 ... and then 2 s"
+    assert "worker0" in [process for process, _ in company.heard], "it rests, and hears the end as well"
+
+
+def test_who_needs_a_worker_that_reaches_no_shard_hears_why_it_is_missing() -> None:
+    lost = ShardLost("shard 'ps1/shard' gave no answer")
+
+    _, ended = played(Sync(short="fail"), work=lambda p: 0.1 if p.rank else lost)
+
+    assert "worker0 dead (it does not reach a shard: shard 'ps1/shard' gave no answer)" in str(ended.error)
 
 
 def test_what_the_program_raises_ends_the_run() -> None:

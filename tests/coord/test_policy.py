@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from math import inf, nan
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
-from actorflow.coord.consulting import alarm, started, successor, taken
+from actorflow.coord.consulting import alarm, checked, enough, needed, started, successor, taken
 from actorflow.coord.policy import Arrived, Async, Backup, Out, Policy, Round, StaleSync, Sync, View
 from actorflow.errors import ConfigError, PolicyError
 
@@ -89,7 +91,7 @@ def test_backup_measures_all_then_chooses_then_measures_again() -> None:
 
     for version in range(1, 16):
         quorums.append(cast("Backup", policy).quorum)
-        policy = successor(policy, Round(version, (1.0, 1.1, 9.0)))
+        policy = successor(policy, Round(version, (1.0, 1.1, 9.0)), 4)
 
     assert quorums == [3] * 5 + [2] * 2 + [3] * 5 + [2] * 2 + [3]
     assert str(policy) == "backup:auto/3"
@@ -155,7 +157,8 @@ class Wrong(Policy):
     [
         ([0], r"Wrong.takes must give some of the ranks that are complete, \[1, 2\], got \[0\] at version 4"),
         ([1, 1], r"got \[1, 1\]"),
-        (None, "Wrong.takes must decide, it raised TypeError"),
+        (None, "Wrong.takes must give some of the ranks that are complete, got None"),
+        ([1.0], r"Wrong.takes must give some of the ranks that are complete, got \[1.0\]"),
         (ZeroDivisionError("oh"), "it raised ZeroDivisionError: oh"),
     ],
 )
@@ -171,10 +174,77 @@ def test_a_policy_that_starts_who_is_busy_is_named() -> None:
 
 def test_a_policy_that_has_no_successor_is_named() -> None:
     with pytest.raises(PolicyError, match="Wrong.after must give a policy, got 3"):
-        successor(Wrong(3), Round(1, ()))
+        successor(Wrong(3), Round(1, ()), 3)
 
 
-@pytest.mark.parametrize(("says", "expected"), [(None, None), (12, 12.0), (9.0, None), (3.0, None)])
+def test_a_successor_wants_the_same_of_workers_and_shards_and_is_checked_as_well() -> None:
+    with pytest.raises(PolicyError, match="fresh=True, as its own, got async with fresh=False"):
+        successor(Wrong(Async()), Round(1, ()), 3)
+    with pytest.raises(ConfigError, match="backup:2/4 is for 4 workers, the run has 3"):
+        successor(Wrong(Backup(2, 4)), Round(1, ()), 3)
+    assert successor(Wrong(Sync()), Round(1, ()), 3) == Sync()
+
+
+class Odd(Policy):
+    """Has the attributes that it was given."""
+
+    def __init__(self, **attributes: Any) -> None:
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def takes(self, view: View) -> tuple[int, ...]:
+        return ()
+
+
+def raises(seats: int) -> int:
+    raise KeyError(seats)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "text"),
+    [
+        ({"short": "bogus"}, "Odd.short must be one of lower, wait, fail, got 'bogus'"),
+        ({"short": []}, r"Odd.short must be one of lower, wait, fail, got \[\]"),
+        ({"fresh": "no"}, "Odd.fresh must be True or False, got 'no'"),
+        (
+            {"wait_s": None},
+            "Odd.wait_s must be a number of seconds, at least 0, and reading it raised TypeErr",
+        ),
+        ({"wait_s": nan}, "Odd.wait_s must be a number of seconds, at least 0, got nan"),
+        ({"needs": raises}, "Odd.needs must decide, it raised KeyError: 3"),
+        ({"needs": lambda seats: "3"}, "Odd.needs must give a number of workers, got '3'"),
+        ({"check": raises}, "Odd.check must find out whether it fits 3 workers, it raised KeyError: 3"),
+    ],
+)
+def test_a_policy_whose_attributes_cannot_mean_anything_is_refused(
+    attributes: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(PolicyError, match=text):
+        checked(Odd(**attributes), 3)
+
+
+def test_a_policy_that_can_govern_a_run_is_returned() -> None:
+    policy = Odd(needs=lambda seats: np.int64(seats))
+    assert checked(policy, 3) is policy
+    assert needed(policy, 3) == 3
+    assert (str(policy), str(Wrong(3))) == ("Odd", "Wrong(says=3)")
+
+
+def test_a_number_for_shards_is_a_whole_one() -> None:
+    with pytest.raises(
+        PolicyError, match=r"Odd.per_shard must give a number of at least 1, or None, got 2.5"
+    ):
+        enough(Odd(per_shard=lambda view: 2.5), view())
+
+
+def test_a_policy_that_names_no_time_is_named() -> None:
+    with pytest.raises(PolicyError, match="Wrong.wakes must give a time, or None, got nan"):
+        alarm(Wrong(nan), view())
+
+
+@pytest.mark.parametrize(
+    ("says", "expected"), [(None, None), (12, 12.0), (9.0, None), (3.0, None), (inf, None)]
+)
 def test_a_policy_is_woken_in_the_future_only(says: Any, expected: float | None) -> None:
     assert alarm(Wrong(says), view()) == expected
 

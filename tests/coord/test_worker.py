@@ -23,6 +23,7 @@ from actorflow.coord.messages import (
     Join,
     Leave,
     Missed,
+    NoSeat,
     Outcome,
     Permit,
     Refused,
@@ -490,3 +491,29 @@ def test_the_law_finds_a_step_that_outlives_its_worker() -> None:
     computes = Outlives(0.2)
     with pytest.raises(AssertionError):
         crewed(stopped(5, (0.2,), computes), computes=computes)
+
+
+def test_it_rests_as_long_as_it_is_told_and_asks_again_however_long_that_is() -> None:
+    async def body(crew: Crew) -> list[float]:
+        await asyncio.sleep(50.0)
+        crew.chief.seat = None
+        await asyncio.sleep(20.0)
+        await crew.permit(1)
+        assert len(crew.chief.said(Computed)) == 1
+        await crew.worker.tell(End(1))
+        assert (await crew.ended()).error is None
+        return [at for at, message in crew.chief.heard if isinstance(message, Join)]
+
+    asked = crewed(body, seat=NoSeat(20.0), join_s=1.0)
+
+    assert [round(at) for at in asked] == [0, 20, 40, 60]
+
+
+def test_while_it_rests_it_hears_the_end() -> None:
+    async def body(crew: Crew) -> Any:
+        await crew.worker.tell(End(1))
+        done = await crew.ended()
+        await asyncio.sleep(100.0)
+        return done.error, len(crew.chief.said(Join))
+
+    assert crewed(body, seat=NoSeat(20.0)) == (None, 1)
