@@ -108,11 +108,14 @@ class Trainer:
         """Returns what each shard has done: its version, the staleness of its updates, what it refused.
 
         Raises:
-            ConfigError: no run has begun.
+            ConfigError: no run has begun, or another trainer has trained on the cluster since.
+            SessionClosed: the cluster is not open.
             ShardLost: one cannot be reached.
         """
         if self._training is None:
             raise ConfigError("shards are opened by the first run", hint="trainer.run(steps=1)")
+        self.cluster.opened()
+        self._check_present(self._training)
         found: list[ShardStats] = await self.cluster.at_home(self._training.stats())
         return found
 
@@ -121,11 +124,18 @@ class Trainer:
         cluster = self.cluster
         if self._training is None:
             self._training = await self._opened()
-        elif self._training is not cluster.training:
-            message = "the shards of this trainer are closed: another has trained on the cluster since"
-            raise ConfigError(message, hint="make a new Trainer: it begins with the variables as they are")
+        self._check_present(self._training)
         await cluster.at_home(self._training.begin(settings))
         return self._training
+
+    def _check_present(self, training: Training) -> None:
+        """Raises ConfigError unless these are the shards that are open on the cluster."""
+        if training is not self.cluster.training:
+            since = "another has trained on the cluster since"
+            if self.cluster.training is None:
+                since = "the cluster was closed, and opened again"
+            message = f"the shards of this trainer are closed: {since}"
+            raise ConfigError(message, hint="make a new Trainer: it begins with the variables as they are")
 
     async def _opened(self) -> Training:
         """Opens the shards, in place of those of a trainer before."""
@@ -191,7 +201,8 @@ class _Run:
             if heard.error is not None:
                 raise heard.error
         finally:
-            await home(training.end())
+            if training is self._cluster.training:  # else it has ended already
+                await home(training.end())
         if self._step == self._first:
             message = "no update was made: all contributions came to nothing, and no batch is left"
             raise CoordinationError(message, hint="exactly_once=True computes the batches of lost ones again")
