@@ -84,10 +84,15 @@ class Cluster(ABC):
                 long they wait; `seed`, of the world's chance.
 
         Raises:
-            ConfigError: there are fewer than one of either, or more `ps` than variables to train.
+            ConfigError: there are fewer than one of either, or more `ps` than variables to train; there is no
+                such option, or it cannot be what it is.
         """
-        from actorflow.cluster.simulated import SimulatedCluster
+        from actorflow.cluster.simulated import OPTIONS, SimulatedCluster
 
+        unknown = [name for name in options if name not in OPTIONS]
+        if unknown:
+            message = f"a simulated cluster has no option {', '.join(unknown)}"
+            raise ConfigError(message, hint=f"there are {', '.join(OPTIONS)}")
         return SimulatedCluster(program, ps=ps, workers=workers, **options)
 
     # -- what each kind of cluster gives ----------------------------------------------------------------

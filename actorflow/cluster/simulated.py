@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from functools import partial
+from inspect import signature
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,7 +16,7 @@ from actorflow.graph.fingerprint import fingerprint
 from actorflow.plan.place import Placer
 from actorflow.program import Program
 from actorflow.sim import wires
-from actorflow.sim.amounts import check_number
+from actorflow.sim.amounts import check_number, check_whole
 from actorflow.sim.hosts import Host
 from actorflow.sim.lanes import Life
 from actorflow.sim.loop import SimLoop
@@ -25,6 +26,10 @@ from actorflow.transport.settings import SETTINGS, Settings
 
 _OPENED: WeakKeyDictionary[World, int] = WeakKeyDictionary()
 """How many clusters have been opened in a world: their processes are later lives than those before."""
+
+
+_LATENCY_S = 0.0005
+"""How long a message travels unless that is said."""
 
 
 class SimulatedCluster(Cluster):
@@ -38,19 +43,25 @@ class SimulatedCluster(Cluster):
         workers: int = 1,
         placement: str | Placer = "first",
         world: World | None = None,
-        latency_s: float = 0.0005,
+        latency_s: float | None = None,
         work_s: float = 0.0,
         straggler: Straggler | None = None,
         links: Settings = SETTINGS,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> None:
         super().__init__(program, _names("ps", ps), _names("worker", workers), placement=placement)
+        _check_types(world, straggler, links)
+        for name, value in (("latency_s", latency_s), ("seed", seed)):
+            if world is not None and value is not None:
+                message = f"{name} is the world's where a world is given, got {name}={value!r:.60} beside it"
+                raise ConfigError(
+                    message, hint="say it where the world is made: @sim.world(..., latency_s=0.001)"
+                )
+        latency_s = _LATENCY_S if latency_s is None else latency_s
+        seed = 0 if seed is None else seed
         check_latency(latency_s)
         check_number("work_s", work_s, finite=True, hint="work_s=0.1 is a tenth of a second a batch")
-        given: Any = world
-        if not isinstance(given, World | None):
-            message = f"a world is a sim.World, got {given!r:.60}"
-            raise ConfigError(message, hint="that which @sim.world(...) hands to the function below it")
+        check_whole("seed", seed)
         self.world = world
         self._owns = world is None
         self._latency_s = latency_s
@@ -167,6 +178,23 @@ class SimulatedCluster(Cluster):
             if not self._life.dead:
                 raise
             raise _crashed() from error
+
+
+OPTIONS = tuple(signature(SimulatedCluster).parameters)[1:]
+"""What may be said of one beside its program."""
+
+
+def _check_types(world: Any, straggler: Any, links: Any) -> None:
+    """Raises ConfigError for what is no world, straggler or settings of links."""
+    if not isinstance(world, World | None):
+        message = f"a world is a sim.World, got {world!r:.60}"
+        raise ConfigError(message, hint="that which @sim.world(...) hands to the function below it")
+    if not isinstance(straggler, Straggler | None):
+        message = f"a straggler is a sim.Straggler, got {straggler!r:.60}"
+        raise ConfigError(message, hint="sim.Straggler(p=0.1, stall_s=0.2)")
+    if not isinstance(links, Settings):
+        message = f"links are as Settings say, got {links!r:.60}"
+        raise ConfigError(message, hint="actorflow.transport.settings.Settings(silence_s=30.0)")
 
 
 def _check_free(host: Host) -> None:

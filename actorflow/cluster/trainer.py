@@ -62,6 +62,7 @@ class Trainer:
         agreement: Agreement = "all",
         settings: RunSettings | None = None,
     ) -> None:
+        _check_given(cluster, settings)
         self.cluster = cluster
         self.policy = Sync() if policy is None else _policy(policy)
         self.policy.check(len(cluster.workers))
@@ -90,12 +91,14 @@ class Trainer:
 
         Raises:
             SessionClosed: the cluster is not open.
-            ConfigError: another trainer has trained on the cluster since.
+            ConfigError: a limit is no whole number above 0, or another trainer has trained on the cluster
+                since.
             QuorumLost, ShardLost, CoordinatorLost: the run cannot go on.
             ActorflowError: what the program, or its optimizer, raised; nothing of that update was applied.
         """
         if epochs is None and steps is None:
             epochs = self.cluster.program.epochs
+        replace(self.settings, steps=steps, epochs=epochs)  # looks at them
         self.cluster.opened()
         run = _Run(self, steps, epochs)
         while not run.over:
@@ -149,6 +152,16 @@ class Trainer:
         cluster.training = training
         await cluster.at_home(training.open())
         return training
+
+
+def _check_given(cluster: Any, settings: Any) -> None:
+    """Raises ConfigError for what is no cluster, or are no settings."""
+    if not isinstance(cluster, Cluster):
+        message = f"a trainer trains on a cluster, got {cluster!r:.60}"
+        raise ConfigError(message, hint="async with af.Cluster.simulated(program) as cluster: ...")
+    if not isinstance(settings, RunSettings | None):
+        message = f"settings are RunSettings, got {settings!r:.60}"
+        raise ConfigError(message, hint="actorflow.coord.settings.RunSettings(lease_s=30.0)")
 
 
 def _policy(given: Any) -> Policy:
