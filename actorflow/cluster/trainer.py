@@ -12,13 +12,14 @@ from actorflow import setting
 from actorflow.batches import Input
 from actorflow.bookmark import Bookmark
 from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.messages import SHARD
 from actorflow.cluster.training import Training
 from actorflow.coord.consulting import enough
 from actorflow.coord.meeting import ShardStats
 from actorflow.coord.messages import Batch, Updated
 from actorflow.coord.policy import Policy, Sync, full
 from actorflow.coord.settings import Agreement, RunSettings
-from actorflow.errors import ConfigError, CoordinationError, InputError
+from actorflow.errors import ActorflowError, ConfigError, CoordinationError, InputError
 from actorflow.trainer import EpochDone, RunDone, StepDone, scored
 
 
@@ -212,7 +213,7 @@ class _Run:
                 self._latest = max(self._latest, *epochs)
                 yield self._updated(heard)
             if heard.error is not None:
-                raise heard.error
+                raise self._placed(heard.error)
         finally:
             if training is self._cluster.training:  # else it has ended already
                 await home(training.end())
@@ -230,6 +231,12 @@ class _Run:
         numbers = [last.loss, *last.metrics.values()]
         told = {**self._progress(numbers), "epoch": last.epoch}
         return RunDone(**told, scores=last.scores, test=test)
+
+    def _placed(self, error: ActorflowError) -> ActorflowError:
+        """Returns an error; one that an optimizer raised on its shard with the node of the update."""
+        where, node = error.where, self._program.train.node
+        at_shard = where is not None and (where.actor or "").partition("/")[0] == SHARD and not where.node
+        return error.at(node.where) if at_shard and not isinstance(error, CoordinationError) else error
 
     def _updated(self, heard: Updated) -> UpdateDone:
         self._trainer.record.append(heard)
