@@ -317,7 +317,7 @@ class OptimizerActor(Actor):
 
     def _check(self, deltas: Gradients, params: Mapping[str, Array], grads: Gradients) -> None:
         """Raises StateError naming the first delta that does not fit its variable."""
-        who = type(self).__name__ if self.transform is None else self.transform.name
+        who = self.rule
         given: Any = deltas
         if not isinstance(given, Mapping) or set(given) != set(params):
             got = f"{sorted(given)}" if isinstance(given, Mapping) else type(given).__name__

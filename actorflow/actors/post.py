@@ -49,7 +49,8 @@ class Post:
         self._known: weakref.WeakValueDictionary[str, Peer] = weakref.WeakValueDictionary()
         self._hearers: list[Callable[[str, ActorflowError], None]] = []
         system.outside = self
-        system.join(_Tenant(self))
+        self._tenant = _Tenant(self)
+        system.join(self._tenant)
 
     # -- channels -----------------------------------------------------------------------------------
 
@@ -84,6 +85,11 @@ class Post:
         """Detaches every process."""
         for name in tuple(self._attached):
             self.detach(name)
+
+    def leave(self) -> None:
+        """Detaches every process and leaves the system, which may have another post then."""
+        if self.system.outside is self:
+            self._tenant.end(None, restart=False)
 
     def peers(self) -> dict[str, bool]:
         """Returns the attached processes, and whether each is up, as far as is known."""
@@ -194,4 +200,5 @@ class _Tenant:
         """The system is left."""
         del restart
         self._post.close()
+        self._post.system.outside = None
         self._post.system.gone(self, heard=True)

@@ -65,6 +65,7 @@ class Cluster(ABC):
         self.attendance: Attendance | None = None
         self.training: Training | None = None
         self.run_numbers = count(1)
+        self._entered = False
 
     @staticmethod
     def simulated(program: Program, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
@@ -83,10 +84,15 @@ class Cluster(ABC):
                 long they wait; `seed`, of the world's chance.
 
         Raises:
-            ConfigError: there are fewer than one of either, or more `ps` than variables to train.
+            ConfigError: there are fewer than one of either, or more `ps` than variables to train; there is no
+                such option, or it cannot be what it is.
         """
-        from actorflow.cluster.simulated import SimulatedCluster
+        from actorflow.cluster.simulated import OPTIONS, SimulatedCluster
 
+        unknown = [name for name in options if name not in OPTIONS]
+        if unknown:
+            message = f"a simulated cluster has no option {', '.join(unknown)}"
+            raise ConfigError(message, hint=f"there are {', '.join(OPTIONS)}")
         return SimulatedCluster(program, ps=ps, workers=workers, **options)
 
     # -- what each kind of cluster gives ----------------------------------------------------------------
@@ -119,6 +125,23 @@ class Cluster(ABC):
     # -- life -------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
+        """Opens it; once it is closed it may be opened again, and begins anew.
+
+        Raises:
+            ConfigError: it is open, or cannot be opened here; then nothing of it is left.
+        """
+        if self._entered:
+            message = "the cluster is open already"
+            raise ConfigError(message, hint="close it first, or make another cluster")
+        self._entered = True
+        try:
+            await self._enter()
+        except BaseException:
+            await self._leave()
+            raise
+        return self
+
+    async def _enter(self) -> None:
         await self._start()
         chief, there = self.chief, self.lives()
         lives = {name: there.get(name, 0) for name in self.names}
@@ -145,22 +168,30 @@ class Cluster(ABC):
 
         attendance = Attendance(chief.post, session, lives, home_of)
         await self.at_home(session.__aenter__())
+        self.session, self.attendance = session, attendance
         for name in self.names:
             if name not in there:
                 attendance.lost(name, PeerLost(f"'{name}' was not there when the cluster was opened"))
-        self.session, self.attendance = session, attendance
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._leave()
+
+    async def _leave(self) -> None:
         session, self.session, self.attendance = self.session, None, None
+        training, self.training = self.training, None
         try:
-            if session is not None:
-                with suppress(CoordinatorLost):  # then there is nothing to close
+            with suppress(CoordinatorLost):  # then there is nothing to close
+                if training is not None:
+                    await self.at_home(training.end())
+                if session is not None:
                     await self.at_home(session.close())
         finally:
-            await self._stop()
+            try:
+                await self._stop()
+            finally:
+                self._entered = False
 
     # -- steps ------------------------------------------------------------------------------------------
 

@@ -10,8 +10,11 @@ from actorflow.coord.sharding import sharded
 from actorflow.errors import ConfigError
 from actorflow.graph.graph import Graph
 from actorflow.graph.resource import VariableDef
-from actorflow.plan.devices import matching
+from actorflow.plan.devices import matching, named
 from actorflow.program import Program
+
+_HOME = "/job:chief/task:0/device:cpu:0"
+"""Of the process in which sessions of a cluster live: that which scopes without a job mean."""
 
 _ASSUMED = 1  # elements of a variable whose shape is not known
 
@@ -75,13 +78,23 @@ def _fixed(graph: Graph, names: Sequence[str], ps: int) -> dict[str, int]:
     for name in names:
         wanted = graph.resources[name].device
         if wanted:
-            fits = matching(wanted, devices)
+            fits = [d for d in matching(wanted, [_HOME, *devices]) if d in devices]
             if not fits:
-                message = f"trained variables lie on a ps, {name!r} is to lie on {wanted!r}"
-                raise ConfigError(message, hint=f"there are {', '.join(devices)}")
+                message = (
+                    f"what a training run reads or changes lies on a ps, {name!r} is to lie on {wanted!r}"
+                )
+                raise ConfigError(message, hint=_hint(wanted, devices))
             if len(fits) == 1:
                 found[name] = devices.index(fits[0])
     return found
+
+
+def _hint(wanted: str, devices: Sequence[str]) -> str:
+    there = f"there are {', '.join(devices)}"
+    if named(wanted).names_process:
+        return there
+    own = "a scope without a job means the session's own process, which is the chief"
+    return f"{own}; leave it out for the variable, or name a ps: {there}"
 
 
 def _bytes(graph: Graph, name: str) -> int:

@@ -14,7 +14,7 @@ from actorflow.actors.post import Post
 from actorflow.actors.runner import RUNNER, Lost, Runner, executor_of
 from actorflow.actors.step_messages import Process as Member
 from actorflow.actors.system import ActorSystem
-from actorflow.cluster.messages import STEWARD
+from actorflow.cluster.messages import SHARD, STEWARD, WORKER
 from actorflow.cluster.steward import Steward, Work
 from actorflow.errors import ActorflowError
 from actorflow.program import Program
@@ -35,7 +35,7 @@ def member(process: str, incarnation: int) -> Member:
 
 
 class Process:
-    """The actors of one process; made inside its open system, and ended with that.
+    """The actors of one process; made inside its open system, and ended with that or by `close`.
 
     Args:
         name: As in addresses.
@@ -81,6 +81,14 @@ class Process:
         """What runs programs here; there once the runner has started."""
         assert self._executor is not None, "the runner has not started"
         return self._executor
+
+    async def close(self) -> None:
+        """Stops its actors and closes its ways to others; what else runs in its system goes on."""
+        for name in (STEWARD, WORKER, SHARD, RUNNER):
+            cell = self.system.actors.get(name)
+            if cell is not None:
+                await self.system.stop(cell)
+        self.post.leave()
 
     def _lost(self, process: str, reason: ActorflowError) -> None:
         self._runner.signal(Lost(process, reason))

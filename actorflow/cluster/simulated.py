@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from functools import partial
+from inspect import signature
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.process import CHIEF, Process
@@ -14,13 +16,20 @@ from actorflow.graph.fingerprint import fingerprint
 from actorflow.plan.place import Placer
 from actorflow.program import Program
 from actorflow.sim import wires
-from actorflow.sim.amounts import check_number
+from actorflow.sim.amounts import check_number, check_whole
 from actorflow.sim.hosts import Host
 from actorflow.sim.lanes import Life
 from actorflow.sim.loop import SimLoop
 from actorflow.sim.straggler import Straggler
 from actorflow.sim.worlds import World, check_latency
 from actorflow.transport.settings import SETTINGS, Settings
+
+_OPENED: WeakKeyDictionary[World, int] = WeakKeyDictionary()
+"""How many clusters have been opened in a world: their processes are later lives than those before."""
+
+
+_LATENCY_S = 0.0005
+"""How long a message travels unless that is said."""
 
 
 class SimulatedCluster(Cluster):
@@ -34,19 +43,25 @@ class SimulatedCluster(Cluster):
         workers: int = 1,
         placement: str | Placer = "first",
         world: World | None = None,
-        latency_s: float = 0.0005,
+        latency_s: float | None = None,
         work_s: float = 0.0,
         straggler: Straggler | None = None,
         links: Settings = SETTINGS,
-        seed: int = 0,
+        seed: int | None = None,
     ) -> None:
         super().__init__(program, _names("ps", ps), _names("worker", workers), placement=placement)
+        _check_types(world, straggler, links)
+        for name, value in (("latency_s", latency_s), ("seed", seed)):
+            if world is not None and value is not None:
+                message = f"{name} is the world's where a world is given, got {name}={value!r:.60} beside it"
+                raise ConfigError(
+                    message, hint="say it where the world is made: @sim.world(..., latency_s=0.001)"
+                )
+        latency_s = _LATENCY_S if latency_s is None else latency_s
+        seed = 0 if seed is None else seed
         check_latency(latency_s)
         check_number("work_s", work_s, finite=True, hint="work_s=0.1 is a tenth of a second a batch")
-        given: Any = world
-        if not isinstance(given, World | None):
-            message = f"a world is a sim.World, got {given!r:.60}"
-            raise ConfigError(message, hint="that which @sim.world(...) hands to the function below it")
+        check_whole("seed", seed)
         self.world = world
         self._owns = world is None
         self._latency_s = latency_s
@@ -56,11 +71,15 @@ class SimulatedCluster(Cluster):
         self._seed = seed
         self._program_hash = fingerprint(program.graph)
         self._processes: dict[str, Process] = {}
+        self._booted: list[Host] = []
+        self._before = 0
         self._life: Life
 
     @property
     def chief(self) -> Process:
         """The chief's process, in its present life."""
+        if CHIEF not in self._processes:
+            self.opened()
         return self.process(CHIEF)
 
     def process(self, name: str) -> Process:
@@ -78,21 +97,28 @@ class SimulatedCluster(Cluster):
         if not isinstance(loop, SimLoop):
             message = "a simulated cluster opens in a simulated run"
             raise ConfigError(message, hint="actorflow.sim.run(main), or a test under @sim.world(...)")
-        names = self.names
         if self.world is None:
-            self.world = World(loop, names, latency_s=self._latency_s, seed=self._seed)
+            self.world = World(loop, self.names, latency_s=self._latency_s, seed=self._seed)
             await self.world.start()
-        for name in names:
-            host = self.world.host(name)
-            if self._straggler is not None and name in self.workers:
-                self.world.straggle(host, self._straggler)
+        world = self.world
+        hosts = [world.host(name) for name in self.names]
+        for host in hosts:
+            _check_free(host)
+        self._processes = {}
+        self._before = _OPENED.get(world, 0)
+        _OPENED[world] = self._before + 1
+        for host in hosts:
+            if self._straggler is not None and host.name in self.workers:
+                world.straggle(host, self._straggler)
+            self._booted.append(host)
             await host.on_boot(self._boot)
-        self._life = self.world.host(CHIEF).life
+        self._life = world.host(CHIEF).life
 
     def _boot(self, host: Host) -> None:
         assert self.world is not None
         work = partial(host.work, self._work_s) if self._work_s and host.name in self.workers else None
-        process = Process(host.name, host.incarnation, host.system, self.program, work=work)
+        incarnation = host.incarnation + self._before
+        process = Process(host.name, incarnation, host.system, self.program, work=work)
         for name in self.names:
             if name != host.name:
                 link = wires.link(
@@ -100,6 +126,7 @@ class SimulatedCluster(Cluster):
                     host,
                     name,
                     process.post,
+                    incarnation=incarnation,
                     program=self._program_hash,
                     settings=self._links,
                 )
@@ -107,11 +134,39 @@ class SimulatedCluster(Cluster):
         self._processes[host.name] = process
 
     async def _stop(self) -> None:
-        if self._owns and self.world is not None:
-            await self.world.close()
+        world, booted, self._booted = self.world, self._booted, []
+        if world is None:
+            return
+        if self._owns:
+            self.world = None
+            await world.close()
+            return
+        for host in booted:
+            await host.on_boot(None)
+        there = [host for host in booted if host.alive and host.name in self._processes]
+        await asyncio.gather(*(self._clear(world, host) for host in there))
+
+    async def _clear(self, world: World, host: Host) -> None:
+        """Leaves a host as it was; one that stands still does so when it goes on."""
+        life = host.life
+
+        async def close() -> None:
+            await self._processes[host.name].close()
+            wires.forget(world, host)
+
+        closing = host.run(close())
+        if not life.paused:
+            try:
+                await closing
+            except ActorDied:
+                if not life.dead:
+                    raise
 
     async def at_home(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Runs a coroutine on the chief's host; see `Cluster.at_home`."""
+        if self.world is None:
+            coroutine.close()
+            self.opened()  # it is not
         assert self.world is not None
         host = self.world.host(CHIEF)
         if self._life.dead:  # it may have started again, without what it had
@@ -123,6 +178,33 @@ class SimulatedCluster(Cluster):
             if not self._life.dead:
                 raise
             raise _crashed() from error
+
+
+OPTIONS = tuple(signature(SimulatedCluster).parameters)[1:]
+"""What may be said of one beside its program."""
+
+
+def _check_types(world: Any, straggler: Any, links: Any) -> None:
+    """Raises ConfigError for what is no world, straggler or settings of links."""
+    if not isinstance(world, World | None):
+        message = f"a world is a sim.World, got {world!r:.60}"
+        raise ConfigError(message, hint="that which @sim.world(...) hands to the function below it")
+    if not isinstance(straggler, Straggler | None):
+        message = f"a straggler is a sim.Straggler, got {straggler!r:.60}"
+        raise ConfigError(message, hint="sim.Straggler(p=0.1, stall_s=0.2)")
+    if not isinstance(links, Settings):
+        message = f"links are as Settings say, got {links!r:.60}"
+        raise ConfigError(message, hint="actorflow.transport.settings.Settings(silence_s=30.0)")
+
+
+def _check_free(host: Host) -> None:
+    """Raises ConfigError unless a cluster can begin on a host."""
+    if host.name == CHIEF and not host.alive:
+        message = f"a cluster opens while its chief lives, and '{CHIEF}' has crashed"
+        raise ConfigError(message, hint=f"await world.restart('{CHIEF}') first")
+    if host.alive and host.system.outside is not None:
+        message = f"a host is of one cluster at a time, and '{host.name}' is of one that is open"
+        raise ConfigError(message, hint="close that one first, or give each cluster a world of its own")
 
 
 def _crashed() -> CoordinatorLost:

@@ -12,13 +12,14 @@ from actorflow import setting
 from actorflow.batches import Input
 from actorflow.bookmark import Bookmark
 from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.messages import SHARD
 from actorflow.cluster.training import Training
 from actorflow.coord.consulting import checked, enough
 from actorflow.coord.meeting import ShardStats
 from actorflow.coord.messages import Batch, Updated
 from actorflow.coord.policy import Policy, Sync, full
 from actorflow.coord.settings import Agreement, RunSettings
-from actorflow.errors import ConfigError, CoordinationError, InputError
+from actorflow.errors import ActorflowError, ConfigError, CoordinationError, InputError
 from actorflow.trainer import EpochDone, RunDone, StepDone, scored
 
 
@@ -63,6 +64,7 @@ class Trainer:
         agreement: Agreement = "all",
         settings: RunSettings | None = None,
     ) -> None:
+        _check_given(cluster, settings)
         self.cluster = cluster
         self.policy = Sync() if policy is None else _policy(policy)
         checked(self.policy, len(cluster.workers))
@@ -91,12 +93,14 @@ class Trainer:
 
         Raises:
             SessionClosed: the cluster is not open.
-            ConfigError: another trainer has trained on the cluster since.
+            ConfigError: a limit is no whole number above 0, or another trainer has trained on the cluster
+                since.
             QuorumLost, ShardLost, CoordinatorLost: the run cannot go on.
             ActorflowError: what the program, or its optimizer, raised; nothing of that update was applied.
         """
         if epochs is None and steps is None:
             epochs = self.cluster.program.epochs
+        replace(self.settings, steps=steps, epochs=epochs)  # looks at them
         self.cluster.opened()
         run = _Run(self, steps, epochs)
         while not run.over:
@@ -109,11 +113,14 @@ class Trainer:
         """Returns what each shard has done: its version, the staleness of its updates, what it refused.
 
         Raises:
-            ConfigError: no run has begun.
+            ConfigError: no run has begun, or another trainer has trained on the cluster since.
+            SessionClosed: the cluster is not open.
             ShardLost: one cannot be reached.
         """
         if self._training is None:
             raise ConfigError("shards are opened by the first run", hint="trainer.run(steps=1)")
+        self.cluster.opened()
+        self._check_present(self._training)
         found: list[ShardStats] = await self.cluster.at_home(self._training.stats())
         return found
 
@@ -122,11 +129,18 @@ class Trainer:
         cluster = self.cluster
         if self._training is None:
             self._training = await self._opened()
-        elif self._training is not cluster.training:
-            message = "the shards of this trainer are closed: another has trained on the cluster since"
-            raise ConfigError(message, hint="make a new Trainer: it begins with the variables as they are")
+        self._check_present(self._training)
         await cluster.at_home(self._training.begin(settings))
         return self._training
+
+    def _check_present(self, training: Training) -> None:
+        """Raises ConfigError unless these are the shards that are open on the cluster."""
+        if training is not self.cluster.training:
+            since = "another has trained on the cluster since"
+            if self.cluster.training is None:
+                since = "the cluster was closed, and opened again"
+            message = f"the shards of this trainer are closed: {since}"
+            raise ConfigError(message, hint="make a new Trainer: it begins with the variables as they are")
 
     async def _opened(self) -> Training:
         """Opens the shards, in place of those of a trainer before."""
@@ -140,6 +154,16 @@ class Trainer:
         cluster.training = training
         await cluster.at_home(training.open())
         return training
+
+
+def _check_given(cluster: Any, settings: Any) -> None:
+    """Raises ConfigError for what is no cluster, or are no settings."""
+    if not isinstance(cluster, Cluster):
+        message = f"a trainer trains on a cluster, got {cluster!r:.60}"
+        raise ConfigError(message, hint="async with af.Cluster.simulated(program) as cluster: ...")
+    if not isinstance(settings, RunSettings | None):
+        message = f"settings are RunSettings, got {settings!r:.60}"
+        raise ConfigError(message, hint="actorflow.coord.settings.RunSettings(lease_s=30.0)")
 
 
 def _policy(given: Any) -> Policy:
@@ -190,9 +214,10 @@ class _Run:
                 self._latest = max(self._latest, *epochs)
                 yield self._updated(heard)
             if heard.error is not None:
-                raise heard.error
+                raise self._placed(heard.error)
         finally:
-            await home(training.end())
+            if training is self._cluster.training:  # else it has ended already
+                await home(training.end())
         if self._step == self._first:
             message = "no update was made: all contributions came to nothing, and no batch is left"
             raise CoordinationError(message, hint="exactly_once=True computes the batches of lost ones again")
@@ -207,6 +232,12 @@ class _Run:
         numbers = [last.loss, *last.metrics.values()]
         told = {**self._progress(numbers), "epoch": last.epoch}
         return RunDone(**told, scores=last.scores, test=test)
+
+    def _placed(self, error: ActorflowError) -> ActorflowError:
+        """Returns an error; one that an optimizer raised on its shard with the node of the update."""
+        where, node = error.where, self._program.train.node
+        at_shard = where is not None and (where.actor or "").partition("/")[0] == SHARD and not where.node
+        return error.at(node.where) if at_shard and not isinstance(error, CoordinationError) else error
 
     def _updated(self, heard: Updated) -> UpdateDone:
         self._trainer.record.append(heard)

@@ -8,13 +8,14 @@ sees returns its successor from `after`.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, ClassVar, Literal, cast, get_args
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, get_args
 
 from actorflow.coord.choosing import FEWEST, choose
+from actorflow.coord.wording import with_options, worded
 from actorflow.errors import ConfigError, counted
 
 Short = Literal["lower", "wait", "fail"]
@@ -154,7 +155,8 @@ class Policy(ABC):
         """Returns the policy that `text` names: what `str()` of it gives.
 
         `async`, `sync`, `backup:3/4` (the first 3 of 4), `backup:auto/4`, `stale:2` (at most 2 ahead), each
-        also with `,short=wait` (or `lower`, `fail`) and `,wait_s=30`.
+        also with `,short=wait` (or `lower`, `fail`) and `,wait_s=30`; `backup:auto/4` with `,measure=20` and
+        `,keep=400`.
 
         Raises:
             ConfigError: it names none.
@@ -176,17 +178,22 @@ class _Shortage:
         if self.short not in get_args(Short):
             what = f"{type(self).__name__} knows short='lower', 'wait' and 'fail', got {self.short!r}"
             raise ConfigError(what)
-        if not self.wait_s >= 0:
+        given: Any = self.wait_s
+        if isinstance(given, bool) or not isinstance(given, Real) or not self.wait_s >= 0:
             what = f"{type(self).__name__} needs wait_s of at least 0, got {self.wait_s!r}"
             raise ConfigError(what)
 
-    def _said(self) -> str:
-        short = "" if self.short == "lower" else f",short={self.short}"
-        return short if self.wait_s == 60.0 else f"{short},wait_s={self.wait_s:g}"
+    def _said(self, text: str) -> str:
+        return with_options(text, {"short": self.short, "wait_s": self.wait_s}, _USUAL)
+
+
+_USUAL = {"short": "lower", "wait_s": 60.0}
+_LEARNING = {"measure": 20, "keep": 400}
+"""What options of policies are that are not said."""
 
 
 def _at_least(least: int, value: Any) -> bool:
-    return isinstance(value, int) and value >= least
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= least
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +214,7 @@ class Async(_Shortage, Policy):
         return 1
 
     def __str__(self) -> str:
-        return f"async{self._said()}"
+        return self._said("async")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +238,7 @@ class Sync(_Shortage, Policy):
         return self._at_most(view.seats, view)
 
     def __str__(self) -> str:
-        return f"sync{self._said()}"
+        return self._said("sync")
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +275,7 @@ class Backup(_Shortage, Policy):
         if m != "auto" and not (_at_least(1, m) and m <= n):
             what = f"Backup(m, n) takes the first m of n and needs 1 <= m <= n, got m={m!r}, n={n}"
             raise ConfigError(what, hint="raise n, which counts all workers, or let m='auto' be chosen")
-        if self.measure < FEWEST or self.keep < 1:
+        if not (_at_least(FEWEST, self.measure) and _at_least(1, self.keep)):
             least = f"measure of at least {FEWEST} and keep of at least 1"
             what = f"Backup needs {least}, got {self.measure!r} and {self.keep!r}"
             raise ConfigError(what)
@@ -316,7 +323,8 @@ class Backup(_Shortage, Policy):
             raise ConfigError(what, hint=f"say Backup({self.m!r}, n={seats})")
 
     def __str__(self) -> str:
-        return f"backup:{self.m}/{self.n}{self._said()}"
+        text = f"backup:{self.m}/{self.n}"
+        return self._said(with_options(text, {key: getattr(self, key) for key in _LEARNING}, _LEARNING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,42 +360,23 @@ class StaleSync(_Shortage, Policy):
         return tuple(rank for rank in view.free if view.clock.get(rank, 0) - slowest <= self.bound)
 
     def __str__(self) -> str:
-        return f"stale:{self.bound}{self._said()}"
+        return self._said(f"stale:{self.bound}")
 
 
 # -- policies as text ------------------------------------------------------------------------------
 
-_FORM = re.compile(r"(?P<name>[a-z]+)(?::(?P<args>[a-z0-9/]+))?(?P<options>(?:,[a-z_]+=[^,=]+)*)")
-_KNOWN = "async, sync, backup:M/N, backup:auto/N, stale:BOUND"
-
 
 def _parsed(text: str) -> Policy:
-    found = _FORM.fullmatch(text.strip())
-    if found is None:
-        raise _unknown(text)
-    short: Short = "lower"
-    wait_s = 60.0
-    for option in filter(None, found["options"].split(",")):
-        key, _, value = option.partition("=")
-        if key == "short":
-            short = cast("Short", value)  # the policy looks
-        elif key == "wait_s" and re.fullmatch(r"\d+(\.\d*)?(e[+-]?\d+)?", value):
-            wait_s = float(value)
-        else:
-            raise _unknown(text)
-    match found["name"], (found["args"] or "").split("/"):
-        case "async", [""]:
-            return Async(short=short, wait_s=wait_s)
-        case "sync", [""]:
-            return Sync(short=short, wait_s=wait_s)
-        case "backup", [m, n] if n.isdecimal() and (m == "auto" or m.isdecimal()):
-            first = "auto" if m == "auto" else int(m)
-            return Backup(cast("int | Literal['auto']", first), int(n), short=short, wait_s=wait_s)
-        case "stale", [bound] if bound.isdecimal():
-            return StaleSync(int(bound), short=short, wait_s=wait_s)
-    raise _unknown(text)
-
-
-def _unknown(text: str) -> ConfigError:
-    what = f"a policy is one of {_KNOWN}, got {text!r}"
-    return ConfigError(what, hint="add ',short=lower', 'wait' or 'fail', and ',wait_s=SECONDS'")
+    found = worded(text)
+    options = dict(found.options)
+    learns = {key: options.pop(key) for key in _LEARNING if key in options}
+    match found.name, found.args:
+        case "async", ("",) if not learns:
+            return Async(**options)
+        case "sync", ("",) if not learns:
+            return Sync(**options)
+        case "backup", (m, n) if n.isdecimal() and (m == "auto" or m.isdecimal()):
+            return Backup("auto" if m == "auto" else int(m), int(n), **learns, **options)
+        case "stale", (bound,) if bound.isdecimal() and not learns:
+            return StaleSync(int(bound), **options)
+    raise found.unknown()

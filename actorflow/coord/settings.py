@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from numbers import Integral, Real
+from typing import Any, Literal, get_args
 
 from actorflow.coord.messages import Batch
 from actorflow.errors import ConfigError
@@ -12,6 +13,13 @@ Agreement = Literal["all", "per_shard"]
 """All shards apply the same contributions, or each the first that it has: cheaper, and weaker."""
 
 _POSITIVE = ("beat_s", "lease_s", "stuck_s", "gather_s", "fence_s")
+
+_ENDS = ("steps", "epochs")
+_COUNTS = {"steps": 1, "epochs": 1, "before": 0, "missed": 1}
+
+
+def _is(kind: type, value: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,21 +57,28 @@ class RunSettings:
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:
-            if not getattr(self, name) > 0:
-                what = f"a run needs {name} above 0, got {getattr(self, name)!r}"
+            if not (_is(Real, getattr(self, name)) and getattr(self, name) > 0):
+                what = f"a run needs {name}, in seconds, above 0, got {getattr(self, name)!r:.60}"
                 raise ConfigError(what)
-        for name in ("steps", "epochs"):
+        for name, least in _COUNTS.items():
             value = getattr(self, name)
-            if value is not None and value < 1:
-                what = f"a run needs {name} of at least 1, got {value!r}"
-                raise ConfigError(what, hint="None is no limit")
-        if self.missed < 1:
-            what = f"a run needs missed of at least 1, got {self.missed!r}"
+            if name in _ENDS and value is None:
+                continue
+            if not (_is(Integral, value) and value >= least):
+                what = f"a run needs {name}, a whole number, of at least {least}, got {value!r:.60}"
+                raise ConfigError(what, hint="None is no limit" if name in _ENDS else None)
+        given: Any = self.start
+        if not isinstance(given, Batch):
+            what = f"a run starts at a Batch(epoch, index), got {given!r:.60}"
+            raise ConfigError(what)
+        given = self.exactly_once
+        if not isinstance(given, bool):
+            what = f"exactly_once is True or False, got {self.exactly_once!r:.60}"
             raise ConfigError(what)
         if self.lease_s < self.beat_s:
             got = f"{self.lease_s} and {self.beat_s}"
             what = f"beats renew permits, so a run needs lease_s of at least beat_s, got {got}"
             raise ConfigError(what)
         if self.agreement not in get_args(Agreement):
-            what = f"agreement is 'all' or 'per_shard', got {self.agreement!r}"
+            what = f"agreement is 'all' or 'per_shard', got {self.agreement!r:.60}"
             raise ConfigError(what)

@@ -163,5 +163,9 @@ def _refuse_empty(
         f"every shard holds a variable, shard {empty} of {shards} would hold none: "
         f"there are {counted(len(sizes), 'variable')}{several}{where}"
     )
-    hint = f"train with ps={len(groups)} or fewer" if len(groups) < shards else "leave more of them unplaced"
+    hint = (
+        f"train with ps={len(groups)} or fewer"
+        if len(groups) < shards
+        else "leave more of them out of device scopes"
+    )
     raise PlacementError(message, hint=hint if groups else None)

@@ -268,7 +268,9 @@ class _Grouping:
             trains = opdef.lookup(node.op).effect is Effect.COMMIT
             who = f"{node.op!r}" if trains else "an atomic block"
             message = f"{who} deals with variables of one process, got {told}"
-            hint = "place them in one process" + ", or train each process's with an optimizer" * trains
+            hint = "place them in one process"
+            if trains:
+                hint += ", train each process's with an optimizer, or train all on a cluster with af.Trainer"
             raise PlacementError(message, where=node.where, hint=hint)
         return names
 

@@ -145,8 +145,8 @@ class Host:
         context.run(self.loop.enter_lane, label, self.life)
         return context
 
-    async def on_boot(self, boot: Boot) -> None:
-        """Runs `boot(host)` now, and again whenever this host starts after a crash.
+    async def on_boot(self, boot: Boot | None) -> None:
+        """Runs `boot(host)` now, and again whenever this host starts after a crash; None for nothing more.
 
         Returns once it has run, or the host has crashed over it: then the next start runs it.
         """

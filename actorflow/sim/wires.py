@@ -62,19 +62,22 @@ def link(
     peer: Named,
     receiver: Receiver | None = None,
     *,
+    incarnation: int | None = None,
     program: str = "",
     settings: Settings = SETTINGS,
     limits: Limits = LIMITS,
 ) -> Link:
     """Returns the end at `host` of its link to `peer`; it speaks once it has a receiver.
 
-    Call it once in each incarnation: at the start, and in what `host.on_boot` runs.
+    Call it once in each incarnation: at the start, and in what `host.on_boot` runs. After `forget`
+    there may be others, of a larger incarnation.
 
     Args:
         world: Of both.
         host: Whose end.
         peer: The host at the other end, which makes its own.
         receiver: Who takes what comes; else `link.connect(receiver)`.
+        incarnation: That of the process; by default the host's.
         program: What both must agree on.
         settings: What this end may hold, and how long it waits.
         limits: What one message may be.
@@ -91,7 +94,7 @@ def link(
         peer.name,
         SimWire(world, host, peer),
         HostTimers(host, f"{host.name} link {peer.name}"),
-        incarnation=host.incarnation,
+        incarnation=host.incarnation if incarnation is None else incarnation,
         receiver=receiver,
         program=program,
         settings=settings,
@@ -101,6 +104,11 @@ def link(
     if receiver is not None:
         made.start()
     return made
+
+
+def forget(world: World, host: Named) -> None:
+    """Lets a host make its links anew, once those that it has are closed."""
+    world.host(host).wires.clear()
 
 
 def connect(

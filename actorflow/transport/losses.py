@@ -10,7 +10,7 @@ from actorflow.transport.datagrams import VERSION, End, Hello
 def silent(peer: str, seconds: float, limit_s: float) -> PeerLost:
     """Nothing was heard of it."""
     what = f"'{peer}' has been silent for {seconds:.3g} s, limit {limit_s:g} s"
-    return PeerLost(what, hint="raise silence_s if it was only busy")
+    return PeerLost(what, hint="raise Settings(silence_s=...) of the links if it was only busy")
 
 
 def restarted(peer: str, before: End, after: End) -> PeerLost:

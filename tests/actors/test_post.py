@@ -43,6 +43,22 @@ def test_an_unknown_process_is_refused_and_those_known_are_named() -> None:
     between(body)
 
 
+def test_a_post_that_leaves_makes_room_for_another() -> None:
+    async def body(here: Post, there: Post, _channel: End) -> None:
+        recorder = here.system.spawn(Recorder, [], name="shard")
+        asked = asyncio.ensure_future(here.ref("there/shard").ask("?", 5.0))
+        await pause(0.1)
+        here.leave()
+        here.leave()
+
+        with pytest.raises(ActorDied):
+            await asked
+        assert here.system.outside is None
+        assert Post(here.system, "here", 2).ref("here/shard") is recorder
+
+    between(body)
+
+
 def test_a_ref_to_the_own_process_is_that_of_the_local_actor() -> None:
     async def body(here: Post, _there: Post, _channel: End) -> None:
         ref = here.system.spawn(Recorder, [], name="shard")

@@ -98,9 +98,28 @@ def test_without_its_chief_a_cluster_is_lost_and_closes_in_peace() -> None:
     [
         ({"work_s": -1}, r"work_s .*got -1\n.*work_s=0\.1"),
         ({"latency_s": float("inf")}, r"latency_s .*got inf"),
+        ({"work_s": float("nan")}, r"work_s .*got nan"),
+        ({"work_s": "1"}, r"work_s .*got '1'"),
+        ({"seed": "a"}, r"seed is a whole number, got 'a'"),
+        ({"seed": True}, r"seed is a whole number, got True"),
+        ({"latency": 1, "wait": 2}, r"has no option latency, wait\n.*there are ps, workers, .*latency_s"),
+        ({"links": 3}, r"links are as Settings say, got 3\n.*Settings\(silence_s"),
+        ({"straggler": 0.5}, r"a straggler is a sim\.Straggler, got 0\.5"),
         ({"world": 3}, r"a world is a sim\.World, got 3\n.*@sim\.world"),
     ],
 )
 def test_options_that_cannot_mean_anything_are_refused(option: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         af.Cluster.simulated(regression(), **option)
+
+
+@pytest.mark.parametrize("option", [{"latency_s": 5.0}, {"seed": 3}])
+def test_what_a_world_says_itself_is_not_said_beside_it(option: dict[str, Any]) -> None:
+    @sim.world("chief", "ps0", "worker0")
+    async def run(world: sim.World) -> None:
+        af.Cluster.simulated(regression(), world=world, **option)
+
+    with pytest.raises(
+        ConfigError, match=rf"{next(iter(option))} is the world's where a world is given, got"
+    ):
+        run()

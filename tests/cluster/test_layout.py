@@ -58,9 +58,42 @@ def test_a_scope_without_a_task_leaves_the_choice() -> None:
     assert sorted(map(len, layout.trained)) == [1, 1]
 
 
-def test_a_scope_elsewhere_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"trained variables lie on a ps, 'a' is to lie on '/job:worker"):
-        laid_out(program({"a": 9, "b": 9}, (), {"a": "/job:worker/task:0"}), ("ps0",), ("worker0",))
+@pytest.mark.parametrize("frozen", [(), ("a",)])
+@pytest.mark.parametrize("scope", ["/job:worker/task:0", "/job:ps/task:5", "/job:ps/task:0/gpu:0"])
+def test_a_scope_elsewhere_is_refused(scope: str, frozen: tuple[str, ...]) -> None:
+    scoped = program({"a": 9, "b": 9}, frozen, {"a": scope})
+    with pytest.raises(
+        ConfigError, match=rf"lies on a ps, 'a' is to lie on '{scope}'\n.*there are /job:ps/task:0/device"
+    ):
+        laid_out(scoped, ("ps0",), ("worker0",))
+
+
+@pytest.mark.parametrize("frozen", [(), ("a",)])
+@pytest.mark.parametrize("scope", ["/cpu:0", "cpu:0", "/device:cpu:0", "/cpu:*", "/gpu:0"])
+def test_a_scope_without_a_job_means_the_chief_which_holds_no_shard(
+    scope: str, frozen: tuple[str, ...]
+) -> None:
+    for scopes in ({"a": scope}, {"a": scope, "b": scope}):
+        scoped = program({"a": 9, "b": 9}, frozen, scopes)
+        with pytest.raises(
+            ConfigError, match=r"is to lie on .*\n.*which is the chief; leave it out.* name a ps"
+        ):
+            laid_out(scoped, ("ps0", "ps1"), ("worker0",))
+
+
+@pytest.mark.parametrize(("scope", "at"), [("/task:1", 1), ("/job:*/task:1/cpu:0", 1), ("/job:ps/task:0", 0)])
+def test_a_scope_that_one_ps_fits_puts_a_variable_there(scope: str, at: int) -> None:
+    layout = laid_out(program({"a": 9, "b": 9}, (), {"a": scope}), ("ps0", "ps1"), ("worker0", "worker1"))
+
+    assert layout.trained[at] == ("a",)
+
+
+def test_a_scope_that_leaves_a_ps_without_variables_is_named() -> None:
+    scope = "/job:ps/task:0"
+    with pytest.raises(
+        PlacementError, match=r"shard 1 of 2 .*, 2 of them at a place.*\n.*out of device scopes"
+    ):
+        laid_out(program({"a": 9, "b": 9}, (), {"a": scope, "b": scope}), ("ps0", "ps1"), ("worker0",))
 
 
 def test_more_shards_than_variables_are_refused() -> None:

@@ -14,7 +14,7 @@ from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.messages import Batch, Updated
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.coord.settings import Agreement, RunSettings
-from actorflow.errors import ActorflowError, ConfigError, HandlerError
+from actorflow.errors import ActorflowError, ConfigError, HandlerError, StateError
 from tests.cluster.programs import regression
 
 POLICIES: list[Policy] = [Sync(), Backup(2, 3), Async(), StaleSync(1)]
@@ -114,8 +114,32 @@ def test_an_error_of_an_optimizer_names_it_its_process_and_the_version(agreement
     assert error.what.startswith(text)
     assert error.what.endswith("at the update of version 2")
     assert "ValueError: no such luck" in str(error.__cause__)
+    assert error.where is not None
+    assert error.where.op == "apply_gradients"
+    assert error.where.actor == "shard/optimizer"
+    assert "programs.py:" in str(error.where.defined_at)
     assert isinstance(after, list), after
     assert after[-1].version == 6
+
+
+class Short(af.OptimizerActor):
+    """Says a rule, and then something else."""
+
+    def __init__(self) -> None:
+        super().__init__(af.optim.sgd(0.1))
+
+    async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
+        return {name: grad[:1] for name, grad in grads.items()}, ctx.state
+
+
+@pytest.mark.parametrize("agreement", AGREEMENTS)
+def test_a_delta_that_does_not_fit_is_blamed_on_the_class_that_gave_it(agreement: Agreement) -> None:
+    (error,) = trained(Sync(), {"steps": 4}, program=regression(optimizer=Short), agreement=agreement)
+
+    assert isinstance(error, StateError)
+    assert error.what.startswith("Short's delta for '")
+    assert error.where is not None
+    assert error.where.op == "apply_gradients"
 
 
 def test_a_policy_that_shards_cannot_keep_is_refused_by_the_trainer() -> None:

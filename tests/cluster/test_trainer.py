@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -339,3 +339,25 @@ def test_a_cluster_that_is_not_open_trains_nothing() -> None:
 
     with pytest.raises(SessionClosed, match="the cluster is not open"):
         sim.run(main)
+
+
+def test_a_trainer_says_what_it_trains_on_and_what_settings_are() -> None:
+    given: Any = 3
+    with pytest.raises(ConfigError, match=r"a trainer trains on a cluster, got 3\n.*async with"):
+        af.Trainer(given)
+    cluster, settings = af.Cluster.simulated(regression()), cast("Any", {})
+    with pytest.raises(ConfigError, match=r"settings are RunSettings, got \{\}"):
+        af.Trainer(cluster, settings=settings)
+    with pytest.raises(ConfigError, match=r"exactly_once is True or False, got 'no'"):
+        af.Trainer(cluster, exactly_once=cast("Any", "no"))
+    with pytest.raises(ConfigError, match=r"agreement is 'all' or 'per_shard', got 3"):
+        af.Trainer(cluster, agreement=cast("Any", 3))
+
+
+@pytest.mark.parametrize("limit", [0, -1, 2.5, float("nan"), True, "3"])
+@pytest.mark.parametrize("name", ["steps", "epochs"])
+def test_a_limit_is_a_whole_number(name: str, limit: Any) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"a run needs {name}, a whole number, of at least 1, got {limit!r}"
+    ):
+        events(regression(), af.Sync(), **{name: limit})

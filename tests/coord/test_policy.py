@@ -7,6 +7,8 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actorflow.coord.consulting import alarm, checked, enough, needed, started, successor, taken
 from actorflow.coord.policy import Arrived, Async, Backup, Out, Policy, Round, StaleSync, Sync, View
@@ -94,7 +96,7 @@ def test_backup_measures_all_then_chooses_then_measures_again() -> None:
         policy = successor(policy, Round(version, (1.0, 1.1, 9.0)), 4)
 
     assert quorums == [3] * 5 + [2] * 2 + [3] * 5 + [2] * 2 + [3]
-    assert str(policy) == "backup:auto/3"
+    assert str(policy) == "backup:auto/3,measure=5,keep=2"
 
 
 def test_backup_with_a_number_learns_nothing() -> None:
@@ -120,6 +122,16 @@ def test_backup_with_a_number_learns_nothing() -> None:
             "Sync knows short='lower', 'wait' and 'fail', got 'maybe'",
         ),
         (lambda: Async(wait_s=-1.0), "Async needs wait_s of at least 0, got -1.0"),
+        (lambda: Sync(wait_s=cast("Any", "a")), "Sync needs wait_s of at least 0, got 'a'"),
+        (lambda: Sync(wait_s=True), "Sync needs wait_s of at least 0, got True"),
+        (lambda: Sync(wait_s=float("nan")), "Sync needs wait_s of at least 0, got nan"),
+        (lambda: Backup(True, 3), "needs 1 <= m <= n, got m=True, n=3"),
+        (lambda: Backup(1, True), "needs n of at least 1, got True"),
+        (lambda: Backup(cast("Any", 1.0), 3), "got m=1.0, n=3"),
+        (lambda: Backup("auto", 3, measure=cast("Any", "5")), "got '5' and 400"),
+        (lambda: Backup("auto", 3, keep=True), "got 20 and True"),
+        (lambda: StaleSync(True), "needs a bound of at least 0, got True"),
+        (lambda: StaleSync(cast("Any", None)), "needs a bound of at least 0, got None"),
         (lambda: Backup(2, 3).check(4), "backup:2/3 is for 3 workers, the run has 4"),
     ],
 )
@@ -264,6 +276,11 @@ def test_a_policy_is_woken_in_the_future_only(says: Any, expected: float | None)
         ("backup:3/4,short=wait,wait_s=2.5", Backup(3, 4, short="wait", wait_s=2.5)),
         ("stale:2", StaleSync(2)),
         ("stale:0,wait_s=1e+06", StaleSync(0, wait_s=1e6)),
+        ("sync,wait_s=inf", Sync(wait_s=float("inf"))),
+        ("sync,wait_s=0.3333333333333333", Sync(wait_s=1 / 3)),
+        ("async,wait_s=1234567", Async(wait_s=1234567)),
+        ("backup:auto/4,measure=5,keep=7,wait_s=0", Backup("auto", 4, measure=5, keep=7, wait_s=0)),
+        ("backup:2/4,keep=7", Backup(2, 4, keep=7)),
     ],
 )
 def test_a_policy_reads_as_it_is_written(text: str, policy: Policy) -> None:
@@ -285,6 +302,15 @@ def test_a_policy_reads_as_it_is_written(text: str, policy: Policy) -> None:
         "stale",
         "stale:-1",
         "sync,wait",
+        "sync,keep=3",
+        "stale:2,measure=5",
+        "backup:auto/4,measure=x",
+        "backup:auto/4,measure=5.0",
+        "async,wait_s=1e999",
+        "async,wait_s=nan",
+        "async,wait_s=-1",
+        "async,wait_s=٣",
+        "backup:2/" + "9" * 5000,
         "sync,wait_s=soon",
         "SYNC",
     ],
@@ -301,3 +327,38 @@ def test_text_that_names_an_impossible_policy_says_why() -> None:
         Policy.parse("backup:5/4")
     with pytest.raises(ConfigError, match="'wait' and 'fail', got 'soon'"):
         Policy.parse("sync,short=soon")
+
+
+@pytest.mark.parametrize("text", ["stale:2,short=wait,short=fail", "sync,wait_s=1,wait_s=1"])
+def test_text_that_says_something_twice_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=f"a policy says its (short|wait_s) once, got '{text}'"):
+        Policy.parse(text)
+
+
+@pytest.mark.parametrize("given", [5, None, Sync, b"sync"])
+def test_what_is_no_text_names_no_policy(given: Any) -> None:
+    with pytest.raises(ConfigError, match="a policy is one of async, .*, got"):
+        Policy.parse(given)
+
+
+_SECONDS = st.floats(min_value=0.0, allow_nan=False) | st.integers(0, 10**18 - 1)
+
+
+@given(
+    kind=st.sampled_from(
+        [Async, Sync, lambda **rest: StaleSync(3, **rest), lambda **rest: Backup(2, 3, **rest)]
+    ),
+    short=st.sampled_from(["lower", "wait", "fail"]),
+    wait_s=_SECONDS,
+)
+def test_any_policy_reads_back_as_it_is(kind: Any, short: Any, wait_s: float) -> None:
+    policy = kind(short=short, wait_s=wait_s)
+
+    assert Policy.parse(str(policy)) == policy
+
+
+@given(measure=st.integers(5, 10**9), keep=st.integers(1, 10**9))
+def test_what_a_policy_learns_by_reads_back_as_it_is(measure: int, keep: int) -> None:
+    policy = Backup("auto", 5, measure=measure, keep=keep)
+
+    assert Policy.parse(str(policy)) == policy

@@ -61,6 +61,25 @@ def test_a_host_makes_one_link_to_a_peer_in_each_life() -> None:
     program()
 
 
+def test_a_host_that_has_forgotten_its_links_makes_others_of_a_later_life() -> None:
+    @two
+    async def program(world: World) -> None:
+        for incarnation in (1, 2):
+            at_a, at_b = Recorder(), Recorder()
+            ends = [
+                wires.link(world, one, other, receiver, incarnation=incarnation)
+                for one, other, receiver in (("a", "b", at_a), ("b", "a", at_b))
+            ]
+            await world.sleep(1.0)
+            assert f"{incarnation}.1 to" in repr(ends[0])
+            assert ends[1].phase.name == "OPEN"
+            for end, name in zip(ends, "ab", strict=True):
+                end.close()
+                wires.forget(world, name)
+
+    program()
+
+
 def test_a_crash_ends_a_link_and_a_boot_makes_the_next() -> None:
     @two
     async def program(world: World) -> Any:
