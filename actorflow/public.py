@@ -14,7 +14,7 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.resources import reset
 from actorflow.actors.system import ActorSystem
 from actorflow.cluster.cluster import Cluster
-from actorflow.cluster.trainer import Trainer
+from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.dtypes import can_cast, finfo, iinfo, result_type
 from actorflow.errors import ActorflowError
@@ -40,13 +40,15 @@ from actorflow.program import Program
 from actorflow.rows import Slices
 from actorflow.session import Session
 from actorflow.spec import Spec
+from actorflow.trainer import EpochDone, RunDone, StepDone
 from actorflow.training import minimize
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Async", "Backup", "Cluster", "Feeder", "Graph",
-    "IndexedSlices", "OptimizerActor", "Policy", "Program", "Ref", "Session", "Slices", "Spec", "StaleSync",
-    "Sync", "Tensor", "Terminated", "Trainer", "UpdateContext", "can_cast", "colocate_with", "container",
-    "control_dependencies", "custom_gradient", "data", "device", "errors", "finfo", "from_data", "gradients",
-    "hessian_vector_product", "iinfo", "init", "jvp", "minimize", "name_scope", "nn", "optim", "producing",
-    "reset", "result_type", "run", "supervision", "testing", "to_data",
+    "Actor", "ActorSystem", "ActorflowError", "Async", "Backup", "Cluster", "EpochDone", "Feeder", "Graph",
+    "IndexedSlices", "OptimizerActor", "Policy", "Program", "Ref", "RunDone", "Session", "Slices", "Spec",
+    "StaleSync", "StepDone", "Sync", "Tensor", "Terminated", "Trainer", "UpdateContext", "UpdateDone",
+    "can_cast", "colocate_with", "container", "control_dependencies", "custom_gradient", "data", "device",
+    "errors", "finfo", "from_data", "gradients", "hessian_vector_product", "iinfo", "init", "jvp",
+    "minimize", "name_scope", "nn", "optim", "producing", "reset", "result_type", "run", "supervision",
+    "testing", "to_data",
 ]  # fmt: skip
