@@ -458,7 +458,7 @@ def test_what_a_handler_raises_reaches_its_asker_with_its_traceback(
         for _ in range(2):  # the actor lives on: its asker was told
             with pytest.raises(HandlerError) as caught:
                 await ref.ask("answer")
-            assert str(caught.value) == (
+            assert str(caught.value).replace("actor there/", "actor ") == (
                 "handler of 'parser' raised ValueError: no answer while handling str\n  where: actor parser"
             )
             cause = caught.value.__cause__
@@ -483,7 +483,8 @@ def test_an_error_of_ours_passes_as_itself_and_gets_a_place(play: Play) -> None:
         ref = system.spawn(Scripted, script, name="w")
         with pytest.raises(StateError) as caught:
             await ref.ask(1)
-        assert str(caught.value) == "no value yet\n  where: actor w\n  try:   assign one"
+        text = str(caught.value).replace("actor there/", "actor ")  # elsewhere it names the process too
+        assert text == "no value yet\n  where: actor w\n  try:   assign one"
         with pytest.raises(StateError, match="where: node w"):
             await ref.ask("placed")
 
