@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+MOST_PROCESSES = 4096
+"""Of a kind in a simulation: 20 times what the paper has, and some minutes."""
+
+_DIGITS = 18
+
 
 def natural(text: str) -> int:
     """Returns an integer of at least 0."""
@@ -20,8 +25,15 @@ def several(text: str) -> int:
     return _integer(text, 2)
 
 
-def _integer(text: str, least: int) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < least:
-        message = f"must be an integer of at least {least}, got {text!r}"
+def processes(text: str) -> int:
+    """Returns how many processes a simulation has of a kind: 1 to MOST_PROCESSES."""
+    return _integer(text, 1, MOST_PROCESSES)
+
+
+def _integer(text: str, least: int, most: int | None = None) -> int:
+    whole = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    if not whole or int(text) < least or (most is not None and int(text) > most):
+        limits = f"of at least {least}" if most is None else f"between {least} and {most}"
+        message = f"must be an integer {limits}, got {text[:60]!r}"
         raise argparse.ArgumentTypeError(message)
     return int(text)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from actorflow.cli.report import Line, Panel, Report, Table, number, percent, residual
+from actorflow.errors import counted
 from actorflow.sim.paper import backup, ps_scaling, sync_step
 from actorflow.sim.paper.numbers import Figure, figure
 
@@ -52,7 +53,8 @@ def backup_report(done: Done, *, workers: int, backups: int, steps: int, seed: i
             f'Backup("auto", {n}) waits for {chosen} of {n}, after {_AUTO_ROUNDS} rounds with all.'
         )
     return Report(
-        title=f"Backup workers (figure 8c): the first {workers} of {workers} + b; {steps} steps, seed {seed}",
+        title=f"Backup workers (figure 8c): the first {workers} of {workers} + b; "
+        f"{counted(steps, 'step')}, seed {seed}",
         tables=[
             Table(_FITTED, [_BACKUP, *map(_backup_row, facts)]),
             Table(_CHECKED, [_UNFITTED, *map(_checked_row, unfitted)]),
@@ -176,7 +178,8 @@ def sync_report(
                 off.append((abs(left), f"{curve.name} with {n} ({percent(left)})"))
         lines.append(Line(curve.name, workers, rates, paper_rates))
     return Report(
-        title=f"Synchronous null steps (figure 7), {servers} parameter servers: {steps} steps, seed {seed}",
+        title=f"Synchronous null steps (figure 7), {servers} parameter servers: "
+        f"{counted(steps, 'step')}, seed {seed}",
         tables=[Table(f"Median step; dense curves take one step of {sync_step.DENSE_PART}.", rows)],
         findings=_misses(off),
         model=_SYNC_MODEL,
@@ -227,7 +230,8 @@ def scaling_report(
                     off.append((abs(left), f"{softmax}, {n} workers, {p} PS ({percent(left)})"))
             lines.append(Line(f"{softmax}, {n} workers", ps_tasks, found, paper))
     return Report(
-        title=f"LSTM-512-512 over parameter servers (figure 9): {steps} steps a worker, seed {seed}",
+        title=f"LSTM-512-512 over parameter servers (figure 9): "
+        f"{counted(steps, 'step')} a worker, seed {seed}",
         tables=[Table("Words a second of all workers.", rows), *_gains(facts, ps_tasks, workers)],
         findings=_misses(off),
         model=_SCALING_MODEL,
@@ -276,5 +280,7 @@ def _misses(off: Sequence[tuple[float, str]]) -> list[str]:
     ordered = sorted(off, reverse=True)
     middle = ordered[len(ordered) // 2][0]
     worst = ", ".join(text for _, text in ordered[:3])
+    if len(ordered) == 1:
+        return [f"The one point is {100 * middle:.0f} % off the paper."]
     within = f"Half of the {len(ordered)} points are within {100 * middle:.0f} % of the paper."
     return [within, f"Farthest off: {worst}."]

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from actorflow.cli import STOPPED, figures, plot
-from actorflow.cli.arguments import natural, positive, several
+from actorflow.cli.arguments import natural, positive, processes, several
 from actorflow.cli.report import Report
 from actorflow.clock import SystemClock
 from actorflow.errors import ProgramError
@@ -21,6 +21,7 @@ from actorflow.sim.paper import numbers, sync_step
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+_STDOUT = Path("-")
 _QUIET_S = 10.0  # in a pipe: say how far it is at least this often
 
 
@@ -34,7 +35,7 @@ def add_to(commands: Commands) -> None:
 
     backup = kinds.add_parser("backup", help="backup workers against stragglers (figure 8c)")
     add = backup.add_argument
-    add("--workers", type=positive, default=50, metavar="M", help="gradients that a step needs (default 50)")
+    add("--workers", type=processes, default=50, metavar="M", help="gradients that a step needs (default 50)")
     add("--backups", type=natural, default=5, metavar="B", help="up to B workers more (default 5)")
     add("--auto", action="store_true", help='let Backup("auto", M + 3) choose as well')
     add("--steps", type=several, default=500, metavar="N", help="steps of each point (default 500)")
@@ -44,20 +45,22 @@ def add_to(commands: Commands) -> None:
     names = [curve.name for curve in sync_step.CURVES]
     add = sync.add_argument
     add("--curves", nargs="+", choices=names, default=names, metavar="CURVE", help=f"of {', '.join(names)}")
-    add("--workers", nargs="+", type=positive, default=_axis("sync-step", "workers"), metavar="N")
+    add("--workers", nargs="+", type=processes, default=_axis("sync-step", "workers"), metavar="N")
     add("--steps", type=positive, default=12, metavar="N", help="steps of each point (default 12)")
     sync.set_defaults(simulate=_sync)
 
     scaling = kinds.add_parser("ps-scaling", help="a language model over parameter servers (figure 9)")
     add = scaling.add_argument
-    add("--ps", nargs="+", type=positive, default=_axis("ps-scaling", "ps_tasks"), metavar="P")
-    add("--workers", nargs="+", type=positive, default=_axis("ps-scaling", "workers"), metavar="N")
+    add("--ps", nargs="+", type=processes, default=_axis("ps-scaling", "ps_tasks"), metavar="P")
+    add("--workers", nargs="+", type=processes, default=_axis("ps-scaling", "workers"), metavar="N")
     add("--steps", type=positive, default=2, metavar="N", help="steps of each worker (default 2)")
     scaling.set_defaults(simulate=_scaling)
 
     for kind in (backup, sync, scaling):
         kind.add_argument("--seed", type=natural, default=0, metavar="N", help="of all chance (default 0)")
-        kind.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
+        kind.add_argument(
+            "--json", type=Path, metavar="FILE", help="write the rows there as well; - prints them instead"
+        )
         kind.add_argument("--plot", type=Path, metavar="FILE", help="draw them: .svg, .png or .pdf")
         kind.set_defaults(command=run)
 
@@ -75,15 +78,20 @@ def run(args: argparse.Namespace) -> int:
     if args.plot is not None:
         plot.check(args.plot)
     for file in filter(None, (args.json, args.plot)):
-        _check_writable(file)
+        if file != _STDOUT:
+            _check_writable(file)
     try:
         report: Report = args.simulate(args)
     except KeyboardInterrupt:
         print("stopped by Ctrl-C")
         return STOPPED
-    print("\n".join(report.lines()))
-    if args.json is not None:
-        args.json.write_text(json.dumps(report.as_json(), indent=2) + "\n", "utf-8")
+    rows = json.dumps(report.as_json(), indent=2) + "\n"
+    if args.json == _STDOUT:
+        print(rows, end="")
+    else:
+        print("\n".join(report.lines()))
+        if args.json is not None:
+            args.json.write_text(rows, "utf-8")
     if args.plot is not None:
         plot.draw(report.panels, report.title, args.plot)
     return 0

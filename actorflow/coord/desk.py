@@ -132,9 +132,9 @@ class Desk:
         return self.drop(self.close(rank), version, why)
 
     def void(self, rank: int, epoch: int, size: int, version: int) -> Receipt:
-        """Ends what is out since there is no such batch, and learns the size of the epoch."""
+        """Ends what is out since there is no such batch, and learns the size of the epoch: none is lost."""
         del self._out[rank]
-        return self.drop(self.permits.void(rank, epoch, size), version, NO_BATCH)
+        return self._unused(self.permits.void(rank, epoch, size), version, NO_BATCH)
 
     def refuse(self, rank: int, version: int, why: str) -> Receipt:
         """Ends what is complete, unused."""
@@ -142,8 +142,11 @@ class Desk:
 
     def drop(self, lease: Lease, version: int, why: str) -> Receipt:
         """Takes what was computed under a lease as not used, and returns the receipt."""
-        self.permits.batches.unused(lease.batch)
         self.dropped.append((lease.number, why))
+        return self._unused(lease, version, why)
+
+    def _unused(self, lease: Lease, version: int, why: str) -> Receipt:
+        self.permits.batches.unused(lease.batch)
         return Receipt(lease.rank, Outcome(lease.number, accepted=False, version=version, reason=why))
 
     def make(self, ranks: Sequence[int]) -> Chosen:

@@ -143,10 +143,10 @@ def test_the_same_seed_writes_the_same_rows(tmp_path: Path) -> None:
     [
         ([], "required: FIGURE"),
         (["backup", "--steps", "1"], "--steps: must be an integer of at least 2, got '1'"),
-        (["backup", "--workers", "0"], "--workers: must be an integer of at least 1, got '0'"),
+        (["backup", "--workers", "0"], "--workers: must be an integer between 1 and 4096, got '0'"),
         (["backup", "--seed", "x"], "--seed: must be an integer of at least 0, got 'x'"),
         (["sync-step", "--curves", "round"], "invalid choice: 'round'"),
-        (["sync-step", "--workers", "1", "0"], "--workers: must be an integer of at least 1, got '0'"),
+        (["sync-step", "--workers", "1", "0"], "--workers: must be an integer between 1 and 4096, got '0'"),
         (["ps-scaling", "--ps", "-1"], "--ps: "),
     ],
 )
@@ -269,3 +269,42 @@ def test_the_page_has_the_rows_that_the_command_prints(
 
     assert len(found) >= 3
     assert found == [cells for cells in found if cells in page]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_dash_prints_the_rows_instead(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", name, *SMALL[name], "--json", "-"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+
+    assert printed == written(tmp_path, name)
+    assert not (tmp_path / "-").exists()
+
+
+def test_one_step_and_one_point_are_said_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--curves", "scalar", "--workers", "1", "--steps", "1"]
+    lines = simulated(capsys, "sync-step", *few)
+
+    assert lines[0].endswith(": 1 step, seed 0")
+    assert any(re.fullmatch(r"The one point is \d+ % off the paper\.", line) for line in lines)
+    lines = simulated(capsys, "ps-scaling", "--ps", "1", "--workers", "4", "--steps", "1")
+    assert lines[0].endswith(": 1 step a worker, seed 0")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sync-step", "--workers", "100000"],
+        ["ps-scaling", "--ps", "4097"],
+        ["ps-scaling", "--workers", "9" * 5000],
+        ["backup", "--workers", "4097"],
+    ],
+)
+def test_there_are_limits_to_what_is_simulated(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["simulate", *arguments])
+    assert re.search(r"must be an integer between 1 and 4096, got '\d{4,60}'", capsys.readouterr().err)

@@ -361,3 +361,10 @@ def test_a_limit_is_a_whole_number(name: str, limit: Any) -> None:
         ConfigError, match=rf"a run needs {name}, a whole number, of at least 1, got {limit!r}"
     ):
         events(regression(), af.Sync(), **{name: limit})
+
+
+@pytest.mark.parametrize("policy", [af.Sync(), af.Async(), af.StaleSync(1)], ids=str)
+def test_the_end_of_an_epoch_drops_nothing(policy: af.Policy) -> None:
+    _, record = events(regression(batches=7), policy, epochs=3)
+
+    assert [dropped for updated in record for dropped in updated.dropped] == []
