@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Literal, get_args
 
 from actorflow.coord.messages import Batch
@@ -54,8 +55,9 @@ class RunSettings:
                 raise ConfigError(what)
         for name in ("steps", "epochs"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                what = f"a run needs {name} of at least 1, got {value!r}"
+            whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if value is not None and not (whole and value >= 1):
+                what = f"a run needs {name} of at least 1, a whole number, got {value!r:.60}"
                 raise ConfigError(what, hint="None is no limit")
         if self.missed < 1:
             what = f"a run needs missed of at least 1, got {self.missed!r}"
