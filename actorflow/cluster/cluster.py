@@ -139,7 +139,11 @@ class Cluster(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         session, self.session = self.session, None
+        training, self.training = self.training, None
         try:
+            if training is not None:
+                with suppress(CoordinatorLost):
+                    await self.at_home(training.close())
             if session is not None:
                 with suppress(CoordinatorLost):  # then there is nothing to close
                     await self.at_home(session.close())

@@ -276,12 +276,14 @@ class _Run:
         home, number = self._cluster.at_home, training.number
         try:
             while isinstance(heard := await home(training.next()), Updated):
+                self._cluster.opened()
                 epochs = [batch.epoch for _, _, batch, _ in heard.chosen]
                 if min(epochs) > self._epoch and self._step > self._first:
                     yield await self._end_epoch(min(epochs))
                 self._epoch = max(self._epoch, min(epochs))
                 self._latest = max(self._latest, *epochs)
                 yield self._updated(heard)
+            self._cluster.opened()
             if heard.error is not None:
                 raise heard.error
         finally:

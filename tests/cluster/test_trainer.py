@@ -367,6 +367,30 @@ def test_a_policy_goes_on_from_what_it_has_learnt_and_may_be_set_between_runs() 
     assert sim.run(main).result == ([(3, False), (0, True)], [1, 1])
 
 
+def test_when_the_cluster_is_closed_its_shards_are_and_open_runs_end() -> None:
+    """The world stays, and with it the processes."""
+
+    @sim.world("chief", ps=2, worker=2, latency_s=0.001)
+    async def run(world: sim.World) -> None:
+        cluster = af.Cluster.simulated(regression(), ps=2, workers=2, world=world, work_s=0.01)
+        async with cluster:
+            trainer = af.Trainer(cluster)
+            left = trainer.run()
+            await anext(left)
+        for host in world.hosts:
+            names = [name for name in host.system.actors if name in ("shard", "worker")]
+            assert not names, (host.name, names)
+        with pytest.raises(SessionClosed):
+            async for _event in left:
+                pass
+        with pytest.raises(SessionClosed):
+            await anext(trainer.run())
+        with pytest.raises(SessionClosed):
+            await trainer.shards()
+
+    run()
+
+
 @pytest.mark.parametrize("limits", [{"steps": 2.5}, {"steps": "3"}, {"epochs": True}, {"steps": 0}])
 def test_a_limit_is_a_whole_number(limits: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="of at least 1, a whole number, got"):
