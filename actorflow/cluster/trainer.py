@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from math import nan
 from typing import Any
+from weakref import ReferenceType, ref
 
 from actorflow import setting
 from actorflow.batches import Input
@@ -45,13 +46,20 @@ class Trainer:
     Args:
         cluster: Open.
         policy: Who may start, and what makes an update.
-        exactly_once: Whether a batch whose contribution was not used is computed again.
+        exactly_once: Whether a batch whose contribution was not used is computed again; by default as
+            `settings` say.
         agreement: "all": an update is made of the same contributions on all shards. "per_shard": each shard
-            takes the first that it has; cheaper, and weaker.
-        settings: Further limits and times.
+            takes the first that it has; cheaper, and weaker. By default as `settings` say.
+        settings: Further limits and times; those of `run` are told there.
+
+    Attributes:
+        record: Every update that `run` has told, of all runs. It grows by one an update: clear it when a
+            long run does not need it.
+        policy: That of the next run: one that learns goes on from there. May be set between runs.
 
     Raises:
-        ConfigError: the policy does not fit so many workers, or cannot leave updates to shards.
+        ConfigError: the policy does not fit so many workers, or cannot leave updates to shards; or the
+            settings have what is told to `run`.
         PolicyError: the policy raises, or an attribute of it cannot mean anything.
     """
 
@@ -60,22 +68,53 @@ class Trainer:
         cluster: Cluster,
         policy: Policy | None = None,
         *,
-        exactly_once: bool = False,
-        agreement: Agreement = "all",
+        exactly_once: bool | None = None,
+        agreement: Agreement | None = None,
         settings: RunSettings | None = None,
     ) -> None:
         _check_given(cluster, settings)
         self.cluster = cluster
-        self.policy = Sync() if policy is None else _policy(policy)
-        checked(self.policy, len(cluster.workers))
-        if agreement == "per_shard":
-            enough(self.policy, full(len(cluster.workers)))
-        given = RunSettings() if settings is None else settings
-        self.settings = replace(given, exactly_once=exactly_once, agreement=agreement)
+        given = RunSettings() if settings is None else _settings(settings)
+        self.settings = replace(
+            given,
+            exactly_once=given.exactly_once if exactly_once is None else exactly_once,
+            agreement=given.agreement if agreement is None else agreement,
+        )
         self.record: list[Updated] = []
+        self._policy = self._fitting(Sync() if policy is None else policy)
         self._training: Training | None = None
+        self._turn: _Turn | None = None
 
-    async def run(
+    @property
+    def policy(self) -> Policy:
+        """Who may start in the next run, and what makes an update."""
+        return self._policy if self._training is None else self._training.policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        fitting = self._fitting(policy)
+        if self._runs():
+            message = f"a policy is set between runs, got {fitting} while {self.policy} governs one"
+            raise ConfigError(message, hint="a policy may change itself after every update: Policy.after")
+        if self._training is not None:
+            if fitting.fresh is not self.policy.fresh:
+                message = f"shards keep what `fresh` says, {self.policy} and {fitting} say different things"
+                raise ConfigError(message, hint="make a new Trainer for it")
+            self._training.policy = fitting
+        self._policy = fitting
+
+    def _runs(self) -> bool:
+        """Whether a run is open; one that somebody has let go of ends by itself."""
+        return self._turn is not None and self._turn.events is not None and self._turn.events() is not None
+
+    def _fitting(self, policy: Policy) -> Policy:
+        seats = len(self.cluster.workers)
+        fitting = checked(_policy(policy), seats)
+        if self.settings.agreement == "per_shard":
+            enough(fitting, full(seats))
+        return fitting
+
+    def run(
         self, *, steps: int | None = None, epochs: int | None = None
     ) -> AsyncGenerator[UpdateDone | EpochDone | RunDone, None]:
         """Yields an UpdateDone after every update, an EpochDone after every epoch, and one RunDone, last.
@@ -87,27 +126,49 @@ class Trainer:
         Where the program evaluates, the workers rest between epochs. Leave the loop early with
         `contextlib.aclosing`, as any asynchronous generator.
 
+        Every run begins with the first batch of the first epoch, whatever was computed before. One run at a
+        time: the next one begins when this one has ended.
+
         Args:
             steps: Stop after so many updates.
             epochs: Stop after so many epochs; the program's number when neither limit is given.
 
         Raises:
-            SessionClosed: the cluster is not open.
-            ConfigError: a limit is no whole number above 0, or another trainer has trained on the cluster
-                since.
+            SessionClosed: the cluster is not open, or was closed meanwhile.
+            ConfigError: a limit is no whole number above 0, a run of this trainer is open, or another trainer
+                has trained on the cluster since.
             QuorumLost, ShardLost, CoordinatorLost: the run cannot go on.
             ActorflowError: what the program, or its optimizer, raised; nothing of that update was applied.
         """
+        turn = _Turn()
+        events = self._events(turn, steps, epochs)
+        turn.events = ref(events)
+        return events
+
+    async def _events(
+        self, turn: _Turn, steps: int | None, epochs: int | None
+    ) -> AsyncGenerator[UpdateDone | EpochDone | RunDone, None]:
         if epochs is None and steps is None:
             epochs = self.cluster.program.epochs
-        replace(self.settings, steps=steps, epochs=epochs)  # looks at them
         self.cluster.opened()
-        run = _Run(self, steps, epochs)
-        while not run.over:
-            async with aclosing(run.updates()) as events:
-                async for event in events:
-                    yield event
-        yield await run.end()
+        replace(self.settings, steps=steps, epochs=epochs)  # says what is wrong with them
+        if self._runs():
+            message = "a trainer runs once at a time, and a run of this one is open"
+            raise ConfigError(
+                message, hint="leave it with contextlib.aclosing(trainer.run()), or wait for its end"
+            )
+        self._turn = turn
+        try:
+            run = _Run(self, steps, epochs)
+            while not run.over:
+                async with aclosing(run.updates()) as events:
+                    async for event in events:
+                        yield event
+            last = await run.end()
+        finally:
+            if self._turn is turn:
+                self._turn = None
+        yield last
 
     async def shards(self) -> list[ShardStats]:
         """Returns what each shard has done: its version, the staleness of its updates, what it refused.
@@ -129,9 +190,14 @@ class Trainer:
         cluster = self.cluster
         if self._training is None:
             self._training = await self._opened()
-        self._check_present(self._training)
-        await cluster.at_home(self._training.begin(settings))
-        return self._training
+        training = self._training
+        self._check_present(training)
+        try:
+            await cluster.at_home(training.begin(settings))
+        except BaseException:  # it may have begun when the wait for that was cancelled
+            await cluster.at_home(training.end())
+            raise
+        return training
 
     def _check_present(self, training: Training) -> None:
         """Raises ConfigError unless these are the shards that are open on the cluster."""
@@ -166,12 +232,33 @@ def _check_given(cluster: Any, settings: Any) -> None:
         raise ConfigError(message, hint="actorflow.coord.settings.RunSettings(lease_s=30.0)")
 
 
+def _settings(given: RunSettings) -> RunSettings:
+    """Returns them; raises ConfigError for those that have what `run` is told."""
+    plain = RunSettings()
+    for name in ("steps", "epochs", "start", "before"):
+        value = getattr(given, name)
+        if value != getattr(plain, name):
+            hint = f"trainer.run({name}={value!r})" if name in ("steps", "epochs") else None
+            message = (
+                f"a trainer counts batches and updates itself, its settings may not have {name}={value!r}"
+            )
+            raise ConfigError(message, hint=hint)
+    return given
+
+
 def _policy(given: Any) -> Policy:
     """Returns it; raises ConfigError for what is no policy, such as the text or the class of one."""
     if isinstance(given, Policy):
         return given
     message = f"a trainer takes a policy, such as af.Sync(), got {given!r:.60}"
     raise ConfigError(message, hint=f"af.Policy.parse({given!r})" if isinstance(given, str) else None)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One call of `run`, and what it gave, as long as somebody has that."""
+
+    events: ReferenceType[AsyncGenerator[Any, None]] | None = None
 
 
 class _Run:
@@ -204,20 +291,22 @@ class _Run:
             before=self._batches,
         )
         training = await self._trainer.begun(settings)
-        home = self._cluster.at_home
+        home, number = self._cluster.at_home, training.number
         try:
             while isinstance(heard := await home(training.next()), Updated):
+                self._cluster.opened()
                 epochs = [batch.epoch for _, _, batch, _ in heard.chosen]
                 if min(epochs) > self._epoch and self._step > self._first:
                     yield await self._end_epoch(min(epochs))
                 self._epoch = max(self._epoch, min(epochs))
                 self._latest = max(self._latest, *epochs)
                 yield self._updated(heard)
+            self._cluster.opened()
             if heard.error is not None:
                 raise self._placed(heard.error)
         finally:
             if training is self._cluster.training:  # else it has ended already
-                await home(training.end())
+                await home(training.end(number))
         if self._step == self._first:
             message = "no update was made: all contributions came to nothing, and no batch is left"
             raise CoordinationError(message, hint="exactly_once=True computes the batches of lost ones again")

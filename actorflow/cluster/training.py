@@ -71,6 +71,9 @@ class Training:
         settings: Limits and times that all runs share.
         numbers: Of runs, ascending; one that all trainers of a cluster share, since what is said in a run is
             told from what was said in others by its number.
+
+    Attributes:
+        policy: For the next run: what the last one has made of it.
     """
 
     def __init__(
@@ -85,13 +88,14 @@ class Training:
         self._chief = chief
         self._attendance = attendance
         self._layout = layout
-        self._policy = policy
+        self.policy = policy
         self._settings = settings
         self._numbers = numbers
         self._run = 0
         self._over = True
         self._heard: Queue[Updated | End] = Queue(_UNHEARD)
         self._coordinator: Ref | None = None
+        self._decides: Coordinator | None = None
         self._hearing: Ref | None = None
         self._recruiters: list[Ref] = []
 
@@ -110,7 +114,7 @@ class Training:
             await self._attendance.initialise(names)
         closes = None
         if self._settings.agreement == "per_shard":
-            closes = enough(self._policy, full(len(layout.workers)))
+            closes = enough(self.policy, full(len(layout.workers)))
         for shard, process in enumerate(layout.ps):
             order = OpenShard(
                 shard,
@@ -118,7 +122,7 @@ class Training:
                 layout.frozen[shard],
                 layout.optimizer,
                 len(layout.ps),
-                self._policy.fresh,
+                self.policy.fresh,
                 closes,
             )
             await self._ask_ps(process, order)
@@ -157,22 +161,21 @@ class Training:
         chief, ref = self._chief, self._chief.post.ref
         self._hearing = chief.system.spawn(_Hearing, self._heard, name=f"hearing{self._run}")
         name = f"{COORDINATOR}{self._run}"
-        self._coordinator = chief.system.spawn(
-            Coordinator,
+        self._decides = decides = Coordinator(
             ref,
             [ref(address) for address in self._shards],
             self._layout.workers,
-            self._policy,
+            self.policy,
             limits,
             of_run(self._run),
             self._hearing,
-            name=name,
         )
+        self._coordinator = chief.system.spawn(lambda: decides, name=name)
         self._coordinator.watch(self._hearing)
         address = f"{chief.name}/{name}"
         for process in self._layout.ps:
             await self._ask_ps(process, MeetAll(address, self._shards, of_run(self._run)))
-        policy, settings = self._policy, self._settings
+        policy, settings = self.policy, self._settings
         apart = settings.agreement == "per_shard"
         times = settings.gather_s, settings.stuck_s
         order = Enlist(self._run, address, self._shards, policy.fresh, *times, apart)
@@ -202,8 +205,15 @@ class Training:
         with _reached(" and ".join(self._layout.ps)):
             return list(await asyncio.gather(*ask))
 
-    async def end(self) -> None:
-        """Ends the run, if there is one, after the update that is being committed."""
+    @property
+    def number(self) -> int:
+        """That of the run which began last."""
+        return self._run
+
+    async def end(self, number: int | None = None) -> None:
+        """Ends the run, if there is one and it has that number, after the update that is being committed."""
+        if number is not None and number != self._run:
+            return  # another has begun since
         system = self._chief.system
         recruiters, self._recruiters = self._recruiters, []
         for recruiter in recruiters:
@@ -216,6 +226,9 @@ class Training:
                 await self._drained()
             await system.stop(coordinator)
             await system.stop(hearing)
+        decided, self._decides = self._decides, None
+        if decided is not None:
+            self.policy = decided.policy  # what it has learnt stays
 
     async def _drained(self) -> None:
         """Takes what nobody wants to hear any more, up to the end."""

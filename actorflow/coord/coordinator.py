@@ -81,6 +81,11 @@ class Coordinator(Actor):
         self._processes: dict[str, str] = {}  # by address of their worker
         self._wake: tuple[float, Timer] | None = None
 
+    @property
+    def policy(self) -> Policy:
+        """The policy for the next update: what the last one has made of itself."""
+        return self._rounds.policy
+
     async def on_start(self) -> None:
         """Fences all shards and begins from where they stand."""
         for shard in self._shards:

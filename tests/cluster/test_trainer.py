@@ -14,6 +14,7 @@ from actorflow.cluster.messages import MeetAll, OpenShard
 from actorflow.cluster.trainer import UpdateDone
 from actorflow.cluster.training import Training
 from actorflow.coord.messages import Updated
+from actorflow.coord.settings import RunSettings
 from actorflow.errors import (
     ConfigError,
     CoordinationError,
@@ -321,6 +322,84 @@ def test_a_trainer_that_is_left_open_ends_when_another_begins() -> None:
             return told
 
     assert sim.run(main).result == [1, 2, 2, 2]
+
+
+def test_a_trainer_runs_once_at_a_time_and_after_one_that_nobody_holds_any_more() -> None:
+    async def main() -> Any:
+        async with af.Cluster.simulated(regression(), ps=2, workers=2, work_s=0.01) as cluster:
+            trainer = af.Trainer(cluster)
+            run = trainer.run(steps=4)
+            await anext(run)
+            with pytest.raises(ConfigError, match=r"runs once at a time, and a run .* is open\n.*aclosing"):
+                await anext(trainer.run(steps=1))
+            with pytest.raises(
+                ConfigError, match="a policy is set between runs, got async while sync governs"
+            ):
+                trainer.policy = af.Async()
+            rest = [event.step async for event in run]
+            async for _event in trainer.run(steps=9):
+                break
+            again = [event.step async for event in trainer.run(steps=2)]
+            return rest, again
+
+    assert sim.run(main).result == ([2, 3, 4, 4, 4], [1, 2, 2, 2])
+
+
+def test_a_policy_goes_on_from_what_it_has_learnt_and_may_be_set_between_runs() -> None:
+    async def main() -> Any:
+        async with af.Cluster.simulated(regression(), ps=2, workers=3, work_s=0.01) as cluster:
+            trainer = af.Trainer(cluster, af.Backup("auto", 3, measure=5))
+            seen = []
+            for _ in range(2):
+                async for _event in trainer.run(steps=3):
+                    pass
+                assert isinstance(trainer.policy, af.Backup)
+                seen.append((len(trainer.policy.seen), trainer.policy.chosen is not None))
+            trainer.policy = af.Backup(1, 3)
+            async for _event in trainer.run(steps=2):
+                pass
+            with pytest.raises(
+                ConfigError, match="keep what `fresh` says, backup:1/3 and async say different"
+            ):
+                trainer.policy = af.Async()
+            return seen, [len(update.chosen) for update in trainer.record[-2:]]
+
+    assert sim.run(main).result == ([(3, False), (0, True)], [1, 1])
+
+
+def test_when_the_cluster_is_closed_its_shards_are_and_open_runs_end() -> None:
+    """The world stays, and with it the processes."""
+
+    @sim.world("chief", ps=2, worker=2, latency_s=0.001)
+    async def run(world: sim.World) -> None:
+        cluster = af.Cluster.simulated(regression(), ps=2, workers=2, world=world, work_s=0.01)
+        async with cluster:
+            trainer = af.Trainer(cluster)
+            left = trainer.run()
+            await anext(left)
+        for host in world.hosts:
+            names = [name for name in host.system.actors if name in ("shard", "worker")]
+            assert not names, (host.name, names)
+        with pytest.raises(SessionClosed):
+            async for _event in left:
+                pass
+        with pytest.raises(SessionClosed):
+            await anext(trainer.run())
+        with pytest.raises(SessionClosed):
+            await trainer.shards()
+
+    run()
+
+
+def test_settings_are_taken_as_they_are_or_refused() -> None:
+    cluster = af.Cluster.simulated(regression(), ps=2, workers=2)
+    given = RunSettings(exactly_once=True, agreement="per_shard")
+    assert af.Trainer(cluster, settings=given).settings == given
+    assert not af.Trainer(cluster, settings=given, exactly_once=False).settings.exactly_once
+    with pytest.raises(ConfigError, match=r"may not have steps=3\n.*trainer\.run\(steps=3\)"):
+        af.Trainer(cluster, settings=RunSettings(steps=3))
+    with pytest.raises(ConfigError, match="may not have before=3"):
+        af.Trainer(cluster, settings=RunSettings(before=3))
 
 
 def test_a_trainer_says_what_a_policy_is() -> None:

@@ -93,7 +93,7 @@ def test_backup_measures_all_then_chooses_then_measures_again() -> None:
 
     for version in range(1, 16):
         quorums.append(cast("Backup", policy).quorum)
-        policy = successor(policy, Round(version, (1.0, 1.1, 9.0)), 4)
+        policy = successor(policy, Round(version, (1.0, 1.1, 9.0)), 3)
 
     assert quorums == [3] * 5 + [2] * 2 + [3] * 5 + [2] * 2 + [3]
     assert str(policy) == "backup:auto/3,measure=5,keep=2"

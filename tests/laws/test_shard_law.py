@@ -433,9 +433,9 @@ def test_the_law_finds_a_contribution_that_is_taken_twice(monkeypatch: pytest.Mo
 def test_the_law_finds_a_shard_that_waits_for_ever_when_another_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def deaf(self: Any, term: int, error: Any) -> None:
-        if error is None:
-            await end(self, term, error)
+    async def deaf(self: Any, message: End) -> None:
+        if message.error is None:
+            await end(self, message)
 
     end: Any = ShardActor._end
     monkeypatch.setattr(ShardActor, "_end", deaf)
