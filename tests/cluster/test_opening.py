@@ -68,7 +68,7 @@ def test_a_run_that_was_left_early_is_gone_with_its_cluster() -> None:
             events = af.Trainer(one).run()
             await anext(events)
         assert left(world) == {}
-        with pytest.raises(CoordinatorLost):
+        with pytest.raises(SessionClosed, match="the cluster is not open"):
             async for _event in events:
                 pass
 
