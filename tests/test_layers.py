@@ -41,6 +41,7 @@ ONLY_IN = {
         "transport.kinds",
         "transport.narrow",
         "transport.reading",
+        "transport.session",
         "transport.writing",
         "sim.samples",  # here and below: programs as users write them, which meet all of these
         "sim.samples_actors",
