@@ -73,7 +73,14 @@ def test_json_holds_benchmark_machine_and_rows(recorded: Recorded, tmp_path: Pat
     assert set(found) == {"benchmark", "machine", "rows"}
     assert found["benchmark"] == "recorded"
     assert [row["metric"] for row in found["rows"]] == ["first", "second"]
-    assert set(found["machine"]["peers"]) == {"pykka", "xoscar", "tensorflow", "torch", "grain"}
+    assert set(found["machine"]["peers"]) == {
+        "grain",
+        "msgpack_numpy",
+        "pykka",
+        "tensorflow",
+        "torch",
+        "xoscar",
+    }
 
 
 def test_a_file_that_cannot_be_written_is_told_before_measuring(

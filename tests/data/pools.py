@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +59,11 @@ class Open:
 
 def children() -> set[int]:
     """The processes that this one has started, zombies too."""
-    tasks = Path("/proc/self/task")
-    return {int(pid) for task in tasks.iterdir() for pid in (task / "children").read_text().split()}
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            found.update(map(int, (task / "children").read_text().split()))
+    return found
 
 
 def descriptors() -> int:

@@ -135,7 +135,7 @@ def test_children_have_the_arguments_of_their_parent(
     assert open_pool(functions.arguments, 1).map([0]) == [[["train.py", "--quick", "7"]]]
 
 
-TRANSPORT = ("codec", "failures", "kinds", "narrow", "reading", "registry", "writing")
+TRANSPORT = ("codec", "failures", "fits", "kinds", "narrow", "reading", "registry", "writing")
 
 
 def test_children_import_only_what_they_need(open_pool: Callable[..., Open]) -> None:
