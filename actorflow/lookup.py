@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from actorflow import arrays
-from actorflow.errors import FeedError, FetchError
+from actorflow.errors import FeedError, FetchError, counted
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
@@ -14,6 +14,7 @@ from actorflow.graph.operators import Operators
 from actorflow.graph.resource import VariableDef
 from actorflow.ops.state import Variable
 from actorflow.spec import Spec, show
+from actorflow.structure import flatten
 
 
 def fetch_port(graph: Graph, fetch: Any) -> Port:
@@ -46,6 +47,29 @@ def fetch_port(graph: Graph, fetch: Any) -> Port:
             return fetch_port(graph, fetch.as_tensor())
     message = f"a fetch is a tensor, a variable, a name, or a structure of them, got {type(fetch).__name__}"
     raise FetchError(message)
+
+
+def fetched(graph: Graph, fetches: Any) -> tuple[tuple[Port, ...], Callable[[Sequence[Any]], Any]]:
+    """Returns the ports that are fetched, and how their values take the structure of `fetches`.
+
+    Args:
+        graph: The session's.
+        fetches: A tensor or variable, its name, or tuples, lists and dicts of them.
+
+    Raises:
+        FetchError: when one does not name an output of the graph.
+    """
+    if isinstance(fetches, Tensor):
+        return (fetch_port(graph, fetches),), only
+    leaves, build = flatten(fetches)
+    return tuple(fetch_port(graph, leaf) for leaf in leaves), build
+
+
+def check_count(values: Sequence[Any], takes: int) -> None:
+    """Raises FeedError unless a callable that takes so many values is given as many."""
+    if len(values) != takes:
+        message = f"this callable takes {counted(takes, 'value')}, got {len(values)}"
+        raise FeedError(message)
 
 
 def feed_port(graph: Graph, key: Any) -> Port:

@@ -22,7 +22,6 @@ from actorflow.actors.step import Step
 from actorflow.actors.stuck import Running
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
-    FeedError,
     PlacementError,
     SessionClosed,
     StepAborted,
@@ -34,7 +33,7 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.kernels.devices import checked
 from actorflow.limits import at_least, seconds
-from actorflow.lookup import fed_value, feed_port, fetch_port, given, only
+from actorflow.lookup import check_count, fed_value, feed_port, fetched, given
 from actorflow.plan.fills import filled
 from actorflow.plan.lower import lower
 from actorflow.plan.passes import ALL
@@ -43,7 +42,6 @@ from actorflow.plan.place import Placer, devices_named
 from actorflow.plan.place import checked as checked_placement
 from actorflow.report import Dump, Stats, StepEntry
 from actorflow.spec import Spec
-from actorflow.structure import flatten
 from actorflow.tag import StepId
 
 # Sessions are numbered in their system, so that a run repeated in one process has the same names.
@@ -244,12 +242,7 @@ class Session:
                 step was dropped; no training update of it was applied, or all of its group were.
             DeadlinePassed: after `deadline_s`.
         """
-        if isinstance(fetches, Tensor):
-            ports: tuple[Port, ...] = (fetch_port(self.graph, fetches),)
-            build: Callable[[Sequence[Any]], Any] = only
-        else:
-            leaves, build = flatten(fetches)
-            ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
+        ports, build = fetched(self.graph, fetches)
         feeds = feeds or {}
         keys = tuple(
             key.port if type(key) is Tensor and key.graph is self.graph else feed_port(self.graph, key)
@@ -268,16 +261,12 @@ class Session:
         Fetches and feeds are looked up once, here.
         """
         self._check_open()
-        leaves, build = flatten(fetches)
-        ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
+        ports, build = fetched(self.graph, fetches)
         keys = tuple(feed_port(self.graph, key) for key in feeds)
         plan = self._plan(ports, keys)
 
         async def call(*values: Any) -> Any:
-            if len(values) != len(keys):
-                takes = "1 value" if len(keys) == 1 else f"{len(keys)} values"
-                message = f"this callable takes {takes}, got {len(values)}"
-                raise FeedError(message)
+            check_count(values, len(keys))
             return given(build, await self._step(plan, values, deadline_s))
 
         return call

@@ -26,16 +26,14 @@ from actorflow.errors import (
     ActorflowError,
     ConfigError,
     DeadlinePassed,
-    FeedError,
     PeerLost,
     SessionClosed,
     StepAborted,
 )
-from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.limits import at_least, seconds
-from actorflow.lookup import fed_value, feed_port, fetch_port, given, only
+from actorflow.lookup import check_count, fed_value, feed_port, fetched, given
 from actorflow.plan.devices import process_of
 from actorflow.plan.homes import NOWHERE, State, check_names, checked_state, state_home
 from actorflow.plan.passes import ALL
@@ -47,7 +45,6 @@ from actorflow.spread_firsts import SpreadFirsts
 from actorflow.spread_plan import Key, SpreadPlan, check_processes, spread_plan
 from actorflow.spread_plans import Plans
 from actorflow.spread_steps import Desk, SpreadStep, SpreadSteps
-from actorflow.structure import flatten
 
 _SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
 
@@ -211,12 +208,7 @@ class SpreadSession:
             DeadlinePassed: after `deadline_s`; says which processes and nodes it waited for.
             ActorflowError: the first error of the step, placed at its node and process.
         """
-        if isinstance(fetches, Tensor):
-            ports: tuple[Port, ...] = (fetch_port(self.graph, fetches),)
-            build: Callable[[Sequence[Any]], Any] = only
-        else:
-            leaves, build = flatten(fetches)
-            ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
+        ports, build = fetched(self.graph, fetches)
         feeds = feeds or {}
         keys = tuple(feed_port(self.graph, key) for key in feeds)
         self._check_open()
@@ -227,16 +219,12 @@ class SpreadSession:
     ) -> Callable[..., Awaitable[Any]]:
         """Returns `async call(*values)` that runs a step with the values fed in the order of `feeds`."""
         self._check_open()
-        leaves, build = flatten(fetches)
-        ports = tuple(fetch_port(self.graph, leaf) for leaf in leaves)
+        ports, build = fetched(self.graph, fetches)
         keys = tuple(feed_port(self.graph, key) for key in feeds)
         self._plans.get((ports, keys, ""))
 
         async def call(*values: Any) -> Any:
-            if len(values) != len(keys):
-                takes = "1 value" if len(keys) == 1 else f"{len(keys)} values"
-                message = f"this callable takes {takes}, got {len(values)}"
-                raise FeedError(message)
+            check_count(values, len(keys))
             self._check_open()
             return given(build, await self._step((ports, keys, ""), values, deadline_s))
 
