@@ -185,7 +185,7 @@ class _Run:
         self._steps = steps
         self._clock = clock
         self._fetches = [program.loss, *program.metrics.values(), program.train]
-        self._meter = _Meter(session, clock, at)
+        self._meter = Meter(lambda: session.stats().messages, clock, at)
         self._at = at  # where the next epoch begins
         self._batches: Batches | None = None  # of the epoch that is not over
         self._epoch = at.epoch
@@ -329,20 +329,28 @@ async def scored(name: str, call: Callable[[Any], Awaitable[Scores]] | None, ses
         raise ProgramError(message, hint='for example {"accuracy": 0.97}') from error
 
 
-class _Meter:
-    """Seconds and messages since it was made, and before; without those while it was paused."""
+class Meter:
+    """Seconds and messages since it was made, and before; without those while it was paused.
 
-    def __init__(self, session: Runner, clock: Clock, at: Bookmark) -> None:
-        self._session = session
+    Args:
+        count: Says how many messages there have been.
+        clock: Tells the time.
+        at: Where the run goes on from.
+    """
+
+    def __init__(self, count: Callable[[], int], clock: Clock, at: Bookmark) -> None:
+        self._count = count
         self._clock = clock
         self._began = clock.now() - at.train_s
-        self._before = session.stats().messages - at.messages
+        self._before = count() - at.messages
 
     def seconds(self) -> float:
+        """Returns the seconds so far."""
         return self._clock.now() - self._began
 
     def messages(self) -> int:
-        return self._session.stats().messages - self._before
+        """Returns the messages so far."""
+        return self._count() - self._before
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -350,4 +358,4 @@ class _Meter:
         seconds, messages = self.seconds(), self.messages()
         yield
         self._began = self._clock.now() - seconds
-        self._before = self._session.stats().messages - messages
+        self._before = self._count() - messages

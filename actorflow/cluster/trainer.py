@@ -21,7 +21,7 @@ from actorflow.coord.messages import Batch, Updated
 from actorflow.coord.policy import Policy, Sync, full
 from actorflow.coord.settings import Agreement, RunSettings
 from actorflow.errors import ActorflowError, ConfigError, CoordinationError, InputError
-from actorflow.trainer import EpochDone, RunDone, StepDone, scored
+from actorflow.trainer import EpochDone, Meter, RunDone, StepDone, scored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,9 +270,7 @@ class _Run:
         self._program = trainer.cluster.program
         self._steps = steps
         self._epochs = epochs
-        self._clock = setting.clock()
-        self._began = self._clock.now()
-        self._messages = self._cluster.messages
+        self._meter = Meter(lambda: self._cluster.messages, setting.clock(), Bookmark())
         self._epoch = self._step = self._first = self._told = self._batches = 0
         self._latest = 0  # epoch of which an update had a batch
         self._sums: list[float] = []
@@ -317,7 +315,8 @@ class _Run:
         """Tests, and returns the figures of the last epoch with what the test found."""
         last = self._last
         assert last is not None
-        test = await scored("test", self._program.test, self._cluster)
+        with self._meter.paused():
+            test = await scored("test", self._program.test, self._cluster)
         numbers = [last.loss, *last.metrics.values()]
         told = {**self._progress(numbers), "epoch": last.epoch}
         return RunDone(**told, scores=last.scores, test=test)
@@ -343,7 +342,8 @@ class _Run:
         """Ends what was counted to the epoch at hand; `over` epochs have ended, several if they are short."""
         self._epoch = over - 1
         means = [total / self._told for total in self._sums] or self._unknown
-        scores = await scored("evaluate", self._program.evaluate, self._cluster)
+        with self._meter.paused():
+            scores = await scored("evaluate", self._program.evaluate, self._cluster)
         done = EpochDone(**self._progress(means), scores=scores)
         self._epoch = over
         self._first, self._told, self._sums = self._step, 0, []
@@ -351,7 +351,7 @@ class _Run:
         return done
 
     def _progress(self, numbers: Sequence[float]) -> dict[str, Any]:
-        train_s = self._clock.now() - self._began
+        train_s = self._meter.seconds()
         return {
             "epoch": self._epoch + 1,
             "step": self._step,
@@ -359,7 +359,7 @@ class _Run:
             "loss": numbers[0],
             "metrics": dict(zip(self._program.metrics, numbers[1:], strict=True)),
             "train_s": train_s,
-            "messages": self._cluster.messages - self._messages,
+            "messages": self._meter.messages(),
             "input": Input(0.0, train_s),
             "bookmark": Bookmark(epoch=self._epoch, step=self._step, unfixed=_no_position()),
         }

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -93,6 +94,19 @@ def test_a_program_that_evaluates_rests_between_epochs() -> None:
     assert [event.scores["loss"] for event in epochs] == seen[:2]
     assert told[-1].test == {"loss": epochs[-1].scores["loss"]}
     assert [updated.steps for updated in record] == [(k, k + 1, k + 2) for k in (1, 4, 7, 10, 13, 16)]
+
+
+def test_time_and_messages_of_evaluation_and_test_are_not_those_of_training() -> None:
+    program = regression(batches=9, epochs=2)
+
+    async def slow(session: Any) -> dict[str, float]:
+        await asyncio.sleep(1000.0)
+        return {"loss": float(await session.run(program.loss, program.batches(0)[0]))}  # type: ignore[index]
+
+    told, _ = events(replace(program, evaluate=slow, test=slow))
+
+    assert told[-1].train_s < 100.0
+    assert [event.train_s for event in told] == sorted(event.train_s for event in told)
 
 
 def test_a_second_run_goes_on_from_the_first() -> None:
