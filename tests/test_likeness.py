@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
@@ -14,6 +12,7 @@ import actorflow as af
 from actorflow import optim
 from actorflow.likeness import likeness
 from actorflow.optim import schedules
+from tests.hash_seeds import printed
 
 
 class Colour(Enum):
@@ -113,15 +112,6 @@ def test_what_cannot_be_described_is_named_by_its_type() -> None:
 
 def test_it_is_the_same_in_another_process() -> None:
     code = "from tests.test_likeness import *; print([likeness(make()) for make in MAKE.values()])"
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1")
-    }
+    found = printed(code)
 
     assert found == {f"{[likeness(make()) for make in MAKE.values()]}\n"}

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +9,7 @@ import pytest
 import actorflow as af
 from actorflow.graph.fingerprint import fingerprint
 from actorflow.graph.graph import Graph
+from tests.hash_seeds import printed
 
 
 def made(
@@ -51,16 +50,7 @@ def test_bytes_count_element_by_element() -> None:
 
 def test_it_does_not_depend_on_the_hash_seed_of_a_process() -> None:
     code = "from tests.graph.test_fingerprint import *; print(fingerprint(made(words=(b'a', b'b'))))"
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("0", "1")
-    }
+    found = printed(code)
     assert len(found) == 1
 
 
