@@ -19,7 +19,7 @@ STOPPED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""
     try:
-        from actorflow.cli import interrupt
+        from actorflow import interrupt
 
         with interrupt.kept():
             from actorflow.cli import command

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from actorflow.cli import dot
 from actorflow.cli.arguments import natural
-from actorflow.cli.program import ProgramFile
 from actorflow.cli.table import Cut, columns, fitted
 from actorflow.errors import ProgramError
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node
 from actorflow.graph.resource import ResourceDef, VariableDef
+from actorflow.program_file import ProgramFile
 from actorflow.spec import Spec
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from actorflow.cli import interrupt
+from actorflow import interrupt
 from actorflow.cli.report import Panel
 from actorflow.errors import ProgramError
 
 _SUFFIXES = (".svg", ".png", ".pdf")
 _FEW = 3  # lines of a panel; the names of more stand beside it
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "actorflow",
     "font.size": 9,

@@ -12,10 +12,10 @@ from rich.console import Console
 from actorflow import loop
 from actorflow.cli import STOPPED
 from actorflow.cli.arguments import natural, positive
-from actorflow.cli.program import ProgramFile
 from actorflow.cli.progress import Display, Live, Log, summary
 from actorflow.errors import ActorflowError
 from actorflow.program import Program
+from actorflow.program_file import ProgramFile
 from actorflow.session import Session
 from actorflow.trainer import RunDone, train
 

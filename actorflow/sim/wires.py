@@ -18,6 +18,7 @@ from actorflow.transport.channel import Receiver
 from actorflow.transport.kinds import LIMITS, Buffer, Limits
 from actorflow.transport.link import Link
 from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.wire import Contact
 
 
 class SimWire:
@@ -35,6 +36,10 @@ class SimWire:
         if not self._life.dead:
             body = tuple(bytes(part) for part in parts)
             self._way.send(Envelope(self._source, "", body, 0, WIRE, 0.0))
+
+    def contact(self) -> Contact:
+        """Returns UNKNOWN: a simulated network tells nothing but what arrives."""
+        return Contact.UNKNOWN
 
 
 class HostTimers:

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Protocol
 
 from actorflow.transport.kinds import Buffer
+
+
+class Contact(Enum):
+    """What a wire knows of the process at its other end, beside the datagrams that come."""
+
+    UNKNOWN = "unknown"  # it cannot tell, as that of a simulated network
+    CONNECTED = "connected"  # that process answers below the link, though its loop may be held up
+    BROKEN = "broken"  # there is no connection now
 
 
 class Wire(Protocol):
@@ -17,6 +26,10 @@ class Wire(Protocol):
         The buffers do not change any more, and may be borrowed for as long as it takes. Whoever is at the
         other end hands them, as they are, to `Link.receive`, though not before this call has returned.
         """
+        ...
+
+    def contact(self) -> Contact:
+        """Returns what it knows now; it calls `Link.contact_changed` when that has changed."""
         ...
 
 

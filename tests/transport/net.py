@@ -11,6 +11,7 @@ from actorflow.transport.datagrams import Datagram, Form, unpack
 from actorflow.transport.kinds import LIMITS, Buffer, Limits
 from actorflow.transport.link import Link
 from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.wire import Contact
 from tests.transport.ways import Recorder
 
 
@@ -57,6 +58,9 @@ class Way:
     def send(self, parts: Sequence[Buffer]) -> None:
         self.waiting.append(list(parts))
         self.log.append(unpack(parts))
+
+    def contact(self) -> Contact:
+        return Contact.UNKNOWN
 
     def forms(self) -> list[Form]:
         """Forms of what waits."""

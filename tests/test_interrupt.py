@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from actorflow.cli.interrupt import kept
+from actorflow.interrupt import kept
 
 
 def ctrl_c() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from actorflow.cli.program import ProgramFile
 from actorflow.errors import GraphError, ProgramError
 from actorflow.graph.graph import Graph
+from actorflow.program_file import ProgramFile
 
 
 def write(folder: Path, text: str, name: str = "prog.py") -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from actorflow.cli import interrupt
+from actorflow import interrupt
 from actorflow.errors import ActorflowError, ProgramError, Where
 from actorflow.graph.graph import Graph
 from actorflow.program import Program
