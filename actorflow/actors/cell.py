@@ -74,6 +74,11 @@ class Cell(Turns):
         self._timers: dict[Timer, None] = {}
         self._build()
 
+    @property
+    def behaviour(self) -> Actor | None:
+        """The present incarnation, for whoever looks on; None between two."""
+        return self._behaviour
+
     def fail(self, _turn: Any, error: BaseException) -> None:
         """Hears that a turn broke outside any handler: a bug of ours, and the end of this actor."""
         self._broke(None, error)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from actorflow.actors.ask import Ask, Holding
 from actorflow.actors.outbox import Parked
 from actorflow.errors import counted
+from actorflow.transport.registry import travels
 
 if TYPE_CHECKING:
     from actorflow.actors.cell import Cell
@@ -18,6 +19,7 @@ OUTSIDE = "(outside)"
 """Stands for a task that is no actor's."""
 
 
+@travels("actors.dump.actor")
 @dataclass(frozen=True, slots=True)
 class ActorEntry:
     """One actor. `state` is idle, ready, suspended, blocked (by its outbox) or a phase of its life."""
@@ -43,6 +45,7 @@ class ActorEntry:
         )
 
 
+@travels("actors.dump.wait")
 @dataclass(frozen=True, slots=True)
 class WaitEntry:
     """One edge of the wait-for graph. `kind` is ask, room or credit; `message` is a type's name."""
@@ -58,6 +61,7 @@ class WaitEntry:
         return f"{self.waiter} -> {self.awaited}: {what} {self.message}, for {self.age_s:.3g} s"
 
 
+@travels("actors.dump.peer")
 @dataclass(frozen=True, slots=True)
 class PeerEntry:
     """One other process.

@@ -172,6 +172,10 @@ class Post:
         """Returns the messages, and asks, that stand in line for credit."""
         return [entry for peer, _ in self._attached.values() for entry in peer.line]
 
+    def channels(self) -> dict[str, Channel]:
+        """Returns the way to each attached process."""
+        return {name: peer.channel for name, (peer, _) in sorted(self._attached.items()) if peer.channel}
+
     def peers_now(self) -> list[PeerEntry]:
         """Returns what is open with every attached process."""
         return [

@@ -174,7 +174,7 @@ class Apart(Rounds):
         sets = self.ledger.sets(version)
         fates = [self.fates[number] for _, number in union(sets)]
         told = [fate.entry.scalars for fate in fates if fate.entry is not None]
-        dropped, self.desk.dropped = tuple(self.desk.dropped), []
+        dropped, dropped_by = self.desk.take_dropped()
         return Updated(
             version=version,
             chosen=tuple((f.lease.rank, f.lease.number, f.lease.batch, f.base) for f in fates),
@@ -185,6 +185,7 @@ class Apart(Rounds):
             bases=tuple(fate.bases for fate in fates),
             steps=tuple(self.permits.batches.ordinal(fate.lease.batch) for fate in fates),
             per_shard=sets,
+            dropped_by=dropped_by,
         )
 
     def _pass(self, version: int) -> None:

@@ -86,6 +86,11 @@ class Coordinator(Actor):
         """The policy for the next update: what the last one has made of itself."""
         return self._rounds.policy
 
+    @property
+    def rounds(self) -> Rounds:
+        """The rules and their state, for whoever looks on and changes nothing."""
+        return self._rounds
+
     async def on_start(self) -> None:
         """Fences all shards and begins from where they stand."""
         for shard in self._shards:

@@ -59,6 +59,7 @@ class Desk:
             nobody spins who is refused again and again.
         clock: Contributions accepted, by rank.
         dropped: Numbers of contributions that were not used since the last update, and why.
+        dropped_by: Whose these were, by rank.
     """
 
     def __init__(self, members: Membership, permits: Permits, seats: int) -> None:
@@ -68,6 +69,7 @@ class Desk:
         self.resting: set[int] = set()
         self.clock: dict[int, int] = {}
         self.dropped: list[tuple[int, str]] = []
+        self.dropped_by: list[int] = []
         self._members = members
         self._out: dict[int, Out] = {}  # as policies see the permits
         self._seats = seats
@@ -143,11 +145,18 @@ class Desk:
     def drop(self, lease: Lease, version: int, why: str) -> Receipt:
         """Takes what was computed under a lease as not used, and returns the receipt."""
         self.dropped.append((lease.number, why))
+        self.dropped_by.append(lease.rank)
         return self._unused(lease, version, why)
 
     def _unused(self, lease: Lease, version: int, why: str) -> Receipt:
         self.permits.batches.unused(lease.batch)
         return Receipt(lease.rank, Outcome(lease.number, accepted=False, version=version, reason=why))
+
+    def take_dropped(self) -> tuple[tuple[tuple[int, str], ...], tuple[int, ...]]:
+        """Returns what was dropped since the last update, and whose it was; begins new lists."""
+        taken = tuple(self.dropped), tuple(self.dropped_by)
+        self.dropped, self.dropped_by = [], []
+        return taken
 
     def make(self, ranks: Sequence[int]) -> Chosen:
         """Returns the contributions of the next update, which these ranks' complete ones make."""
@@ -175,8 +184,7 @@ class Desk:
 
     def record(self, version: int, made: Mapping[int, Entry]) -> Updated:
         """Returns the record of an update, and begins a new list of what is dropped."""
-        dropped, self.dropped = tuple(self.dropped), []
-        entries = made.values()
+        (dropped, dropped_by), entries = self.take_dropped(), made.values()
         columns = zip(*(entry.scalars for entry in entries), strict=True)
         return Updated(
             version=version,
@@ -187,4 +195,5 @@ class Desk:
             staleness=tuple(max(0, version - 1 - entry.base) for entry in entries),  # 0: shards ran ahead
             bases=tuple(entry.bases for entry in entries),
             steps=tuple(self.permits.batches.ordinal(entry.lease.batch) for entry in entries),
+            dropped_by=dropped_by,
         )

@@ -373,6 +373,7 @@ class Updated:
         chosen: (rank, number, batch, base) of each contribution, in rank order. Where shards close updates
             by themselves, of each that one of them used.
         dropped: Numbers of contributions that were complete or under way and are not used, with why.
+        dropped_by: Whose each of these was, by rank.
         scalars: The mean over the contributions, loss first; none when all of their workers were lost before
             they could tell.
         alive: How many workers live.
@@ -392,3 +393,4 @@ class Updated:
     bases: tuple[tuple[int, ...], ...] = ()
     steps: tuple[int, ...] = ()
     per_shard: tuple[tuple[tuple[int, int], ...], ...] = ()
+    dropped_by: tuple[int, ...] = ()

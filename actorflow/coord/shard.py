@@ -148,6 +148,11 @@ class ShardActor(Actor):
         """Updates applied."""
         return self.participant.version
 
+    @property
+    def waiting(self) -> int:
+        """Pulls that wait for a version which is not here yet."""
+        return len(self._waiting)
+
     def on_start(self) -> None:
         """Starts the optimizer."""
         self._optimizer = self.system.spawn(lambda: self._bound, name=f"{self.ref.name}/optimizer")

@@ -8,17 +8,21 @@ from actorflow.coord.commit import Phase
 from actorflow.errors import Stalled, counted
 
 if TYPE_CHECKING:
+    from actorflow.coord.permits import Lease
     from actorflow.coord.rounds import Rounds
+
+_UNSAID = ", and does not say that it works on it"
 
 
 def stalled(rounds: Rounds, waited_s: float, now: float) -> Stalled:
     """Returns the error for a run in which no update was made for `waited_s`."""
-    what = f"no update was made for {waited_s:.1f} s at version {rounds.version}: {_why(rounds, now)}"
+    what = f"no update was made for {waited_s:.1f} s at version {rounds.version}: {awaited(rounds, now)}"
     hint = "raise stuck_s if a contribution may take so long"
     return Stalled(what, hint=hint)
 
 
-def _why(rounds: Rounds, now: float) -> str:
+def awaited(rounds: Rounds, now: float) -> str:
+    """Says for whom, or what, the next update waits."""
     commitment, desk, members = rounds.commitment, rounds.desk, rounds.members.members
     if commitment.phase is not Phase.IDLE:
         verb = "prepare" if commitment.phase is Phase.STAGING else "commit"
@@ -27,7 +31,7 @@ def _why(rounds: Rounds, now: float) -> str:
         )
     out = [
         f"{members[r].process} has permit {lease.number} since {now - lease.since:.1f} s"
-        + ("" if members[r].number == lease.number else ", and does not say that it works on it")
+        + ("" if members[r].number == lease.number or _fresh(rounds, lease, now) else _UNSAID)
         for r, lease in sorted(rounds.permits.out.items())
     ]
     done = [f"{members[r].process} has completed {entry.lease.number}" for r, entry in desk.complete.items()]
@@ -37,3 +41,8 @@ def _why(rounds: Rounds, now: float) -> str:
         number = counted(len(desk.dropped), "contribution")
         parts.append(f"{number} came to nothing, the last one {desk.dropped[-1][1]}")
     return f"{rounds.policy} waits; " + ("; ".join(parts) or "nobody is at work")
+
+
+def _fresh(rounds: Rounds, lease: Lease, now: float) -> bool:
+    """Whether its worker has not had the time to say that it works on it."""
+    return now - lease.since <= 2 * rounds.settings.beat_s

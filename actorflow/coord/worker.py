@@ -162,6 +162,16 @@ class Worker(Actor):
         """Whether it has ended, and does nothing any more."""
         return self._duty.over
 
+    @property
+    def number(self) -> int:
+        """The permit under which it works; 0 while there is none."""
+        return 0 if self._duty.work is None else self._duty.work.number
+
+    @property
+    def so_far(self) -> WorkerDone:
+        """What it has done by now."""
+        return WorkerDone(None, self._computed, self._accepted, self._missed)
+
     def on_start(self) -> None:
         """Asks for a seat."""
         self._end = self.system.create_future()

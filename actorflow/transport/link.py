@@ -50,7 +50,7 @@ from actorflow.transport.handshake import Handshake, Heard, Phase
 from actorflow.transport.kinds import LIMITS, Buffer, Limits
 from actorflow.transport.session import Session
 from actorflow.transport.settings import SETTINGS, Settings
-from actorflow.transport.wire import Timer, Timers, Wire
+from actorflow.transport.wire import Contact, Timer, Timers, Wire
 
 _LEAST_S = 1e-3  # a timer is set for: the rounding of a shorter wait could make it fire too early for ever
 
@@ -133,6 +133,11 @@ class Link:
     def phase(self) -> Phase:
         """How far the session is."""
         return self._handshake.phase
+
+    @property
+    def contact(self) -> Contact:
+        """What the wire knows of the process at the other end."""
+        return self._wire.contact()
 
     def send(self, envelope: Envelope, sender: Sender | None = None) -> bool:
         """Sends an envelope; see `Channel.send`."""

@@ -181,6 +181,7 @@ def judge(policy: Policy, program: af.Program, ran: Ran) -> None:
     dropped = [number for u in record for number, _ in u.dropped]
     assert not set(dropped) & set(numbers), "what was dropped counts nowhere"
     for updated in record:
+        assert len(updated.dropped_by) == len(updated.dropped), "whose each was is known"
         ranks = [rank for rank, *_ in updated.chosen]
         assert ranks == sorted(set(ranks)), "in rank order, one of each"
         if policy.fresh:

@@ -92,6 +92,7 @@ def test_a_straggler_is_told_at_once_and_starts_again_with_the_others() -> None:
     reason = "late: the update of its version is made"
     assert Outcome(3, accepted=False, version=1, reason=reason) in company.outcomes
     assert (3, reason) in company.updates[0].dropped
+    assert dict(zip(company.updates[0].dropped, company.updates[0].dropped_by, strict=True))[3, reason] == 2
     assert {permit.rank for permit in company.permits if permit.version == 1} == {0, 1, 2}
 
 
