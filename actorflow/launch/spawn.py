@@ -112,6 +112,8 @@ class Child:
         except BaseException:
             self._process.kill()
             self._process.wait()
+            if self._watched is not None:
+                os.close(self._watched)
             raise
 
     def send(self, number: signal.Signals) -> None:
