@@ -27,6 +27,11 @@ class SystemClock:
     now = staticmethod(time.perf_counter)
 
 
+def epoch_ms() -> int:
+    """Returns milliseconds since the epoch; may go back, as clocks of machines do."""
+    return time.time_ns() // 1_000_000
+
+
 class Entropy:
     """A seeded source of chance: ids, jitter, shuffles."""
 
