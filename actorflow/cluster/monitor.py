@@ -46,6 +46,23 @@ _LOOKS = 20  # at a structure that changes
 _DEEP = 40  # calls of a stack
 _HERE = str(Path(__file__).parents[1])
 
+_SOCKET = ".m"  # short: the path of a socket has 107 bytes
+
+
+def socket_name(process: str, incarnation: int) -> str:
+    """Returns what the socket is called, in the folder of a cluster, at which a process answers."""
+    return f"{process}.{incarnation}{_SOCKET}"
+
+
+def sockets(folder: Path) -> dict[str, Path]:
+    """Returns these sockets in a folder: of each process that of its latest life."""
+    found: dict[str, tuple[int, Path]] = {}
+    for path in folder.glob(f"*{_SOCKET}"):
+        process, _, life = path.name.removesuffix(_SOCKET).rpartition(".")
+        if process and life.isascii() and life.isdigit():
+            found[process] = max(found.get(process, (0, path)), (int(life), path))
+    return {process: path for process, (_, path) in sorted(found.items())}
+
 
 class Monitor:
     """Answers whoever asks what this process does; `with` it, in the thread of the event loop.

@@ -34,6 +34,11 @@ class Usage:
     rss: int
     signal: int = 0
 
+    @property
+    def stuck(self) -> bool:
+        """Whether it can answer nobody, as the kernel has it."""
+        return self.state in "TtDZX"
+
     def __str__(self) -> str:
         """Says how it stands."""
         match self.state:
@@ -45,9 +50,9 @@ class Usage:
             case "Z" | "X":
                 return "it has ended"
             case "R":
-                return "it runs: one call holds up its interpreter"
+                return "it runs: one call may hold up its interpreter"
             case _:
-                return "it sleeps: one call holds up its interpreter, or nobody listens there"
+                return "it sleeps"
 
 
 def usage(pid: int, proc: Path = PROC) -> Usage | None:

@@ -132,4 +132,4 @@ def _why(place: Place, error: Exception, proc: Path) -> str:
     stands = usage(place.pid, proc)
     if stands is None:
         return f"there is no process {place.pid} any more"
-    return f"{stands}; {wrong}"
+    return f"{stands}; {wrong}" if stands.stuck else f"{wrong}; {stands}"

@@ -116,7 +116,7 @@ def test_what_the_kernel_says_of_this_process() -> None:
     ("state", "by", "said"),
     [
         ("D", 0, "it waits in the kernel"),
-        ("R", 0, "it runs: one call holds up its interpreter"),
+        ("R", 0, "it runs: one call may hold up its interpreter"),
         ("T", 20, "it was stopped by SIGTSTP"),
         ("T", 0, "it was stopped; SIGCONT"),
         ("Z", 0, "it has ended"),

@@ -1,0 +1,146 @@
+"""Which cluster `dump` and `top` look at, and how its processes are asked.
+
+A cluster on this machine has a folder, and in it a socket for each process that answers such questions
+(`cluster.monitor`); whoever can enter the folder may ask. Others are asked at addresses that are given.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from actorflow.cluster.monitor import sockets
+from actorflow.cluster.survey import TIMEOUT_S, Place
+from actorflow.errors import LaunchError, TransportError
+from actorflow.launch.rundir import Running, running
+
+Request = Callable[[str, bytes, float, Path | None], bytes]
+"""Asks an address, within so many seconds, with the keys of a file."""
+
+
+def request(address: str, payload: bytes, timeout_s: float, keys: Path | None) -> bytes:
+    """Asks a process; see `transport.zeromq.request`.
+
+    Raises:
+        TransportError: it does not answer in time, or refuses the key.
+    """
+    try:
+        zeromq: Any = import_module("actorflow.transport.zeromq")
+        security: Any = import_module("actorflow.transport.security")
+    except ImportError as error:
+        message = f"processes are asked over ZeroMQ, which cannot be imported: {error}"
+        raise TransportError(message, hint="pip install pyzmq") from error
+    ring = None if keys is None else security.Keyring.load(keys)
+    answer: bytes = zeromq.request(address, payload, timeout_s, ring)
+    return answer
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds what says which cluster, and how it is asked."""
+    add = parser.add_argument
+    add("run", nargs="?", metavar="RUN", help="its name, or how that begins; needed where several run here")
+    add(
+        "--address",
+        action="append",
+        default=[],
+        type=_address,
+        metavar="NAME=ADDRESS",
+        help="ask this process there, as in worker0=tcp://host:4001; once for each",
+    )
+    add("--keys", type=Path, metavar="FILE", help="the keys of a cluster that has some")
+    add(
+        "--timeout-s", type=_seconds, default=TIMEOUT_S, metavar="S",
+        help=f"how long a process may take to answer (default {TIMEOUT_S:g})",
+    )  # fmt: skip
+
+
+def _address(text: str) -> tuple[str, str]:
+    name, equals, address = text.partition("=")
+    if not (name and equals and "://" in address):
+        message = f"must read NAME=ADDRESS, as in worker0=tcp://127.0.0.1:4001, got {text[:60]!r}"
+        raise argparse.ArgumentTypeError(message)
+    return name, address
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 3600:
+        message = f"must be seconds, above 0 and at most 3600, got {text[:60]!r}"
+        raise argparse.ArgumentTypeError(message)
+    return seconds
+
+
+class Found:
+    """The cluster that is looked at.
+
+    Attributes:
+        title: What it is called.
+    """
+
+    def __init__(self, args: argparse.Namespace, ask: Request | None = None) -> None:
+        self._ask = request if ask is None else ask
+        self._keys: Path | None = args.keys
+        self._addresses: Sequence[tuple[str, str]] = args.address
+        self._run = None if args.address else chosen(args.run, running())
+        self.title = "" if self._run is None else f"run {self._run.run}"
+
+    def places(self) -> list[Place]:
+        """Returns where its processes are now: one that has started again is elsewhere.
+
+        Raises:
+            LaunchError: the cluster has ended.
+        """
+        if self._run is None:
+            return [self._place(name, address, None) for name, address in self._addresses]
+        now = {run.run: run for run in running()}.get(self._run.run)
+        if now is None:
+            message = f"run {self._run.run} has ended"
+            raise LaunchError(message)
+        there = sockets(now.path)
+        names = sorted({*there, *now.processes})
+        return [self._local(name, there.get(name), now.processes.get(name)) for name in names]
+
+    def _local(self, name: str, socket: Path | None, said: Any) -> Place:
+        pid = said.get("pid") if isinstance(said, dict) else None
+        pid = pid if isinstance(pid, int) else None
+        if socket is None:
+            return Place(name, _unasked, pid)
+        return self._place(name, f"ipc://{socket}", pid)
+
+    def _place(self, name: str, address: str, pid: int | None) -> Place:
+        return Place(name, partial(self._asked, address), pid)
+
+    def _asked(self, address: str, payload: bytes, timeout_s: float) -> bytes:
+        return self._ask(address, payload, timeout_s, self._keys)
+
+
+def _unasked(payload: bytes, timeout_s: float) -> bytes:
+    raise TransportError("it has not opened its socket for questions")
+
+
+def chosen(name: str | None, found: Sequence[Running]) -> Running:
+    """Returns the cluster of that name, or the only one.
+
+    Raises:
+        LaunchError: there is none, or the name fits several or none.
+    """
+    fitting = [run for run in found if name is None or run.run.startswith(name)]
+    if len(fitting) == 1:
+        return fitting[0]
+    there = ", ".join(run.run for run in found)
+    if not found:
+        message = "no cluster of this user runs on this machine"
+        hint = "start one with actorflow launch, or name its processes with --address"
+    elif not fitting:
+        message, hint = f"no run begins with {name!r}; running: {there}", "name one of these"
+    else:
+        message = f"{len(fitting)} clusters fit: {', '.join(run.run for run in fitting)}"
+        hint = "name one: the beginning of its name is enough"
+    raise LaunchError(message, hint=hint)
