@@ -27,6 +27,11 @@ class SystemClock:
     now = staticmethod(time.perf_counter)
 
 
+def epoch_ms() -> int:
+    """Returns the time of day in milliseconds since the epoch: what tells the lives of a process apart."""
+    return time.time_ns() // 1_000_000
+
+
 class Entropy:
     """A seeded source of chance: ids, jitter, shuffles."""
 

@@ -249,6 +249,10 @@ class CoordinatorLost(CoordinationError):
     """The process that decides about updates is gone."""
 
 
+class NotReady(CoordinationError):
+    """Processes of a cluster are missing when it is opened; names them, and says how they ended."""
+
+
 class PolicyError(CoordinationError):
     """A policy raised, or decided what cannot be, such as an update of what nobody has computed."""
 
