@@ -28,7 +28,7 @@ class SystemClock:
 
 
 def epoch_ms() -> int:
-    """Returns the time of day in milliseconds since the epoch: what tells the lives of a process apart."""
+    """Returns milliseconds since the epoch; may go back, as clocks of machines do."""
     return time.time_ns() // 1_000_000
 
 

@@ -233,6 +233,10 @@ class PeerRefused(PeerLost):
     """The process at the other end runs another program, or speaks another protocol."""
 
 
+class LaunchError(ActorflowError):
+    """A process that cannot be started or ended, or the folder of a run that cannot be made."""
+
+
 class CoordinationError(ActorflowError):
     """A training run over several processes cannot go on."""
 

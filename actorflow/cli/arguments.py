@@ -30,6 +30,18 @@ def processes(text: str) -> int:
     return _integer(text, 1, MOST_PROCESSES)
 
 
+def seconds(text: str) -> float:
+    """Returns a number of seconds above 0."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        message = f"must be a number of seconds above 0, got {text[:60]!r}"
+        raise argparse.ArgumentTypeError(message)
+    return found
+
+
 def _integer(text: str, least: int, most: int | None = None) -> int:
     whole = text.isascii() and text.isdigit() and len(text) <= _DIGITS
     if not whole or int(text) < least or (most is not None and int(text) > most):
