@@ -119,6 +119,29 @@ class Cluster(ABC):
         _check_options("local", options, OPTIONS)
         return LocalCluster(program, ps=ps, workers=workers, **options)
 
+    @staticmethod
+    def connect(program: Program, address: str, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
+        """Returns a cluster whose other processes somebody else starts, with `actorflow worker`.
+
+        The chief is the present process, and is to be found at `address`.
+
+        Args:
+            program: What it runs; all others build the same.
+            address: Where the chief waits for them: tcp://host:port or ipc:///path.
+            ps: How many processes have parameters: ps0, ps1, …
+            workers: How many compute: worker0, worker1, …
+            **options: `keys`, a key ring or its file; `ready_s`, how long to wait until all are there;
+                `threads` for slow kernels of the chief; `links`, what its links may hold and how long they
+                wait; `placement`, as for a `Session`.
+
+        Raises:
+            ConfigError: as `local`, or for what is no address.
+        """
+        from actorflow.cluster.connected import OPTIONS, ConnectedCluster
+
+        _check_options("connected", options, OPTIONS)
+        return ConnectedCluster(program, address, ps=ps, workers=workers, **options)
+
     # -- what each kind of cluster gives ----------------------------------------------------------------
 
     @abstractmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from asyncio import Event
 from collections.abc import Coroutine, Iterable, Mapping
+from inspect import signature
 from typing import Any
 
 from actorflow.clock import epoch_ms
@@ -13,11 +14,13 @@ from actorflow.cluster.layout import numbered
 from actorflow.cluster.messages import STEWARD, Introduce, Quit, Table
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.cluster.recruiter import UNREACHED
+from actorflow.cluster.sockets import opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed
+from actorflow.launch.task import address as checked_address
 from actorflow.plan.place import Placer
 from actorflow.program import Program
-from actorflow.transport.settings import Settings
+from actorflow.transport.settings import SETTINGS, Settings
 
 _LEAVE_S = 0.5
 """How long a process may take to hear that it may leave."""
@@ -207,6 +210,42 @@ class Opening(Cluster):
         for line in self._how(missing):
             error.add_note(f"  {line}")
         return error
+
+
+class ConnectedCluster(Opening):
+    """Waits at an address for processes that somebody else starts; see `Cluster.connect`."""
+
+    def __init__(
+        self,
+        program: Program,
+        address: str,
+        *,
+        ps: int = 1,
+        workers: int = 1,
+        keys: Any = None,
+        ready_s: float = 60.0,
+        threads: int = 1,
+        links: Settings = SETTINGS,
+        placement: str | Placer = "first",
+    ) -> None:
+        super().__init__(
+            program,
+            ps=ps,
+            workers=workers,
+            placement=placement,
+            ready_s=ready_s,
+            threads=threads,
+            links=links,
+        )
+        self._address = checked_address(address, "the chief's address")
+        self._keys = keys
+
+    async def _set_up(self) -> Open:
+        return opened(self._address, self._keys)
+
+
+OPTIONS = tuple(signature(ConnectedCluster).parameters)[2:]
+"""What may be said of one beside its program and its address."""
 
 
 def _listed(names: list[str]) -> str:

@@ -7,13 +7,14 @@ import os
 import signal
 import threading
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from actorflow.clock import epoch_ms
 from actorflow.cluster.layout import numbered
-from actorflow.cluster.neighbours import Patience
+from actorflow.cluster.neighbours import PATIENCE, Patience
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import (
@@ -78,7 +79,34 @@ class Ways:
     key: str = ""
     threads: int = 1
     links: Settings = SETTINGS
-    patience: Patience = Patience()
+    patience: Patience = PATIENCE
+
+
+async def until_stopped(main: Coroutine[Any, Any, None]) -> ActorflowError | None:
+    """Runs a chief to its end, and returns why it was stopped; None when it was not.
+
+    SIGTERM, Ctrl-C and the death of its launcher cancel it, after which it cleans up.
+
+    Raises:
+        ActorflowError: as `main` does.
+    """
+    loop = asyncio.get_running_loop()
+    running = loop.create_task(main)
+    stopped: list[ActorflowError] = []
+
+    def end(reason: ActorflowError) -> None:
+        if not stopped:
+            stopped.append(reason)
+            running.cancel()
+
+    watch_launcher(loop, end)
+    with signals(loop, end):
+        try:
+            await running
+        except asyncio.CancelledError:
+            if not stopped:
+                raise
+    return stopped[0] if stopped else None
 
 
 async def serve(build: Callable[[], Program], task: Task, ways: Ways) -> ActorflowError | None:

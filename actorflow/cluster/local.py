@@ -88,12 +88,12 @@ class LocalCluster(Opening):
         return opened(self._bind(CHIEF), self._keys)
 
     async def _bring(self, station: Station) -> None:
-        assert self.supervisor is not None and self.folder is not None
+        assert self.supervisor is not None
+        assert self.folder is not None
         address = station.ways.addresses[0]
-        counts = {"ps": len(self.ps), "workers": len(self.workers)}
         for job, names in (("ps", self.ps), ("worker", self.workers)):
             for index, name in enumerate(names):
-                task = Task(job, index, **counts, coordinator=address, bind=self._bind(name))
+                task = Task(job, index, len(self.ps), len(self.workers), address, bind=self._bind(name))
                 self.supervisor.start(
                     name,
                     self._argv(),

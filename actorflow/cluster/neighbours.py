@@ -33,6 +33,9 @@ class Patience:
     answer_s: float = 1.0
 
 
+PATIENCE = Patience()
+
+
 @dataclass(frozen=True, slots=True)
 class _Ask:
     """Neighbours → itself: time to ask the directory."""

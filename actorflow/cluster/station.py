@@ -22,7 +22,7 @@ from typing import Protocol, Self
 from actorflow.actors.system import ActorSystem
 from actorflow.cluster.directory import Directory, dials
 from actorflow.cluster.messages import DIRECTORY, NEIGHBOURS, Here, Table
-from actorflow.cluster.neighbours import Neighbours, Patience
+from actorflow.cluster.neighbours import PATIENCE, Neighbours, Patience
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.errors import ActorflowError, Fenced, PeerRefused
 from actorflow.graph.fingerprint import fingerprint
@@ -120,7 +120,7 @@ class Station:
         chief: tuple[str, str] | None = None,
         threads: int = 1,
         links: Settings = SETTINGS,
-        patience: Patience | None = None,
+        patience: Patience = PATIENCE,
         heard: Callable[[Table], None] | None = None,
     ) -> None:
         self.name = name
@@ -133,7 +133,7 @@ class Station:
         self._chief = chief
         self._threads = threads
         self._settings = links
-        self._patience = Patience() if patience is None else patience
+        self._patience = patience
         self._heard = heard
         self._links: dict[str, Link] = {}
         self._stack = AsyncExitStack()
