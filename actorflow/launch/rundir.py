@@ -1,0 +1,260 @@
+"""The folder of a running cluster: sockets, logs, and a file that says which processes there are.
+
+    $XDG_RUNTIME_DIR or the folder for temporary files /af-UID/RUN/
+        cluster.json    the launcher, when it began, and its processes
+        logs/NAME.log   what they printed
+        NAME...         sockets
+
+Others of the machine can neither enter it nor put it there beforehand. A launcher that ends removes its own,
+and whoever makes one removes those whose launchers are dead.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from actorflow.clock import Entropy, epoch_ms
+from actorflow.errors import LaunchError
+from actorflow.launch.alive import Pid
+
+LONGEST = 107
+"""Bytes of the path of a socket, as Linux has room for."""
+
+KEPT_S = 7 * 86400.0
+"""How long logs that were kept stay there, and how old half-made folders must be: see `sweep`."""
+
+_HALF_MADE_S = 60.0
+_FILE = "cluster.json"
+_SHARED = Path("/dev/shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A cluster whose launcher runs.
+
+    Attributes:
+        run: The name of the run.
+        path: Its folder.
+        launcher: Who started it.
+        since_ms: When, in milliseconds since the epoch.
+        processes: What the launcher says of each process, by name.
+    """
+
+    run: str
+    path: Path
+    launcher: Pid
+    since_ms: int
+    processes: Mapping[str, Any]
+
+
+class RunDirectory:
+    """The folder of one run, made now and removed by `close`.
+
+    Args:
+        under: The folder in which it is made; None for the one of this user, see `home`.
+        environ: Where to look for XDG_RUNTIME_DIR.
+
+    Attributes:
+        run: The random name of the run.
+        path: The folder; only this user can enter it.
+        shared: What the names of its files in shared memory begin with.
+
+    Raises:
+        LaunchError: when the folder cannot be made, others could enter it, or its path is too long.
+    """
+
+    def __init__(self, under: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> None:
+        base = home(environ) if under is None else under
+        _make_home(base)
+        self.run = Entropy().name(32)
+        self.path = base / self.run
+        self.shared = f"actorflow-{self.run}-"
+        self._since_ms = epoch_ms()
+        self.socket("worker999-0123456789abcdef")  # says that the path is too long before anything is there
+        sweep(base)
+        half_made = base / f".{self.run}"
+        try:
+            half_made.mkdir(mode=0o700)
+            (half_made / "logs").mkdir(mode=0o700)
+            self._write(half_made, {})
+            half_made.rename(self.path)  # nobody ever sees it without its launcher
+        except OSError as error:
+            shutil.rmtree(half_made, ignore_errors=True)
+            message = f"the folder {self.path} must be makeable, got {error.strerror}"
+            raise LaunchError(message) from error
+
+    def socket(self, name: str) -> Path:
+        """Returns the path for a socket.
+
+        Raises:
+            LaunchError: when it is longer than the system allows.
+        """
+        path = self.path / name
+        if (length := len(os.fsencode(path))) > LONGEST:
+            message = f"the path of a socket must have at most {LONGEST} bytes, got {length}: {path}"
+            raise LaunchError(
+                message,
+                hint="set XDG_RUNTIME_DIR or TMPDIR to a folder with a shorter name",
+            )
+        return path
+
+    def log(self, name: str) -> Path:
+        """Returns where a process prints."""
+        return self.path / "logs" / f"{name}.log"
+
+    def tail(self, name: str, lines: int = 20) -> str:
+        """Returns the last lines that a process printed, at most 16 KiB; "" when there are none."""
+        try:
+            with self.log(name).open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - (16 << 10)))
+                said = file.read(16 << 10)
+        except OSError:
+            return ""
+        return "\n".join(said.decode(errors="replace").splitlines()[-lines:])
+
+    def write(self, processes: Mapping[str, Any]) -> None:
+        """Says which processes there are now: whoever reads the file sees the old one or this one whole."""
+        self._write(self.path, processes)
+
+    def close(self, *, keep_logs: bool = False) -> Path | None:
+        """Removes the folder and what is left in shared memory; never raises.
+
+        Args:
+            keep_logs: Whether the logs stay, for something has failed. They are removed after `KEPT_S`.
+
+        Returns:
+            Where the logs are, None when none were kept.
+        """
+        _remove_shared(self.shared)
+        kept = keep_logs and any(log.stat().st_size for log in (self.path / "logs").glob("*.log"))
+        if not kept:
+            shutil.rmtree(self.path, ignore_errors=True)
+            return None
+        for entry in list(self.path.iterdir()):
+            if entry.name != "logs":
+                with suppress(OSError):
+                    entry.unlink()
+        return self.path / "logs"
+
+    def __enter__(self) -> Self:
+        """Returns itself; the block's end closes it, and its failure keeps the logs."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        self.close(keep_logs=kind is not None)
+
+    def _write(self, folder: Path, processes: Mapping[str, Any]) -> None:
+        said = {
+            "launcher": Pid.own().data(),
+            "since_ms": self._since_ms,
+            "processes": dict(processes),
+        }
+        half_written = folder / f".{_FILE}"
+        half_written.write_text(json.dumps(said, indent=1))
+        half_written.replace(folder / _FILE)
+
+
+def home(environ: Mapping[str, str] = os.environ) -> Path:
+    """Returns the folder in which this user's runs have theirs; it need not exist."""
+    said = environ.get("XDG_RUNTIME_DIR")
+    parent = Path(said) if said and Path(said).is_dir() else Path(tempfile.gettempdir())
+    return parent / f"af-{os.getuid()}"
+
+
+def running(under: Path | None = None) -> list[Running]:
+    """Returns the clusters of this user that run on this machine, the newest first."""
+    found = [run for run in _runs(home() if under is None else under) if run.launcher.is_alive()]
+    return sorted(found, key=lambda run: (-run.since_ms, run.run))
+
+
+def sweep(under: Path | None = None, *, now_ms: Callable[[], int] = epoch_ms) -> list[str]:
+    """Removes what launchers that were killed have left: folders and files in shared memory.
+
+    Logs that were kept go too when they are older than `KEPT_S`, and folders that nobody finished making.
+
+    Returns:
+        The names of the runs of which something was removed.
+    """
+    base = home() if under is None else under
+    known = {run.path: run for run in _runs(base)}
+    removed = []
+    for path in _folders(base):
+        if path in known:
+            dead = known[path].launcher.is_alive() is False
+        else:
+            limit_s = _HALF_MADE_S if path.name.startswith(".") else KEPT_S
+            dead = _age_s(path, now_ms()) > limit_s
+        if dead:
+            run = path.name.removeprefix(".")
+            _remove_shared(f"actorflow-{run}-")
+            shutil.rmtree(path, ignore_errors=True)
+            removed.append(run)
+    return removed
+
+
+def _runs(base: Path) -> Iterator[Running]:
+    for path in _folders(base):
+        try:
+            said = json.loads((path / _FILE).read_text())
+            launcher = Pid.read(said["launcher"])
+            if launcher is not None and not path.name.startswith("."):
+                yield Running(path.name, path, launcher, int(said["since_ms"]), dict(said["processes"]))
+        except (OSError, ValueError, TypeError, KeyError):  # its end is near, or it is no run
+            continue
+
+
+def _folders(base: Path) -> list[Path]:
+    try:
+        if not _is_own(base.lstat()):
+            return []
+        return sorted(path for path in base.iterdir() if path.is_dir() and not path.is_symlink())
+    except OSError:
+        return []
+
+
+def _age_s(path: Path, now_ms: int) -> float:
+    try:
+        return now_ms / 1e3 - path.lstat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _remove_shared(prefix: str) -> None:
+    try:
+        left = [path for path in _SHARED.iterdir() if path.name.startswith(prefix)]
+    except OSError:  # there is no such folder
+        return
+    for path in left:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError:  # of another user, who happens to use the name
+            continue
+
+
+def _is_own(found: os.stat_result) -> bool:
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+
+
+def _make_home(base: Path) -> None:
+    try:
+        base.mkdir(mode=0o700, exist_ok=True)
+        found = base.lstat()
+    except OSError as error:
+        message = f"the folder {base} must be makeable, got {error.strerror}"
+        raise LaunchError(message) from error
+    if not _is_own(found):
+        what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else stat.filemode(found.st_mode)
+        message = f"{base} must be a folder of user {os.getuid()} alone, got {what} of user {found.st_uid}"
+        raise LaunchError(
+            message,
+            hint="remove it, or set XDG_RUNTIME_DIR to a folder of your own",
+        )

@@ -1,0 +1,314 @@
+"""Starts named processes, starts them again by a rule, and leaves none behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from asyncio import AbstractEventLoop, Future, TimerHandle
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from actorflow.clock import epoch_ms
+from actorflow.errors import LaunchError
+from actorflow.launch import restarting
+from actorflow.launch.exits import Exit, meaning
+from actorflow.launch.restarting import NEVER, Again, Over, Past, Restarts, next_life
+from actorflow.launch.spawn import Child, DeathPipe
+
+GRACE_S = 5.0
+"""How long a process may take to end after SIGTERM."""
+
+KILLED_S = 10.0
+"""How long the system may take to end a process that was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A life of a process has begun."""
+
+    name: str
+    incarnation: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """A life has ended; `asked` says whether `stop` was called for it, `meaning` how it ended."""
+
+    name: str
+    incarnation: int
+    returncode: int
+    meaning: str
+    asked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Restarting:
+    """The next life begins in so many seconds."""
+
+    name: str
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A process was worth another life, and has had too many; `why` ends a sentence with its name."""
+
+    name: str
+    why: str
+
+
+Event = Started | Exited | Restarting | GivenUp
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a process ended for good.
+
+    Attributes:
+        returncode: Of its last life, as `subprocess` has it.
+        why: The end of a sentence that begins with its name.
+        gave_up: Whether it was worth another life and has had too many.
+    """
+
+    returncode: int
+    why: str
+    gave_up: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Charge:
+    """A process in all of its lives.
+
+    INVARIANT: while `end` is open, it has a child that is not reaped or a timer.
+    """
+
+    name: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    log: Path | None
+    keys: bytes | None
+    rule: Restarts
+    end: Future[End]
+    incarnation: int = 0
+    child: Child | None = None
+    since_s: float = 0.0
+    timer: TimerHandle | None = None
+    past: Past = field(default_factory=Past)
+    returncode: int = 0
+    asked: bool = False
+
+
+class Supervisor:
+    """Looks after processes that it has started, on the loop that runs now.
+
+    Args:
+        tell: Is called on the loop with every event. What it raises goes to the loop's handler of
+            exceptions and disturbs nothing.
+        now_ms: Gives incarnations, in milliseconds since the epoch.
+
+    **Promise.** Every process that was started is reaped when `close` returns or raises, also when it was
+    stopped by a signal, ignores SIGTERM, was about to be started again, or the caller was cancelled. When
+    this process dies, its children hear of it; see `orphanage`.
+    """
+
+    def __init__(
+        self, tell: Callable[[Event], None] | None = None, *, now_ms: Callable[[], int] = epoch_ms
+    ) -> None:
+        self._loop: AbstractEventLoop = asyncio.get_running_loop()
+        self._tell = tell
+        self._now_ms = now_ms
+        self._charges: dict[str, _Charge] = {}
+        self._death: DeathPipe | None = DeathPipe()
+
+    def start(
+        self,
+        name: str,
+        argv: Sequence[str],
+        env: Mapping[str, str] | None = None,
+        *,
+        restarts: Restarts = NEVER,
+        log: Path | None = None,
+        keys: bytes | None = None,
+    ) -> int:
+        """Starts a process and returns its pid.
+
+        Args:
+            name: What events, and the others, call it.
+            argv: The program and its arguments.
+            env: All of its environment variables, None for this process's; `ACTORFLOW_INCARNATION` is added.
+            restarts: Whether it is started again.
+            log: A file to which it prints; None for the streams of this process.
+            keys: Key material that every life of it reads from a pipe.
+
+        Raises:
+            LaunchError: when it cannot be started, one of the name is there, or the supervisor is closed.
+        """
+        if (before := self._charges.get(name)) is not None and not before.end.done():
+            message = f"a process must have a name of its own, got {name!r}, which is running"
+            raise LaunchError(message)
+        charge = _Charge(
+            name,
+            tuple(argv),
+            dict(os.environ if env is None else env),
+            log,
+            keys,
+            restarts,
+            self._loop.create_future(),
+            incarnation=0 if before is None else before.incarnation,
+        )
+        self._begin(charge)
+        self._charges[name] = charge
+        assert charge.child is not None
+        self._say(Started(name, charge.incarnation, charge.child.pid))
+        return charge.child.pid
+
+    def pids(self) -> dict[str, int]:
+        """Returns the pid of every process that is alive."""
+        return {name: at.child.pid for name, at in self._charges.items() if at.child is not None}
+
+    def incarnation(self, name: str) -> int:
+        """Returns which life of a process this is, or the last one was."""
+        return self._charges[name].incarnation
+
+    async def end(self, name: str) -> End:
+        """Waits until a process has ended for good, and returns how."""
+        return await asyncio.shield(self._charges[name].end)
+
+    async def stop(self, names: Collection[str] | None = None, *, grace_s: float = GRACE_S) -> None:
+        """Ends processes and waits until all of them are reaped.
+
+        SIGTERM, also for those that a signal has stopped, which go on for that; SIGKILL when they take
+        longer than `grace_s`, or at once when the caller is cancelled.
+
+        Args:
+            names: Which; None for all.
+            grace_s: How long they may take.
+
+        Raises:
+            LaunchError: when the system does not end a process that was killed.
+        """
+        charges = [at for name, at in self._charges.items() if names is None or name in names]
+        for charge in charges:
+            self._ask(charge)
+        cancelled: asyncio.CancelledError | None = None
+        try:
+            await _all(charges, grace_s)
+        except asyncio.CancelledError as error:
+            cancelled = error
+        left_s = self._loop.time() + KILLED_S
+        while alive := [charge for charge in charges if not charge.end.done()]:
+            for charge in alive:
+                if charge.child is not None:
+                    charge.child.kill()
+            if (wait_s := left_s - self._loop.time()) <= 0:
+                named = ", ".join(f"{charge.name} (pid {self.pids().get(charge.name)})" for charge in alive)
+                message = f"processes must end when they are killed, got {named} after {KILLED_S:g} s"
+                raise LaunchError(message)
+            try:
+                await _all(alive, wait_s)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+
+    async def close(self, *, grace_s: float = GRACE_S) -> None:
+        """Stops all processes; none can be started after it. Calling it again does nothing."""
+        death, self._death = self._death, None
+        try:
+            await self.stop(grace_s=grace_s)
+        finally:
+            if death is not None:
+                death.close()
+
+    async def __aenter__(self) -> Self:
+        """Returns itself; the block's end closes it."""
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.close()
+
+    # ------------------------------------------------------------------------------ lives
+
+    def _begin(self, charge: _Charge) -> None:
+        """Starts the next life."""
+        if self._death is None:
+            message = f"the supervisor must be open to start {charge.name}"
+            raise LaunchError(message)
+        charge.incarnation = next_life(charge.incarnation, self._now_ms())
+        charge.since_s = self._loop.time()
+        charge.child = Child(
+            charge.argv,
+            {**charge.env, "ACTORFLOW_INCARNATION": str(charge.incarnation)},
+            self._loop,
+            lambda returncode: self._ended(charge, returncode),
+            death=self._death,
+            log=charge.log,
+            keys=charge.keys,
+        )
+
+    def _begin_again(self, charge: _Charge) -> None:
+        charge.timer = None
+        try:
+            self._begin(charge)
+        except LaunchError as error:  # the system has no room for it now, or its program is gone
+            self._say(Exited(charge.name, charge.incarnation, Exit.FAILED, error.what, asked=False))
+            self._decide(charge, Exit.FAILED)
+        else:
+            assert charge.child is not None
+            self._say(Started(charge.name, charge.incarnation, charge.child.pid))
+
+    def _ended(self, charge: _Charge, returncode: int) -> None:
+        """A life has ended, and its process is reaped."""
+        charge.child = None
+        self._say(Exited(charge.name, charge.incarnation, returncode, meaning(returncode), charge.asked))
+        self._decide(charge, returncode)
+
+    def _decide(self, charge: _Charge, returncode: int) -> None:
+        charge.returncode = returncode
+        if charge.asked:
+            self._finish(charge, Over(meaning(returncode), gave_up=False))
+            return
+        now_s = self._loop.time()
+        charge.past, what = restarting.ended(
+            charge.past, charge.rule, returncode, lasted_s=now_s - charge.since_s, now_s=now_s
+        )
+        if isinstance(what, Again):
+            charge.timer = self._loop.call_later(what.after_s, self._begin_again, charge)
+            self._say(Restarting(charge.name, what.after_s))
+            return
+        self._finish(charge, what)
+        if what.gave_up and charge.rule is not NEVER:
+            self._say(GivenUp(charge.name, what.why))
+
+    def _finish(self, charge: _Charge, over: Over) -> None:
+        charge.end.set_result(End(charge.returncode, over.why, over.gave_up))
+
+    def _ask(self, charge: _Charge) -> None:
+        """Asks a process to end; one that waits for its next life has ended."""
+        charge.asked = True
+        if charge.child is not None:
+            charge.child.send(signal.SIGTERM)
+            charge.child.send(signal.SIGCONT)  # after which a process that was stopped finds the other
+        elif charge.timer is not None:
+            charge.timer.cancel()
+            charge.timer = None
+            self._finish(charge, Over(meaning(charge.returncode), gave_up=False))
+
+    def _say(self, event: Event) -> None:
+        if self._tell is None:
+            return
+        try:
+            self._tell(event)
+        except Exception as error:  # noqa: BLE001  whoever watches must not break what is watched
+            said = f"the listener of a supervisor failed at {event}"
+            self._loop.call_exception_handler({"message": said, "exception": error})
+
+
+async def _all(charges: Sequence[_Charge], limit_s: float) -> None:
+    """Waits until all have ended for good, or so long."""
+    if waiting := [charge.end for charge in charges if not charge.end.done()]:
+        await asyncio.wait(waiting, timeout=limit_s)

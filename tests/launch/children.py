@@ -1,0 +1,85 @@
+"""Programs for children, and what tests ask of processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PYTHON = (sys.executable, "-S", "-E", "-c")
+"""Without site-packages, so that a child starts in some 10 ms."""
+
+SLEEPS = [*PYTHON, "import time; print('up', flush=True); time.sleep(60)"]
+IGNORES = [
+    *PYTHON,
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)",
+]
+DRAINS = [
+    *PYTHON,
+    "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(143));"
+    "print('up', flush=True); time.sleep(60)",
+]
+
+
+def ends(code: int) -> list[str]:
+    return ["/bin/sh", "-c", f"exit {code}"]
+
+
+def script(text: str) -> list[str]:
+    return [sys.executable, "-c", textwrap.dedent(text)]
+
+
+def state(pid: int) -> str | None:
+    """The letter of /proc of a process: R, S, T, Z; None when there is none."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text[text.rindex(")") + 2]
+
+
+def is_gone(pid: int) -> bool:
+    """Whether it has ended, reaped or not: who reaps orphans is nothing of ours."""
+    return state(pid) in (None, "Z", "X")
+
+
+def until(true: Callable[[], object], within_s: float = 10.0) -> float:
+    """Waits for a condition, and returns how long it took."""
+    began = time.perf_counter()
+    while not true():
+        assert time.perf_counter() - began < within_s, "in vain"
+        time.sleep(0.002)
+    return time.perf_counter() - began
+
+
+def is_up(log: Path) -> Callable[[], bool]:
+    return lambda: log.exists() and "up" in log.read_text()
+
+
+def stopped(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: state(pid) == "T")
+
+
+def descriptors() -> set[tuple[str, str]]:
+    """The open descriptors of this process and what they are."""
+    found = set()
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            found.add((entry, os.readlink(f"/proc/self/fd/{entry}")))
+        except FileNotFoundError:  # the one of the listing
+            continue
+    return found
+
+
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """A folder whose path leaves room for sockets."""
+    with tempfile.TemporaryDirectory(prefix="af", dir="/tmp") as name:
+        yield Path(name)

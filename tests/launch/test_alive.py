@@ -1,0 +1,69 @@
+import os
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from actorflow.launch import alive
+from actorflow.launch.alive import Pid
+from tests.launch.children import until
+
+
+def test_this_process_is_alive():
+    own = Pid.own()
+
+    assert own == Pid.of(os.getpid())
+    assert own.is_alive() is True
+    assert Pid.read(own.data()) == own
+
+
+def test_a_process_that_has_ended_is_not_though_nobody_has_reaped_it():
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as process:
+        pid = Pid.of(process.pid)
+        assert pid is not None
+        assert pid.is_alive() is True
+        process.kill()
+        until(lambda: pid.is_alive() is False)
+    assert pid.is_alive() is False
+    assert Pid.of(process.pid) is None
+
+
+def test_another_process_of_the_same_number_is_another():
+    assert replace(Pid.own(), started=Pid.own().started + 1).is_alive() is False
+
+
+def test_a_process_of_an_earlier_boot_is_dead_and_one_of_another_container_unknown():
+    boot, space = Pid.own().world.split()
+
+    assert replace(Pid.own(), world=f"another {space}").is_alive() is False
+    assert replace(Pid.own(), world=f"{boot} pid:[1]").is_alive() is None
+
+
+@pytest.mark.parametrize("said", [None, {}, [], {"pid": 0, "started": 1, "world": ""}, {"pid": "1"}])
+def test_what_is_no_process_is_not_read(said):
+    assert Pid.read(said) is None
+
+
+def test_a_name_in_brackets_confuses_nobody(tmp_path):
+    odd = tmp_path / "a) R 1 (b"
+    odd.symlink_to("/bin/cat")
+    with subprocess.Popen([odd], stdin=subprocess.PIPE) as process:
+        pid = Pid.of(process.pid)
+        assert pid is not None
+        assert abs(pid.started - Pid.own().started) < 10**9
+        assert pid.is_alive() is True
+
+
+def test_without_proc_a_number_is_all_there_is(monkeypatch):
+    class Nowhere(type(alive.Path())):  # type: ignore[misc]
+        def __new__(cls, *parts):
+            return super().__new__(cls, "/nowhere", *(str(part).lstrip("/") for part in parts))
+
+    alive._world.cache_clear()
+    monkeypatch.setattr(alive, "Path", Nowhere)
+    try:
+        own = Pid.of(os.getpid())
+        assert own is not None
+        assert (own.started, own.is_alive()) == (0, True)
+    finally:
+        alive._world.cache_clear()
