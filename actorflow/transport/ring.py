@@ -50,7 +50,7 @@ class Writer:
         consumed: What the reader had passed when it was last asked.
     """
 
-    __slots__ = ("_numbers", "_slots", "capacity", "consumed", "head", "token")
+    __slots__ = ("_free", "_numbers", "_slots", "capacity", "consumed", "head", "token")
 
     def __init__(self, memory: memoryview, token: bytes) -> None:
         assert len(token) == TOKEN_BYTES
@@ -62,7 +62,7 @@ class Writer:
         self._numbers = _numbers(memory)
         self._slots = memory[PAGE:]
         self.capacity = len(self._slots)
-        self.head = self.consumed = 0
+        self.head = self.consumed = self._free = 0
 
     def put(self, payload: memoryview) -> int | None:
         """Writes a payload; returns its position, or None when there is no room for it.
@@ -89,7 +89,9 @@ class Writer:
         # From the beginning too when nothing is unread: what was written last is still in the caches.
         if over and (over + need > capacity or consumed == head):
             position = head - over + capacity
-        if position + need - consumed > capacity and consumed != head:
+        if consumed == head:
+            self._free = position  # what is left out was read as well, though the reader cannot know it yet
+        if position + need - max(consumed, self._free) > capacity:
             return None
         at = position % capacity
         self._slots[at : at + size] = payload
@@ -142,7 +144,7 @@ class Reader:
         if ahead < 0:
             self.passed += 1
             return None
-        if ahead >= self.capacity or position % _ALIGN or not 0 < size <= self.capacity - at:
+        if ahead >= 2 * self.capacity or position % _ALIGN or not 0 < size <= self.capacity - at:
             rule = f"a slot lies in its ring of {self.capacity} bytes"
             message = f"{rule}, got {size} bytes at {position} when {self.consumed} were passed"
             raise WireError(message)
@@ -158,7 +160,7 @@ class Reader:
             return
         if (
             position - self.consumed > 2 * self.capacity
-        ):  # once round for one slot, and what is left behind it
+        ):  # what was left out, and all that fits
             rule = f"a ring of {self.capacity} bytes is freed as it is read"
             message = f"{rule}, got {position} when {self.consumed} were passed"
             raise WireError(message)

@@ -155,6 +155,10 @@ class ShmWire:
         self._forget()
         self._way, self._link = Way.SHUT, None
 
+    def __del__(self) -> None:
+        if getattr(self, "_offer", None) is not None:  # who forgot to close it does not leave a descriptor
+            self._answered()
+
     def _forget(self) -> None:
         self._drop(Way.NONE)
         self._way, self._unused = Way.NONE, 0
