@@ -13,12 +13,17 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 
 from actorflow import sim
+from actorflow.clock import Entropy
 from actorflow.errors import ActorflowError
 from actorflow.sim import World, wires
+from actorflow.sim.wires import HostTimers, SimWire
 from actorflow.transport import loopback
 from actorflow.transport.channel import Channel, Envelope, Lane
+from actorflow.transport.chunks import CHUNK_BYTES
 from actorflow.transport.credit import WINDOW, Window
+from actorflow.transport.link import Link
 from actorflow.transport.settings import Settings
+from actorflow.transport.shm import ShmWire
 from tests.strategies import examples
 
 NAMES = ("ps0", "worker0")
@@ -80,6 +85,7 @@ class Ends:
         settle: Lets arrive what is on its way, and all that it brings about.
         world: Of the hosts NAMES; None where processes have no lives.
         window: Of both ends.
+        link: Makes an end anew, as `wires.link`.
     """
 
     a: Channel
@@ -89,6 +95,7 @@ class Ends:
     settle: Callable[[], Awaitable[None]] = _nothing
     world: World | None = None
     window: Window = WINDOW
+    link: Callable[..., Link] = wires.link
 
     async def restart(self) -> Recorder:
         """Kills the process of `b` and starts it anew; returns who takes what its new channel brings."""
@@ -99,7 +106,7 @@ class Ends:
         await self.world.restart(name)
         self.at_b = Recorder()
         made = Settings(window=self.window)
-        self.b = wires.link(self.world, name, NAMES[0], self.at_b, settings=made)
+        self.b = self.link(self.world, name, NAMES[0], self.at_b, settings=made)
         return self.at_b
 
 
@@ -137,14 +144,40 @@ def _in_process(framed: bool) -> Callable[..., None]:
     return run
 
 
-async def _over_links(world: World, test: Test, window: Window) -> None:
+async def _over_links(
+    world: World, test: Test, window: Window, link: Callable[..., Link] = wires.link
+) -> None:
     receivers = Recorder(), Recorder()
-    made = wires.connect(world, *NAMES, receivers, settings=Settings(window=window))
+    a, b = NAMES
+    made = Settings(window=window)
+    ends = (
+        link(world, a, b, receivers[0], settings=made),
+        link(world, b, a, receivers[1], settings=made),
+    )
 
     async def settle() -> None:
         await world.sleep(SILENCE_S / 2)
 
-    await test(Ends(*made, *receivers, settle, world, window))
+    await test(Ends(*ends, *receivers, settle, world, window, link))
+
+
+def shared(ring_bytes: int, least_bytes: int) -> Callable[..., Link]:
+    """Returns what makes an end as `wires.link` does, with a ring between it and its wire."""
+
+    def link(world: World, host: str, peer: str, receiver: Recorder, *, settings: Settings) -> Link:
+        at, entropy = world.host(host), Entropy(1)
+        wire = ShmWire(
+            SimWire(world, at, world.host(peer)),
+            ring_bytes=ring_bytes, least_bytes=least_bytes, entropy=entropy,
+        )  # fmt: skip
+        timers = HostTimers(at, f"{host} link {peer}")
+        made = Link(peer, wire, timers, incarnation=at.incarnation, receiver=receiver, settings=settings)
+        wire.attach(made)
+        at.wires[peer] = wire.receive
+        made.start()
+        return made
+
+    return link
 
 
 def _simulated(test: Test, window: Window = WINDOW) -> None:
@@ -165,9 +198,22 @@ def _harmed(test: Test, window: Window = WINDOW) -> None:
     law()
 
 
+def _shared(test: Test, window: Window = WINDOW) -> None:
+    """Nearly all goes through a ring that is often full, over a network that is harmed."""
+
+    @settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
+    @given(schedule=sim.schedules(), faults=sim.faults(drop=2, duplicate=2, reorder=2, split=1, clog=1))
+    @sim.world(*NAMES, latency_s=0.001)
+    async def law(world: World) -> None:
+        await _over_links(world, test, window, shared(CHUNK_BYTES + 4096, 64))
+
+    law()
+
+
 WAYS = (
     Way("loopback", _in_process(framed=False)),
     Way("framed", _in_process(framed=True)),
     Way("simulated", _simulated, lives=True),
     Way("harmed", _harmed, lives=True),
+    Way("shared", _shared, lives=True),
 )
