@@ -15,10 +15,10 @@ from actorflow import loop
 from actorflow.cli.arguments import links, natural, policy, positive, seconds
 from actorflow.cli.progress import Display, Live, Log, summary
 from actorflow.cluster.cluster import Cluster
-from actorflow.cluster.entry import Ways, code_of, serve, until_stopped
+from actorflow.cluster.entry import Manner, code_of, serve, until_stopped
 from actorflow.cluster.link_text import told
 from actorflow.cluster.neighbours import Patience
-from actorflow.cluster.sockets import bind_of, opened
+from actorflow.cluster.sockets import bind_of, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer
 from actorflow.errors import ActorflowError, ConfigError
 from actorflow.launch.environment import detect
@@ -102,13 +102,13 @@ def run(args: argparse.Namespace) -> int:
     task = _task(args)
     if task.job == "chief":
         return _lead(args, task)
-    ways = Ways(
-        open=opened(bind_of(task), args.keys),
+    manner = Manner(
+        open=opened(bind_of(task), inherited_keyring(args.keys)),
         threads=args.threads,
         links=args.links,
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
     )
-    reason = loop.run(serve(lambda: ProgramFile(args.program).program(args.seed), task, ways))
+    reason = loop.run(serve(lambda: ProgramFile(args.program).program(args.seed), task, manner))
     return _ended(task.name, reason)
 
 
@@ -131,7 +131,7 @@ def _lead(args: argparse.Namespace, task: Task) -> int:
             bind_of(task),
             ps=task.ps,
             workers=task.workers,
-            keys=args.keys,
+            keys=inherited_keyring(args.keys),
             ready_s=args.ready_s,
             threads=args.threads,
             links=args.links,

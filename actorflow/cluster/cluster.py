@@ -98,7 +98,8 @@ class Cluster(ABC):
 
         The chief is the present process, the others are its children: each builds the program itself, which
         is told by its file (`"digits.py"`), its module (`"package.module:build"`) or its `build`, a function
-        of the main script or of a module. They end with the cluster, and with this process, however that ends.
+        of the main script or of a module. They end with the cluster, and with this process, however that
+        ends.
 
         Args:
             program: What it runs.

@@ -6,6 +6,7 @@ import asyncio
 from asyncio import Event
 from collections.abc import Coroutine, Iterable, Mapping
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 from actorflow.clock import epoch_ms
@@ -14,13 +15,14 @@ from actorflow.cluster.layout import numbered
 from actorflow.cluster.messages import STEWARD, Introduce, Quit, Table
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.cluster.recruiter import UNREACHED
-from actorflow.cluster.sockets import opened
+from actorflow.cluster.sockets import keyring, opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed
 from actorflow.launch.task import address as checked_address
 from actorflow.plan.place import Placer
 from actorflow.program import Program
 from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.zeromq import Keyring
 
 _LEAVE_S = 0.5
 """How long a process may take to hear that it may leave."""
@@ -61,6 +63,7 @@ class Opening(Cluster):
         self._station: Station | None = None
         self._changed = Event()
         self._failed: ActorflowError | None = None
+        self._free: set[str] = set()  # who has been let go
 
     # -- what each kind gives -------------------------------------------------------------------------
 
@@ -110,7 +113,7 @@ class Opening(Cluster):
         return await coroutine
 
     async def _start(self) -> None:
-        self._failed, self._changed = None, Event()
+        self._failed, self._changed, self._free = None, Event(), set()
         ways = await self._set_up()
         station = Station(
             CHIEF,
@@ -143,7 +146,8 @@ class Opening(Cluster):
         ref = station.process.post.ref
         there = [name for name in self.lives() if name != CHIEF]
         asks = [ref(f"{name}/{STEWARD}").ask(Quit(), _LEAVE_S) for name in there]
-        await asyncio.gather(*asks, return_exceptions=True)
+        answers = await asyncio.gather(*asks, return_exceptions=True)
+        self._free = {name for name, answer in zip(there, answers, strict=True) if answer is True}
 
     # -- until all are there --------------------------------------------------------------------------
 
@@ -222,7 +226,7 @@ class ConnectedCluster(Opening):
         *,
         ps: int = 1,
         workers: int = 1,
-        keys: Any = None,
+        keys: Keyring | str | Path | None = None,
         ready_s: float = 60.0,
         threads: int = 1,
         links: Settings = SETTINGS,
@@ -238,7 +242,7 @@ class ConnectedCluster(Opening):
             links=links,
         )
         self._address = checked_address(address, "the chief's address")
-        self._keys = keys
+        self._keys = keyring(keys)
 
     async def _set_up(self) -> Open:
         return opened(self._address, self._keys)

@@ -31,6 +31,7 @@ from actorflow.launch.inherited import DEATH_PIPE, take
 from actorflow.launch.orphanage import on_orphaned
 from actorflow.launch.task import Task
 from actorflow.program import Program
+from actorflow.transport.address import Address
 from actorflow.transport.settings import SETTINGS, Settings
 
 _GRACE_S = 0.8
@@ -64,19 +65,17 @@ def code_of(reason: ActorflowError | None) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ways:
+class Manner:
     """How a process is to be, beside its task.
 
     Attributes:
         open: How it gets its sockets.
-        key: The public key of the chief; empty without keys.
         threads: Worker threads for slow kernels.
         links: What links may hold, and how long they wait.
         patience: How long the chief may be away.
     """
 
     open: Open
-    key: str = ""
     threads: int = 1
     links: Settings = SETTINGS
     patience: Patience = PATIENCE
@@ -109,13 +108,13 @@ async def until_stopped(main: Coroutine[Any, Any, None]) -> ActorflowError | Non
     return stopped[0] if stopped else None
 
 
-async def serve(build: Callable[[], Program], task: Task, ways: Ways) -> ActorflowError | None:
+async def serve(build: Callable[[], Program], task: Task, manner: Manner) -> ActorflowError | None:
     """Runs a process of a cluster until it is over, and returns why; None when the chief has let it go.
 
     Args:
         build: Makes the program.
         task: Which process this is.
-        ways: How it is to be.
+        manner: How it is to be.
 
     Raises:
         ActorflowError: it cannot begin: its program, its address.
@@ -137,11 +136,11 @@ async def serve(build: Callable[[], Program], task: Task, ways: Ways) -> Actorfl
             epoch_ms() if task.incarnation is None else task.incarnation,
             build(),
             names,
-            ways.open,
-            chief=(task.coordinator, ways.key),
-            threads=ways.threads,
-            links=ways.links,
-            patience=ways.patience,
+            manner.open,
+            chief=Address(task.coordinator),
+            threads=manner.threads,
+            links=manner.links,
+            patience=manner.patience,
         )
         await station.open()
         stations.append(station)

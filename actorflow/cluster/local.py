@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +13,7 @@ from typing import Any
 from actorflow.cluster.connected import Opening
 from actorflow.cluster.link_text import told
 from actorflow.cluster.process import CHIEF
-from actorflow.cluster.sockets import opened
+from actorflow.cluster.sockets import keyring, opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ConfigError, NotReady, ProgramError
 from actorflow.launch.restarting import Restarts
@@ -23,6 +24,7 @@ from actorflow.plan.place import Placer
 from actorflow.program import Program
 from actorflow.program_file import ProgramFile
 from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.zeromq import Keyring
 
 _GRACE_S = 1.0
 """How long a child may take to leave once it has been told twice."""
@@ -49,7 +51,7 @@ class LocalCluster(Opening):
         ps: int = 1,
         workers: int = 1,
         transport: str = "ipc",
-        keys: Any = None,
+        keys: Keyring | str | Path | None = None,
         ready_s: float = 60.0,
         threads: int = 1,
         links: Settings = SETTINGS,
@@ -72,7 +74,7 @@ class LocalCluster(Opening):
         )
         self._seed = seed
         self._transport = transport
-        self._keys = keys
+        self._keys = keyring(keys)
         self._restarts = Restarts() if restarts is None else restarts
         self._ends: dict[str, str] = {}
         self._broken = False
@@ -90,7 +92,7 @@ class LocalCluster(Opening):
     async def _bring(self, station: Station) -> None:
         assert self.supervisor is not None
         assert self.folder is not None
-        address = station.ways.addresses[0]
+        address = station.ways.addresses[0].at
         for job, names in (("ps", self.ps), ("worker", self.workers)):
             for index, name in enumerate(names):
                 task = Task(job, index, len(self.ps), len(self.workers), address, bind=self._bind(name))
@@ -100,6 +102,7 @@ class LocalCluster(Opening):
                     {**os.environ, **task.environ(), **_paths()},
                     restarts=self._restarts,
                     log=self.folder.log(name),
+                    keys=None if self._keys is None or self._keys.path else self._keys.ring.text().encode(),
                 )
 
     def _bind(self, name: str) -> str:
@@ -111,6 +114,8 @@ class LocalCluster(Opening):
     def _argv(self) -> list[str]:
         argv = [sys.executable, "-m", "actorflow", "worker", self.program_name, "--seed", str(self._seed)]
         argv += ["--threads", str(self._threads), "--ready-s", str(self._ready_s)]
+        if self._keys is not None and self._keys.path is not None:  # from which keys are read again
+            argv += ["--keys", str(self._keys.path.resolve())]
         links = told(self._links)
         return [*argv, "--links", links] if links else argv
 
@@ -118,11 +123,22 @@ class LocalCluster(Opening):
         supervisor, self.supervisor = self.supervisor, None
         try:
             if supervisor is not None:
-                await supervisor.close(grace_s=_GRACE_S)
+                try:
+                    await self._left(supervisor)
+                finally:
+                    await supervisor.close(grace_s=_GRACE_S)
         finally:
             folder, self.folder = self.folder, None
             if folder is not None:
                 folder.close(keep_logs=self._broken)
+
+    async def _left(self, supervisor: Supervisor) -> None:
+        """Waits for a moment until those have left who were let go."""
+        ends = [asyncio.ensure_future(supervisor.end(name)) for name in supervisor.pids() if name in self._free]
+        if ends:
+            await asyncio.wait(ends, timeout=_GRACE_S)
+            for end in ends:
+                end.cancel()
 
     # -- what becomes of the children ---------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
     system      the actors
     process     state, steps and the steward, as in a simulated cluster
     endpoint    the sockets
+    wires       those of the endpoint, with shared memory for large payloads between processes of one host
     links       one for each other name, from the start; those of later lives are the same
     directory   at the chief: where all are; elsewhere `neighbours`, which dial whom it names
 
@@ -27,10 +28,12 @@ from actorflow.cluster.process import CHIEF, Process
 from actorflow.errors import ActorflowError, Fenced, PeerRefused
 from actorflow.graph.fingerprint import fingerprint
 from actorflow.program import Program
+from actorflow.transport.address import Address
 from actorflow.transport.handshake import Phase
 from actorflow.transport.kinds import Buffer
 from actorflow.transport.link import Link
 from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.shm import ShmWire
 from actorflow.transport.wire import Timer, Wire
 
 
@@ -38,13 +41,8 @@ class Ways(Protocol):
     """The sockets of a process, as an `Endpoint` has them."""
 
     @property
-    def addresses(self) -> Sequence[str]:
+    def addresses(self) -> tuple[Address, ...]:
         """What others dial."""
-        ...
-
-    @property
-    def key(self) -> str:
-        """The public key with which it answers there; empty without keys."""
         ...
 
     def wire(self, peer: str) -> Wire:
@@ -57,7 +55,7 @@ class Ways(Protocol):
         """Says who takes what comes from a process."""
         ...
 
-    def dial(self, peer: str, address: str, key: str) -> None:
+    def dial(self, peer: str, address: Address) -> None:
         """Connects to a process; replaces what was dialled before."""
         ...
 
@@ -93,7 +91,7 @@ class Station:
         program: What the cluster runs.
         names: Of all processes.
         ways: Makes its sockets.
-        chief: Address of the chief, and its public key; unused there.
+        chief: Address of the chief; unused there.
         threads: Worker threads for slow kernels.
         links: What links may hold, and how long they wait.
         patience: How long the chief may be away.
@@ -117,7 +115,7 @@ class Station:
         names: Sequence[str],
         ways: Open,
         *,
-        chief: tuple[str, str] | None = None,
+        chief: Address | None = None,
         threads: int = 1,
         links: Settings = SETTINGS,
         patience: Patience = PATIENCE,
@@ -136,6 +134,7 @@ class Station:
         self._patience = patience
         self._heard = heard
         self._links: dict[str, Link] = {}
+        self._wires: list[ShmWire] = []
         self._stack = AsyncExitStack()
 
     async def open(self) -> Self:
@@ -145,6 +144,7 @@ class Station:
         async with AsyncExitStack() as stack:
             self.ways = self._open(loop, self.name, self.incarnation)
             stack.callback(self.ways.close)
+            stack.callback(self._shut)
             system = await stack.enter_async_context(ActorSystem(name=self.name))
             self.process = Process(
                 self.name, self.incarnation, system, self._program, threads=self._threads, quit=self._quit
@@ -159,9 +159,10 @@ class Station:
     def _connect(self, loop: AbstractEventLoop) -> None:
         program, timers = fingerprint(self._program.graph), LoopTimers(loop)
         for peer in self._others:
+            wire = ShmWire(self.ways.wire(peer))
             link = Link(
                 peer,
-                self.ways.wire(peer),
+                wire,
                 timers,
                 incarnation=self.incarnation,
                 receiver=self.process.post,
@@ -170,14 +171,21 @@ class Station:
                 soon=loop.call_soon,
             )
             self._links[peer] = link
-            self.ways.listen(peer, link.receive, link.contact_changed)
+            wire.attach(link)
+            self._wires.append(wire)
+            self.ways.listen(peer, wire.receive, wire.contact_changed)
             self.process.post.attach(link)
             link.start()
 
     def _introduce(self, system: ActorSystem) -> None:
         ref, ways = self.process.post.ref, self.ways
         here = Here(
-            self.name, self.incarnation, tuple(ways.addresses), ways.key, os.getpid(), socket.gethostname()
+            self.name,
+            self.incarnation,
+            tuple(address.at for address in ways.addresses),
+            ways.addresses[0].key or "",
+            os.getpid(),
+            socket.gethostname(),
         )
         if self.name == CHIEF:
             refs = {name: ref(f"{name}/{NEIGHBOURS}") for name in self._others}
@@ -185,7 +193,7 @@ class Station:
             self._learn(Table((here,)))
             return
         assert self._chief is not None, "who is not the chief knows its address"
-        ways.dial(CHIEF, *self._chief)
+        ways.dial(CHIEF, self._chief)
         directory = ref(f"{CHIEF}/{DIRECTORY}")
         system.spawn(Neighbours, here, directory, self._dial, self.end, self._patience, name=NEIGHBOURS)
 
@@ -193,6 +201,10 @@ class Station:
         """Says goodbye to all and frees everything; harmless when it is not open."""
         stack, self._stack = self._stack, AsyncExitStack()
         await stack.aclose()
+
+    def _shut(self) -> None:
+        for wire in self._wires:
+            wire.close()
 
     def reached(self) -> tuple[str, ...]:
         """Returns the processes to which there is a session now."""
@@ -215,7 +227,7 @@ class Station:
 
     def _dial(self, entry: Here) -> None:
         assert dials(self.name, entry.name)
-        self.ways.dial(entry.name, entry.addresses[0], entry.key)
+        self.ways.dial(entry.name, Address(entry.addresses[0], entry.key or None))
 
     def _lost(self, peer: str, reason: ActorflowError) -> None:
         self.losses[peer] = reason

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from actorflow.transport.address import Address
 from actorflow.transport.kinds import Buffer
 from actorflow.transport.wire import Contact
 
@@ -34,11 +35,9 @@ class Hub:
 class HubWays:
     """Those of one process."""
 
-    key = ""
-
     def __init__(self, hub: Hub, loop: AbstractEventLoop, name: str, address: str) -> None:
         self.hub, self.loop, self.name, self.address = hub, loop, name, address
-        self.addresses = (address,)
+        self.addresses = (Address(address),)
         self.routes: dict[str, str] = {}  # peer → its address: dialled, or heard
         self.heard: dict[str, Callable[[Sequence[Buffer]], None]] = {}
 
@@ -50,9 +49,9 @@ class HubWays:
     ) -> None:
         self.heard[peer] = receive
 
-    def dial(self, peer: str, address: str, key: str) -> None:
-        self.hub.dialled.append((self.name, peer, address))
-        self.routes[peer] = address
+    def dial(self, peer: str, address: Address) -> None:
+        self.hub.dialled.append((self.name, peer, address.at))
+        self.routes[peer] = address.at
 
     def send(self, peer: str, parts: Sequence[Buffer]) -> None:
         target = self.hub.there.get(self.routes.get(peer, ""))
