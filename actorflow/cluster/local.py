@@ -134,7 +134,8 @@ class LocalCluster(Opening):
 
     async def _left(self, supervisor: Supervisor) -> None:
         """Waits for a moment until those have left who were let go."""
-        ends = [asyncio.ensure_future(supervisor.end(name)) for name in supervisor.pids() if name in self._free]
+        free = self._free.intersection(supervisor.pids())
+        ends = [asyncio.ensure_future(supervisor.end(name)) for name in free]
         if ends:
             await asyncio.wait(ends, timeout=_GRACE_S)
             for end in ends:
