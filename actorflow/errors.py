@@ -237,6 +237,18 @@ class LaunchError(ActorflowError):
     """A process that cannot be started or ended, or the folder of a run that cannot be made."""
 
 
+class NobodyThere(PeerLost):
+    """Nobody listens at an address."""
+
+
+class NoAnswer(PeerLost):
+    """A process did not answer a request in time."""
+
+
+class RequestFailed(TransportError):
+    """A process answered a request with an error."""
+
+
 class CoordinationError(ActorflowError):
     """A training run over several processes cannot go on."""
 
@@ -251,6 +263,10 @@ class ShardLost(CoordinationError):
 
 class CoordinatorLost(CoordinationError):
     """The process that decides about updates is gone."""
+
+
+class NotReady(CoordinationError):
+    """Processes of a cluster are missing when it is opened; names them, and says how they ended."""
 
 
 class PolicyError(CoordinationError):

@@ -1,9 +1,18 @@
-"""Imports a program file and calls its `build(seed)`; every way to get that wrong has its error."""
+"""Imports a program and calls its `build(seed)`; every way to get that wrong has its error.
+
+A program is named by a text that means the same in every process that can see the files:
+
+    digits.py               a file that defines build(seed)
+    digits.py:make          a file, and what builds there
+    package.module:build    a module that can be imported, and what builds there
+"""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -16,19 +25,63 @@ from actorflow.errors import ActorflowError, ProgramError, Where
 from actorflow.graph.graph import Graph
 from actorflow.program import Program
 
+_NAMED = re.compile(r"(?P<where>.+):(?P<build>[^\W\d]\w*)\Z")
+_FILES = "program_"
+"""Before the names of modules that were imported by their files."""
+
 
 class ProgramFile:
-    """A program file, imported, whose `build` takes a seed.
+    """A program, imported, whose `build` takes a seed.
 
-    The file's folder becomes importable, as it is for a script; its `__name__` is not `__main__`.
+    A file's folder becomes importable, as it is for a script, and for a module the present folder; the
+    `__name__` of a file is not `__main__`.
+
+    Args:
+        path: The file, or a text that names it or a module, as above.
+
+    Attributes:
+        path: The file.
+        name: What names it in other processes of this host.
 
     Raises:
         ProgramError: when there is no such file, it cannot be imported, or `build` is missing.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._build: Callable[[int], Any] = self._find(_import(path))
+    def __init__(self, path: Path | str) -> None:
+        where, build = _parted(str(path))
+        if where.endswith(".py") or build is None:
+            self.path = Path(where)
+            module = _import(self.path)
+            self.name = str(self.path.resolve())
+        else:
+            self.path, module = _import_module(where)
+            self.name = where
+        self._name = build or "build"
+        if build is not None:
+            self.name += f":{build}"
+        self._build: Callable[[int], Any] = self._find(module)
+
+    @classmethod
+    def of(cls, build: Callable[[int], Any]) -> str:
+        """Returns what names a program by its `build`, a function of a module or of the main script.
+
+        Raises:
+            ProgramError: other processes could not find the function.
+        """
+        name, qualified = getattr(build, "__module__", None), getattr(build, "__qualname__", "<")
+        module = sys.modules.get(name or "")
+        if module is None or not qualified.isidentifier() or getattr(module, qualified, None) is not build:
+            message = f"other processes import build by its name, got {_function(build)}"
+            raise ProgramError(message, hint="define it with def, at the top of a file")
+        spec, file = getattr(module, "__spec__", None), getattr(module, "__file__", None)
+        if module.__name__ == "__main__" and spec is not None:  # python -m package.module
+            return f"{spec.name}:{qualified}"
+        if module.__name__ == "__main__" or module.__name__.startswith(_FILES):
+            if file is None or not file.endswith(".py"):
+                message = f"other processes import build from its file, and {module.__name__} has none"
+                raise ProgramError(message, hint="write it to a file, and pass the path of that")
+            return f"{Path(file).resolve()}:{qualified}"
+        return f"{module.__name__}:{qualified}"
 
     def program(self, seed: int) -> Program:
         """Returns what `build(seed)` makes; raises ProgramError when that is not a Program."""
@@ -49,11 +102,11 @@ class ProgramFile:
         return made
 
     def _find(self, module: ModuleType) -> Callable[[int], Any]:
-        found = getattr(module, "build", None)
+        found = getattr(module, self._name, None)
         if not callable(found):
             missing = f"{self.path} has none" if found is None else f"{self.path} has {found!r} of that name"
             names = ", ".join(_defines(module))
-            message = f"a program file must define build(seed), but {missing}"
+            message = f"a program file must define {self._name}(seed), but {missing}"
             hint = f"define it beside {names}" if names else "examples/digits.py is a complete program file"
             raise ProgramError(message, hint=hint)
         self._build = found
@@ -83,6 +136,37 @@ class ProgramFile:
         return Where(defined_at=f"{self.path.name}{line}")
 
 
+def _parted(named: str) -> tuple[str, str | None]:
+    """Returns the file or module, and what builds there if that is said."""
+    found = None if named.endswith(".py") or Path(named).exists() else _NAMED.match(named)
+    return (named, None) if found is None else (found["where"], found["build"])
+
+
+def _function(build: Any) -> str:
+    return f"{getattr(build, '__module__', '?')}.{getattr(build, '__qualname__', repr(build)[:60])}"
+
+
+def _import_module(name: str) -> tuple[Path, ModuleType]:
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        with interrupt.kept():
+            spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.origin is None:
+        message = f"there is no module {name}"
+        raise ProgramError(message, hint=f"modules are looked for from {Path.cwd()} on; a file ends with .py")
+    path = Path(spec.origin)
+    try:
+        with interrupt.kept():
+            return path, importlib.import_module(name)
+    except ActorflowError:
+        raise
+    except Exception as error:
+        raise _failed(path, f"{name} must import without an error", error) from error
+
+
 def _import(path: Path) -> ModuleType:
     if not path.exists():
         near = sorted(p.name for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
@@ -91,7 +175,7 @@ def _import(path: Path) -> ModuleType:
     if not path.is_file() or path.suffix != ".py":
         message = f"a program file is a Python file, got {path}"
         raise ProgramError(message)
-    spec = importlib.util.spec_from_file_location(f"program_{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"{_FILES}{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

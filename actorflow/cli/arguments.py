@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from typing import TypeVar
+
+from actorflow.cluster.link_text import settings
+from actorflow.coord.policy import Policy
+from actorflow.errors import ConfigError
+from actorflow.transport.settings import Settings
+
+T = TypeVar("T")
 
 MOST_PROCESSES = 4096
 """Of a kind in a simulation: 20 times what the paper has, and some minutes."""
@@ -28,6 +37,35 @@ def several(text: str) -> int:
 def processes(text: str) -> int:
     """Returns how many processes a simulation has of a kind: 1 to MOST_PROCESSES."""
     return _integer(text, 1, MOST_PROCESSES)
+
+
+def seconds(text: str) -> float:
+    """Returns a number of seconds above 0."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        message = f"must be a number of seconds above 0, got {text[:60]!r}"
+        raise argparse.ArgumentTypeError(message)
+    return found
+
+
+def policy(text: str) -> Policy:
+    """Returns the policy that a text names."""
+    return _read(Policy.parse, text)
+
+
+def links(text: str) -> Settings:
+    """Returns what links may hold and how long they wait."""
+    return _read(settings, text)
+
+
+def _read(read: Callable[[str], T], text: str) -> T:
+    try:
+        return read(text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _integer(text: str, least: int, most: int | None = None) -> int:

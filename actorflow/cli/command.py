@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from actorflow.cli import dump, graph, ops, simulate, top, train
+from actorflow.cli import dump, graph, launch, ops, simulate, top, train, worker
 from actorflow.errors import ActorflowError, ProgramError
 
 _EPILOG = """\
@@ -77,6 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     graph.add_to(commands)
     ops.add_to(commands)
     simulate.add_to(commands)
+    launch.add_to(commands)
+    worker.add_to(commands)
     dump.add_to(commands)
     top.add_to(commands)
     return parser

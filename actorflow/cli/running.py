@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from actorflow.cluster.monitor import sockets
 from actorflow.cluster.survey import TIMEOUT_S, Place
 from actorflow.errors import LaunchError, TransportError
 from actorflow.launch.rundir import Running, running
+from actorflow.transport import zeromq
+from actorflow.transport.address import Address
 
 Request = Callable[[str, bytes, float, Path | None], bytes]
 """Asks an address, within so many seconds, with the keys of a file."""
@@ -26,17 +27,13 @@ def request(address: str, payload: bytes, timeout_s: float, keys: Path | None) -
     """Asks a process; see `transport.zeromq.request`.
 
     Raises:
-        TransportError: it does not answer in time, or refuses the key.
+        PeerLost: it does not answer in time, or refuses the key, or nobody is there.
+        ConfigError: the address is none, or needs keys.
     """
-    try:
-        zeromq: Any = import_module("actorflow.transport.zeromq")
-        security: Any = import_module("actorflow.transport.security")
-    except ImportError as error:
-        message = f"processes are asked over ZeroMQ, which cannot be imported: {error}"
-        raise TransportError(message, hint="pip install pyzmq") from error
-    ring = None if keys is None else security.Keyring.load(keys)
-    answer: bytes = zeromq.request(address, payload, timeout_s, ring)
-    return answer
+    if keys is None or not address.startswith("tcp:"):
+        return zeromq.request(Address(address), payload, timeout_s)
+    ring = zeromq.Keyring.load(keys)
+    return zeromq.request(Address(address, ring.ring.current.public), payload, timeout_s, ring)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

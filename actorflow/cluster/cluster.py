@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from types import TracebackType
@@ -89,11 +89,59 @@ class Cluster(ABC):
         """
         from actorflow.cluster.simulated import OPTIONS, SimulatedCluster
 
-        unknown = [name for name in options if name not in OPTIONS]
-        if unknown:
-            message = f"a simulated cluster has no option {', '.join(unknown)}"
-            raise ConfigError(message, hint=f"there are {', '.join(OPTIONS)}")
+        _check_options("simulated", options, OPTIONS)
         return SimulatedCluster(program, ps=ps, workers=workers, **options)
+
+    @staticmethod
+    def local(program: Any, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
+        """Returns a cluster of real processes on this machine, which opening it starts.
+
+        The chief is the present process, the others are its children: each builds the program itself, which
+        is told by its file (`"digits.py"`), its module (`"package.module:build"`) or its `build`, a function
+        of the main script or of a module. They end with the cluster, and with this process, however that
+        ends.
+
+        Args:
+            program: What it runs.
+            ps: How many processes have parameters: ps0, ps1, …
+            workers: How many compute: worker0, worker1, …
+            **options: `seed`, to build with; `transport`, "ipc" or "tcp"; `keys`, a key ring or its file;
+                `ready_s`, how long to wait until all are there; `threads` for slow kernels of each process;
+                `links`, what links may hold and how long they wait; `placement`, as for a `Session`;
+                `restarts`, how often a process that dies is started again.
+
+        Raises:
+            ConfigError: there are fewer than one of either, or more `ps` than variables to train; there is no
+                such option, or it cannot be what it is; or this process is a child of a cluster itself.
+            ProgramError: the program cannot be built, or not by its children.
+        """
+        from actorflow.cluster.local import OPTIONS, LocalCluster
+
+        _check_options("local", options, OPTIONS)
+        return LocalCluster(program, ps=ps, workers=workers, **options)
+
+    @staticmethod
+    def connect(program: Program, address: str, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
+        """Returns a cluster whose other processes somebody else starts, with `actorflow worker`.
+
+        The chief is the present process, and is to be found at `address`.
+
+        Args:
+            program: What it runs; all others build the same.
+            address: Where the chief waits for them: tcp://host:port or ipc:///path.
+            ps: How many processes have parameters: ps0, ps1, …
+            workers: How many compute: worker0, worker1, …
+            **options: `keys`, a key ring or its file; `ready_s`, how long to wait until all are there;
+                `threads` for slow kernels of the chief; `links`, what its links may hold and how long they
+                wait; `placement`, as for a `Session`.
+
+        Raises:
+            ConfigError: as `local`, or for what is no address.
+        """
+        from actorflow.cluster.connected import OPTIONS, ConnectedCluster
+
+        _check_options("connected", options, OPTIONS)
+        return ConnectedCluster(program, address, ps=ps, workers=workers, **options)
 
     # -- what each kind of cluster gives ----------------------------------------------------------------
 
@@ -232,3 +280,11 @@ class Cluster(ABC):
     def __repr__(self) -> str:
         state = "open" if self.session is not None else "closed"
         return f"<{type(self).__name__} of {len(self.ps)} ps and {len(self.workers)} workers, {state}>"
+
+
+def _check_options(kind: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Raises ConfigError for options that a kind of cluster does not have."""
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        message = f"a {kind} cluster has no option {', '.join(unknown)}"
+        raise ConfigError(message, hint=f"there are {', '.join(known)}")

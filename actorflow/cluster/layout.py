@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from actorflow.coord.gradients import update_of
 from actorflow.coord.sharding import sharded
@@ -70,6 +71,15 @@ def laid_out(program: Program, ps: Sequence[str], workers: Sequence[str]) -> Lay
         frozen=tuple(frozen),
         optimizer=update.node.attrs["optimizer"],
     )
+
+
+def numbered(job: str, n: int) -> tuple[str, ...]:
+    """Returns the names of so many processes of a job; raises ConfigError for fewer than one."""
+    given: Any = n
+    if not isinstance(given, int) or isinstance(given, bool) or n < 1:
+        message = f"{job} is how many processes of that kind there are, at least 1, got {n!r}"
+        raise ConfigError(message)
+    return tuple(f"{job}{k}" for k in range(n))
 
 
 def _fixed(graph: Graph, names: Sequence[str], ps: int) -> dict[str, int]:

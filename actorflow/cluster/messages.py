@@ -1,4 +1,4 @@
-"""What the chief says to the steward of each process: who takes which part in a training run.
+"""What the chief and the other processes say to each other: who is where, and who takes which part in a run.
 
 Everything travels by name: each process has built the same program, and finds in it what is named here.
 """
@@ -13,6 +13,8 @@ STEWARD = "steward"
 SHARD = "shard"
 WORKER = "worker"
 COORDINATOR = "coordinator"
+DIRECTORY = "directory"
+NEIGHBOURS = "neighbours"
 """The names of actors in their processes."""
 
 
@@ -87,3 +89,46 @@ class Dismiss:
     """Chief → steward, asked: stop the worker, or the shard, of this process; answered with True."""
 
     actor: str
+
+
+@travels("cluster.quit")
+@dataclass(frozen=True, slots=True)
+class Quit:
+    """Chief → steward, asked: the cluster ends, your process may leave; answered with True."""
+
+
+@travels("cluster.here")
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Process → directory, asked: where I am; answered with the Table.
+
+    Attributes:
+        name: Of the process.
+        incarnation: Which life of it this is.
+        addresses: What others dial.
+        key: The public key with which it answers there; empty without keys.
+        pid: Its number at its host.
+        host: The host's name.
+    """
+
+    name: str
+    incarnation: int
+    addresses: tuple[str, ...]
+    key: str = ""
+    pid: int = 0
+    host: str = ""
+
+
+@travels("cluster.table")
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Directory → neighbours: where everybody is, as far as the chief knows; ordered by name.
+
+    INVARIANT: at most one entry a name, that of the latest life.
+    """
+
+    entries: tuple[Here, ...] = ()
+
+    def find(self, name: str) -> Here | None:
+        """Returns where a process is; None for one that has not said so."""
+        return next((entry for entry in self.entries if entry.name == name), None)

@@ -7,6 +7,8 @@ steward   opens a shard or a worker here when the chief says so
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from actorflow import setting
 from actorflow.actors.exchange import Exchange
 from actorflow.actors.executor import Executor
@@ -34,6 +36,10 @@ def member(process: str, incarnation: int) -> Member:
     return Member(process, (device_of(process),), incarnation)
 
 
+def _stay() -> None:
+    """A simulated process ends with its host."""
+
+
 class Process:
     """The actors of one process; made inside its open system, and ended with that or by `close`.
 
@@ -44,6 +50,7 @@ class Process:
         program: What the cluster runs; every process has built the same.
         threads: Worker threads for slow kernels; 0 runs all on the event loop.
         work: Awaited once a contribution: stands for time that computing takes, in a simulation.
+        quit: Called when the chief says that the process may leave.
 
     Attributes:
         post: Its ways to other processes: attach channels to it.
@@ -58,11 +65,13 @@ class Process:
         *,
         threads: int = 0,
         work: Work | None = None,
+        quit: Callable[[], None] = _stay,
     ) -> None:
         self.name = name
         self.incarnation = incarnation
         self.system = system
         self.program = program
+        self.quit = quit
         self.post = Post(system, name, incarnation)
         self._make = executor_of(name, program.graph, threads=threads)
         self._executor: Executor | None = None

@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.layout import numbered
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.errors import ActorDied, ConfigError, CoordinatorLost
 from actorflow.graph.fingerprint import fingerprint
@@ -49,7 +50,7 @@ class SimulatedCluster(Cluster):
         links: Settings = SETTINGS,
         seed: int | None = None,
     ) -> None:
-        super().__init__(program, _names("ps", ps), _names("worker", workers), placement=placement)
+        super().__init__(program, numbered("ps", ps), numbered("worker", workers), placement=placement)
         _check_types(world, straggler, links)
         for name, value in (("latency_s", latency_s), ("seed", seed)):
             if world is not None and value is not None:
@@ -210,11 +211,3 @@ def _check_free(host: Host) -> None:
 def _crashed() -> CoordinatorLost:
     message = f"'{CHIEF}' has crashed, and with it whoever decides about updates"
     return CoordinatorLost(message, hint="open another cluster")
-
-
-def _names(job: str, n: int) -> tuple[str, ...]:
-    given: Any = n
-    if not isinstance(given, int) or isinstance(given, bool) or n < 1:
-        message = f"{job} is how many processes of that kind there are, at least 1, got {n!r}"
-        raise ConfigError(message)
-    return tuple(f"{job}{k}" for k in range(n))

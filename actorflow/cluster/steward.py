@@ -11,7 +11,7 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.resources import optimizer_actor
 from actorflow.batches import opening
 from actorflow.clock import Clock
-from actorflow.cluster.messages import SHARD, WORKER, Dismiss, Enlist, Introduce, MeetAll, OpenShard
+from actorflow.cluster.messages import SHARD, WORKER, Dismiss, Enlist, Introduce, MeetAll, OpenShard, Quit
 from actorflow.coord.commit import recover, recover_apart
 from actorflow.coord.meeting import Meet
 from actorflow.coord.replica import Replica
@@ -31,7 +31,7 @@ Work = Callable[[], Awaitable[None]]
 class Steward(Actor):
     """Opens and closes what this process contributes to training runs.
 
-    **Receives** OpenShard, MeetAll, Enlist, Dismiss, Introduce, all asked.
+    **Receives** OpenShard, MeetAll, Enlist, Dismiss, Introduce, Quit, all asked.
     **Promise** a message that is repeated does no harm: what is there stays.
     **Fails** what cannot be opened is the answer's error; nothing is left half open.
 
@@ -65,6 +65,8 @@ class Steward(Actor):
                     self._enlisted = message.run
             case Dismiss(actor):
                 await self._dismiss(actor)
+            case Quit():
+                self._process.quit()
             case _:
                 what = f"a steward takes what cluster.messages says, got {type(message).__name__}"
                 raise CoordinationError(what)

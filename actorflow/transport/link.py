@@ -25,7 +25,7 @@ frozen when it is sent: memory that somebody could still write to is copied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 
 from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, WireError
@@ -67,6 +67,8 @@ class Link:
         program: Which program this process runs, by its hash: the peer must run the same.
         settings: What this end may hold, and how long it waits.
         limits: What one message may be.
+        soon: Calls something at the end of this turn of the loop (`loop.call_soon`): what is sent in one turn
+            then leaves together. None: everything leaves at once.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Link:
         program: str = "",
         settings: Settings = SETTINGS,
         limits: Limits = LIMITS,
+        soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         if incarnation < 1:
             message = f"incarnations count from 1, got {incarnation}"
@@ -91,6 +94,7 @@ class Link:
         self._program = program
         self._settings = settings
         self._limits = limits
+        self._soon = soon
         self._hello = pack_hello(Hello(settings.window, program))
         self._handshake = Handshake(incarnation)
         self._window: Window | None = None  # of the peer's latest end
@@ -171,10 +175,20 @@ class Link:
 
     # -- what the wire brings ----------------------------------------------------------------------
 
-    def receive(self, parts: Sequence[Buffer]) -> None:
-        """Takes a datagram, whatever it is; the buffers are the link's from now on."""
+    def contact_changed(self) -> None:
+        """Hears that `wire.contact()` is another than it was."""
+
+    def receive(self, parts: Sequence[Buffer], *, borrowed: bool = False) -> None:
+        """Takes a datagram, whatever it is.
+
+        Args:
+            parts: Its buffers, which are the link's from now on.
+            borrowed: They are the caller's again when this returns: what outlives it is copied.
+        """
         if not self._started:
             return
+        if borrowed:
+            parts = [bytes(part) for part in parts]
         self._account.counts["datagrams_received"] += 1
         try:
             self._hear(unpack(parts))

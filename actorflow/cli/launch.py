@@ -1,0 +1,205 @@
+"""`actorflow launch PROGRAM`: a whole cluster on this machine, watched until its chief is done."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from actorflow import loop
+from actorflow.cli.arguments import natural, positive
+from actorflow.cli.worker import add_common, add_training, common, training
+from actorflow.cluster.answering import FOLDER
+from actorflow.cluster.process import CHIEF
+from actorflow.launch.exits import Exit
+from actorflow.launch.restarting import NEVER, Restarts
+from actorflow.launch.rundir import RunDirectory
+from actorflow.launch.supervisor import Event, Exited, GivenUp, Started, Supervisor
+from actorflow.launch.task import Task
+from actorflow.program_file import ProgramFile
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+_LEAVE_S = 1.0
+"""How long the others may take to leave when the chief is done."""
+
+_GRACE_S = 2.0
+"""How long a process may take to end after SIGTERM."""
+
+
+def add_to(commands: Commands) -> None:
+    """Adds the command and its arguments."""
+    about = "Trains a program on processes of this machine: a chief, processes with variables, and workers."
+    parser = commands.add_parser("launch", help="train a program on several processes", description=about)
+    add = parser.add_argument
+    add("program", metavar="PROGRAM", help="a file that defines build(seed), or package.module:build")
+    add("--ps", type=positive, default=1, metavar="N", help="processes that hold variables (default 1)")
+    add("--workers", type=positive, default=1, metavar="N", help="processes that compute (default 1)")
+    add("--transport", choices=("ipc", "tcp"), default="ipc", help="how they talk (default ipc)")
+    add("--logs", type=Path, metavar="DIR", help="keep what the processes print here")
+    add("--restarts", type=natural, default=5, metavar="N", help="restarts of a process a minute (default 5)")
+    add_common(add)
+    add_training(add)
+    parser.set_defaults(command=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the cluster to its end; returns the exit code of its chief, or of what stopped it."""
+    program = ProgramFile(args.program).name  # what is wrong with it is said once, here
+    return loop.run(_Launch(args, program).run())
+
+
+class _Launch:
+    """One run: starts all, waits for the chief or a signal, and leaves nothing."""
+
+    def __init__(self, args: argparse.Namespace, program: str) -> None:
+        self._args = args
+        self._program = program
+        self._quiet = not args.no_progress and sys.stdout.isatty()  # the chief draws there
+        self._later: list[str] = []
+        self._lives: dict[str, int] = {}
+        self._over: asyncio.Future[int]
+        self._code = 0
+        self._folder: RunDirectory
+        self._supervisor: Supervisor
+
+    async def run(self) -> int:
+        """Returns the exit code."""
+        here, main = asyncio.get_running_loop(), asyncio.current_task()
+        assert main is not None
+        self._over = here.create_future()
+        with RunDirectory() as folder:
+            self._folder = folder
+            for number in _SIGNALS:
+                here.add_signal_handler(number, self._stop, number, main)
+            try:
+                async with Supervisor(self._told) as self._supervisor:
+                    self._start()
+                    code = await self._over
+                    await self._end()
+            except asyncio.CancelledError:
+                if not self._code:
+                    raise
+                code = self._code  # told twice
+            finally:
+                for number in _SIGNALS:
+                    here.remove_signal_handler(number)
+            self._report(code)
+        return code
+
+    def _start(self) -> None:
+        args, chief = self._args, self._address()
+        for job, count in (("chief", 1), ("ps", args.ps), ("worker", args.workers)):
+            for index in range(count):
+                task = Task(job, index, args.ps, args.workers, chief)
+                name = task.name
+                self._supervisor.start(
+                    name,
+                    self._argv(job),
+                    {**os.environ, **task.environ(), FOLDER: str(self._folder.path)},
+                    restarts=NEVER if job == CHIEF else Restarts(limit=args.restarts),
+                    log=None if job == CHIEF else self._log(name),
+                )
+
+    def _address(self) -> str:
+        """Where the chief is to be found."""
+        if self._args.transport == "ipc":
+            return f"ipc://{self._folder.socket(CHIEF)}"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            return f"tcp://127.0.0.1:{free.getsockname()[1]}"
+
+    def _log(self, name: str) -> Path:
+        if self._args.logs is None:
+            return self._folder.log(name)
+        self._args.logs.mkdir(parents=True, exist_ok=True)
+        path: Path = self._args.logs / f"{name}.log"
+        return path
+
+    def _argv(self, job: str) -> list[str]:
+        command = [sys.executable, "-m", "actorflow", "worker", self._program]
+        return [*command, *common(self._args), *(training(self._args) if job == CHIEF else ())]
+
+    # -- what is heard --------------------------------------------------------------------------------
+
+    def _stop(self, number: signal.Signals, main: asyncio.Task[object]) -> None:
+        """A signal: the chief drains; the second time all are killed."""
+        if self._code:
+            main.cancel()
+            return
+        self._code = 128 + number
+        pid = self._supervisor.pids().get(CHIEF)
+        if pid is None:
+            self._done(self._code)
+        else:
+            os.kill(pid, number)
+
+    def _told(self, event: Event) -> None:
+        match event:
+            case Started(name):
+                if name in self._lives:
+                    self._say(f"{name} is started again (life {self._lives[name] + 1})")
+                self._lives[name] = self._lives.get(name, 0) + 1
+            case Exited(name, asked=False):
+                self._exited(name, event.returncode, event.meaning)
+            case GivenUp(name, why):
+                self._say(f"{name} {why}, and is not started again")
+                self._show_log(name)
+        pids = self._supervisor.pids()
+        self._folder.write({name: {"pid": pid} for name, pid in pids.items()})
+
+    def _exited(self, name: str, returncode: int, meaning: str) -> None:
+        if name == CHIEF:
+            if returncode < 0:
+                self._say(f"{name} {meaning}, and with it the run")
+            self._done(self._code or (returncode if returncode >= 0 else Exit.LOST))
+        elif not self._over.done() and not self._code and returncode != 0:
+            self._say(f"{name} {meaning}")
+            if returncode == Exit.USAGE:  # as it would again
+                self._show_log(name)
+                self._done(returncode)
+
+    def _done(self, code: int) -> None:
+        if not self._over.done():
+            self._over.set_result(code)
+
+    async def _end(self) -> None:
+        """Gives the others, whom the chief has let go, a moment to leave by themselves."""
+        others = [self._supervisor.end(name) for name in self._supervisor.pids() if name != CHIEF]
+        if others and self._over.result() != Exit.LOST:
+            try:
+                async with asyncio.timeout(_LEAVE_S):
+                    await asyncio.gather(*others)
+            except TimeoutError:
+                pass
+        await self._supervisor.close(grace_s=_GRACE_S)
+
+    # -- what is said ---------------------------------------------------------------------------------
+
+    def _say(self, line: str) -> None:
+        if self._quiet and not self._over.done():
+            self._later.append(line)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def _show_log(self, name: str) -> None:
+        if self._args.logs is None:
+            for line in self._folder.tail(name).splitlines():
+                self._say(f"{name} | {line}")
+
+    def _report(self, code: int) -> None:
+        """Says what was kept back, and where the logs are if there is something to look for."""
+        for line in self._later:
+            print(line, file=sys.stderr)
+        failed = code not in (Exit.DONE, Exit.STOPPED, Exit.TERMINATED)
+        logs = self._folder.close(keep_logs=failed)
+        if logs is not None:
+            print(f"what the processes printed is in {logs}", file=sys.stderr)

@@ -1,0 +1,183 @@
+"""`actorflow worker PROGRAM`: one process of a cluster, whoever starts it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from actorflow import loop
+from actorflow.cli.arguments import links, natural, policy, positive, seconds
+from actorflow.cli.progress import Display, Live, Log, summary
+from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.entry import Manner, code_of, serve, until_stopped
+from actorflow.cluster.link_text import told
+from actorflow.cluster.neighbours import Patience
+from actorflow.cluster.sockets import bind_of, inherited_keyring, opened
+from actorflow.cluster.trainer import Trainer
+from actorflow.errors import ActorflowError, ConfigError
+from actorflow.launch.environment import detect
+from actorflow.launch.task import JOBS, Task
+from actorflow.program_file import ProgramFile
+from actorflow.trainer import RunDone
+from actorflow.transport.settings import SETTINGS
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def add_to(commands: Commands) -> None:
+    """Adds the command and its arguments."""
+    about = (
+        "Runs one process of a cluster. What is not said here is taken from the variables of a launcher: "
+        "ACTORFLOW_JOB and its kind, torchrun, TF_CONFIG, Slurm, MPI, Kubernetes."
+    )
+    parser = commands.add_parser("worker", help="run one process of a cluster", description=about)
+    add = parser.add_argument
+    add("program", metavar="PROGRAM", help="a file that defines build(seed), or package.module:build")
+    add("--job", choices=JOBS, help="what this process does")
+    add("--index", type=natural, metavar="K", help="its number within the job, from 0")
+    add("--ps", type=positive, metavar="N", help="how many processes hold variables")
+    add("--workers", type=positive, metavar="N", help="how many compute")
+    add("--coordinator", metavar="ADDRESS", help="where the chief is: tcp://host:port or ipc:///path")
+    add("--bind", metavar="ADDRESS", help="where this process is to be found (default: it chooses)")
+    add_common(add)
+    add_training(parser.add_argument_group("of the chief").add_argument)
+    parser.set_defaults(command=run)
+
+
+def add_common(add: Callable[..., Any]) -> None:
+    """Adds the arguments that all processes of a cluster share."""
+    add("--seed", type=natural, default=0, metavar="N", help="the seed to build with (default 0)")
+    add("--keys", metavar="FILE", help="the key ring, see `actorflow keys`")
+    add("--threads", type=natural, default=1, metavar="N", help="threads for slow kernels (default 1)")
+    add("--ready-s", type=seconds, default=60.0, metavar="S", help="wait so long for the others (default 60)")
+    add("--lost-s", type=seconds, default=10.0, metavar="S", help="wait so long for a chief that is gone")
+    add("--links", type=links, default="", metavar="TEXT", help="how links behave: silence_s=30,gone_s=5")
+
+
+def common(args: argparse.Namespace) -> list[str]:
+    """Returns these arguments as a command line has them."""
+    said = [
+        "--seed",
+        args.seed,
+        "--threads",
+        args.threads,
+        "--ready-s",
+        args.ready_s,
+        "--lost-s",
+        args.lost_s,
+    ]
+    if args.keys is not None:
+        said += ["--keys", args.keys]
+    if args.links != SETTINGS:
+        said += ["--links", told(args.links)]
+    return [str(part) for part in said]
+
+
+def training(args: argparse.Namespace) -> list[str]:
+    """Returns the arguments of the chief as a command line has them."""
+    said = ["--policy", args.policy]
+    for name in ("epochs", "steps"):
+        if getattr(args, name) is not None:
+            said += [f"--{name}", getattr(args, name)]
+    return [*map(str, said), *(["--no-progress"] if args.no_progress else [])]
+
+
+def add_training(add: Callable[..., Any]) -> None:
+    """Adds the arguments that are the chief's."""
+    add("--policy", type=policy, default="sync", metavar="TEXT", help="sync, backup:3/4, async, stale:2 ...")
+    add("--epochs", type=positive, metavar="N", help="stop after N epochs, not the program's number")
+    add("--steps", type=positive, metavar="N", help="stop after N updates")
+    add("--no-progress", action="store_true", help="plain lines instead of a live bar")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Does its part until that is over and returns the exit code, after a line on stderr unless it is 0."""
+    task = _task(args)
+    if task.job == "chief":
+        return _lead(args, task)
+    manner = Manner(
+        open=opened(bind_of(task), inherited_keyring(args.keys)),
+        threads=args.threads,
+        links=args.links,
+        patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
+    )
+    reason = loop.run(serve(lambda: ProgramFile(args.program).program(args.seed), task, manner))
+    return _ended(task.name, reason)
+
+
+def _ended(name: str, reason: ActorflowError | None) -> int:
+    if reason is not None:
+        lines = [f"{name}: {type(reason).__name__}: {reason}", *getattr(reason, "__notes__", ())]
+        print("\n".join(lines), file=sys.stderr, flush=True)
+    return code_of(reason)
+
+
+def _lead(args: argparse.Namespace, task: Task) -> int:
+    """Trains as the chief, and returns the exit code."""
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    plain = args.no_progress or not console.is_terminal
+    display: Display = Log(console, args.seed) if plain else Live(console, args.seed)
+    ended: list[RunDone] = []
+    try:
+        cluster = Cluster.connect(
+            ProgramFile(args.program).program(args.seed),
+            bind_of(task),
+            ps=task.ps,
+            workers=task.workers,
+            keys=inherited_keyring(args.keys),
+            ready_s=args.ready_s,
+            threads=args.threads,
+            links=args.links,
+        )
+        with display:
+            reason = loop.run(until_stopped(_train(cluster, args, display, ended)))
+    except ActorflowError as error:
+        error.add_note(f"  run:   {display.at()}")
+        return _ended(task.name, error)
+    if reason is not None:
+        console.print(f"{reason.what} at {display.at()}")
+        return code_of(reason)
+    display.end(ended[0])
+    summary(console, {args.seed: ended[0]})
+    return code_of(None)
+
+
+async def _train(cluster: Cluster, args: argparse.Namespace, display: Display, ended: list[RunDone]) -> None:
+    async with cluster:
+        trainer = Trainer(cluster, args.policy)
+        async with aclosing(trainer.run(steps=args.steps, epochs=args.epochs)) as events:
+            async for event in events:
+                display.show(event)
+                if isinstance(event, RunDone):
+                    ended.append(event)
+
+
+def _task(args: argparse.Namespace) -> Task:
+    """Returns which process this is: as the arguments say, and where they do not, the variables.
+
+    Raises:
+        ConfigError: neither say.
+    """
+    said = {
+        "ACTORFLOW_JOB": args.job,
+        "ACTORFLOW_TASK_INDEX": args.index,
+        "ACTORFLOW_PS": args.ps,
+        "ACTORFLOW_WORKERS": args.workers,
+        "ACTORFLOW_COORDINATOR": args.coordinator,
+        "ACTORFLOW_BIND": args.bind,
+    }
+    task = detect({**os.environ, **{name: str(value) for name, value in said.items() if value is not None}})
+    if task is None:
+        message = "a process of a cluster must know which one it is, and no variable says so"
+        hint = (
+            "--job worker --index 0 --ps 1 --workers 2 --coordinator tcp://host:port, or `actorflow launch`"
+        )
+        raise ConfigError(message, hint=hint)
+    return task

@@ -1,0 +1,274 @@
+"""A cluster of real processes, with the chief in this one; whoever started the others."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import Event
+from collections.abc import Coroutine, Iterable, Mapping
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from actorflow.clock import epoch_ms
+from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.layout import numbered
+from actorflow.cluster.messages import STEWARD, Introduce, Quit, Table
+from actorflow.cluster.process import CHIEF, Process
+from actorflow.cluster.recruiter import UNREACHED
+from actorflow.cluster.sockets import keyring, opened
+from actorflow.cluster.station import Open, Station
+from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed
+from actorflow.launch.task import address as checked_address
+from actorflow.plan.place import Placer
+from actorflow.program import Program
+from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.zeromq import Keyring
+
+_LEAVE_S = 0.5
+"""How long a process may take to hear that it may leave."""
+
+_AGAIN_S = 0.05
+"""How long to wait before a process that said where it is, and does not answer, is asked again."""
+
+_ASK_S = 2.0
+"""How long it may take to answer."""
+
+
+class Opening(Cluster):
+    """Holds a station as the chief, waits for all others, and lets them go at the end.
+
+    Args:
+        ready_s: How long to wait for all.
+        threads: Worker threads of the chief for slow kernels.
+        links: What links may hold, and how long they wait.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        ps: int,
+        workers: int,
+        placement: str | Placer,
+        ready_s: float,
+        threads: int,
+        links: Settings,
+    ) -> None:
+        super().__init__(program, numbered("ps", ps), numbered("worker", workers), placement=placement)
+        checked_seconds("ready_s", ready_s)
+        _check_given(threads, links)
+        self._ready_s = ready_s
+        self._threads = threads
+        self._links = links
+        self._station: Station | None = None
+        self._changed = Event()
+        self._failed: ActorflowError | None = None
+        self._free: set[str] = set()  # who has been let go
+
+    # -- what each kind gives -------------------------------------------------------------------------
+
+    async def _set_up(self) -> Open:
+        """Prepares what the chief needs, and returns how it gets its sockets."""
+        raise NotImplementedError
+
+    async def _bring(self, station: Station) -> None:
+        """Starts the others, if that is its part."""
+
+    async def _take_away(self) -> None:
+        """Ends what it started, and frees what `_set_up` prepared."""
+
+    def _how(self, missing: Iterable[str]) -> Iterable[str]:
+        """Yields lines on what is known of processes that are missing."""
+        assert self._station is not None
+        for name in missing:
+            reason = self._station.losses.get(name)
+            if reason is not None:
+                yield f"{name}: {reason.what}"
+
+    # -- life -------------------------------------------------------------------------------------------
+
+    @property
+    def chief(self) -> Process:
+        """The chief's process: this one."""
+        return self.station.process
+
+    @property
+    def station(self) -> Station:
+        """What this process is in the cluster; raises SessionClosed when that is not open."""
+        if self._station is None:
+            raise SessionClosed("the cluster is not open", hint="async with af.Cluster... as cluster: ...")
+        return self._station
+
+    def lives(self) -> dict[str, int]:
+        """Returns in which life each process is; those to which there is no session are left out."""
+        station = self.station
+        there = {CHIEF, *station.reached()}
+        return {here.name: here.incarnation for here in station.table.entries if here.name in there}
+
+    async def at_home(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Runs a coroutine here, where the chief is."""
+        if self._station is None:
+            coroutine.close()
+            self.opened()  # it is not
+        return await coroutine
+
+    async def _start(self) -> None:
+        self._failed, self._changed, self._free = None, Event(), set()
+        ways = await self._set_up()
+        station = Station(
+            CHIEF,
+            epoch_ms(),
+            self.program,
+            self.names,
+            ways,
+            threads=self._threads,
+            links=self._links,
+            heard=self._heard,
+        )
+        self._station = await station.open()
+        await self._bring(station)
+        await self._ready(station)
+
+    async def _stop(self) -> None:
+        try:
+            if self._station is not None:
+                await self._let_go(self._station)
+        finally:
+            try:
+                await self._take_away()
+            finally:
+                station, self._station = self._station, None
+                if station is not None:
+                    await station.close()
+
+    async def _let_go(self, station: Station) -> None:
+        """Tells all who are there that they may leave."""
+        ref = station.process.post.ref
+        there = [name for name in self.lives() if name != CHIEF]
+        asks = [ref(f"{name}/{STEWARD}").ask(Quit(), _LEAVE_S) for name in there]
+        answers = await asyncio.gather(*asks, return_exceptions=True)
+        self._free = {name for name, answer in zip(there, answers, strict=True) if answer is True}
+
+    # -- until all are there --------------------------------------------------------------------------
+
+    def _heard(self, _table: Table) -> None:
+        self._changed.set()
+
+    def _fail(self, reason: ActorflowError) -> None:
+        """Hears that the cluster cannot become ready."""
+        self._failed = self._failed or reason
+        self._changed.set()
+
+    async def _ready(self, station: Station) -> None:
+        """Returns when all have said where they are, and answer.
+
+        Raises:
+            NotReady: they do not, in time; or cannot any more.
+        """
+        answered: dict[str, int] = {}
+        try:
+            async with asyncio.timeout(self._ready_s):
+                while not self._complete(station, answered):
+                    self._changed.clear()
+                    await self._introduced(station, answered)
+                    if self._failed is not None:
+                        raise self._failed
+                    if not self._complete(station, answered):
+                        await self._moment()
+        except TimeoutError:
+            raise self._not_ready(answered) from None
+
+    def _complete(self, station: Station, answered: Mapping[str, int]) -> bool:
+        known = {here.name: here.incarnation for here in station.table.entries}
+        others = self.names[1:]
+        return all(name in known and answered.get(name) == known[name] for name in others)
+
+    async def _introduced(self, station: Station, answered: dict[str, int]) -> None:
+        """Asks those who have said where they are, and have not answered in that life."""
+
+        async def ask(name: str) -> None:
+            try:
+                answered[name] = await station.process.post.ref(f"{name}/{STEWARD}").ask(Introduce(), _ASK_S)
+            except UNREACHED:
+                answered.pop(name, None)
+
+        new = [
+            here.name
+            for here in station.table.entries
+            if here.name != CHIEF and answered.get(here.name) != here.incarnation
+        ]
+        await asyncio.gather(*map(ask, new))
+
+    async def _moment(self) -> None:
+        """Waits until something has changed, or for a short while after which one may ask again."""
+        try:
+            async with asyncio.timeout(_AGAIN_S):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+    def _not_ready(self, answered: Iterable[str]) -> NotReady:
+        missing = [name for name in self.names[1:] if name not in answered]
+        message = f"all processes must be there within {self._ready_s:g} s, and {_listed(missing)} not"
+        error = NotReady(message, hint="start them, or give them longer: ready_s=")
+        for line in self._how(missing):
+            error.add_note(f"  {line}")
+        return error
+
+
+class ConnectedCluster(Opening):
+    """Waits at an address for processes that somebody else starts; see `Cluster.connect`."""
+
+    def __init__(
+        self,
+        program: Program,
+        address: str,
+        *,
+        ps: int = 1,
+        workers: int = 1,
+        keys: Keyring | str | Path | None = None,
+        ready_s: float = 60.0,
+        threads: int = 1,
+        links: Settings = SETTINGS,
+        placement: str | Placer = "first",
+    ) -> None:
+        super().__init__(
+            program,
+            ps=ps,
+            workers=workers,
+            placement=placement,
+            ready_s=ready_s,
+            threads=threads,
+            links=links,
+        )
+        self._address = checked_address(address, "the chief's address")
+        self._keys = keyring(keys)
+
+    async def _set_up(self) -> Open:
+        return opened(self._address, self._keys)
+
+
+OPTIONS = tuple(signature(ConnectedCluster).parameters)[2:]
+"""What may be said of one beside its program and its address."""
+
+
+def _listed(names: list[str]) -> str:
+    *others, last = names or ["nobody"]
+    return f"{', '.join(others)} and {last} are" if others else f"{last} is"
+
+
+def _check_given(threads: Any, links: Any) -> None:
+    """Raises ConfigError for what is no number of threads, or are no settings of links."""
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 0:
+        message = f"threads is how many run slow kernels, at least 0, got {threads!r}"
+        raise ConfigError(message)
+    if not isinstance(links, Settings):
+        message = f"links are as Settings say, got {links!r:.60}"
+        raise ConfigError(message, hint="actorflow.transport.settings.Settings(silence_s=30.0)")
+
+
+def checked_seconds(name: str, given: Any) -> None:
+    """Raises ConfigError for what is no time above 0."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < float("inf"):
+        message = f"{name} is a number of seconds above 0, got {given!r:.60}"
+        raise ConfigError(message)

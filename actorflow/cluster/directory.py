@@ -1,0 +1,80 @@
+"""Where the processes of a cluster are: each tells the chief, whose directory tells all of it to all.
+
+The rule is a join: of two entries of one name that of the later life stays. So it does not matter in which
+order entries come, how often, or over whom: who has heard of the same lives has the same table.
+
+Who dials whom follows from names alone: the chief comes first, then `ps` by number, then workers by number,
+and the later one dials the earlier one. So both ends of a way agree, and a process that comes back with
+a new address is dialled anew by those behind it, while it dials those before it itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from actorflow.actors.actor import Actor
+from actorflow.actors.ref import Ref
+from actorflow.cluster.messages import Here, Table
+from actorflow.errors import CoordinationError
+
+_JOBS = ("chief", "ps", "worker")
+
+
+def joined(table: Table, heard: Iterable[Here]) -> Table:
+    """Returns a table with what was heard; the same one when that is nothing new."""
+    found = {entry.name: entry for entry in table.entries}
+    new = False
+    for here in heard:
+        known = found.get(here.name)
+        if known is None or known.incarnation < here.incarnation:
+            found[here.name] = here
+            new = True
+    return Table(tuple(found[name] for name in sorted(found))) if new else table
+
+
+def place(name: str) -> tuple[int, int]:
+    """Returns the place of a process in the order in which they dial each other."""
+    job = name.rstrip("0123456789")
+    kind = _JOBS.index(job) if job in _JOBS else len(_JOBS)
+    return kind, int(name[len(job) :] or 0)
+
+
+def dials(name: str, other: str) -> bool:
+    """Whether the first of two processes dials the second."""
+    return place(other) < place(name)
+
+
+class Directory(Actor):
+    """Knows where all are; at the chief.
+
+    **Receives** Here, asked.
+    **Sends** Table, as the answer, and to the neighbours of all others when it has changed.
+    **Promise** a process that has asked hears of every later change while its session lasts; after that
+        it asks again.
+
+    Args:
+        mine: Where the chief is.
+        neighbours: Those to tell, by the name of their process.
+        heard: Called with the table whenever it has changed.
+    """
+
+    def __init__(self, mine: Here, neighbours: Mapping[str, Ref], heard: Callable[[Table], None]) -> None:
+        self._mine = mine
+        self._table = Table((mine,))
+        self._neighbours = neighbours
+        self._heard = heard
+
+    def receive(self, message: Any) -> Table:
+        """Takes an entry and answers with all."""
+        if not isinstance(message, Here) or message.name not in self._neighbours:
+            what = f"a directory takes where a process of its cluster is, got {message!r:.80}"
+            raise CoordinationError(what)
+        table = joined(self._table, [message])
+        if table is not self._table:
+            self._table = table
+            self._heard(table)
+            for entry in table.entries:
+                if entry.name not in (message.name, self._mine.name):
+                    self._neighbours[entry.name].signal(table)
+        return table

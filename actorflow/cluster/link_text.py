@@ -1,0 +1,55 @@
+"""Settings of links as a text, by which they reach the processes that are started with them."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from actorflow.errors import ConfigError
+from actorflow.transport.credit import Window
+from actorflow.transport.delivery import Flight
+from actorflow.transport.kinds import Lossy
+from actorflow.transport.settings import SETTINGS, Settings
+
+_PAIRS: dict[str, Any] = {"window": Window, "control": Window, "flight": Flight}
+
+
+def told(settings: Settings) -> str:
+    """Returns what differs from the usual settings, as `settings` reads it: `silence_s=1.0,gone_s=0.3`."""
+    differ = [f.name for f in fields(Settings) if getattr(settings, f.name) != getattr(SETTINGS, f.name)]
+    return ",".join(f"{name}={_shown(getattr(settings, name))}" for name in differ)
+
+
+def settings(text: str, given: Settings = SETTINGS) -> Settings:
+    """Returns settings with what a text says of them.
+
+    Raises:
+        ConfigError: it says nothing that settings may be.
+    """
+    found: dict[str, Any] = {}
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        try:
+            found[name] = _read(name, value)
+        except (ValueError, KeyError):
+            names = ", ".join(f.name for f in fields(Settings))
+            message = f"links are told as NAME=VALUE, with commas between, got {part!r:.60}"
+            raise ConfigError(message, hint=f"silence_s=30,gone_s=5; there are {names}") from None
+    return replace(given, **found)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ":".join(map(str, value))
+    return value.value if isinstance(value, Lossy) else str(value)
+
+
+def _read(name: str, value: str) -> Any:
+    if name in _PAIRS:
+        first, second = map(int, value.split(":"))
+        return _PAIRS[name](first, second)
+    if name == "lossy":
+        return None if value == "None" else Lossy(value)
+    if name not in {f.name for f in fields(Settings)}:
+        raise KeyError(name)
+    return float(value)

@@ -1,0 +1,225 @@
+"""A cluster of real processes on this machine: the chief in this one, the others as its children."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from actorflow.cluster.answering import FOLDER
+from actorflow.cluster.connected import Opening
+from actorflow.cluster.link_text import told
+from actorflow.cluster.process import CHIEF
+from actorflow.cluster.sockets import keyring, opened
+from actorflow.cluster.station import Open, Station
+from actorflow.errors import ConfigError, NotReady, ProgramError
+from actorflow.launch.restarting import Restarts
+from actorflow.launch.rundir import RunDirectory
+from actorflow.launch.supervisor import Event, Exited, GivenUp, Started, Supervisor
+from actorflow.launch.task import Task
+from actorflow.plan.place import Placer
+from actorflow.program import Program
+from actorflow.program_file import ProgramFile
+from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.zeromq import Keyring
+
+_GRACE_S = 1.0
+"""How long a child may take to leave once it has been told twice."""
+
+_TAIL = 20
+"""Lines of its log that an error shows of a child that failed."""
+
+TRANSPORTS = ("ipc", "tcp")
+
+
+class LocalCluster(Opening):
+    """Starts the processes of a cluster, and starts those again that die; see `Cluster.local`.
+
+    Attributes:
+        supervisor: Who looks after the children; None while it is not open.
+        folder: The run's: sockets, logs; None while it is not open.
+    """
+
+    def __init__(
+        self,
+        program: str | Path | Callable[[int], Program],
+        *,
+        seed: int = 0,
+        ps: int = 1,
+        workers: int = 1,
+        transport: str = "ipc",
+        keys: Keyring | str | Path | None = None,
+        ready_s: float = 60.0,
+        threads: int = 1,
+        links: Settings = SETTINGS,
+        placement: str | Placer = "first",
+        restarts: Restarts | None = None,
+    ) -> None:
+        _check_not_child()
+        if transport not in TRANSPORTS:
+            message = f"processes of one machine talk over {' or '.join(TRANSPORTS)}, got {transport!r:.60}"
+            raise ConfigError(message)
+        self.program_name, built = _program(program, seed)
+        super().__init__(
+            built,
+            ps=ps,
+            workers=workers,
+            placement=placement,
+            ready_s=ready_s,
+            threads=threads,
+            links=links,
+        )
+        self._seed = seed
+        self._transport = transport
+        self._keys = keyring(keys)
+        self._restarts = Restarts() if restarts is None else restarts
+        self._ends: dict[str, str] = {}
+        self._broken = False
+        self.supervisor: Supervisor | None = None
+        self.folder: RunDirectory | None = None
+
+    # -- life -------------------------------------------------------------------------------------------
+
+    async def _set_up(self) -> Open:
+        self._ends, self._broken = {}, False
+        self.folder = RunDirectory()
+        self.supervisor = Supervisor(self._told)
+        return opened(self._bind(CHIEF), self._keys)
+
+    async def _bring(self, station: Station) -> None:
+        assert self.supervisor is not None
+        assert self.folder is not None
+        address = station.ways.addresses[0].at
+        for job, names in (("ps", self.ps), ("worker", self.workers)):
+            for index, name in enumerate(names):
+                task = Task(job, index, len(self.ps), len(self.workers), address, bind=self._bind(name))
+                self.supervisor.start(
+                    name,
+                    self._argv(),
+                    {**os.environ, **task.environ(), **_paths(), FOLDER: str(self.folder.path)},
+                    restarts=self._restarts,
+                    log=self.folder.log(name),
+                    keys=None if self._keys is None or self._keys.path else self._keys.ring.text().encode(),
+                )
+
+    def _bind(self, name: str) -> str:
+        if self._transport == "tcp":
+            return "tcp://127.0.0.1:0"
+        assert self.folder is not None
+        return f"ipc://{self.folder.socket(name)}"
+
+    def _argv(self) -> list[str]:
+        argv = [sys.executable, "-m", "actorflow", "worker", self.program_name, "--seed", str(self._seed)]
+        argv += ["--threads", str(self._threads), "--ready-s", str(self._ready_s)]
+        if self._keys is not None and self._keys.path is not None:  # from which keys are read again
+            argv += ["--keys", str(self._keys.path.resolve())]
+        links = told(self._links)
+        return [*argv, "--links", links] if links else argv
+
+    async def _take_away(self) -> None:
+        supervisor, self.supervisor = self.supervisor, None
+        try:
+            if supervisor is not None:
+                try:
+                    await self._left(supervisor)
+                finally:
+                    await supervisor.close(grace_s=_GRACE_S)
+        finally:
+            folder, self.folder = self.folder, None
+            if folder is not None:
+                folder.close(keep_logs=self._broken)
+
+    async def _left(self, supervisor: Supervisor) -> None:
+        """Waits for a moment until those have left who were let go."""
+        free = self._free.intersection(supervisor.pids())
+        ends = [asyncio.ensure_future(supervisor.end(name)) for name in free]
+        if ends:
+            await asyncio.wait(ends, timeout=_GRACE_S)
+            for end in ends:
+                end.cancel()
+
+    # -- what becomes of the children ---------------------------------------------------------------------
+
+    def _told(self, event: Event) -> None:
+        """Hears of the lives of the children."""
+        match event:
+            case Started(name):
+                self._ends.pop(name, None)
+                self._note()
+            case Exited(name, asked=False):
+                self._ends[name] = event.meaning
+                if event.returncode:
+                    self._broken = True
+                self._note()
+                if self.session is None and event.returncode in _USELESS:
+                    self._fail(self._cannot(name, event.meaning))
+            case GivenUp(name, why):
+                self._ends[name] = f"{why}, and is not started again"
+                if self.session is None:
+                    self._fail(self._cannot(name, why))
+
+    def _note(self) -> None:
+        """Writes down which processes there are, for those who look from outside."""
+        if self.folder is not None and self.supervisor is not None:
+            self.folder.write({name: {"pid": pid} for name, pid in self.supervisor.pids().items()})
+
+    def _cannot(self, name: str, why: str) -> NotReady:
+        error = NotReady(f"all processes must be there, and '{name}' {why} before it was")
+        for line in self._how([name]):
+            error.add_note(f"  {line}")
+        return error
+
+    def _how(self, missing: Iterable[str]) -> Iterable[str]:
+        for name in missing:
+            if name in self._ends:
+                yield f"{name} {self._ends[name]}"
+            else:
+                yield from super()._how([name])
+            said = "" if self.folder is None else self.folder.tail(name, _TAIL)
+            yield from (f"{name} | {line}" for line in said.splitlines())
+
+
+OPTIONS = tuple(signature(LocalCluster).parameters)[1:]
+"""What may be said of one beside its program."""
+
+_USELESS = (0, 2)
+"""Exit codes after which a child is not started again, though it was not there yet."""
+
+
+def _check_not_child() -> None:
+    """Raises ConfigError in a process that a cluster has started: it would start a cluster of its own."""
+    if os.environ.get("ACTORFLOW_JOB") in ("ps", "worker"):
+        name = f"{os.environ['ACTORFLOW_JOB']}{os.environ.get('ACTORFLOW_TASK_INDEX', '')}"
+        message = f"a cluster is made by the chief alone, and this process is its {name}"
+        hint = 'children import the file of build: let only the main script go on, if __name__ == "__main__":'
+        raise ConfigError(message, hint=hint)
+
+
+def _program(given: Any, seed: int) -> tuple[str, Program]:
+    """Returns what names a program in the children, and the program.
+
+    Raises:
+        ConfigError: it is no program that children could build as well.
+        ProgramError: it cannot be built.
+    """
+    if isinstance(given, str | Path):
+        file = ProgramFile(given)
+        return file.name, file.program(seed)
+    if isinstance(given, Program) or not callable(given):
+        got = "a Program" if isinstance(given, Program) else repr(given)[:60]
+        message = f"every process builds the program itself, from a file, a module or a function, got {got}"
+        raise ConfigError(message, hint='af.Cluster.local(build, ...), or ("digits.py", ...)')
+    name, built = ProgramFile.of(given), given(seed)
+    if not isinstance(built, Program):
+        message = f"build(seed) must return an af.Program, got {type(built).__name__}"
+        raise ProgramError(message)
+    return name, built
+
+
+def _paths() -> Mapping[str, str]:
+    """Returns the variable by which children find what this process finds."""
+    return {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}

@@ -1,0 +1,250 @@
+"""Everything of a real process: its actors, its ways to all others, and how it ends.
+
+    system      the actors
+    process     state, steps and the steward, as in a simulated cluster
+    endpoint    the sockets
+    wires       those of the endpoint, with shared memory for large payloads between processes of one host
+    links       one for each other name, from the start; those of later lives are the same
+    directory   at the chief: where all are; elsewhere `neighbours`, which dial whom it names
+
+All links exist before anybody is there: they greet until the other end answers, whoever comes first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Protocol, Self
+
+from actorflow.actors.system import ActorSystem
+from actorflow.cluster.answering import answering, folder_of
+from actorflow.cluster.directory import Directory, dials
+from actorflow.cluster.messages import DIRECTORY, NEIGHBOURS, Here, Table
+from actorflow.cluster.neighbours import PATIENCE, Neighbours, Patience
+from actorflow.cluster.process import CHIEF, Process
+from actorflow.errors import ActorflowError, Fenced, PeerRefused
+from actorflow.graph.fingerprint import fingerprint
+from actorflow.program import Program
+from actorflow.transport.address import Address
+from actorflow.transport.handshake import Phase
+from actorflow.transport.kinds import Buffer
+from actorflow.transport.link import Link
+from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.shm import ShmWire
+from actorflow.transport.wire import Timer, Wire
+
+
+class Ways(Protocol):
+    """The sockets of a process, as an `Endpoint` has them."""
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """What others dial."""
+        ...
+
+    def wire(self, peer: str) -> Wire:
+        """Returns what leads to a process."""
+        ...
+
+    def listen(
+        self, peer: str, receive: Callable[[Sequence[Buffer]], None], changed: Callable[[], None]
+    ) -> None:
+        """Says who takes what comes from a process."""
+        ...
+
+    def dial(self, peer: str, address: Address) -> None:
+        """Connects to a process; replaces what was dialled before."""
+        ...
+
+    def close(self) -> None:
+        """Frees everything."""
+        ...
+
+
+Open = Callable[[AbstractEventLoop, str, int], Ways]
+"""How a process gets its sockets: from its loop, its name and its incarnation."""
+
+
+class LoopTimers:
+    """The time of an event loop."""
+
+    __slots__ = ("_loop", "now")
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self.now = loop.time
+
+    def after(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Calls `call` once, after so many seconds."""
+        return self._loop.call_later(seconds, call)
+
+
+class Station:
+    """One process of a real cluster, open from `open` to `close`; both in the same event loop.
+
+    Args:
+        name: Of this process: chief, ps0, …, worker0, …
+        incarnation: Which life of it this is, larger than all before.
+        program: What the cluster runs.
+        names: Of all processes.
+        ways: Makes its sockets.
+        chief: Address of the chief; unused there.
+        threads: Worker threads for slow kernels.
+        links: What links may hold, and how long they wait.
+        patience: How long the chief may be away.
+        heard: Called at the chief whenever the table of processes has changed.
+
+    Attributes:
+        ended: Why this process is to end, once there is a reason: None when the chief has let it go.
+        table: Where all are, at the chief.
+        losses: Why each peer was lost that was, the latest time.
+    """
+
+    process: Process
+    ways: Ways
+    ended: Future[ActorflowError | None]
+
+    def __init__(
+        self,
+        name: str,
+        incarnation: int,
+        program: Program,
+        names: Sequence[str],
+        ways: Open,
+        *,
+        chief: Address | None = None,
+        threads: int = 1,
+        links: Settings = SETTINGS,
+        patience: Patience = PATIENCE,
+        heard: Callable[[Table], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.incarnation = incarnation
+        self.table = Table()
+        self.losses: dict[str, ActorflowError] = {}
+        self._program = program
+        self._others = tuple(other for other in names if other != name)
+        self._open = ways
+        self._chief = chief
+        self._threads = threads
+        self._settings = links
+        self._patience = patience
+        self._heard = heard
+        self._links: dict[str, Link] = {}
+        self._wires: list[ShmWire] = []
+        self._stack = AsyncExitStack()
+
+    async def open(self) -> Self:
+        """Binds, and begins to greet all others. What fails leaves nothing."""
+        loop = asyncio.get_running_loop()
+        self.ended = loop.create_future()
+        async with AsyncExitStack() as stack:
+            self.ways = self._open(loop, self.name, self.incarnation)
+            stack.callback(self.ways.close)
+            stack.callback(self._shut)
+            system = await stack.enter_async_context(ActorSystem(name=self.name))
+            self.process = Process(
+                self.name, self.incarnation, system, self._program, threads=self._threads, quit=self._quit
+            )
+            stack.push_async_callback(self.process.close)
+            self.process.post.on_lost(self._lost)
+            self._connect(loop)
+            self._introduce(system)
+            folder = folder_of(self.ways.addresses[0])
+            stack.enter_context(answering(self.process, folder, self._moved))
+            self._stack = stack.pop_all()
+        return self
+
+    def _connect(self, loop: AbstractEventLoop) -> None:
+        program, timers = fingerprint(self._program.graph), LoopTimers(loop)
+        for peer in self._others:
+            wire = ShmWire(self.ways.wire(peer))
+            link = Link(
+                peer,
+                wire,
+                timers,
+                incarnation=self.incarnation,
+                receiver=self.process.post,
+                program=program,
+                settings=self._settings,
+                soon=loop.call_soon,
+            )
+            self._links[peer] = link
+            wire.attach(link)
+            self._wires.append(wire)
+            self.ways.listen(peer, wire.receive, wire.contact_changed)
+            self.process.post.attach(link)
+            link.start()
+
+    def _introduce(self, system: ActorSystem) -> None:
+        ref, ways = self.process.post.ref, self.ways
+        here = Here(
+            self.name,
+            self.incarnation,
+            tuple(address.at for address in ways.addresses),
+            ways.addresses[0].key or "",
+            os.getpid(),
+            socket.gethostname(),
+        )
+        if self.name == CHIEF:
+            refs = {name: ref(f"{name}/{NEIGHBOURS}") for name in self._others}
+            system.spawn(Directory, here, refs, self._learn, name=DIRECTORY)
+            self._learn(Table((here,)))
+            return
+        assert self._chief is not None, "who is not the chief knows its address"
+        ways.dial(CHIEF, self._chief)
+        directory = ref(f"{CHIEF}/{DIRECTORY}")
+        system.spawn(Neighbours, here, directory, self._dial, self.end, self._patience, name=NEIGHBOURS)
+
+    async def close(self) -> None:
+        """Says goodbye to all and frees everything; harmless when it is not open."""
+        stack, self._stack = self._stack, AsyncExitStack()
+        await stack.aclose()
+
+    def _moved(self) -> tuple[int, int]:
+        """Bytes that have left this process, and that have come, by sockets and shared memory."""
+        rings = [wire.stats() for wire in self._wires]
+        sockets = getattr(self.ways, "stats", None)
+        out, came = (0, 0) if sockets is None else (sockets().bytes_out, sockets().bytes_in)
+        return out + sum(ring.by_ring_bytes for ring in rings), came + sum(ring.taken_bytes for ring in rings)
+
+    def _shut(self) -> None:
+        for wire in self._wires:
+            wire.close()
+
+    def reached(self) -> tuple[str, ...]:
+        """Returns the processes to which there is a session now."""
+        return tuple(name for name, link in self._links.items() if link.phase is Phase.OPEN)
+
+    def end(self, reason: ActorflowError | None) -> None:
+        """Notes why this process is to end; the first reason counts."""
+        if not self.ended.done():
+            self.ended.set_result(reason)
+
+    # -- what is heard ------------------------------------------------------------------------------
+
+    def _quit(self) -> None:
+        self.end(None)
+
+    def _learn(self, table: Table) -> None:
+        self.table = table
+        if self._heard is not None:
+            self._heard(table)
+
+    def _dial(self, entry: Here) -> None:
+        assert dials(self.name, entry.name)
+        self.ways.dial(entry.name, Address(entry.addresses[0], entry.key or None))
+
+    def _lost(self, peer: str, reason: ActorflowError) -> None:
+        self.losses[peer] = reason
+        if self._links[peer].phase is Phase.CLOSED:
+            self.end(Fenced(reason.what))
+        elif peer == CHIEF and isinstance(reason, PeerRefused):
+            self.end(reason)
+
+    def __repr__(self) -> str:
+        return f"<Station '{self.name}', incarnation {self.incarnation}: reaches {', '.join(self.reached())}>"

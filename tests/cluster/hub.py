@@ -1,0 +1,85 @@
+"""Ways between stations of one event loop, without sockets: who was dialled is reached while it lives."""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from actorflow.transport.address import Address
+from actorflow.transport.kinds import Buffer
+from actorflow.transport.wire import Contact
+
+
+class Hub:
+    """All ways, by their addresses.
+
+    Attributes:
+        dialled: What was dialled: who, whom, and at which address.
+    """
+
+    def __init__(self) -> None:
+        self.there: dict[str, HubWays] = {}
+        self.dialled: list[tuple[str, str, str]] = []
+        self._numbers = count()
+
+    def __call__(self, loop: AbstractEventLoop, name: str, incarnation: int) -> HubWays:
+        """Opens the ways of a process."""
+        address = "hub:chief" if name == "chief" else f"hub:{name}-{next(self._numbers)}"
+        made = self.there[address] = HubWays(self, loop, name, address)
+        return made
+
+
+class HubWays:
+    """Those of one process."""
+
+    def __init__(self, hub: Hub, loop: AbstractEventLoop, name: str, address: str) -> None:
+        self.hub, self.loop, self.name, self.address = hub, loop, name, address
+        self.addresses = (Address(address),)
+        self.routes: dict[str, str] = {}  # peer → its address: dialled, or heard
+        self.heard: dict[str, Callable[[Sequence[Buffer]], None]] = {}
+
+    def wire(self, peer: str) -> Any:
+        return HubWire(self, peer)
+
+    def listen(
+        self, peer: str, receive: Callable[[Sequence[Buffer]], None], changed: Callable[[], None]
+    ) -> None:
+        self.heard[peer] = receive
+
+    def dial(self, peer: str, address: Address) -> None:
+        self.hub.dialled.append((self.name, peer, address.at))
+        self.routes[peer] = address.at
+
+    def send(self, peer: str, parts: Sequence[Buffer]) -> None:
+        target = self.hub.there.get(self.routes.get(peer, ""))
+        if target is not None:
+            target.routes.setdefault(self.name, self.address)
+            if target.routes[self.name] not in self.hub.there:
+                target.routes[self.name] = self.address
+            self.loop.call_soon(target.take, self.name, tuple(bytes(part) for part in parts))
+
+    def take(self, peer: str, parts: Sequence[Buffer]) -> None:
+        if self.address in self.hub.there and peer in self.heard:
+            self.heard[peer](parts)
+
+    def close(self) -> None:
+        self.loop.call_later(0.01, self.cut)  # what was said is still on its way
+
+    def cut(self) -> None:
+        """Ends it without a word."""
+        self.hub.there.pop(self.address, None)
+
+
+@dataclass
+class HubWire:
+    ways: HubWays
+    peer: str
+
+    def send(self, parts: Sequence[Buffer]) -> None:
+        self.ways.send(self.peer, parts)
+
+    def contact(self) -> Contact:
+        return Contact.UNKNOWN
