@@ -47,7 +47,7 @@ class ClusterDisplay(Display):
         seed: Of the run.
         workers: Processes of the workers, by rank; what is not told of is shown once it is seen.
         epochs: Epochs of the run, where that is its limit: then the bar knows how much is done.
-        batches: Batches of an epoch, where that is known.
+        batches: Batches of an epoch, where that is known; else it is learnt from the first.
         now: Tells the time of news.
     """
 
@@ -106,9 +106,8 @@ class ClusterDisplay(Display):
         if self._epochs is None:
             return None
         epoch, index = max((batch.epoch, batch.index) for _, _, batch, _ in event.update.chosen)
-        if self._batches is None:
-            return epoch / self._epochs if epoch else None
-        return min(1.0, (epoch + (index + 1) / self._batches) / self._epochs)
+        batches = self._batches or self.observed.batches
+        return None if batches is None else min(1.0, (epoch + (index + 1) / batches) / self._epochs)
 
     def _figures(self, event: Progress) -> Iterator[str]:
         yield f"epoch {event.epoch}" + ("" if self._epochs is None else f"/{self._epochs}")

@@ -51,6 +51,7 @@ class Observed:
         why: How many contributions were dropped, by why.
         alive: How many workers live, as the latest word has it.
         waits: For whom, or what, the next update waits.
+        batches: How many batches an epoch has, once one is over.
     """
 
     def __init__(self, workers: Sequence[str] = ()) -> None:
@@ -59,6 +60,8 @@ class Observed:
         self.why: Counter[str] = Counter()
         self.alive: int | None = None
         self.waits = ""
+        self.batches: int | None = None
+        self._place = 0, 0
         self._term = 0
         self._lives: dict[int, int] = {}  # of the present term
         self._times: deque[tuple[float, int]] = deque()
@@ -69,8 +72,11 @@ class Observed:
         """Hears of an update."""
         update = event.update
         self.alive = update.alive
-        for rank, *_ in update.chosen:
+        for rank, _, batch, _ in update.chosen:
             self._worker(rank).used += 1
+            if batch.epoch > self._place[0]:
+                self.batches = self._place[1] + 1
+            self._place = max(self._place, (batch.epoch, batch.index))
         for (_, why), rank in zip(update.dropped, update.dropped_by, strict=False):
             self._worker(rank).late += 1
             self.why[why.partition(":")[0]] += 1

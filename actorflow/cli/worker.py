@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
 import sys
 from collections.abc import Callable
 from contextlib import aclosing
@@ -13,13 +14,17 @@ from rich.console import Console
 
 from actorflow import loop
 from actorflow.cli.arguments import links, natural, policy, positive, seconds
-from actorflow.cli.progress import Display, Live, Log, summary
+from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
+from actorflow.cli.progress import summary
+from actorflow.cluster.chaos import Chaos, kill
 from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.connected import ConnectedCluster
 from actorflow.cluster.entry import Manner, code_of, serve, until_stopped
+from actorflow.cluster.layout import numbered
 from actorflow.cluster.link_text import told
 from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.sockets import bind_of, inherited_keyring, opened
-from actorflow.cluster.trainer import Trainer
+from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.errors import ActorflowError, ConfigError
 from actorflow.launch.environment import detect
 from actorflow.launch.task import JOBS, Task
@@ -86,7 +91,8 @@ def training(args: argparse.Namespace) -> list[str]:
     for name in ("epochs", "steps"):
         if getattr(args, name) is not None:
             said += [f"--{name}", getattr(args, name)]
-    return [*map(str, said), *(["--no-progress"] if args.no_progress else [])]
+    flags = ["--no-progress"] * args.no_progress + ["--chaos"] * args.chaos
+    return [*map(str, said), *flags]
 
 
 def add_training(add: Callable[..., Any]) -> None:
@@ -94,7 +100,8 @@ def add_training(add: Callable[..., Any]) -> None:
     add("--policy", type=policy, default="sync", metavar="TEXT", help="sync, backup:3/4, async, stale:2 ...")
     add("--epochs", type=positive, metavar="N", help="stop after N epochs, not the program's number")
     add("--steps", type=positive, metavar="N", help="stop after N updates")
-    add("--no-progress", action="store_true", help="plain lines instead of a live bar")
+    add("--no-progress", action="store_true", help="plain lines instead of a live view")
+    add("--chaos", action="store_true", help="kill the worker that contributed last, at a third of the run")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -123,11 +130,15 @@ def _lead(args: argparse.Namespace, task: Task) -> int:
     """Trains as the chief, and returns the exit code."""
     console = Console(highlight=False, markup=False, soft_wrap=True)
     plain = args.no_progress or not console.is_terminal
-    display: Display = Log(console, args.seed) if plain else Live(console, args.seed)
+    program = ProgramFile(args.program).program(args.seed)
+    if args.epochs is None and args.steps is None:
+        args.epochs = program.epochs
+    kind = ClusterLog if plain else ClusterLive
+    display = kind(console, args.seed, workers=numbered("worker", task.workers), epochs=args.epochs)
     ended: list[RunDone] = []
     try:
         cluster = Cluster.connect(
-            ProgramFile(args.program).program(args.seed),
+            program,
             bind_of(task),
             ps=task.ps,
             workers=task.workers,
@@ -149,14 +160,32 @@ def _lead(args: argparse.Namespace, task: Task) -> int:
     return code_of(None)
 
 
-async def _train(cluster: Cluster, args: argparse.Namespace, display: Display, ended: list[RunDone]) -> None:
+async def _train(
+    cluster: Cluster, args: argparse.Namespace, display: ClusterDisplay, ended: list[RunDone]
+) -> None:
+    chaos = Chaos(cluster.workers, steps=args.steps, epochs=args.epochs) if args.chaos else None
     async with cluster:
         trainer = Trainer(cluster, args.policy)
-        async with aclosing(trainer.run(steps=args.steps, epochs=args.epochs)) as events:
-            async for event in events:
-                display.show(event)
-                if isinstance(event, RunDone):
-                    ended.append(event)
+        with Following(cluster, display):
+            async with aclosing(trainer.run(steps=args.steps, epochs=args.epochs)) as events:
+                async for event in events:
+                    display.show(event)
+                    if chaos is not None and isinstance(event, UpdateDone):
+                        _strike(cluster, chaos.hear(event.update), display)
+                    if isinstance(event, RunDone):
+                        ended.append(event)
+
+
+def _strike(cluster: Cluster, victim: str | None, display: ClusterDisplay) -> None:
+    """Kills a process of this machine, whose launcher starts it again."""
+    if victim is None or not isinstance(cluster, ConnectedCluster):
+        return
+    table, host = cluster.station.table.entries, socket.gethostname()
+    pids = {here.name: here.pid for here in table if here.host == host}
+    killed = kill(victim, pids)
+    display.note(
+        f"{victim} is killed (SIGKILL)" if killed else f"{victim} is on another machine, and lives on"
+    )
 
 
 def _task(args: argparse.Namespace) -> Task:

@@ -111,6 +111,15 @@ def test_the_bar_knows_how_much_is_done_where_anybody_can(known: Any, step: int,
     assert view._part == part
 
 
+def test_the_size_of_an_epoch_is_learnt_from_the_first() -> None:
+    view, _ = live(epochs=4)
+    for step, (epoch, index) in enumerate([(0, 1), (0, 9), (0, 8), (1, 0), (0, 7), (1, 4)], 1):
+        view.show(update(step, [0], at=(epoch, index)))
+
+    assert view.observed.batches == 10
+    assert view._part == (1 + 0.5) / 4
+
+
 def simulated(make: Callable[[Any], ClusterDisplay], *, epochs: int = 3) -> tuple[ClusterDisplay, RunDone]:
     """Trains in a simulated world, where worker1 crashes and comes back, and shows that."""
     found: list[Any] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -23,10 +24,18 @@ def run(*seats: SeatEntry, term: int = 1, phase: str = "idle") -> RunEntry:
     return RunEntry("coordinator1", term, 3, "sync", phase, (), "sync waits; …", 1.0, seats)
 
 
-def update(step: int, chosen: list[int], dropped: list[tuple[int, str]] = [], stale: int = 0) -> UpdateDone:  # noqa: B006
+def update(
+    step: int,
+    chosen: list[int],
+    dropped: Sequence[tuple[int, str]] = (),
+    stale: int = 0,
+    at: tuple[int, int] | None = None,
+) -> UpdateDone:
     updated = Updated(
         version=step,
-        chosen=tuple((rank, 10 * step + rank, Batch(0, step), step - 1 - stale) for rank in chosen),
+        chosen=tuple(
+            (rank, 10 * step + rank, Batch(*(at or (0, step))), step - 1 - stale) for rank in chosen
+        ),
         dropped=tuple((10 * step + rank, why) for rank, why in dropped),
         dropped_by=tuple(rank for rank, _ in dropped),
         alive=3,
