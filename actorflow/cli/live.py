@@ -150,7 +150,13 @@ class ClusterLog(ClusterDisplay):
             return super().at()
         alive = self.observed.alive
         living = "" if alive is None else f"{alive} alive"
-        return "  ".join(filter(None, [super().at(), *self._contributions(), *self._fill(), living]))
+        return "  ".join(filter(None, [super().at(), *self._contributions(), *self._full(), living]))
+
+    def _full(self) -> Iterator[str]:
+        """Where something waits in line, or a mailbox is filling up, how full the queues are."""
+        totals = self._totals
+        if totals is not None and (totals.in_line or totals.mailbox * 10 >= totals.mailbox_limit > 0):
+            yield from self._fill()
 
     def note(self, news: str) -> None:
         """Prints what has happened."""

@@ -183,9 +183,7 @@ def _strike(cluster: Cluster, victim: str | None, display: ClusterDisplay) -> No
     table, host = cluster.station.table.entries, socket.gethostname()
     pids = {here.name: here.pid for here in table if here.host == host}
     killed = kill(victim, pids)
-    display.note(
-        f"{victim} is killed (SIGKILL)" if killed else f"{victim} is on another machine, and lives on"
-    )
+    display.note(f"{victim} is killed by SIGKILL" if killed else f"{victim} is not there to be killed")
 
 
 def _task(args: argparse.Namespace) -> Task:
