@@ -15,13 +15,15 @@ from actorflow import loop
 from actorflow.cli.arguments import links, natural, policy, positive, seconds
 from actorflow.cli.progress import Display, Live, Log, summary
 from actorflow.cluster.cluster import Cluster
-from actorflow.cluster.entry import Manner, code_of, serve, until_stopped
+from actorflow.cluster.entry import Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.link_text import told
 from actorflow.cluster.neighbours import Patience
+from actorflow.cluster.process import CHIEF
 from actorflow.cluster.sockets import bind_of, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer
 from actorflow.errors import ActorflowError, ConfigError
 from actorflow.launch.environment import detect
+from actorflow.launch.inherited import DEATH_PIPE
 from actorflow.launch.task import JOBS, Task
 from actorflow.program_file import ProgramFile
 from actorflow.trainer import RunDone
@@ -99,9 +101,16 @@ def add_training(add: Callable[..., Any]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Does its part until that is over and returns the exit code, after a line on stderr unless it is 0."""
+    launched = DEATH_PIPE in os.environ
     task = _task(args)
-    if task.job == "chief":
-        return _lead(args, task)
+    code = _lead(args, task) if task.job == CHIEF else _serve(args, task)
+    if launched:
+        leave(code)
+    return code
+
+
+def _serve(args: argparse.Namespace, task: Task) -> int:
+    """Holds variables or computes, until that is over."""
     manner = Manner(
         open=opened(bind_of(task), inherited_keyring(args.keys)),
         threads=args.threads,
