@@ -19,14 +19,16 @@ from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.connected import ConnectedCluster
-from actorflow.cluster.entry import Manner, code_of, serve, until_stopped
+from actorflow.cluster.entry import Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
 from actorflow.cluster.link_text import told
 from actorflow.cluster.neighbours import Patience
+from actorflow.cluster.process import CHIEF
 from actorflow.cluster.sockets import bind_of, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.errors import ActorflowError, ConfigError
 from actorflow.launch.environment import detect
+from actorflow.launch.inherited import DEATH_PIPE
 from actorflow.launch.task import JOBS, Task
 from actorflow.program_file import ProgramFile
 from actorflow.trainer import RunDone
@@ -106,9 +108,16 @@ def add_training(add: Callable[..., Any]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Does its part until that is over and returns the exit code, after a line on stderr unless it is 0."""
+    launched = DEATH_PIPE in os.environ
     task = _task(args)
-    if task.job == "chief":
-        return _lead(args, task)
+    code = _lead(args, task) if task.job == CHIEF else _serve(args, task)
+    if launched:
+        leave(code)
+    return code
+
+
+def _serve(args: argparse.Namespace, task: Task) -> int:
+    """Holds variables or computes, until that is over."""
     manner = Manner(
         open=opened(bind_of(task), inherited_keyring(args.keys)),
         threads=args.threads,

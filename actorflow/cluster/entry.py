@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import signal
+import sys
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Coroutine, Iterator
@@ -172,6 +174,18 @@ def signals(loop: AbstractEventLoop, end: Callable[[ActorflowError], None]) -> I
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
+
+
+def leave(code: int) -> None:
+    """Ends a process that a launcher waits for, without taking the interpreter down piece by piece.
+
+    Which would be for memory that the system takes back anyway: on a busy machine with two cores a cluster with
+    three children closes in 0.03 to 0.13 s so, and in 1.0 s otherwise.
+    """
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 @contextmanager

@@ -224,7 +224,7 @@ class Link:
             case Heard.ENDED:
                 self._end(Phase.DOWN, losses.given_up(self.peer))
             case Heard.FENCED:
-                self._end(Phase.CLOSED, losses.fenced(self.peer, self._handshake.mine))
+                self._end(Phase.CLOSED, losses.fenced(self.peer, self._handshake.mine), tell=True)
             case _:
                 self._account.counts["refused"] += 1
 
