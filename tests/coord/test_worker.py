@@ -464,6 +464,43 @@ def test_a_contribution_that_one_shard_refuses_is_missed_without_waiting_for_the
     crewed(body, turn=Turn(keep_s=(50.0, 0.0), refuses=1))
 
 
+class EarlySteps(Steps):
+    """Its gradients are there before it has ended."""
+
+    async def gradients(self, names: Iterable[str]) -> dict[str, Any]:
+        return {name: np.float32(self.number) for name in names}
+
+
+class Early(Computes):
+    """Begins such steps."""
+
+    def begin(self, number: int, batch: Any) -> Steps:
+        return EarlySteps(self, number, batch)
+
+
+def test_what_has_left_of_a_step_that_fails_in_the_end_is_not_told_to_be_computed() -> None:
+    async def body(crew: Crew) -> None:
+        await crew.permit(1)
+        assert [contribution.number for shard in crew.shards for contribution in shard.kept] == [1, 1]
+        assert crew.chief.said(Computed, Missed) == []
+        await asyncio.sleep(1.0)
+        (missed,) = crew.chief.said(Computed, Missed)
+        assert missed.error is error
+
+    error = errors.NumericError("the loss must stay finite, got nan")
+    crewed(body, computes=Early(1.0, error))
+
+
+def test_shards_that_close_by_themselves_get_nothing_before_all_is_computed() -> None:
+    async def body(crew: Crew) -> None:
+        await crew.permit(1)
+        assert not any(shard.kept for shard in crew.shards)
+        await asyncio.sleep(1.0)
+        assert all(shard.kept for shard in crew.shards)
+
+    crewed(body, computes=Early(1.0), apart=True)
+
+
 @pytest.mark.parametrize(
     ("values", "where"), [(({"b": 1.0}, {"c": 1.0}), "none"), (({"w": 1.0}, {"w": 1.0}), "shard0, shard1")]
 )
