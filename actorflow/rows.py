@@ -229,6 +229,31 @@ def _check_indices(grad: Pair, n: int | None) -> None:
         raise SpecError(message + f"{values.shape[0]}", hint="sum what belongs to one row first")
 
 
+# ------------------------------------------------------------------------------------ reading
+
+
+def touched(indices: Sequence[Array]) -> tuple[Array, list[Array]]:
+    """Returns the numbers that occur, ascending and each once, and the place of every index among them.
+
+    Args:
+        indices: int64 of any shapes, not negative.
+    """
+    flat = np.concatenate([np.reshape(each, -1) for each in indices])
+    distinct, which = np.unique(flat, return_inverse=True)
+    ends = np.cumsum([each.size for each in indices])[:-1]
+    pieces = np.split(np.reshape(which, -1), ends)
+    return distinct, [piece.reshape(each.shape) for piece, each in zip(pieces, indices, strict=True)]
+
+
+def taken(array: Array, at: Array) -> Array:
+    """Returns a copy of the rows `at`, of any shape; SpecError for what is no row, counted from 0."""
+    n = array.shape[0] if array.ndim else 0
+    if at.dtype != np.int64 or (at.size and (at.min() < 0 or at.max() >= n)):
+        message = f"rows are numbered by int64 from 0 to {n - 1}, got {at.dtype.name}"
+        raise SpecError(message + (f" from {at.min()} to {at.max()}" if at.size else ""))
+    return np.asarray(np.take(array, at, axis=0))
+
+
 # ------------------------------------------------------------------------------------ writing
 
 

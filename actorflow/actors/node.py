@@ -237,13 +237,18 @@ class NodeActor:
             node=place.node, op=place.op, step=live.step.id, frame=str(live.tag) if live.frame else None,
             device=self.plan.device or None, defined_at=place.defined_at,
         )  # fmt: skip
-        if isinstance(error, ActorflowError):
-            return error.at(where)
-        indices = "look at its indices; af.clip keeps them within bounds"
-        hint = indices if isinstance(error, IndexError) else None
-        placed = KernelError(f"kernel of {self.plan.op!r} raised {said(error)}", where=where, hint=hint)
-        placed.__cause__ = error
-        return placed
+        return of_kernel(self.plan.op, error, where)
+
+
+def of_kernel(op: str, error: BaseException, where: Where) -> ActorflowError:
+    """Returns what the kernel of an op raised as one of our errors, placed."""
+    if isinstance(error, ActorflowError):
+        return error.at(where)
+    indices = "look at its indices; af.clip keeps them within bounds"
+    hint = indices if isinstance(error, IndexError) else None
+    placed = KernelError(f"kernel of {op!r} raised {said(error)}", where=where, hint=hint)
+    placed.__cause__ = error
+    return placed
 
 
 def _start(frame: Frame, iteration: int) -> None:

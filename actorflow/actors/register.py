@@ -144,6 +144,14 @@ class Register:
             raise UninitialisedError(message, hint="give it an initial value, or run its assign first")
         return self.value, self.version
 
+    def read_rows(self, indices: Array) -> Array:
+        """Returns a copy of the rows that `indices` name, from 0 on; SpecError for one that names none."""
+        try:
+            return rows.taken(self.read()[0], indices)
+        except SpecError as error:
+            message = f"a read of rows of variable {self.name!r}: {error.what}"
+            raise SpecError(message) from None
+
     def write(self, kind: Write, value: Array, source: Source, sequence: int) -> Receipt:
         """Applies a write once and returns its receipt.
 

@@ -44,6 +44,7 @@ class Step:
         owners: Who it is to the variables that it locks, by atomic block.
         taken: What its nodes took and nobody has used: by node, whom to tell what if the step is aborted.
         spent: What of that which the step took on other processes has been used here: see `plan.cut`.
+        told: Hears of each fetch that has come, by its number, before the step ends; None: nobody wants to.
     """
 
     __slots__ = (
@@ -60,6 +61,7 @@ class Step:
         "since",
         "spent",
         "taken",
+        "told",
         "values",
         "waits",
     )
@@ -88,6 +90,7 @@ class Step:
         self.owners: dict[str, Owner] | None = None
         self.taken: dict[Any, list[tuple[Ref, Any]]] | None = None
         self.spent: set[int] | None = None
+        self.told: Callable[[int], None] | None = None
 
     def __repr__(self) -> str:
         state = "ended" if self.future.done() else f"{self.left} of {len(self.values)} fetches to come"
@@ -100,6 +103,8 @@ class Step:
             self.abort(FetchError(message, where=Where(node=node.name, step=self.id)))
             return
         self.values[k] = value
+        if self.told is not None:
+            self.told(k)
         self.sent()
 
     def sent(self) -> None:

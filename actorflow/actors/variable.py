@@ -32,6 +32,13 @@ class Borrow:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadRows:
+    """Shard → variable: some rows of the value, copied; the value is not lent, so the next write is in place."""
+
+    indices: Array
+
+
+@dataclass(frozen=True, slots=True)
 class ReadValue:
     """Node → variable: the value alone."""
 
@@ -160,8 +167,8 @@ class Discard:
 class VariableActor(Actor):
     """Owns the value and version of one variable.
 
-    Receives: Read, Borrow, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue, WriteRows,
-        CountUpTo, Stage, Fill (asked, or as the body of a node's Call), TakeLock and Inside (as such a
+    Receives: Read, Borrow, ReadRows, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue,
+        WriteRows, CountUpTo, Stage, Fill (asked, or as the body of a node's Call), TakeLock and Inside (as such a
         body); Commit, Discard, Publish, Abandon, Forget and CancelCall on the control lane.
     Promise: reads and writes take effect one by one in mailbox order, so the history of a variable
         is linearizable; a retried write applies once; a call whose step has ended does nothing.
@@ -275,6 +282,8 @@ class VariableActor(Actor):
                 return arrays.handed(value), version
             case Borrow():
                 return list(register.read())
+            case ReadRows(indices):
+                return register.read_rows(indices)
             case Initialise(value):
                 return register.initialise(value)
             case ReadVersion():

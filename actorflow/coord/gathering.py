@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from actorflow.actors.ref import Ref
@@ -13,41 +13,38 @@ _UNREACHED = (ActorDied, PeerLost, ChannelClosed, DeadlinePassed)
 
 
 async def from_all(
-    shards: Sequence[Ref],
-    questions: Sequence[Any],
-    deadline_s: float,
-    enough: Callable[[Any], bool] = lambda answer: False,
+    asks: Sequence[Coroutine[Any, Any, Any]], enough: Callable[[Any], bool] = lambda answer: False
 ) -> list[Any]:
-    """Returns the answers of all shards, in their order; fewer when one of them is `enough`.
+    """Returns what all of them return, in their order; fewer when one of that is `enough`.
 
-    The asks that are open when the matter is decided, or the caller is cancelled, end before this returns.
+    Those that are under way when the matter is decided, or the caller is cancelled, end before this returns.
 
     Args:
-        shards: Whom to ask.
-        questions: What to ask each.
-        deadline_s: How long each may take.
+        asks: One for each shard.
         enough: Tells an answer after which the others do not matter.
 
     Raises:
-        ShardLost: one of them cannot be reached, or does not answer in time; says why.
-        ActorflowError: what else one of them raised.
+        ActorflowError: the first that one of them raised.
     """
     loop = asyncio.get_running_loop()
-    asks = [
-        loop.create_task(_asked(ref, question, deadline_s), name=f"ask {ref.name}")
-        for ref, question in zip(shards, questions, strict=True)
-    ]
+    tasks = [loop.create_task(ask, name=f"ask shard {k}") for k, ask in enumerate(asks)]
     try:
         while True:
-            answers = [ask.result() for ask in asks if ask.done()]
-            if len(answers) == len(asks) or any(map(enough, answers)):
+            answers = [task.result() for task in tasks if task.done()]
+            if len(answers) == len(tasks) or any(map(enough, answers)):
                 return answers
-            await asyncio.wait([ask for ask in asks if not ask.done()], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([t for t in tasks if not t.done()], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        await _over(asks)
+        await _over(tasks)
 
 
-async def _asked(shard: Ref, question: Any, deadline_s: float) -> Any:
+async def asked(shard: Ref, question: Any, deadline_s: float) -> Any:
+    """Returns the answer of a shard.
+
+    Raises:
+        ShardLost: it cannot be reached, or does not answer in time; says why.
+        ActorflowError: what else it raised.
+    """
     try:
         return await shard.ask(question, deadline_s)
     except _UNREACHED as error:

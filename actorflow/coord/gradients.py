@@ -5,6 +5,12 @@ what lies between: every read of a variable is fed with the value that was pulle
 `apply_gradients` node are fetched. The nodes in between are the same and go through the same passes, so
 they give the same bits.
 
+A variable of which the step uses nothing but rows, which the batch alone numbers, is not pulled whole. The
+numbers are fetched, and in place of the variable the results of its gathers are fed. Gradients know nothing
+of that: they are of the numbers that the graph has, as before.
+
+Values come when the step has begun, so their feeds are nodes that take what others send (`Kind.RECV`).
+
 Pure: a function of the graph. What a step changes beside its update, or asks of state that each process
 would have for itself, is refused here, before anything runs.
 """
@@ -12,7 +18,7 @@ would have for itself, is refused here, before anything runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from actorflow.errors import CoordinationError
@@ -24,7 +30,7 @@ from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import HashTableDef
 from actorflow.plan.lower import lower
 from actorflow.plan.passes import ALL
-from actorflow.plan.program import Program
+from actorflow.plan.program import Kind, Program
 from actorflow.plan.prune import prune
 from actorflow.spec import Spec
 
@@ -41,6 +47,23 @@ _TRY = "feed it with the batch, or train this program in one session"
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """Rows that a step takes of a variable of which it uses nothing else.
+
+    Attributes:
+        node: The `gather`.
+        variable: Whose rows.
+        count: How many rows that has.
+        rows: What some of them fit.
+    """
+
+    node: Node
+    variable: str
+    count: int
+    rows: Spec
+
+
+@dataclass(frozen=True, slots=True)
 class Update:
     """What a training update consists of, for a given choice of feeds.
 
@@ -48,11 +71,13 @@ class Update:
         node: The `apply_gradients` node.
         reads: Each read of a variable that the step needs: its port, and the variable.
         waits: Nodes that must run although only what is fed, or the update, waits for them.
+        lookups: What takes rows, of variables of which no more is needed.
     """
 
     node: Node
     reads: tuple[tuple[Port, str], ...]
     waits: tuple[Port, ...]
+    lookups: tuple[Lookup, ...] = ()
 
     @property
     def trained(self) -> tuple[str, ...]:
@@ -64,6 +89,12 @@ class Update:
         """The variables that are read and not updated, in the order of their first reads."""
         return tuple(dict.fromkeys(v for _, v in self.reads if v not in self.node.attrs["resources"]))
 
+    @property
+    def whole(self) -> tuple[tuple[Port, str], ...]:
+        """The reads of variables that are needed whole."""
+        by_rows = {lookup.variable for lookup in self.lookups}
+        return tuple((port, name) for port, name in self.reads if name not in by_rows)
+
 
 @dataclass(frozen=True, slots=True)
 class GradientProgram:
@@ -71,10 +102,13 @@ class GradientProgram:
 
     Attributes:
         update: What it was made of.
-        program: Fed with the batch, then with a value for each of the update's reads.
+        program: Fed with the batch. What comes later has keys: a value for each read of a whole variable,
+            then one for each lookup.
         batch: Name and spec of each feed of the batch, in order.
-        values: Variable and spec of each read, in order.
-        scalars: How many of the fetches, the first ones, are loss and metrics; the gradients follow.
+        values: Variable and spec of each read of a whole variable, in order.
+        scalars: How many of the fetches, the first ones, are loss and metrics. The gradients follow, then the
+            indices of each lookup.
+        device: What kernels run on that have no place of their own.
     """
 
     update: Update
@@ -82,15 +116,24 @@ class GradientProgram:
     batch: tuple[tuple[str, Spec], ...]
     values: tuple[tuple[str, Spec], ...]
     scalars: int
+    device: str
 
-    def gradients(self, fetched: Sequence[Any]) -> dict[str, Any]:
-        """Returns what was fetched behind the scalars, by variable; (indices, rows) for one of some rows."""
+    @property
+    def places(self) -> dict[str, tuple[int, ...]]:
+        """Which fetches are the gradient of each variable: one, or indices and rows."""
         attrs = self.update.node.attrs
-        rest = iter(fetched[self.scalars :])
-        return {
-            name: (next(rest), next(rest)) if sparse else next(rest)
-            for name, sparse in zip(attrs["resources"], attrs["sparse"], strict=True)
-        }
+        found: dict[str, tuple[int, ...]] = {}
+        at = self.scalars
+        for name, sparse in zip(attrs["resources"], attrs["sparse"], strict=True):
+            found[name] = (at, at + 1) if sparse else (at,)
+            at += len(found[name])
+        return found
+
+    @property
+    def indices(self) -> range:
+        """Which fetches are the indices of the lookups."""
+        first = self.scalars + len(self.update.node.inputs)
+        return range(first, first + len(self.update.lookups))
 
 
 def gradient_program(
@@ -117,15 +160,27 @@ def gradient_program(
     """
     update = update_of(graph, scalars, train, batch)
     nodes = graph.nodes
-    fetches = [*(t.port for t in scalars), *update.node.inputs, *update.waits]
-    program = lower(graph, fetches, [*batch, *(port for port, _ in update.reads)], devices, passes)
+    indices = [lookup.node.inputs[1] for lookup in update.lookups]
+    fetches = [*(t.port for t in scalars), *update.node.inputs, *indices, *update.waits]
+    values = [*(port for port, _ in update.whole), *(Port(lookup.node.id) for lookup in update.lookups)]
+    program = lower(graph, fetches, [*batch, *values], devices, passes)
     return GradientProgram(
         update=update,
-        program=program,
+        program=_later(program, len(batch)),
         batch=tuple((nodes[p.node].name, nodes[p.node].outputs[p.index]) for p in batch),
-        values=tuple((name, nodes[p.node].outputs[p.index]) for p, name in update.reads),
+        values=tuple((name, nodes[p.node].outputs[p.index]) for p, name in update.whole),
         scalars=len(scalars),
+        device=devices[0],
     )
+
+
+def _later(program: Program, first: int) -> Program:
+    """The program with feeds from `first` on that come when its step has begun, each under its key."""
+    nodes = list(program.nodes)
+    for key, i in enumerate(program.feeds[first:]):
+        attrs = {"key": key, "source": "the shards"}
+        nodes[i] = replace(nodes[i], kind=Kind.RECV, attrs=attrs)
+    return replace(program, nodes=tuple(nodes), feeds=program.feeds[:first])
 
 
 def update_of(
@@ -151,7 +206,46 @@ def update_of(
             reads.append((Port(i), each.attrs["resource"]))
         if each.op == _READ or i == node.id:
             waits.update((Port(c), None) for c in each.controls if _runs(nodes[c]))
-    return Update(node, tuple(reads), tuple(waits))
+    lookups = _lookups(graph, needed, reads, frozenset(t.port for t in scalars), batch)
+    for lookup in lookups:
+        waits.update((Port(c), None) for c in lookup.node.controls if _runs(nodes[c]))
+    return Update(node, tuple(reads), tuple(waits), lookups)
+
+
+def _lookups(
+    graph: Graph,
+    needed: Sequence[NodeId],
+    reads: Sequence[tuple[Port, str]],
+    fetched: frozenset[Port],
+    batch: Sequence[Port],
+) -> tuple[Lookup, ...]:
+    """What takes rows of variables, of those that are needed in no other way."""
+    nodes = graph.nodes
+    variable = dict(reads)
+    whole = {name for port, name in reads if port in fetched}
+    controls = {c for i in needed for c in nodes[i].controls}
+    found = []
+    for i in needed:
+        node = nodes[i]
+        for k, port in enumerate(node.inputs):
+            name = variable.get(port)
+            if name is None or name in whole:
+                continue
+            spec = nodes[port.node].outputs[port.index]
+            shape = spec.shape
+            by_rows = node.op == "gather" and k == 0 and i not in controls and bool(shape)
+            if by_rows and shape and shape[0] is not None and node.attrs["axis"] in (0, -len(shape)):
+                if _of_batch(graph, node.inputs[1], batch):
+                    rows = Spec((None, *shape[1:]), spec.dtype)
+                    found.append(Lookup(node, name, shape[0], rows))
+                    continue
+            whole.add(name)
+    return tuple(lookup for lookup in found if lookup.variable not in whole)
+
+
+def _of_batch(graph: Graph, port: Port, batch: Sequence[Port]) -> bool:
+    """Whether the batch alone says what a tensor is: no variable is read for it."""
+    return all(graph.nodes[i].op != _READ for i in prune(graph, [port], batch))
 
 
 def _commit(graph: Graph, train: Any) -> Node:

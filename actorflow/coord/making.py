@@ -1,12 +1,18 @@
 """How a contribution is made under a permit, from the batch to the answers of all shards.
 
-the batch → Pull from all shards at once → a step of the replica → Contribute to all at once
+the batch → a step of the replica begins, and says which rows it needs → Pull from all shards at once
+→ what each of them gives goes into the step → Contribute to each as soon as its gradients are there
 → Computed, once all of them keep it, or one does of those that close updates by themselves
+
+So what is on its way overlaps with what is computed. A contribution may be on a shard before the step has
+ended. If that fails in the end, nobody is told Computed, so nobody chooses it, and it is dropped as one that was too
+late. Shards that close updates by themselves choose what they have: there all is computed before any leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from actorflow.actors.ref import Ref
@@ -17,15 +23,43 @@ from actorflow.coord.messages import (
     Computed,
     Contribute,
     Exhausted,
+    Kept,
     Missed,
     Permit,
     Pull,
     Pulled,
     Refused,
 )
-from actorflow.coord.replica import Computation
 from actorflow.coord.supply import Feeds
 from actorflow.errors import ActorflowError, ConfigError, CoordinationError, said
+
+
+class UnderWay(Protocol):
+    """A step that has begun: a Stepping."""
+
+    async def rows(self) -> Mapping[str, Any]:
+        """Returns which rows it needs, by variable, of those of which it needs no more."""
+        ...
+
+    async def give(self, values: Mapping[str, Any]) -> None:
+        """Hands over values as they have come."""
+        ...
+
+    def check_given(self) -> None:
+        """Raises CoordinationError unless it has been given all that it needs."""
+        ...
+
+    async def gradients(self, names: Iterable[str]) -> Mapping[str, Any]:
+        """Returns the gradients of some variables, once these are there."""
+        ...
+
+    async def scalars(self) -> tuple[float, ...]:
+        """Returns loss and metrics, once all has been computed."""
+        ...
+
+    def cancel(self) -> None:
+        """Ends it, unless it has ended."""
+        ...
 
 
 class Computing(Protocol):
@@ -36,8 +70,8 @@ class Computing(Protocol):
         """The variables that are updated."""
         ...
 
-    async def step(self, number: int, values: Mapping[str, Any], batch: Feeds) -> Computation:
-        """Returns what one batch gives from these values of the variables."""
+    def begin(self, number: int, batch: Feeds) -> UnderWay:
+        """Begins to compute what one batch gives."""
         ...
 
 
@@ -71,7 +105,7 @@ class Making:
         shards: Who holds the variables.
         process: What errors call it.
         fresh: Whether a contribution is of use only if computed from the version of its permit.
-        work: Awaited once a contribution, after the step.
+        work: Awaited once a contribution, after the step; nothing leaves before it has ended.
         answer_s: How long a shard may take to answer.
         apart: Whether shards close updates by themselves: then one that keeps a contribution is enough.
 
@@ -102,6 +136,7 @@ class Making:
         self._work = work
         self._answer_s = answer_s
         self._apart = apart
+        self._homes: dict[int, frozenset[str]] = {}  # the variables of each shard, as far as it has told them
 
     async def conclusion(self, permit: Permit) -> Conclusion:
         """Returns what to tell of the permit; whatever goes wrong is told as Missed."""
@@ -119,40 +154,75 @@ class Making:
         feeds = await self._supply.batch(at)
         if feeds is None:
             return Exhausted(term, number, rank, at.epoch, self._supply.sizes[at.epoch])
-        questions = [Pull(permit.version)] * len(self._shards)
-        pulled: list[Pulled] = await gathering.from_all(self._shards, questions, self._answer_s)
-        bases = tuple(each.version for each in pulled)
+        step = self._replica.begin(permit.step or number, feeds)
+        try:
+            return await self._computed(permit, step)
+        finally:
+            step.cancel()
+
+    async def _computed(self, permit: Permit, step: UnderWay) -> Conclusion:
+        term, number, rank = permit.term, permit.number, permit.rank
+        wanted = await step.rows()
+        held: list[tuple[int, frozenset[str]]] = await gathering.from_all(
+            [self._pulled(k, permit, step, wanted) for k in range(len(self._shards))]
+        )
+        bases = tuple(version for version, _ in held)
         base = duty.base_of(permit, bases, fresh=self._fresh, apart=self._apart)
         if base is None:
             return Missed(term, number, rank)
-        values, homes = self._sorted(pulled)
-        pulled.clear()
-        computed = await self._replica.step(permit.step or number, values, feeds)
-        values.clear()  # ORDER: before the shards update, which copy what somebody still holds
+        homes = self._sorted([names for _, names in held])
+        step.check_given()
+        if self._work is not None or self._apart:
+            await step.scalars()
         if self._work is not None:
             await self._work()
-        gradients = computed.gradients
-        parts = [
-            Contribute(term, number, rank, base, {n: gradients[n] for n in names}, bases) for names in homes
-        ]
+        of_gradients = partial(Contribute, term, number, rank, base, bases=bases)
         answers = await gathering.from_all(
-            self._shards, parts, self._answer_s, lambda a: isinstance(a, Refused) and not self._apart
+            [
+                self._contributed(shard, step, names, of_gradients)
+                for shard, names in zip(self._shards, homes, strict=True)
+            ],
+            lambda answer: isinstance(answer, Refused) and not self._apart,
         )
         refused = [isinstance(answer, Refused) for answer in answers]
         if all(refused) or (any(refused) and not self._apart):
             return Missed(term, number, rank)
-        return Computed(term, number, rank, base, computed.scalars, bases)
+        return Computed(term, number, rank, base, await step.scalars(), bases)
 
-    def _sorted(self, pulled: Sequence[Pulled]) -> tuple[dict[str, Any], list[tuple[str, ...]]]:
-        """Returns the values by variable, and which of the trained ones each shard holds.
+    async def _pulled(
+        self, shard: int, permit: Permit, step: UnderWay, wanted: Mapping[str, Any]
+    ) -> tuple[int, frozenset[str]]:
+        """Pulls from one shard what the step needs, and gives it that; returns version and variables."""
+        known = self._homes.get(shard)
+        rows = {name: at for name, at in wanted.items() if known is None or name in known}
+        pulled: Pulled = await gathering.asked(
+            self._shards[shard], Pull(permit.version, rows), self._answer_s
+        )
+        names = self._homes[shard] = frozenset(pulled.values)
+        if not self._fresh or self._apart or pulled.version == permit.version:
+            await step.give(
+                pulled.values
+            )  # ORDER: nobody holds them here when the shards update, which would copy
+        return pulled.version, names
+
+    async def _contributed(
+        self, shard: Ref, step: UnderWay, names: Sequence[str], told: Callable[..., Contribute]
+    ) -> Kept | Refused:
+        """Tells one shard its gradients as soon as they are there."""
+        question = told(gradients=await step.gradients(names))
+        answer: Kept | Refused = await gathering.asked(shard, question, self._answer_s)
+        return answer
+
+    def _sorted(self, held: Sequence[frozenset[str]]) -> list[tuple[str, ...]]:
+        """Returns which of the trained variables each shard holds.
 
         Raises:
             CoordinationError: a trained variable is on no shard, or on several.
         """
-        homes = [tuple(n for n in self._replica.trained if n in each.values) for each in pulled]
+        homes = [tuple(n for n in self._replica.trained if n in names) for names in held]
         for name in self._replica.trained:
-            held = [ref.name for ref, names in zip(self._shards, homes, strict=True) if name in names]
-            if len(held) != 1:
-                message = f"a trained variable is on one shard, {name!r} is on {', '.join(held) or 'none'}"
+            on = [ref.name for ref, names in zip(self._shards, homes, strict=True) if name in names]
+            if len(on) != 1:
+                message = f"a trained variable is on one shard, {name!r} is on {', '.join(on) or 'none'}"
                 raise CoordinationError(message)
-        return {name: value for each in pulled for name, value in each.values.items()}, homes
+        return homes

@@ -7,7 +7,7 @@ which it was made, which no other has in a run; ranks only give the order in whi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from actorflow.errors import ActorflowError
@@ -180,15 +180,24 @@ class End:
 @travels("coord.pull")
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """Worker → shard, asked: the parameters at `version` or later; answered with Pulled."""
+    """Worker → shard, asked: the parameters at `version` or later; answered with Pulled.
+
+    Attributes:
+        rows: The variables of which some rows are wanted, and which: int64, distinct and ascending. What the
+            shard does not hold is no matter to it.
+    """
 
     version: int
+    rows: Mapping[str, Any] = field(default_factory=dict)
 
 
 @travels("coord.pulled")
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """Shard → worker: its variables, all as the update that made `version` left them."""
+    """Shard → worker: its variables, all as the update that made `version` left them.
+
+    Of those that were asked for by rows, these rows in their order.
+    """
 
     version: int
     values: Mapping[str, Any]

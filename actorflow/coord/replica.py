@@ -5,25 +5,21 @@ A step is numbered by its permit, so random kernels draw what the local step of 
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
-from actorflow import arrays
+from actorflow import arrays, rows
 from actorflow.actors.executor import Executor
-from actorflow.actors.partition import Partition
-from actorflow.actors.step import Step
 from actorflow.actors.system import ActorSystem
-from actorflow.coord.gradients import GradientProgram, gradient_program, update_of
-from actorflow.errors import CoordinationError, NumericError, ProgramError, Where
+from actorflow.coord.gradients import gradient_program, update_of
+from actorflow.coord.stepping import Installed, Stepping
+from actorflow.errors import ProgramError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.lookup import feed_port, fitting
 from actorflow.plan.passes import ALL
 from actorflow.plan.place import devices_named
-from actorflow.tag import StepId
 
 Batch = Mapping[Any, Any]
 """Placeholder, or its name → array: what one step is fed."""
@@ -81,22 +77,40 @@ class Replica:
         self._executor = executor
         self._system = system
         self._passes = tuple(passes)
-        self._installed: dict[Any, tuple[GradientProgram, Partition]] = {}
+        self._installed: dict[Any, Installed] = {}
         update = update_of(graph, self._scalars, train)
         self.trained, self.frozen = update.trained, update.frozen
 
     def __repr__(self) -> str:
         return f"<Replica of {len(self.trained)} trained and {len(self.frozen)} frozen variables>"
 
+    def begin(self, number: int, batch: Batch) -> Stepping:
+        """Begins to compute the gradients of one batch; whoever begins it cancels it, however it ends.
+
+        Args:
+            number: That of the permit: what random kernels draw depends on it.
+            batch: What is fed; leave its arrays alone until the step has ended.
+
+        Raises:
+            ProgramError: the batch is none.
+            FeedError: the batch does not fit the graph.
+        """
+        installed = self._installed_for(batch)
+        feeds = [
+            arrays.read_only(fitting(name, spec, value))
+            for (name, spec), value in zip(installed.made.batch, batch.values(), strict=True)
+        ]
+        return Stepping(installed, number, feeds)
+
     async def step(self, number: int, values: Mapping[str, Any], batch: Batch) -> Computation:
-        """Returns the gradients of one batch from these values of the variables.
+        """Returns the gradients of one batch from these values of the variables, all of them and whole.
 
         Who is cancelled ends the step.
 
         Args:
-            number: That of the permit: what random kernels draw depends on it.
+            number: As of `begin`.
             values: Of every variable that is trained or read, by name; they are not changed.
-            batch: What is fed; leave its arrays alone until the step has ended.
+            batch: As of `begin`.
 
         Raises:
             CoordinationError: a variable has no value here.
@@ -105,34 +119,19 @@ class Replica:
             NumericError: the loss is not finite.
             ActorflowError: the first error of the step, placed at its node.
         """
-        made, partition = self._installed_for(batch)
-        feeds = [
-            arrays.read_only(fitting(name, spec, value))
-            for (name, spec), value in zip(made.batch, batch.values(), strict=True)
-        ]
-        for name, spec in made.values:
-            if name not in values:
-                message = f"a replica needs the value of every variable that it reads, got none of {name!r}"
-                raise CoordinationError(message, hint=f"there are {', '.join(sorted(values))}")
-            given = fitting(name, spec, values[name], kind="value of variable", holder="variable")
-            feeds.append(arrays.read_only(given))
-        fetched = await self._run(number, partition, feeds)
-        scalars = tuple(float(value) for value in fetched[: made.scalars])
-        self._check_finite(scalars[0], number)
-        return Computation(scalars, made.gradients([arrays.unshared(value) for value in fetched]))
-
-    async def _run(self, number: int, partition: Partition, feeds: Sequence[Any]) -> list[Any]:
-        future = self._system.create_future()
-        step = Step(StepId(number), len(partition.program.fetches), future, None, self._system.now())
+        step = self.begin(number, batch)
         try:
-            self._executor.start(partition, step, feeds)
-            fetched: list[Any] = await future
-        except CancelledError:
+            wanted = await step.rows()
+            await step.give(
+                {n: rows.taken(value, wanted[n]) if n in wanted else value for n, value in values.items()}
+            )
+            step.check_given()
+            gradients = await step.gradients(self.trained)
+            return Computation(await step.scalars(), gradients)
+        finally:
             step.cancel()
-            raise
-        return fetched
 
-    def _installed_for(self, batch: Batch) -> tuple[GradientProgram, Partition]:
+    def _installed_for(self, batch: Batch) -> Installed:
         """Returns the program for what this batch feeds, from the cache when it is there."""
         given: object = batch
         if not isinstance(given, Mapping):
@@ -147,12 +146,7 @@ class Replica:
             made = gradient_program(self.graph, self._scalars, self._train, keys, names, self._passes)
             if len(self._installed) >= _MAX_PROGRAMS:
                 del self._installed[next(iter(self._installed))]
-            found = self._installed[key] = made, self._executor.install(made.program)
+            partition = self._executor.install(made.program)
+            loss = self._scalars[0].node
+            found = self._installed[key] = Installed(made, partition, self._executor, self._system, loss)
         return found
-
-    def _check_finite(self, loss: float, number: int) -> None:
-        if not isfinite(loss):
-            node = self._scalars[0].node
-            message = f"the loss must stay finite, got {loss}"
-            where = Where(node=node.name, op=node.op, step=number, defined_at=node.defined_at)
-            raise NumericError(message, where=where, hint="lower the learning rate")

@@ -26,7 +26,7 @@ from actorflow.actors.offload import OFFLOAD_BYTES, offloaded
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
 from actorflow.actors.resources import optimizer_actor
-from actorflow.actors.variable import Read
+from actorflow.actors.variable import Read, ReadRows
 from actorflow.coord.aggregation import Contributions
 from actorflow.coord.closing import Closing
 from actorflow.coord.fellows import Fellows
@@ -164,8 +164,8 @@ class ShardActor(Actor):
     def receive(self, message: Any) -> Any:  # noqa: C901  one line for each kind of message
         """Obeys; what has to wait is a coroutine."""
         match message:
-            case Pull(version):
-                return self._pull(version)
+            case Pull(version, rows):
+                return self._pull(version, rows)
             case Contribute():
                 return self._contribute(message)
             case Stage():
@@ -200,12 +200,15 @@ class ShardActor(Actor):
 
     # -- workers ----------------------------------------------------------------------------------------
 
-    async def _pull(self, version: int) -> Pulled:
+    async def _pull(self, version: int, rows: Mapping[str, Any]) -> Pulled:
         while version > self.version:
             await self._reached(version)
         self._check_whole()
         async with self._steady:
-            values = {name: (await ref.ask(Read()))[0] for name, ref in self._all.items()}
+            values = {
+                name: await ref.ask(ReadRows(rows[name])) if name in rows else (await ref.ask(Read()))[0]
+                for name, ref in self._all.items()
+            }
             return Pulled(self.version, values)
 
     async def _reached(self, version: int) -> None:

@@ -109,6 +109,11 @@ def within(indices: Array, n: int, xp: Library, *, from_end: bool = True) -> Arr
     return xp.where(at < 0, at + n, at)
 
 
+def row_indices(indices: Array, count: int) -> Array:
+    """Returns indices of the host as int64 in [0, count), checked as `gather` checks them."""
+    return within(indices, count, np)
+
+
 @kernel("row_numbers")
 def row_numbers(ids: Array, *, rows: int, what: str, from_end: bool, xp: Library = np) -> Array:
     """The ids as int64 in [0, rows); SpecError naming `what`, one that is no row, and its place.

@@ -52,6 +52,8 @@ class Task:
     Attributes:
         rows: How many rows each batch of an epoch has.
         sparse: Whether the first layer looks up rows of a table, whose gradients are rows.
+        looks: How often it does: the second time from the end, the third time each row once.
+        whole: Whether the loss has the whole table as well.
     """
 
     rows: tuple[int, ...] = (3, 1, 4, 2, 3, 3)
@@ -60,6 +62,8 @@ class Task:
     sparse: bool = False
     dropout: float = 0.0
     epochs: int | None = None
+    looks: int = 1
+    whole: bool = False
 
     def program(self, wrap: Callable[[Sequence[Any]], Any] = list) -> af.Program:
         """Returns it: three variables, `table`, `w` and `b`; `wrap` makes the source of an epoch."""
@@ -72,9 +76,10 @@ class Task:
             table = af.Variable(af.init.he((KEYS, 4) if self.sparse else (4, 4)), name="table")
             w = af.Variable(af.init.he((4, 2)), name="w")
             b = af.Variable(af.init.zeros((2,)), name="b")
-            hidden = af.embedding_lookup(table, keys) + x if self.sparse else af.tanh(x @ table)
+            hidden = sum(self._found(table, keys), x) if self.sparse else af.tanh(x @ table)
             hidden = af.dropout(hidden, self.dropout, training=True) if self.dropout else hidden
             loss = af.mean((hidden @ w + b - y) ** 2)
+            loss = loss + 0.01 * af.sum(table**2) if self.whole else loss
             train = af.minimize(loss, OPTIMIZERS[self.optimizer]())
 
         def batch(epoch: int, index: int) -> Mapping[str, Any]:
@@ -89,6 +94,15 @@ class Task:
         epochs = 1 if self.epochs is None else self.epochs
         return af.Program(graph=graph, loss=loss, train=train, batches=source, epochs=epochs)
 
+    def _found(self, table: af.Variable, keys: Any) -> list[Any]:
+        """What is looked up in the table."""
+        found = [
+            af.embedding_lookup(table, keys),
+            af.gather(table, keys - KEYS),
+            af.embedding_lookup(table, keys, unique=True, padding_id=1),
+        ]
+        return found[: self.looks]
+
 
 def tasks(most_batches: int = 8) -> st.SearchStrategy[Task]:
     """Returns a strategy of tasks; the simplest is one batch of one row, under SGD."""
@@ -99,4 +113,6 @@ def tasks(most_batches: int = 8) -> st.SearchStrategy[Task]:
         optimizer=st.sampled_from(["sgd", "momentum", "adam"]),
         sparse=st.booleans(),
         dropout=st.sampled_from([0.0, 0.4]),
+        looks=st.integers(1, 3),
+        whole=st.sampled_from([False, False, True]),
     )

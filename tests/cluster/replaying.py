@@ -11,9 +11,13 @@ import numpy as np
 import actorflow as af
 from actorflow.actors.resources import optimizer_actor
 from actorflow.actors.runner import executor_of
+from actorflow.actors.step import Step
 from actorflow.cluster.layout import laid_out
 from actorflow.coord.messages import Batch, Updated
-from actorflow.coord.replica import Replica
+from actorflow.graph.node import Port
+from actorflow.lookup import feed_port
+from actorflow.plan.lower import lower
+from actorflow.tag import StepId
 from tests.coord.serial import Contribution, Values, serial
 
 
@@ -89,6 +93,7 @@ class _Serial:
     def __init__(self, program: af.Program) -> None:
         self._program = program
         self._batches: dict[int, Any] = {}
+        self._installed: dict[Any, Any] = {}
         self._system = af.ActorSystem()
 
     async def __aenter__(self) -> Self:
@@ -102,10 +107,6 @@ class _Serial:
         self.transform = transform
         await self._system.__aenter__()
         self._executor = executor_of("serial", program.graph)(self._system, None)  # type: ignore[arg-type]  # sends nothing
-        metrics = list(program.metrics.values())
-        self._replica = Replica(
-            program.graph, program.loss, metrics, program.train, self._executor, self._system
-        )
         return self
 
     async def __aexit__(self, *error: Any) -> None:
@@ -113,9 +114,25 @@ class _Serial:
         await self._system.__aexit__(*error)
 
     async def gradients(self, step: int, values: Values, batch: Batch) -> Any:
-        """Returns what one batch gives from these values."""
+        """Returns what one batch gives from these values: what is fed in place of reads, and nothing but that."""
         source = self._batches.setdefault(batch.epoch, self._program.batches(batch.epoch))
-        return (await self._replica.step(step, values, source[batch.index])).gradients
+        graph, attrs = self._program.graph, self._program.train.node.attrs
+        feeds = {feed_port(graph, key): np.asarray(value) for key, value in source[batch.index].items()}
+        for node in graph.nodes:
+            if node.op == "read_variable":
+                feeds[Port(node.id)] = values[node.attrs["resource"]]
+        part = self._installed.get(tuple(feeds))
+        if part is None:
+            program = lower(graph, self._program.train.node.inputs, tuple(feeds), ["/cpu:0"])
+            part = self._installed[tuple(feeds)] = self._executor.install(program)
+        future = self._system.create_future()
+        running = Step(StepId(step), len(part.program.fetches), future, None, 0.0)
+        self._executor.start(part, running, list(feeds.values()))
+        rest = iter([np.array(each) for each in await future])
+        return {
+            name: (next(rest), next(rest)) if sparse else next(rest)
+            for name, sparse in zip(attrs["resources"], attrs["sparse"], strict=True)
+        }
 
 
 async def _replayed(

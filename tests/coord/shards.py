@@ -64,6 +64,7 @@ class Shards:
         refs: Of the shards.
         actors: The shards.
         names: The variables of each.
+        cells: The variables, by name.
         coordinator: The listener.
     """
 
@@ -84,6 +85,7 @@ class Shards:
         self.coordinator = Listener()
         self.coordinator_ref = system.spawn(lambda: self.coordinator, name="coordinator")
         self.names = names
+        self.cells: dict[str, VariableActor] = {}
         self.variables = {name: self._variable(name) for part in names for name in part}
         self.actors = [
             kind(
@@ -96,7 +98,8 @@ class Shards:
 
     def _variable(self, name: str) -> Ref:
         value = self.start[name]
-        return self.system.spawn(VariableActor, name, Spec(value.shape, value.dtype), name=f"var/{name}")
+        cell = self.cells[name] = VariableActor(name, Spec(value.shape, value.dtype))
+        return self.system.spawn(lambda: cell, name=f"var/{name}")
 
     def _spawn(self, actor: ShardActor, name: str) -> Ref:
         return self.system.spawn(lambda: actor, name=name)

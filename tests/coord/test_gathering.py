@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.actors.actor import Actor
-from actorflow.coord.gathering import from_all
+from actorflow.coord.gathering import asked, from_all
 from actorflow.sim.choosers import Schedule
 from tests.strategies import LIMITS, examples
 
@@ -43,7 +43,7 @@ def gathered(
             refs = [system.spawn(Answers, *given, name=f"shard{k}") for k, given in enumerate(shards)]
             began = system.now()
             try:
-                found: Any = await from_all(refs, list(range(len(refs))), deadline_s, enough)
+                found: Any = await from_all([asked(ref, k, deadline_s) for k, ref in enumerate(refs)], enough)
             except errors.ActorflowError as error:
                 found = error
             assert system.stats().open_asks == 0
@@ -91,7 +91,7 @@ def test_who_is_cancelled_takes_the_asks_back() -> None:
     async def main() -> None:
         async with af.ActorSystem(name="system") as system:
             refs = [system.spawn(Answers, 50.0, "late", name=f"shard{k}") for k in range(3)]
-            task = asyncio.create_task(from_all(refs, [1, 2, 3], 100.0))
+            task = asyncio.create_task(from_all([asked(ref, 1, 100.0) for ref in refs]))
             await asyncio.sleep(0.1)
             assert system.stats().open_asks == 3
             task.cancel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import actorflow as af
@@ -53,7 +54,7 @@ def test_a_program_asks_for_no_variable_and_makes_no_update() -> None:
     assert all(node.resource is None for node in made.program.nodes)
     assert [name for name, _ in made.batch] == ["x"]
     assert [name for name, _ in made.values] == ["w"]
-    assert list(made.gradients(["loss", "grad"])) == ["w"]
+    assert made.places == {"w": (1,)}
 
 
 def test_what_reads_and_the_update_wait_for_runs_all_the_same() -> None:
@@ -93,6 +94,82 @@ def test_a_read_that_the_batch_feeds_is_not_pulled() -> None:
         train = af.minimize(loss, af.optim.sgd(0.1))
 
     assert update_of(graph, [loss], train, [read.port]).reads == ()
+
+
+def looked_up(build: Callable[[Any, Any, Any], Any], shape: Any = (9, 2)) -> dict[str, list[str]]:
+    """By variable, what of an update takes rows of it; `build` makes a loss of tables t and u and of ids."""
+    with af.Graph() as graph:
+        ids = af.placeholder("int64", (None,), name="ids")
+        t = af.Variable(np.ones((9, 2), "float32"), name="t", shape=shape)
+        u = af.Variable(np.ones((9, 2), "float32"), name="u")
+        loss = af.sum(build(t, u, ids))
+        train = af.minimize(loss, af.optim.sgd(0.1), [t, u])
+    found = update_of(graph, [loss], train)
+    taken: dict[str, list[str]] = {}
+    for lookup in found.lookups:
+        taken.setdefault(lookup.variable, []).append(lookup.node.op)
+    assert {name for _, name in found.whole}.isdisjoint(taken)
+    assert {name for _, name in found.whole} | set(taken) == {"t", "u"}
+    return taken
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda t, u, ids: af.gather(t, ids) + u[0],
+        lambda t, u, ids: af.gather(t, ids, -2) + u[0],
+        lambda t, u, ids: af.gather(t, ids) + af.gather(t, ids + 1) + u[0],
+        lambda t, u, ids: af.embedding_lookup(t, ids, padding_id=0, unique=True) + u[0],
+        lambda t, u, ids: af.embedding_bag(t, ids, ids) + u[0],
+    ],
+)
+def test_what_gathers_of_numbers_of_the_batch_take_is_pulled_by_rows(build: Any) -> None:
+    taken = looked_up(build)
+
+    assert set(taken) == {"t"}
+    assert set(taken["t"]) == {"gather"}
+
+
+def test_two_tables_are_both_pulled_by_rows() -> None:
+    assert looked_up(lambda t, u, ids: af.gather(t, ids) + af.gather(u, ids)).keys() == {"t", "u"}
+
+
+def waits_for_rows(t: Any, u: Any, ids: Any) -> Any:
+    with af.control_dependencies([af.gather(t, ids)]):
+        return af.identity(u.read() * 1.0)
+
+
+@pytest.mark.parametrize(
+    ("build", "shape"),
+    [
+        (lambda t, u, ids: af.gather(t, ids) + af.sum(t) + u[0], (9, 2)),  # is needed whole besides
+        (lambda t, u, ids: af.sum(af.gather(t, ids, 1)) + u[0], (9, 2)),  # columns
+        (
+            lambda t, u, ids: af.gather(t, af.cast(u[:, 0], "int64")) + u[0],
+            (9, 2),
+        ),  # numbers that a variable has
+        (lambda t, u, ids: af.gather(t, ids) + u[0], (None, 2)),  # nobody knows how many rows there are
+        (lambda t, u, ids: waits_for_rows(t, u, ids) + af.gather(t, ids)[:1], (9, 2)),  # others wait for it
+    ],
+)
+def test_what_is_needed_in_any_other_way_is_pulled_whole(build: Any, shape: Any) -> None:
+    assert looked_up(build, shape) == {}
+
+
+def test_what_lookups_wait_for_runs_all_the_same() -> None:
+    with af.Graph() as graph:
+        ids = af.placeholder("int64", (None,), name="ids")
+        t = af.Variable(np.ones((9, 2), "float32"), name="t")
+        checked = af.check_numerics(af.cast(ids, "float32"))
+        read = t.read()
+        with af.control_dependencies([checked]):
+            rows = af.gather(read, ids)
+        loss = af.sum(rows)
+        train = af.minimize(loss, af.optim.sgd(0.1))
+
+    found = update_of(graph, [loss], train)
+
+    assert (len(found.lookups), found.whole, found.waits) == (1, (), (checked.port,))
 
 
 @pytest.mark.parametrize(

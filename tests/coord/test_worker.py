@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,6 @@ from actorflow.coord.messages import (
     Refused,
     Seat,
 )
-from actorflow.coord.replica import Computation
 from actorflow.coord.worker import AwaitEnd, Worker, WorkerDone
 from actorflow.messages import Terminated
 from actorflow.sim.choosers import Schedule
@@ -48,16 +47,46 @@ class Computes:
         self.at_work = 0
         self.given: list[Any] = []
 
-    async def step(self, number: int, values: Mapping[str, Any], batch: Any) -> Computation:
-        self.at_work += 1
-        try:
-            self.given.append((number, dict(values), batch))
-            await asyncio.sleep(self.seconds)
-            if self.error is not None:
-                raise self.error
-        finally:
-            self.at_work -= 1
-        return Computation((0.5, 2.0), {"w": np.float32(number)})
+    def begin(self, number: int, batch: Any) -> Steps:
+        return Steps(self, number, batch)
+
+
+class Steps:
+    """A step of a Computes, which begins when it has all values."""
+
+    def __init__(self, computes: Computes, number: int, batch: Any) -> None:
+        self.computes, self.number, self.batch = computes, number, batch
+        self.values: dict[str, Any] = {}
+        self.ends: float | None = None
+
+    async def rows(self) -> dict[str, Any]:
+        return {}
+
+    async def give(self, values: Mapping[str, Any]) -> None:
+        self.values.update(values)
+
+    def check_given(self) -> None:
+        self.computes.given.append((self.number, self.values, self.batch))
+        self.computes.at_work += 1
+        self.ends = asyncio.get_running_loop().time() + self.computes.seconds
+
+    async def gradients(self, names: Iterable[str]) -> dict[str, Any]:
+        await self._ended()
+        return {name: np.float32(self.number) for name in names}
+
+    async def scalars(self) -> tuple[float, ...]:
+        await self._ended()
+        return 0.5, 2.0
+
+    def cancel(self) -> None:
+        self.computes.at_work -= self.ends is not None
+        self.ends = None
+
+    async def _ended(self) -> None:
+        assert self.ends is not None
+        await asyncio.sleep(max(0.0, self.ends - asyncio.get_running_loop().time()))
+        if self.computes.error is not None:
+            raise self.computes.error
 
 
 class Supplies:
@@ -296,6 +325,7 @@ def test_it_ends_when_the_coordinator_stops_without_a_word() -> None:
         await crew.permit(1)
         await crew.system.stop(crew.coordinator)
         done = await crew.ended()
+        await asyncio.sleep(0.1)  # what it waits for has to end first
         assert crew.computes.at_work == 0
         return done
 
@@ -434,6 +464,43 @@ def test_a_contribution_that_one_shard_refuses_is_missed_without_waiting_for_the
     crewed(body, turn=Turn(keep_s=(50.0, 0.0), refuses=1))
 
 
+class EarlySteps(Steps):
+    """Its gradients are there before it has ended."""
+
+    async def gradients(self, names: Iterable[str]) -> dict[str, Any]:
+        return {name: np.float32(self.number) for name in names}
+
+
+class Early(Computes):
+    """Begins such steps."""
+
+    def begin(self, number: int, batch: Any) -> Steps:
+        return EarlySteps(self, number, batch)
+
+
+def test_what_has_left_of_a_step_that_fails_in_the_end_is_not_told_to_be_computed() -> None:
+    async def body(crew: Crew) -> None:
+        await crew.permit(1)
+        assert [contribution.number for shard in crew.shards for contribution in shard.kept] == [1, 1]
+        assert crew.chief.said(Computed, Missed) == []
+        await asyncio.sleep(1.0)
+        (missed,) = crew.chief.said(Computed, Missed)
+        assert missed.error is error
+
+    error = errors.NumericError("the loss must stay finite, got nan")
+    crewed(body, computes=Early(1.0, error))
+
+
+def test_shards_that_close_by_themselves_get_nothing_before_all_is_computed() -> None:
+    async def body(crew: Crew) -> None:
+        await crew.permit(1)
+        assert not any(shard.kept for shard in crew.shards)
+        await asyncio.sleep(1.0)
+        assert all(shard.kept for shard in crew.shards)
+
+    crewed(body, computes=Early(1.0), apart=True)
+
+
 @pytest.mark.parametrize(
     ("values", "where"), [(({"b": 1.0}, {"c": 1.0}), "none"), (({"w": 1.0}, {"w": 1.0}), "shard0, shard1")]
 )
@@ -484,9 +551,13 @@ def test_a_worker_that_is_stopped_at_any_moment_leaves_nothing_behind_and_anothe
 
 
 def test_the_law_finds_a_step_that_outlives_its_worker() -> None:
+    class GoesOn(Steps):
+        def cancel(self) -> None:
+            """It does not."""
+
     class Outlives(Computes):
-        async def step(self, number: int, values: Mapping[str, Any], batch: Any) -> Computation:
-            return await asyncio.shield(asyncio.create_task(super().step(number, values, batch)))
+        def begin(self, number: int, batch: Any) -> Steps:
+            return GoesOn(self, number, batch)
 
     computes = Outlives(0.2)
     with pytest.raises(AssertionError):

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from actorflow import sim
 from actorflow.cluster.simulated import SimulatedCluster
-from actorflow.coord import gathering
 from actorflow.coord.batches import Batches
-from actorflow.coord.messages import Contribute
+from actorflow.coord.making import Making
+from actorflow.coord.messages import Kept
 from actorflow.coord.policy import Policy
 from actorflow.coord.rounds import Rounds
 from actorflow.errors import CoordinationError
@@ -156,14 +156,12 @@ def skips_the_fence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def says_computed_before_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker tells the coordinator when one shard keeps its gradients, and sends the rest later."""
-    from_all = gathering.from_all
+    contributed = Making._contributed
 
-    async def hasty(shards: Any, questions: Any, *rest: Any) -> Any:
-        if not isinstance(questions[0], Contribute):
-            return await from_all(shards, questions, *rest)
-        return await from_all(shards[:1], questions[:1], *rest)
+    async def hasty(self: Making, shard: Any, *rest: Any) -> Any:
+        return Kept(0) if shard is not self._shards[0] else await contributed(self, shard, *rest)
 
-    monkeypatch.setattr(gathering, "from_all", hasty)
+    monkeypatch.setattr(Making, "_contributed", hasty)
 
 
 def forgets_the_batches_of_the_lost(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actorflow import sim
+from actorflow import rows, sim
+from actorflow.actors.register import Register
 from actorflow.coord import shard
 from actorflow.coord.aggregation import Contributions
 from actorflow.coord.desk import Desk
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
+from actorflow.coord.stepping import Stepping
 from tests.cluster.policies import policies
 from tests.cluster.programs import Task, tasks
 from tests.cluster.training import Ran, in_world, judge, train
@@ -45,14 +48,16 @@ def ran(policy: Policy, task: Task, ps: int, workers: int, schedule: Any = sim.F
     workers=st.integers(1, 4),
     which=st.integers(0, 6),
     epochs=st.integers(1, 2),
+    work_s=st.sampled_from([0.002, 0.0]),
     schedule=sim.schedules(),
 )
 def test_the_bits_of_serial_sgd(
-    task: Task, ps: int, workers: int, which: int, epochs: int, schedule: Any
+    task: Task, ps: int, workers: int, which: int, epochs: int, work_s: float, schedule: Any
 ) -> None:
+    """Without `work_s` gradients leave as soon as they are there."""
     policy = policies(workers)[which]
 
-    found = ran(policy, task, ps, workers, schedule, epochs=epochs)
+    found = ran(policy, task, ps, workers, schedule, epochs=epochs, work_s=work_s)
 
     batches = [batch for u in found.record for _, _, batch, _ in u.chosen]
     assert len(set(batches)) == len(batches), "a batch counts once"
@@ -131,9 +136,30 @@ def lets_the_fast_run_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StaleSync, "starts", lambda self, view: view.free[-1:])
 
 
+def gives_rows_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    first: dict[str, Any] = {}
+
+    def read_rows(self: Register, indices: Any) -> Any:
+        return rows.taken(first.setdefault(self.name, np.array(self.read()[0])), indices)
+
+    monkeypatch.setattr(Register, "read_rows", read_rows)
+
+
+def tells_places_among_the_rows_that_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    gradients = Stepping.gradients
+
+    async def compact(self: Stepping, names: Any) -> dict[str, Any]:
+        found = await gradients(self, names)
+        return {n: (np.arange(len(g[0])), g[1]) if isinstance(g, tuple) else g for n, g in found.items()}
+
+    monkeypatch.setattr(Stepping, "gradients", compact)
+
+
 @pytest.mark.parametrize(
     ("fault", "policy", "said"),
     [
+        (gives_rows_of_another_version, Sync(), "serial SGD"),
+        (tells_places_among_the_rows_that_came, Sync(), "serial SGD"),
         (folds_in_order_of_arrival, Sync(), "serial SGD"),
         (does_not_divide, Sync(), "serial SGD"),
         (counts_what_is_late, Backup(1, 3), "never stale"),
@@ -150,7 +176,7 @@ def test_the_law_finds_a_cluster_that(
     @settings(max_examples=30, deadline=None, database=None, derandomize=True, report_multiple_bugs=False)
     @given(schedule=sim.schedules())
     def law(schedule: Any) -> None:
-        ran(policy, Task(), 2, 3, schedule, steps=6)
+        ran(policy, Task(sparse="row" in fault.__name__), 2, 3, schedule, steps=6)
 
     with pytest.raises(AssertionError, match=said):
         law()

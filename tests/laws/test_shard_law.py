@@ -390,7 +390,7 @@ def test_the_loss_of_a_shard_ends_everything_and_leaves_the_other_whole(
 
 
 def test_the_law_finds_pulls_that_read_in_the_middle_of_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def hasty(self: Any, version: int) -> Pulled:
+    async def hasty(self: Any, version: int, rows: Any) -> Pulled:
         while version > self.version:
             await self._reached(version)
         self._check_whole()

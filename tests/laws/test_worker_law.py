@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import sim
 from actorflow.batches import opening
-from actorflow.coord import duty, gathering, worker
-from actorflow.coord.messages import Beat, Computed, Exhausted, Missed
+from actorflow.coord import duty, worker
+from actorflow.coord.making import Making
+from actorflow.coord.messages import Beat, Computed, Exhausted, Kept, Missed
 from actorflow.coord.replica import Replica
 from actorflow.coord.supply import Supply
 from actorflow.coord.worker import AwaitEnd, Worker, WorkerDone
@@ -182,27 +183,19 @@ def test_the_law_finds_gradients_of_parameters_that_have_moved_on(monkeypatch: p
 
 def test_the_law_finds_a_step_that_is_numbered_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then dropout draws something else than the serial computation does."""
-    step = Replica.step
-
-    async def numbered(self: Replica, number: int, values: Any, batch: Any) -> Any:
-        return await step(self, 1, values, batch)
-
-    monkeypatch.setattr(Replica, "step", numbered)
+    begin = Replica.begin
+    monkeypatch.setattr(Replica, "begin", lambda self, number, batch: begin(self, 1, batch))
 
     assert len(plan_of_the_fault(judged([Turn(), Turn()]))) == 0
 
 
 def test_the_law_finds_a_worker_that_tells_before_all_shards_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    from_all = gathering.from_all
+    contributed = Making._contributed
 
-    async def hasty(
-        shards: Any, questions: Any, deadline_s: float, enough: Any = lambda answer: False
-    ) -> Any:
-        if hasattr(questions[0], "gradients"):
-            return await from_all(shards[:1], questions[:1], deadline_s)
-        return await from_all(shards, questions, deadline_s, enough)
+    async def hasty(self: Making, shard: Any, *rest: Any) -> Any:
+        return Kept(0) if shard is not self._shards[0] else await contributed(self, shard, *rest)
 
-    monkeypatch.setattr(gathering, "from_all", hasty)
+    monkeypatch.setattr(Making, "_contributed", hasty)
 
     assert len(plan_of_the_fault(judged([Turn(), Turn()]))) <= 2
 
