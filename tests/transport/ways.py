@@ -6,8 +6,10 @@ function that makes ends and runs a test with them, and put one line into `WAYS`
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -15,15 +17,19 @@ from hypothesis import HealthCheck, given, settings
 from actorflow import sim
 from actorflow.clock import Entropy
 from actorflow.errors import ActorflowError
+from actorflow.loop import loop_factory
 from actorflow.sim import World, wires
 from actorflow.sim.wires import HostTimers, SimWire
 from actorflow.transport import loopback
 from actorflow.transport.channel import Channel, Envelope, Lane
 from actorflow.transport.chunks import CHUNK_BYTES
 from actorflow.transport.credit import WINDOW, Window
+from actorflow.transport.handshake import Phase
 from actorflow.transport.link import Link
 from actorflow.transport.settings import Settings
 from actorflow.transport.shm import ShmWire
+from actorflow.transport.wire import Contact
+from actorflow.transport.zeromq import Endpoint, Keyring, Options
 from tests.strategies import examples
 
 NAMES = ("ps0", "worker0")
@@ -121,11 +127,13 @@ class Way:
         name: What it is called.
         run: Runs a test over it, with that window at both ends.
         lives: Whether a process may be lost, and come back.
+        real: Whether it goes over sockets, in real time.
     """
 
     name: str
     run: Callable[..., None]
     lives: bool = False
+    real: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -210,10 +218,120 @@ def _shared(test: Test, window: Window = WINDOW) -> None:
     law()
 
 
+# -- over sockets ----------------------------------------------------------------------------------
+
+
+class LoopTimers:
+    """The time of an event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.now = loop.time
+
+    def after(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._loop.call_later(seconds, call)
+
+
+def real_link(
+    endpoint: Endpoint,
+    peer: str,
+    receiver: Recorder,
+    *,
+    incarnation: int = 1,
+    settings: Settings,
+    shares: bool = False,
+) -> Link:
+    """Returns a link over the sockets of an endpoint, perhaps with shared memory, which begins to speak."""
+    loop = asyncio.get_running_loop()
+    wire = endpoint.wire(peer)
+    shared = ShmWire(wire, least_bytes=64) if shares else None  # nearly all goes there
+    link = Link(
+        peer,
+        shared or wire,
+        LoopTimers(loop),
+        incarnation=incarnation,
+        soon=loop.call_soon,
+        settings=settings,
+    )
+    if shared is not None:
+        shared.attach(link)
+    hears = shared or link
+    endpoint.listen(peer, hears.receive, hears.contact_changed)
+    link.connect(receiver)
+    return link
+
+
+async def until(condition: Callable[[], object], what: str = "", within_s: float = 20.0) -> None:
+    """Waits for something; a test that waits in vain says for what."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + within_s
+    while not condition():
+        assert loop.time() < end, f"it did not come: {what or condition}"
+        await asyncio.sleep(0.002)
+
+
+REAL = Settings(silence_s=20.0, beat_s=5.0, resend_s=0.5, ack_s=0.001)
+
+
+async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Window, shares: bool) -> None:
+    loop = asyncio.get_running_loop()
+    options = Options(reconnect_s=0.01)
+    dialled = Endpoint(loop, NAMES[0], 1, [bind], keys=keys, options=options)
+    dials = Endpoint(loop, NAMES[1], 1, keys=keys, options=options)
+    try:
+        receivers = Recorder(), Recorder()
+        made = replace(REAL, window=window)
+        a = real_link(dialled, NAMES[1], receivers[0], settings=made, shares=shares)
+        dials.dial(NAMES[0], dialled.addresses[0])
+        await until(lambda: dials.wire(NAMES[0]).contact() is Contact.CONNECTED)
+        b = real_link(dials, NAMES[0], receivers[1], settings=made, shares=shares)
+
+        def at_rest() -> bool:
+            ends = (a.stats(), dialled.stats()), (b.stats(), dials.stats())
+            here, there = ends[0][1], ends[1][1]
+            return (
+                all(link.unacknowledged == link.in_line for link, _ in ends)
+                and here.datagrams_out == there.datagrams_in
+                and there.datagrams_out == here.datagrams_in
+            )
+
+        async def settle() -> None:
+            for _ in range(3):  # a word that is due leaves within ack_s
+                await until(at_rest)
+                await asyncio.sleep(2 * REAL.ack_s)
+            await until(at_rest)
+
+        await until(lambda: a.phase is b.phase is Phase.OPEN)
+        await test(Ends(a, b, *receivers, settle, None, window))
+    finally:
+        dials.close()
+        dialled.close()
+
+
+def _real(
+    transport: str,
+    *,
+    keyed: bool = False,
+    shares: bool = False,
+    loops: Callable[[], asyncio.AbstractEventLoop],
+) -> Callable[..., None]:
+    def run(test: Test, window: Window = WINDOW) -> None:
+        with TemporaryDirectory(prefix="af-") as folder, asyncio.Runner(loop_factory=loops) as runner:
+            bind = "tcp://127.0.0.1:0" if transport == "tcp" else f"ipc://{folder}/s"
+            keys = Keyring.new() if keyed else None
+            runner.run(_over_sockets(bind, keys, test, window, shares))
+
+    return run
+
+
 WAYS = (
     Way("loopback", _in_process(framed=False)),
     Way("framed", _in_process(framed=True)),
     Way("simulated", _simulated, lives=True),
     Way("harmed", _harmed, lives=True),
     Way("shared", _shared, lives=True),
+    Way("ipc", _real("ipc", loops=loop_factory()), real=True),
+    Way("ipc, shared", _real("ipc", shares=True, loops=loop_factory()), real=True),
+    Way("tcp", _real("tcp", loops=asyncio.new_event_loop), real=True),
+    Way("curve", _real("tcp", keyed=True, loops=loop_factory()), real=True),
 )
