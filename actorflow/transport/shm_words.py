@@ -60,7 +60,10 @@ def pack(said: Said) -> list[Buffer]:
 
 def is_word(parts: Sequence[Buffer]) -> bool:
     """Tells whether a datagram is one of these, or is meant to be."""
-    return bool(parts) and bytes(parts[0][:4]) == _MAGIC
+    if not parts:
+        return False
+    head = parts[0]
+    return head.startswith(_MAGIC) if type(head) is bytes else bytes(head[:4]) == _MAGIC
 
 
 def unpack(parts: Sequence[Buffer]) -> Said:
