@@ -233,19 +233,30 @@ class LoopTimers:
 
 
 def real_link(
-    endpoint: Endpoint, peer: str, receiver: Recorder, *, incarnation: int = 1, settings: Settings
+    endpoint: Endpoint,
+    peer: str,
+    receiver: Recorder,
+    *,
+    incarnation: int = 1,
+    settings: Settings,
+    shares: bool = False,
 ) -> Link:
-    """Returns a link over the sockets of an endpoint, which has not begun to speak."""
+    """Returns a link over the sockets of an endpoint, perhaps with shared memory, which begins to speak."""
     loop = asyncio.get_running_loop()
+    wire = endpoint.wire(peer)
+    shared = ShmWire(wire, least_bytes=64) if shares else None  # nearly all goes there
     link = Link(
         peer,
-        endpoint.wire(peer),
+        shared or wire,
         LoopTimers(loop),
         incarnation=incarnation,
         soon=loop.call_soon,
         settings=settings,
     )
-    endpoint.listen(peer, link.receive, link.contact_changed)
+    if shared is not None:
+        shared.attach(link)
+    hears = shared or link
+    endpoint.listen(peer, hears.receive, hears.contact_changed)
     link.connect(receiver)
     return link
 
@@ -262,7 +273,7 @@ async def until(condition: Callable[[], object], what: str = "", within_s: float
 REAL = Settings(silence_s=20.0, beat_s=5.0, resend_s=0.5, ack_s=0.001)
 
 
-async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Window) -> None:
+async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Window, shares: bool) -> None:
     loop = asyncio.get_running_loop()
     options = Options(reconnect_s=0.01)
     dialled = Endpoint(loop, NAMES[0], 1, [bind], keys=keys, options=options)
@@ -270,10 +281,10 @@ async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Win
     try:
         receivers = Recorder(), Recorder()
         made = replace(REAL, window=window)
-        a = real_link(dialled, NAMES[1], receivers[0], settings=made)
+        a = real_link(dialled, NAMES[1], receivers[0], settings=made, shares=shares)
         dials.dial(NAMES[0], dialled.addresses[0])
         await until(lambda: dials.wire(NAMES[0]).contact() is Contact.CONNECTED)
-        b = real_link(dials, NAMES[0], receivers[1], settings=made)
+        b = real_link(dials, NAMES[0], receivers[1], settings=made, shares=shares)
 
         def at_rest() -> bool:
             ends = (a.stats(), dialled.stats()), (b.stats(), dials.stats())
@@ -298,13 +309,17 @@ async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Win
 
 
 def _real(
-    transport: str, *, keyed: bool = False, loops: Callable[[], asyncio.AbstractEventLoop]
+    transport: str,
+    *,
+    keyed: bool = False,
+    shares: bool = False,
+    loops: Callable[[], asyncio.AbstractEventLoop],
 ) -> Callable[..., None]:
     def run(test: Test, window: Window = WINDOW) -> None:
         with TemporaryDirectory(prefix="af-") as folder, asyncio.Runner(loop_factory=loops) as runner:
             bind = "tcp://127.0.0.1:0" if transport == "tcp" else f"ipc://{folder}/s"
             keys = Keyring.new() if keyed else None
-            runner.run(_over_sockets(bind, keys, test, window))
+            runner.run(_over_sockets(bind, keys, test, window, shares))
 
     return run
 
@@ -316,6 +331,7 @@ WAYS = (
     Way("harmed", _harmed, lives=True),
     Way("shared", _shared, lives=True),
     Way("ipc", _real("ipc", loops=loop_factory()), real=True),
+    Way("ipc, shared", _real("ipc", shares=True, loops=loop_factory()), real=True),
     Way("tcp", _real("tcp", loops=asyncio.new_event_loop), real=True),
     Way("curve", _real("tcp", keyed=True, loops=loop_factory()), real=True),
 )
