@@ -179,8 +179,7 @@ def _kubernetes(given: Mapping[str, str]) -> Task | None:
             f"processes, got {index}"
         )
         raise ConfigError(message)
-    there = lambda: _beside_master(given, "JOB_COMPLETION_INDEX")  # noqa: E731
-    return _by_rank(given, "Kubernetes", index, size, there)
+    return _by_rank(given, "Kubernetes", index, size, lambda: _beside_master(given, "JOB_COMPLETION_INDEX"))
 
 
 _SOURCES: tuple[Callable[[Mapping[str, str]], Task | None], ...] = (
@@ -204,10 +203,10 @@ def _by_rank(
     size: int,
     there: Callable[[], str],
     *,
-    local: str | None = None,
-    restarts: str | None = None,
+    local: str = "",
+    restarts: str = "",
 ) -> Task:
-    """The task of a process that has only a number."""
+    """The task of a process that has only a number; the last two are names of variables."""
     ps = _number(given, "ACTORFLOW_PS", 1, default=1)
     workers = size - 1 - ps
     if workers < 1:
@@ -292,8 +291,7 @@ def _bracketed(host: str) -> str:
 # ----------------------------------------------------------------------------- reading
 
 
-def _number(given: Mapping[str, str], name: str | None, least: int, *, default: int | None = None) -> int:
-    assert name is not None
+def _number(given: Mapping[str, str], name: str, least: int, *, default: int | None = None) -> int:
     if name not in given and default is not None:
         return default
     text = given[name]
@@ -333,6 +331,6 @@ def _plain(value: object) -> int | None:
 
 def _tf(must: str, got: object) -> ConfigError:
     hint = (
-        None if got != "evaluator" else "run an evaluator as a program of its own, on what the run has saved"
+        "run an evaluator as a program of its own, on what the run has saved" if got == "evaluator" else None
     )
     return ConfigError(f"TF_CONFIG must {must}, got {shown(got)}", hint=hint)
