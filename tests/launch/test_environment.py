@@ -112,6 +112,13 @@ def test_a_prompt_within_a_slurm_job_is_no_job(name):
     assert detect(SLURM | {"SLURM_JOB_NAME": name}) is None
 
 
+@pytest.mark.parametrize("step", [None, "4294967290", "4294967291"])
+def test_a_batch_script_or_a_prompt_that_srun_has_not_started_is_no_step(step):
+    environ = {k: v for k, v in SLURM.items() if k != "SLURM_STEP_ID"}
+
+    assert detect(environ if step is None else environ | {"SLURM_STEP_ID": step}) is None
+
+
 REQUIRED = [
     *((OWN, name) for name in OWN if name not in ("ACTORFLOW_TASK_INDEX", "ACTORFLOW_JOB")),
     (OWN, "ACTORFLOW_JOB"),
@@ -222,7 +229,7 @@ def test_what_a_launcher_says_is_what_a_child_detects(data):
         workers,
         data.draw(st.sampled_from(["tcp://a:1", "ipc:///run/af-0/x", "tcp://[::1]:9"])),
         incarnation=data.draw(st.none() | st.integers(1, 2**50)),
-        bind=data.draw(st.none() | st.just("tcp://b:2")),
+        bind=data.draw(st.none() | st.sampled_from(["tcp://b:2", "tcp://127.0.0.1:0", "ipc:///run/b"])),
         local=data.draw(st.none() | st.integers(0, 7)),
     )
 
