@@ -17,6 +17,8 @@ import signal
 PATIENCE_S = 0.7
 """How long children may take after the launcher's death; `orphanage` ends most of them sooner."""
 
+_LOOKS = 14
+
 
 def main() -> None:
     """Waits for the launcher's death, and sees to its children."""
@@ -30,9 +32,12 @@ def main() -> None:
             for line in lines:
                 _note(children, line.decode())
     left = _signalled(children, signal.SIGCONT)
-    if left:
-        select.select([], [], [], PATIENCE_S)
-        _signalled(left, signal.SIGKILL)
+    for _ in range(_LOOKS):
+        if not left:
+            return
+        select.select([], [], [], PATIENCE_S / _LOOKS)
+        left = _signalled(left, 0)
+    _signalled(left, signal.SIGKILL)
 
 
 def _note(children: dict[int, str], line: str) -> None:
@@ -43,12 +48,13 @@ def _note(children: dict[int, str], line: str) -> None:
         children.pop(int(pid), None)
 
 
-def _signalled(children: dict[int, str], number: signal.Signals) -> dict[int, str]:
-    """Sends a signal to those that are there and to their groups; returns them."""
+def _signalled(children: dict[int, str], number: int) -> dict[int, str]:
+    """Sends a signal to those that are there and to their groups; returns them. 0 only looks."""
     there = {}
     for pid, started in children.items():
-        if _started(pid) not in (started, None):
-            continue  # it has ended, and somebody else has its number
+        state, since = _status(pid)
+        if state in ("Z", "X") or since not in (started, None):
+            continue  # it has ended, or somebody else has its number
         for send in (os.killpg, os.kill):
             try:
                 send(pid, number)
@@ -58,14 +64,15 @@ def _signalled(children: dict[int, str], number: signal.Signals) -> dict[int, st
     return there
 
 
-def _started(pid: int) -> str | None:
-    """When a process started, as /proc has it; None where it says nothing."""
+def _status(pid: int) -> tuple[str | None, str | None]:
+    """The state of a process and when it started, as /proc has it; None where it says nothing."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read().decode("ascii", "replace")
     except OSError:
-        return None
-    return text[text.rindex(")") + 2 :].split()[19]
+        return None, None
+    fields = text[text.rindex(")") + 2 :].split()
+    return fields[0], fields[19]
 
 
 if __name__ == "__main__":
