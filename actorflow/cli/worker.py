@@ -17,7 +17,6 @@ from actorflow.cli.arguments import links, natural, policy, positive, seconds
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
-from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.connected import ConnectedCluster
 from actorflow.cluster.entry import Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
@@ -146,7 +145,7 @@ def _lead(args: argparse.Namespace, task: Task) -> int:
     display = kind(console, args.seed, workers=numbered("worker", task.workers), epochs=args.epochs)
     ended: list[RunDone] = []
     try:
-        cluster = Cluster.connect(
+        cluster = ConnectedCluster(
             program,
             bind_of(task),
             ps=task.ps,
@@ -157,7 +156,7 @@ def _lead(args: argparse.Namespace, task: Task) -> int:
             links=args.links,
         )
         with display:
-            reason = loop.run(until_stopped(_train(cluster, args, display, ended)))
+            reason = loop.run(until_stopped(_train(cluster, args, display, ended), cluster.hasten))
     except ActorflowError as error:
         error.add_note(f"  run:   {display.at()}")
         return _ended(task.name, error)
@@ -170,7 +169,7 @@ def _lead(args: argparse.Namespace, task: Task) -> int:
 
 
 async def _train(
-    cluster: Cluster, args: argparse.Namespace, display: ClusterDisplay, ended: list[RunDone]
+    cluster: ConnectedCluster, args: argparse.Namespace, display: ClusterDisplay, ended: list[RunDone]
 ) -> None:
     chaos = Chaos(cluster.workers, steps=args.steps, epochs=args.epochs) if args.chaos else None
     async with cluster:
@@ -185,9 +184,9 @@ async def _train(
                         ended.append(event)
 
 
-def _strike(cluster: Cluster, victim: str | None, display: ClusterDisplay) -> None:
+def _strike(cluster: ConnectedCluster, victim: str | None, display: ClusterDisplay) -> None:
     """Kills a process of this machine, whose launcher starts it again."""
-    if victim is None or not isinstance(cluster, ConnectedCluster):
+    if victim is None:
         return
     table, host = cluster.station.table.entries, socket.gethostname()
     pids = {here.name: here.pid for here in table if here.host == host}

@@ -75,7 +75,7 @@ class Outcome:
 class Launched:
     """`actorflow launch` with the program of this folder, and all that it starts; nothing is left at the end."""
 
-    def __init__(self, *arguments: str, workers: int, steps: int = STEPS, links: str = LINKS) -> None:
+    def __init__(self, *arguments: str, workers: int, ps: int = PS, steps: int = STEPS) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="af-kill-"))
         self.notes, self.home = self.folder / "notes", self.folder / "run"
         self.notes.mkdir()
@@ -83,7 +83,7 @@ class Launched:
         self.slow = self.notes / "slow"
         self.slow.touch()
         self.output = (self.folder / "output").open("wb")
-        argv = ["--ps", PS, "--workers", workers, "--steps", steps, "--links", links, "--lost-s", LOST_S]
+        argv = ["--ps", ps, "--workers", workers, "--steps", steps, "--links", LINKS, "--lost-s", LOST_S]
         argv += ["--no-progress", "--logs", self.folder / "logs", *arguments]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "actorflow", "launch", str(PROGRAM), *map(str, argv)],
@@ -111,6 +111,12 @@ class Launched:
                 if pid is not None and str(ROOT) in _command(pid.pid):
                     self.known[pid] = name
         return lives
+
+    def pid(self, name: str) -> Pid:
+        """Returns the present process of a name."""
+        if name == "launcher":
+            return next(iter(self.known))
+        return max((life.pid for life in self.look() if life.name == name), key=lambda pid: pid.started)
 
     def told(self) -> int:
         """Returns how many updates whoever trains has heard of."""
@@ -145,7 +151,7 @@ class Launched:
                 shown = "\n".join(f"{n} | {t[-2000:]}" for n, t in {"": self.text(), **self.logs()}.items())
                 message = f"{what} did not come within {within_s:g} s; there are {self.alive()}\n{shown}"
                 raise Overdue(message)
-            time.sleep(0.01)
+            time.sleep(0.02)
 
     def until_told(self, count: int) -> None:
         """Waits for so many updates."""
@@ -200,7 +206,8 @@ def harmed(cell: Cell, seed: int) -> Outcome:
     with Launched("--policy", policy, "--transport", transport, workers=workers) as run:
         run.until_told(chance.randint(3, 15))
         time.sleep(chance.random() * 0.1)
-        out.victim, pid = _victim(cell, run, chance)
+        out.victim = _victim(cell, run, chance)
+        pid = run.pid(out.victim)
         rank = int(out.victim[-1]) if out.victim.startswith("worker") else None
         out.at, before = run.told(), 0 if rank is None else run.took_part(rank)
         since = time.monotonic()
@@ -223,22 +230,16 @@ def harmed(cell: Cell, seed: int) -> Outcome:
     return out
 
 
-def _victim(cell: Cell, run: Launched, chance: random.Random) -> tuple[str, Pid]:
-    if cell.role is Role.LAUNCHER:
-        return "launcher", next(iter(run.known))
-    if cell.role is Role.CHIEF:
-        name = "chief"
-    elif cell.role is Role.PS:
-        name = f"ps{chance.randrange(PS)}"
-    elif cell.role is Role.WORKER:
-        name = f"worker{chance.randrange(2)}"
-    else:
+def _victim(cell: Cell, run: Launched, chance: random.Random) -> str:
+    if cell.role is Role.PS:
+        return f"ps{chance.randrange(PS)}"
+    if cell.role is Role.WORKER:
+        return f"worker{chance.randrange(2)}"
+    if cell.role is Role.BACKUP:
         told = [u for life in run.look() if life.name == "chief" for u in life.of("told")]
         late = [rank for u in told for rank in u["dropped_by"]]
-        name = f"worker{late[-1] if late else 0}"
-    return name, max(
-        (life for life in run.look() if life.name == name), key=lambda life: life.pid.started
-    ).pid
+        return f"worker{late[-1] if late else 0}"
+    return str(cell.role.value)
 
 
 def _stay(run: Launched, seconds: float) -> None:
@@ -246,7 +247,7 @@ def _stay(run: Launched, seconds: float) -> None:
     end = time.monotonic() + seconds
     while run.process.poll() is None and time.monotonic() < end:
         run.look()
-        time.sleep(0.01)
+        time.sleep(0.02)
 
 
 def _look_after(run: Launched, out: Outcome) -> None:
@@ -255,7 +256,7 @@ def _look_after(run: Launched, out: Outcome) -> None:
     run.look()
     while run.alive() and time.monotonic() < end:
         run.look()
-        time.sleep(0.01)
+        time.sleep(0.02)
     out.orphans, out.text, out.logs, out.lives = run.alive(), run.text(), run.logs(), run.look()
     if out.code == -signal.SIGKILL:  # what a launcher has left that was killed, the next one removes
         sweep(run.home / f"af-{os.getuid()}")
