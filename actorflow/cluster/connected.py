@@ -28,7 +28,7 @@ _LEAVE_S = 0.35
 """How long a process may take to hear that it may leave."""
 
 _DRAIN_S = 0.2
-"""How long an update may take that is being committed when the cluster is closed: nobody needs it any more."""
+"""How long an update may take that is being committed when the cluster is closed: nobody needs it then."""
 
 _AGAIN_S = 0.05
 """How long to wait before a process that said where it is, and does not answer, is asked again."""
