@@ -5,8 +5,9 @@ the batch → a step of the replica begins, and says which rows it needs → Pul
 → Computed, once all of them keep it, or one does of those that close updates by themselves
 
 So what is on its way overlaps with what is computed. A contribution may be on a shard before the step has
-ended. If that fails in the end, nobody is told Computed, so nobody chooses it, and it is dropped as one that was too
-late. Shards that close updates by themselves choose what they have: there all is computed before any leaves.
+ended. If that fails in the end nobody is told Computed, so nobody chooses it, and it is dropped as one that
+was too late. Shards that close updates by themselves choose what they have: there all is computed before any
+leaves.
 """
 
 from __future__ import annotations

@@ -245,11 +245,17 @@ class Refused:
 @travels("coord.stage")
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Coordinator → shard: prepare the update of `version` from these contributions, (rank, number)."""
+    """Coordinator → shard: prepare the update of `version` from these contributions, (rank, number).
+
+    Attributes:
+        commits: Whether to commit it as soon as it is ready, and say Committed in place of Staged: there is
+            no other shard whose word would be waited for.
+    """
 
     term: int
     version: int
     chosen: tuple[tuple[int, int], ...]
+    commits: bool = False
 
 
 @travels("coord.staged")

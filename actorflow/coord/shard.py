@@ -7,6 +7,8 @@
             coordinator --Commit->  --decision-->         optimizer  --Commit-->  variables
             coordinator <-Committed
 
+The only shard of a run commits when it has staged: nobody says Staged or Commit (`Stage.commits`).
+
 The rules are elsewhere (`aggregation`, `participant`, `folding`). This obeys them, and lets whoever reads see
 one version: reading all variables and committing to all exclude each other, first come, first served.
 """
@@ -239,6 +241,8 @@ class ShardActor(Actor):
             await self._prepare(stage)
         elif do is Do.SAY_STAGED:
             self._fellows.say(Staged(self.participant.term, self.shard, stage.version))
+        elif do is Do.SAY_COMMITTED:
+            self._fellows.say(Committed(self.participant.term, self.shard, stage.version))
         elif do is Do.SAY_UNSTAGED:
             assert self.participant.error is not None
             self._fellows.say(
@@ -261,7 +265,7 @@ class ShardActor(Actor):
         else:
             if not ready or not self.participant.ready(stage):
                 return  # it has been let go meanwhile
-            if self._closing is None:
+            if self._closing is None and not stage.commits:
                 self._fellows.say(Staged(self.participant.term, self.shard, stage.version))
             else:
                 await self._commit(Commit(self.participant.term, stage.version))
