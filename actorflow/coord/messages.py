@@ -185,10 +185,12 @@ class Pull:
     Attributes:
         rows: The variables of which some rows are wanted, and which: int64, distinct and ascending. What the
             shard does not hold is no matter to it.
+        names: The variables that are wanted; None for all that the shard holds.
     """
 
     version: int
     rows: Mapping[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] | None = None
 
 
 @travels("coord.pulled")

@@ -161,8 +161,8 @@ class ShardActor(Actor):
     def receive(self, message: Any) -> Any:  # noqa: C901  one line for each kind of message
         """Obeys; what has to wait is a coroutine."""
         match message:
-            case Pull(version, rows):
-                return self._pull(version, rows)
+            case Pull():
+                return self._pull(message)
             case Contribute():
                 return self._contribute(message)
             case Stage():
@@ -197,14 +197,17 @@ class ShardActor(Actor):
 
     # -- workers ----------------------------------------------------------------------------------------
 
-    async def _pull(self, version: int, rows: Mapping[str, Any]) -> Pulled:
-        while version > self.version:
-            await self._reached(version)
+    async def _pull(self, pull: Pull) -> Pulled:
+        while pull.version > self.version:
+            await self._reached(pull.version)
         self._check_whole()
         async with self._steady:
             values = {
-                name: await ref.ask(ReadRows(rows[name])) if name in rows else (await ref.ask(Read()))[0]
+                name: await ref.ask(ReadRows(pull.rows[name]))
+                if name in pull.rows
+                else (await ref.ask(Read()))[0]
                 for name, ref in self._all.items()
+                if pull.names is None or name in pull.names
             }
             return Pulled(self.version, values)
 
