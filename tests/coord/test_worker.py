@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.actors.actor import Actor
+from actorflow.coord import parting
 from actorflow.coord.messages import (
     Batch,
     Beat,
@@ -26,6 +28,7 @@ from actorflow.coord.messages import (
     NoSeat,
     Outcome,
     Permit,
+    Pull,
     Refused,
     Seat,
 )
@@ -462,6 +465,48 @@ def test_a_contribution_that_one_shard_refuses_is_missed_without_waiting_for_the
         assert crew.chief.said(Missed) == [Missed(1, 1, 2)]
 
     crewed(body, turn=Turn(keep_s=(50.0, 0.0), refuses=1))
+
+
+def test_what_a_shard_has_told_to_hold_is_pulled_in_parts_from_then_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parting, "PART_BYTES", 1)
+    held = {"w": np.float32(1.0), "b": np.float32(2.0)}, {"c": np.float32(3.0)}
+
+    def pulled(**options: Any) -> list[list[Any]]:
+        async def body(crew: Crew) -> list[list[Any]]:
+            for number in (1, 2):
+                await crew.permit(number)
+            assert len(crew.chief.said(Computed)) == 2
+            assert [sorted(values) for _, values, _ in crew.computes.given] == [["b", "c", "w"]] * 2
+            return [[pull.names for pull in shard.pulls] for shard in crew.shards]
+
+        found: list[list[Any]] = crewed(body, values=held, **options)
+        return found
+
+    assert pulled() == [[None, ("w",), ("b",)], [None, None]]
+    assert pulled(fresh=False) == [[None, None], [None, None]], "then one shard may give two versions"
+
+
+def test_parts_of_two_versions_are_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    receive = Shard.receive
+
+    async def moving_on(self: Shard, message: Any) -> Any:
+        answer = await receive(self, message)
+        late = isinstance(message, Pull) and message.names == ("b",)
+        return replace(answer, version=answer.version + 1) if late else answer
+
+    async def body(crew: Crew) -> list[type]:
+        for number in (1, 2):
+            await crew.permit(number)
+        assert len(crew.shards[0].kept) == 1
+        return [type(message) for message in crew.chief.said(Computed, Missed)]
+
+    monkeypatch.setattr(parting, "PART_BYTES", 1)
+    monkeypatch.setattr(Shard, "receive", moving_on)
+    held = {"w": np.float32(1.0), "b": np.float32(2.0)}, {"c": np.float32(3.0)}
+
+    assert crewed(body, values=held) == [Computed, Missed]
 
 
 class EarlySteps(Steps):

@@ -8,6 +8,7 @@ fresh, and none counts twice.
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from actorflow import rows, sim
 from actorflow.actors.register import Register
-from actorflow.coord import shard
+from actorflow.coord import parting, shard
 from actorflow.coord.aggregation import Contributions
 from actorflow.coord.desk import Desk
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
@@ -49,15 +50,17 @@ def ran(policy: Policy, task: Task, ps: int, workers: int, schedule: Any = sim.F
     which=st.integers(0, 6),
     epochs=st.integers(1, 2),
     work_s=st.sampled_from([0.002, 0.0]),
+    part_bytes=st.sampled_from([1, 1 << 20]),
     schedule=sim.schedules(),
 )
 def test_the_bits_of_serial_sgd(
-    task: Task, ps: int, workers: int, which: int, epochs: int, work_s: float, schedule: Any
+    task: Task, ps: int, workers: int, which: int, epochs: int, work_s: float, part_bytes: int, schedule: Any
 ) -> None:
-    """Without `work_s` gradients leave as soon as they are there."""
+    """Without `work_s` gradients leave as soon as they are there; with small parts values come one by one."""
     policy = policies(workers)[which]
 
-    found = ran(policy, task, ps, workers, schedule, epochs=epochs, work_s=work_s)
+    with patch.object(parting, "PART_BYTES", part_bytes):
+        found = ran(policy, task, ps, workers, schedule, epochs=epochs, work_s=work_s)
 
     batches = [batch for u in found.record for _, _, batch, _ in u.chosen]
     assert len(set(batches)) == len(batches), "a batch counts once"
