@@ -115,7 +115,7 @@ def against(
 
 def head(form: Form = Form.CHUNK, incarnation: int = 1, **said: Any) -> list[Any]:
     if form is Form.CHUNK:
-        said = {"number": 1, "whole": 1, "payload": b"x"} | said
+        said = {"number": 1, "payload": b"x"} | said
     return pack(Datagram(form, End(incarnation, 1), said.pop("target", End(1, 1)), **said))
 
 
