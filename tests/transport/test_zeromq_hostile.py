@@ -243,7 +243,7 @@ def test_who_has_no_key_never_gets_to_say_anything() -> None:
                         )
                     await honest.exchange(2)
                 reason = "wrong_key" if pair else "handshake"
-                await until(lambda reason=reason: honest.ps0.stats().refused.get(reason))
+                await until(lambda reason=reason: honest.ps0.stats().refused.get(reason))  # type: ignore[misc]
         assert set(honest.ps0.stats().refused) == {"wrong_key", "handshake"}
 
     against(attack, keys)
