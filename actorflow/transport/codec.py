@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from operator import is_
 from typing import Any
 
 import msgpack
@@ -228,7 +229,8 @@ def decode_row(frame: Buffer, n: int, limits: Limits = LIMITS) -> tuple[list[Any
     tokens, body = _header(frame, limits)
     first = 2 * n + 2
     kinds = tokens[:2] + tokens[2:first:2]
-    if kinds != [_TUPLE, n + 1] + [_ATOM] * n or {*map(type, kinds)} != {int} or len(tokens) < first + 2:
+    # By identity: what equals a kind may be no integer. Were small integers no single objects, it would be slow.
+    if len(tokens) < first + 2 or not all(map(is_, kinds, [_TUPLE, n + 1] + [_ATOM] * n)):
         found = _value(tokens, frame, body, limits)
         if type(found) is tuple and len(found) == n + 1:
             return list(found[:-1]), found[-1]

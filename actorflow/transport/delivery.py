@@ -148,11 +148,14 @@ class Sending(Generic[T]):
             return []
         done = [self._forget(number) for number in range(self.upto + 1, upto + 1)]
         self.upto = upto
-        held = {upto + 2 + i for i in range(mask.bit_length()) if mask >> i & 1} - self._held
-        self._held |= held
-        progress = len(done) + len(held)
+        progress = len(done)
+        if mask:
+            held = {upto + 2 + i for i in range(mask.bit_length()) if mask >> i & 1} - self._held
+            self._held |= held
+            progress += len(held)
         if progress:
-            self.due = deque(n for n in self.due if n > upto and n not in self._held)
+            if self.due:
+                self.due = deque(n for n in self.due if n > upto and n not in self._held)
             self._allowed = min(self._flight.chunks, self._allowed + progress)
             self._wait_s = self._pace.resend_s
             self.resend_at = now + self._wait_s if len(self._out) > len(self._held) else None

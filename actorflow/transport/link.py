@@ -365,11 +365,21 @@ class Link:
         """Sees to it that what may leave does: now, behind what is being done, or soon."""
         if self._pending or self._receiving or self._admitting or self._pushing:
             return  # it is done at the end of that
+        if self._rests():
+            return
         if self._soon is None:
             self._push()
         else:
             self._pending = True
             self._soon(self._push)
+
+    def _rests(self) -> bool:
+        """Whether there is nothing to say before the timer comes, as after most of what is received."""
+        session = self._session
+        if self._timer is None or self.phase is not Phase.OPEN or session.wants:
+            return False
+        due = session.due_at()
+        return self._timer_at <= due and due > self._timers.now()
 
     def _push(self) -> None:
         """Puts on the wire what may be there."""
