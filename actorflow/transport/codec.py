@@ -93,7 +93,7 @@ def encode_row(
 ) -> list[Buffer]:
     """Returns the frame of the tuple `(*head, value)`, as `encode` does, with less ado about its head.
 
-    Measured for a head of 4 and 64 bytes: 1.6 µs, and 3.4 by `encode`.
+    Measured for a head of 4 and 64 bytes: 1.8 µs, and 2.7 by `encode`; `decode_row` 2.1, and 3.3 by `decode`.
 
     Args:
         head: Atoms: text that travels in a header, and numbers.
