@@ -19,7 +19,7 @@ from actorflow.cluster.entry import Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.link_text import told
 from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.process import CHIEF
-from actorflow.cluster.sockets import bind_of, inherited_keyring, opened
+from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer
 from actorflow.errors import ActorflowError, ConfigError
 from actorflow.launch.environment import detect
@@ -111,8 +111,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _serve(args: argparse.Namespace, task: Task) -> int:
     """Holds variables or computes, until that is over."""
+    keys = inherited_keyring(args.keys)
     manner = Manner(
-        open=opened(bind_of(task), inherited_keyring(args.keys)),
+        chief=chief_at(task.coordinator, keys),
+        open=opened(bind_of(task), keys),
         threads=args.threads,
         links=args.links,
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),

@@ -71,12 +71,14 @@ class Manner:
     """How a process is to be, beside its task.
 
     Attributes:
+        chief: Where the chief is.
         open: How it gets its sockets.
         threads: Worker threads for slow kernels.
         links: What links may hold, and how long they wait.
         patience: How long the chief may be away.
     """
 
+    chief: Address
     open: Open
     threads: int = 1
     links: Settings = SETTINGS
@@ -139,7 +141,7 @@ async def serve(build: Callable[[], Program], task: Task, manner: Manner) -> Act
             build(),
             names,
             manner.open,
-            chief=Address(task.coordinator),
+            chief=manner.chief,
             threads=manner.threads,
             links=manner.links,
             patience=manner.patience,
