@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from actorflow.cli import graph, launch, ops, simulate, train, worker
+from actorflow.cli import graph, keys, launch, ops, simulate, train, worker
 from actorflow.errors import ActorflowError, ProgramError
 
 _EPILOG = """\
@@ -79,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_to(commands)
     launch.add_to(commands)
     worker.add_to(commands)
+    keys.add_to(commands)
     return parser
 
 

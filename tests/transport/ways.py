@@ -25,12 +25,12 @@ from actorflow.transport.channel import Channel, Envelope, Lane
 from actorflow.transport.chunks import CHUNK_BYTES
 from actorflow.transport.credit import WINDOW, Window
 from actorflow.transport.handshake import Phase
-from actorflow.transport.link import Link
 from actorflow.transport.settings import Settings
 from actorflow.transport.shm import ShmWire
 from actorflow.transport.wire import Contact
 from actorflow.transport.zeromq import Endpoint, Keyring, Options
 from tests.strategies import examples
+from tests.transport.sockets import real_link, until
 
 NAMES = ("ps0", "worker0")
 SILENCE_S = 10.0
@@ -219,44 +219,6 @@ def _shared(test: Test, window: Window = WINDOW) -> None:
 
 
 # -- over sockets ----------------------------------------------------------------------------------
-
-
-class LoopTimers:
-    """The time of an event loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.now = loop.time
-
-    def after(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
-        return self._loop.call_later(seconds, call)
-
-
-def real_link(
-    endpoint: Endpoint, peer: str, receiver: Recorder, *, incarnation: int = 1, settings: Settings
-) -> Link:
-    """Returns a link over the sockets of an endpoint, which has not begun to speak."""
-    loop = asyncio.get_running_loop()
-    link = Link(
-        peer,
-        endpoint.wire(peer),
-        LoopTimers(loop),
-        incarnation=incarnation,
-        soon=loop.call_soon,
-        settings=settings,
-    )
-    endpoint.listen(peer, link.receive, link.contact_changed)
-    link.connect(receiver)
-    return link
-
-
-async def until(condition: Callable[[], object], what: str = "", within_s: float = 20.0) -> None:
-    """Waits for something; a test that waits in vain says for what."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + within_s
-    while not condition():
-        assert loop.time() < end, f"it did not come: {what or condition}"
-        await asyncio.sleep(0.002)
 
 
 REAL = Settings(silence_s=20.0, beat_s=5.0, resend_s=0.5, ack_s=0.001)
