@@ -15,7 +15,8 @@ estimated from round trips, since the wires below lose almost nothing, and nothi
 from __future__ import annotations
 
 from collections import deque
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from actorflow.errors import WireError
 
@@ -23,6 +24,7 @@ MASK_BITS = 64
 _RESTART = 4  # how many are resent before one is acknowledged
 
 T = TypeVar("T")
+_NOTHING: tuple[Any, ...] = ()
 
 
 class Flight(NamedTuple):
@@ -93,8 +95,17 @@ class Sending(Generic[T]):
         self.bytes += size
         self.peak = max(self.peak, len(self))
 
+    @property
+    def open(self) -> bool:
+        """Whether one more, if it is not too large, would be sent at once: then is the time to make it."""
+        if self._waiting or self._due or self.last - self.upto >= self._flight.chunks:
+            return False
+        return len(self._out) - len(self._held) < self._allowed
+
     def take(self, now: float) -> tuple[int, T] | None:
         """Returns what is to be sent now, and its number; None when nothing may be."""
+        if not self._waiting and not self._due:
+            return None
         flying = len(self._out) - len(self._held) - len(self._due)
         if flying >= self._allowed:
             return None
@@ -115,7 +126,7 @@ class Sending(Generic[T]):
             self.resend_at = now + self._wait_s
         return self.last, item
 
-    def acknowledged(self, upto: int, mask: int, now: float) -> list[T]:
+    def acknowledged(self, upto: int, mask: int, now: float) -> Sequence[T]:
         """Takes an acknowledgement; an older one changes nothing.
 
         Returns:
@@ -124,6 +135,8 @@ class Sending(Generic[T]):
         Raises:
             WireError: it speaks of numbers that were never sent.
         """
+        if upto == self.upto and not mask:
+            return _NOTHING  # nothing new, as most often
         if upto + (mask.bit_length() + 1 if mask else 0) > self.last:
             message = (
                 f"what was sent is acknowledged, got {upto} and mask {mask:#x} when {self.last} was last"
@@ -154,11 +167,20 @@ class Sending(Generic[T]):
         """Makes due what waited too long for its acknowledgement; tells whether it had."""
         if self.resend_at is None or now < self.resend_at:
             return False
+        self._wait_s = min(2 * self._wait_s, self._pace.most_s)
+        self._again(now)
+        return True
+
+    def reconnected(self, now: float) -> None:
+        """Makes due what is out, of which some may have gone down with a connection; waits are short again."""
+        if self.resend_at is not None:
+            self._wait_s = self._pace.resend_s
+            self._again(now)
+
+    def _again(self, now: float) -> None:
         self._due = deque(number for number in self._out if number not in self._held)
         self._allowed = min(self._flight.chunks, _RESTART)
-        self._wait_s = min(2 * self._wait_s, self._pace.most_s)
         self.resend_at = now + self._wait_s
-        return True
 
     def __repr__(self) -> str:
         return f"{len(self._out)} out, {len(self._waiting)} waiting (peak {self.peak}), {self.resent} resent"
@@ -186,10 +208,13 @@ class Receiving(Generic[T]):
     @property
     def mask(self) -> int:
         """Which numbers are held beyond the gap."""
-        return sum(1 << number - self.upto - 2 for number in self._held)
+        return sum(1 << number - self.upto - 2 for number in self._held) if self._held else 0
 
     def accept(self, number: int, item: T, size: int) -> list[T]:
         """Takes what arrives; returns what is next in order, which may be nothing or several."""
+        if number == self.upto + 1 and not self._held:
+            self.upto = number
+            return [item]
         if number <= self.upto or number in self._held:
             self.duplicates += 1
             return []

@@ -11,6 +11,7 @@ from actorflow.loop import loop_factory
 from actorflow.transport.channel import Receiver
 from actorflow.transport.link import Link
 from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.shm import ShmWire
 from actorflow.transport.zeromq import Endpoint, Options
 
 LOOPS = (asyncio.new_event_loop, loop_factory())
@@ -31,19 +32,30 @@ class LoopTimers:
 
 
 def real_link(
-    endpoint: Endpoint, peer: str, receiver: Receiver, *, incarnation: int = 1, settings: Settings = SETTINGS
+    endpoint: Endpoint,
+    peer: str,
+    receiver: Receiver,
+    *,
+    incarnation: int = 1,
+    settings: Settings = SETTINGS,
+    shares: bool = False,
 ) -> Link:
-    """Returns a link over the sockets of an endpoint, which has not begun to speak."""
+    """Returns a link over the sockets of an endpoint, perhaps with shared memory, which begins to speak."""
     loop = asyncio.get_running_loop()
+    wire = endpoint.wire(peer)
+    shared = ShmWire(wire, least_bytes=64) if shares else None  # nearly all goes there
     link = Link(
         peer,
-        endpoint.wire(peer),
+        shared or wire,
         LoopTimers(loop),
         incarnation=incarnation,
         soon=loop.call_soon,
         settings=settings,
     )
-    endpoint.listen(peer, link.receive, link.contact_changed)
+    if shared is not None:
+        shared.attach(link)
+    hears = shared or link
+    endpoint.listen(peer, hears.receive, hears.contact_changed)
     link.connect(receiver)
     return link
 

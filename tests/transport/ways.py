@@ -25,6 +25,7 @@ from actorflow.transport.channel import Channel, Envelope, Lane
 from actorflow.transport.chunks import CHUNK_BYTES
 from actorflow.transport.credit import WINDOW, Window
 from actorflow.transport.handshake import Phase
+from actorflow.transport.link import Link
 from actorflow.transport.settings import Settings
 from actorflow.transport.shm import ShmWire
 from actorflow.transport.wire import Contact
@@ -224,7 +225,7 @@ def _shared(test: Test, window: Window = WINDOW) -> None:
 REAL = Settings(silence_s=20.0, beat_s=5.0, resend_s=0.5, ack_s=0.001)
 
 
-async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Window) -> None:
+async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Window, shares: bool) -> None:
     loop = asyncio.get_running_loop()
     options = Options(reconnect_s=0.01)
     dialled = Endpoint(loop, NAMES[0], 1, [bind], keys=keys, options=options)
@@ -232,10 +233,10 @@ async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Win
     try:
         receivers = Recorder(), Recorder()
         made = replace(REAL, window=window)
-        a = real_link(dialled, NAMES[1], receivers[0], settings=made)
+        a = real_link(dialled, NAMES[1], receivers[0], settings=made, shares=shares)
         dials.dial(NAMES[0], dialled.addresses[0])
         await until(lambda: dials.wire(NAMES[0]).contact() is Contact.CONNECTED)
-        b = real_link(dials, NAMES[0], receivers[1], settings=made)
+        b = real_link(dials, NAMES[0], receivers[1], settings=made, shares=shares)
 
         def at_rest() -> bool:
             ends = (a.stats(), dialled.stats()), (b.stats(), dials.stats())
@@ -260,13 +261,17 @@ async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Win
 
 
 def _real(
-    transport: str, *, keyed: bool = False, loops: Callable[[], asyncio.AbstractEventLoop]
+    transport: str,
+    *,
+    keyed: bool = False,
+    shares: bool = False,
+    loops: Callable[[], asyncio.AbstractEventLoop],
 ) -> Callable[..., None]:
     def run(test: Test, window: Window = WINDOW) -> None:
         with TemporaryDirectory(prefix="af-") as folder, asyncio.Runner(loop_factory=loops) as runner:
             bind = "tcp://127.0.0.1:0" if transport == "tcp" else f"ipc://{folder}/s"
             keys = Keyring.new() if keyed else None
-            runner.run(_over_sockets(bind, keys, test, window))
+            runner.run(_over_sockets(bind, keys, test, window, shares))
 
     return run
 
@@ -278,6 +283,7 @@ WAYS = (
     Way("harmed", _harmed, lives=True),
     Way("shared", _shared, lives=True),
     Way("ipc", _real("ipc", loops=loop_factory()), real=True),
+    Way("ipc, shared", _real("ipc", shares=True, loops=loop_factory()), real=True),
     Way("tcp", _real("tcp", loops=asyncio.new_event_loop), real=True),
     Way("curve", _real("tcp", keyed=True, loops=loop_factory()), real=True),
 )
