@@ -46,18 +46,21 @@ class Stream:
 
     Args:
         chunk_bytes: Bytes of the largest piece.
+
+    Attributes:
+        parts: What waits, in order: a buffer, whether a frame begins with it, and which one ends, or 0.
     """
 
-    __slots__ = ("_apart", "_chunk_bytes", "_parts")
+    __slots__ = ("_apart", "_chunk_bytes", "parts")
 
     def __init__(self, chunk_bytes: int = CHUNK_BYTES) -> None:
         self._chunk_bytes = chunk_bytes
         self._apart = min(_APART, chunk_bytes)
-        self._parts: deque[tuple[Buffer, bool, int]] = deque()  # whether a frame begins; which one ends, or 0
+        self.parts: deque[tuple[Buffer, bool, int]] = deque()
 
     def __bool__(self) -> bool:
         """Whether something waits."""
-        return bool(self._parts)
+        return bool(self.parts)
 
     def put(self, parts: Sequence[Buffer], serial: int) -> None:
         """Adds a frame.
@@ -66,15 +69,17 @@ class Stream:
             parts: It, as `codec.encode` gives it: the first one holds its prefix, and does not change.
             serial: Its number, not 0.
         """
-        if len(parts) > 1:
-            parts = [part for part in parts if len(part)]
+        if len(parts) == 1:
+            self.parts.append((parts[0], True, serial))
+            return
+        parts = [part for part in parts if len(part)]
         last = len(parts) - 1
         for i, part in enumerate(parts):
-            self._parts.append((part, not i, 0 if i < last else serial))
+            self.parts.append((part, not i, 0 if i < last else serial))
 
     def cut(self) -> Chunk:
         """Takes the next piece out, which there must be; large buffers are not copied."""
-        parts = self._parts
+        parts = self.parts
         part, begins, serial = parts.popleft()
         size = len(part)
         if size >= self._apart:
@@ -103,7 +108,7 @@ class Stream:
         memory, most = memoryview(part), self._chunk_bytes
         if len(memory) <= most:
             return Chunk(memory, (serial,) if serial else ())
-        self._parts.appendleft((memory[most:], False, serial))
+        self.parts.appendleft((memory[most:], False, serial))
         return Chunk(memory[:most], ())
 
 

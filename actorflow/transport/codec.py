@@ -104,10 +104,10 @@ def encode_row(
         CannotTravel: as `encode`; the text does not name the place.
     """
     writer = Writer(limits, lossy)
-    tokens = writer.tokens
-    tokens += (_TUPLE, len(head) + 1)
-    for atom in head:
-        tokens += (_ATOM, atom)
+    n = len(head)
+    writer.tokens = tokens = [_ATOM] * (2 * n + 2)
+    tokens[0], tokens[1] = _TUPLE, n + 1
+    tokens[3::2] = head
     try:
         writer.value(value, 1)
         return _closed(writer, limits)
@@ -117,7 +117,7 @@ def encode_row(
 
 def size(parts: Sequence[Buffer]) -> int:
     """Returns the bytes of a frame."""
-    return sum(len(part) for part in parts)
+    return len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
 
 
 def join(parts: Sequence[Buffer]) -> bytes:

@@ -42,7 +42,7 @@ from actorflow.transport.datagrams import (
     End,
     Form,
     Hello,
-    pack,
+    pack_head,
     pack_hello,
     unpack,
     unpack_hello,
@@ -189,8 +189,11 @@ class Link:
 
     def _look(self) -> None:
         """Asks the wire; a peer that can be reached again is spoken to at once."""
-        now = self._timers.now()
-        if not self._patience.turned(self._wire.contact(), now):
+        now, contact = self._timers.now(), self._wire.contact()
+        if contact is self._patience.contact:
+            return
+        self._disarm()
+        if not self._patience.turned(contact, now):
             return
         if self.phase is Phase.OPEN:
             self._session.reconnected(now)
@@ -256,6 +259,7 @@ class Link:
         session, now = self._session, self._timers.now()
         self._heard_at = now
         if opened:
+            self._disarm()
             self._opened = True
             self._account.counts["sessions"] += 1
             self._waits_since = None
@@ -271,11 +275,11 @@ class Link:
         session.heard(datagram.received, now)
         if datagram.form is Form.CHUNK:
             for envelope in session.arrived(datagram, now, borrowed=borrowed):
-                self._deliver(session, envelope)
+                self._deliver(session, envelope, now)
                 if session is not self._session:
                     return  # it is over: what is left of it reaches nobody
 
-    def _deliver(self, session: Session, envelope: Envelope) -> None:
+    def _deliver(self, session: Session, envelope: Envelope, now: float) -> None:
         assert self._receiver is not None
         try:
             taken = self._receiver.deliver(self, envelope)
@@ -285,7 +289,7 @@ class Link:
                 self._end(Phase.DOWN, losses.undeliverable(self.peer, error))
             raise
         if taken:
-            session.release(envelope, self._timers.now())
+            session.release(envelope, now)
 
     # -- the end of a session ----------------------------------------------------------------------
 
@@ -335,10 +339,10 @@ class Link:
     ) -> None:
         """Puts a datagram on the wire; one of a session tells all that was received in it."""
         received = self._session.tell() if form in (Form.CHUNK, Form.BEAT, Form.PROBE) else NOTHING
-        said = Datagram(form, self._handshake.mine, target, received, lane, number, payload)
+        head = pack_head(form, self._handshake.mine, target, received, lane, number)
         self._account.counts["datagrams_sent"] += 1
         self._spoke_at = self._timers.now()
-        self._wire.send(pack(said))
+        self._wire.send([head, payload] if len(payload) else [head])
 
     def _greet(self) -> None:
         self._say(Form.HELLO, self._handshake.theirs, payload=self._hello)
@@ -390,12 +394,9 @@ class Link:
         """When there is something to do, if nothing comes before."""
         if not self._started:
             return inf
-        settings, session = self._settings, self._session
         if self.phase is Phase.OPEN:
-            times = [self._patience.ends_at(self._heard_at, met=True), self._spoke_at + settings.beat_s]
-            times += (s.resend_at for s in session.sending if s.resend_at is not None)
-            times += (at for at in (session.ack_at, session.probe_at) if at is not None)
-            return min(times)
+            lost_at = self._patience.ends_at(self._heard_at, met=True)
+            return min(lost_at, self._spoke_at + self._settings.beat_s, self._session.due_at())
         if self.phase not in (Phase.GREETING, Phase.DOWN):
             return inf
         return min(self._hello_at, self._waits_until())
@@ -404,7 +405,20 @@ class Link:
         """When what waits for the first session has waited too long."""
         return inf if self._waits_since is None else self._patience.ends_at(self._waits_since, met=False)
 
+    def _disarm(self) -> None:
+        """Makes `_arm` look at all that may be due; the timer that is set may be too late for it."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _arm(self) -> None:
+        """Sets the timer.
+
+        While a session goes on, what else may be due only moves away, and a timer that comes early looks
+        again; so it is enough to look at the session.
+        """
+        if self._timer is not None and self.phase is Phase.OPEN and self._timer_at <= self._session.due_at():
+            return
         due = self._due()
         if self._timer is not None:
             if self._timer_at <= due < inf:
@@ -413,8 +427,8 @@ class Link:
             self._timer = None
         if due < inf:
             now = self._timers.now()
-            self._timer_at = max(due, now + _LEAST_S)
-            self._timer = self._timers.after(self._timer_at - now, self._on_timer)
+            self._timer_at = due  # it is late also if it is set after that
+            self._timer = self._timers.after(max(due - now, _LEAST_S), self._on_timer)
 
     def _on_timer(self) -> None:
         now, settings = self._timers.now(), self._settings

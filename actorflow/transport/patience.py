@@ -3,7 +3,7 @@
 | contact   | the peer is lost                                                                          |
 |-----------|-------------------------------------------------------------------------------------------|
 | UNKNOWN   | `silence_s` after its last word                                                           |
-| CONNECTED | `busy_s` after its last word: its process is there, and its loop is held up               |
+| CONNECTED | `busy_s` after its last word: its process is there, though its loop may be held up        |
 | BROKEN    | `gone_s` after the connection broke; before they have met, not before `silence_s` as well |
 
 A change of contact never ends a wait at once: what holds now is counted from the change, and all of it ends
@@ -66,7 +66,7 @@ class Patience:
         if self.contact is Contact.UNKNOWN:
             end = since + settings.silence_s
         elif self.contact is Contact.CONNECTED:
-            end = heard_at + self._busy_s
+            end = max(heard_at + self._busy_s, since + settings.silence_s)
         elif met:
             end = since + settings.gone_s
         else:

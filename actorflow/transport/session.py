@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from math import inf
 
 import numpy as np
 
@@ -93,7 +94,8 @@ class Session:
         """
         self._serial = serial = self._serial + 1
         self.unacknowledged[serial] = envelope
-        parts = [part if type(part) is bytes else _frozen(part) for part in parts]
+        if len(parts) > 1 or type(parts[0]) is not bytes:
+            parts = [_frozen(part) for part in parts]
         if envelope.lane is Lane.CONTROL:
             if envelope.say is not Say.BULK:  # whoever sends these lets few bytes of them go at a time
                 self._control[serial] = size
@@ -152,13 +154,25 @@ class Session:
         """
         for lane in _LANES:
             sending, stream = self.sending[lane], self._streams[lane]
-            if stream and sending.open:
+            if not (stream.parts or sending.waiting or sending.due):
+                continue
+            if stream.parts and sending.open:
                 chunk = stream.cut()
                 sending.put(chunk, len(chunk.payload))
             taken = sending.take(now)
             if taken is not None:
                 return lane, taken[0], taken[1].payload
         return None
+
+    def due_at(self) -> float:
+        """Returns when to resend, acknowledge or ask for credit, if nothing comes before."""
+        due = inf if self.ack_at is None else self.ack_at
+        if self.probe_at is not None and self.probe_at < due:
+            due = self.probe_at
+        for sending in self.sending:
+            if sending.resend_at is not None and sending.resend_at < due:
+                due = sending.resend_at
+        return due
 
     @property
     def answers(self) -> bool:
@@ -226,9 +240,11 @@ class Session:
         if not size:
             return
         self.granting.release(size)
-        messages, total = (self.granting.messages - self._told[0], self.granting.bytes - self._told[1])
-        window = self._settings.window
-        if 2 * messages >= window.messages or 2 * total >= window.bytes:
+        granting, told, window = self.granting, self._told, self._settings.window
+        if (
+            2 * (granting.messages - told[0]) >= window.messages
+            or 2 * (granting.bytes - told[1]) >= window.bytes
+        ):
             self.ack_at = now  # the peer may be waiting for it
         elif self.ack_at is None:
             self.ack_at = now + self._settings.ack_s
