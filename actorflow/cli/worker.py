@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import os
 import sys
 from collections.abc import Callable
@@ -11,20 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from actorflow import loop
 from actorflow.cli.arguments import links, natural, policy, positive, seconds
 from actorflow.cli.progress import Display, Live, Log, summary
 from actorflow.cluster.cluster import Cluster
-from actorflow.cluster.entry import Manner, code_of, leave, serve, until_stopped
+from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.link_text import told
 from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer
-from actorflow.errors import ActorflowError, ConfigError
+from actorflow.errors import ActorflowError, ConfigError, said
 from actorflow.launch.environment import detect
+from actorflow.launch.exits import Exit
 from actorflow.launch.inherited import DEATH_PIPE
 from actorflow.launch.task import JOBS, Task
+from actorflow.loop import loop_factory
+from actorflow.program import Program
 from actorflow.program_file import ProgramFile
 from actorflow.trainer import RunDone
 from actorflow.transport.settings import SETTINGS
@@ -103,13 +106,23 @@ def run(args: argparse.Namespace) -> int:
     """Does its part until that is over and returns the exit code, after a line on stderr unless it is 0."""
     launched = DEATH_PIPE in os.environ
     task = _task(args)
-    code = _lead(args, task) if task.job == CHIEF else _serve(args, task)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        calls = Calls(runner.get_loop())
+        try:
+            program = ProgramFile(args.program).program(args.seed)
+        except ActorflowError as error:
+            code: int = _ended(task.name, error, Exit.USAGE)
+        else:
+            do = _lead if task.job == CHIEF else _serve
+            code = do(args, task, program, calls, runner)
     if launched:
         leave(code)
     return code
 
 
-def _serve(args: argparse.Namespace, task: Task) -> int:
+def _serve(
+    args: argparse.Namespace, task: Task, program: Program, calls: Calls, runner: asyncio.Runner
+) -> int:
     """Holds variables or computes, until that is over."""
     keys = inherited_keyring(args.keys)
     manner = Manner(
@@ -119,26 +132,30 @@ def _serve(args: argparse.Namespace, task: Task) -> int:
         links=args.links,
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
     )
-    reason = loop.run(serve(lambda: ProgramFile(args.program).program(args.seed), task, manner))
-    return _ended(task.name, reason)
+    reason = runner.run(serve(program, task, manner, calls))
+    return _ended(task.name, reason, code_of(reason))
 
 
-def _ended(name: str, reason: ActorflowError | None) -> int:
+def _ended(name: str, reason: ActorflowError | None, code: int) -> int:
     if reason is not None:
         lines = [f"{name}: {type(reason).__name__}: {reason}", *getattr(reason, "__notes__", ())]
+        if reason.__cause__ is not None:
+            lines.append(f"  cause: {said(reason.__cause__)}")
         print("\n".join(lines), file=sys.stderr, flush=True)
-    return code_of(reason)
+    return code
 
 
-def _lead(args: argparse.Namespace, task: Task) -> int:
-    """Trains as the chief, and returns the exit code."""
+def _lead(
+    args: argparse.Namespace, task: Task, program: Program, calls: Calls, runner: asyncio.Runner
+) -> int:
+    """Trains as the chief."""
     console = Console(highlight=False, markup=False, soft_wrap=True)
     plain = args.no_progress or not console.is_terminal
     display: Display = Log(console, args.seed) if plain else Live(console, args.seed)
     ended: list[RunDone] = []
     try:
         cluster = Cluster.connect(
-            ProgramFile(args.program).program(args.seed),
+            program,
             bind_of(task),
             ps=task.ps,
             workers=task.workers,
@@ -148,16 +165,16 @@ def _lead(args: argparse.Namespace, task: Task) -> int:
             links=args.links,
         )
         with display:
-            reason = loop.run(until_stopped(_train(cluster, args, display, ended)))
+            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls))
     except ActorflowError as error:
         error.add_note(f"  run:   {display.at()}")
-        return _ended(task.name, error)
+        return _ended(task.name, error, code_of(error))
     if reason is not None:
         console.print(f"{reason.what} at {display.at()}")
         return code_of(reason)
     display.end(ended[0])
     summary(console, {args.seed: ended[0]})
-    return code_of(None)
+    return Exit.DONE
 
 
 async def _train(cluster: Cluster, args: argparse.Namespace, display: Display, ended: list[RunDone]) -> None:
