@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from actorflow.cli import dump, graph, launch, ops, simulate, top, train, worker
+from actorflow.cli import dump, graph, keys, launch, ops, simulate, top, train, worker
 from actorflow.errors import ActorflowError, ProgramError
 
 _EPILOG = """\
@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     worker.add_to(commands)
     dump.add_to(commands)
     top.add_to(commands)
+    keys.add_to(commands)
     return parser
 
 

@@ -28,6 +28,9 @@ from actorflow.cluster.neighbours import PATIENCE, Neighbours, Patience
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.errors import ActorflowError, Fenced, PeerRefused
 from actorflow.graph.fingerprint import fingerprint
+from actorflow.graph.graph import Graph
+from actorflow.graph.resource import VariableDef
+from actorflow.lookup import fetch_port
 from actorflow.program import Program
 from actorflow.transport.address import Address
 from actorflow.transport.handshake import Phase
@@ -67,6 +70,13 @@ class Ways(Protocol):
 
 Open = Callable[[AbstractEventLoop, str, int], Ways]
 """How a process gets its sockets: from its loop, its name and its incarnation."""
+
+
+def readable(graph: Graph) -> None:
+    """Adds what fetches of variables read, in the same order in each process: they all run one graph."""
+    for name, resource in tuple(graph.resources.items()):
+        if isinstance(resource, VariableDef):
+            fetch_port(graph, name)
 
 
 class LoopTimers:
@@ -142,6 +152,7 @@ class Station:
         """Binds, and begins to greet all others. What fails leaves nothing."""
         loop = asyncio.get_running_loop()
         self.ended = loop.create_future()
+        readable(self._program.graph)
         async with AsyncExitStack() as stack:
             self.ways = self._open(loop, self.name, self.incarnation)
             stack.callback(self.ways.close)

@@ -21,6 +21,7 @@ from actorflow.launch.nodelist import hosts
 from actorflow.launch.task import JOBS, OWN, Task, address, seat
 
 _NO_JOBS = {"bash", "interactive"}  # names of Slurm jobs in which somebody sits at a prompt
+_NO_STEPS = 0xFFFFFFF0  # from here on they are numbers of batch scripts, prompts and the like
 _FIRST_PORT, _PORTS = 15000, 10000  # below what systems give away by themselves, which begins at 32768
 
 
@@ -76,7 +77,7 @@ def _own(given: Mapping[str, str]) -> Task | None:
         address(given["ACTORFLOW_COORDINATOR"], "ACTORFLOW_COORDINATOR"),
         OWN,
         incarnation=_number(given, "ACTORFLOW_INCARNATION", 1) if "ACTORFLOW_INCARNATION" in given else None,
-        bind=None if bind is None else address(bind, "ACTORFLOW_BIND"),
+        bind=None if bind is None else address(bind, "ACTORFLOW_BIND", any_port=True),
         local=_number(given, "ACTORFLOW_LOCAL_INDEX", 0) if "ACTORFLOW_LOCAL_INDEX" in given else None,
     )
 
@@ -132,6 +133,8 @@ def _tf_config(given: Mapping[str, str]) -> Task | None:
 def _slurm(given: Mapping[str, str]) -> Task | None:
     if "SLURM_PROCID" not in given or given.get("SLURM_JOB_NAME") in _NO_JOBS:
         return None
+    if "SLURM_STEP_ID" not in given or _number(given, "SLURM_STEP_ID", 0) >= _NO_STEPS:
+        return None  # a batch script, or a prompt: srun has not started it
     return _by_rank(
         given,
         "Slurm",
@@ -179,8 +182,7 @@ def _kubernetes(given: Mapping[str, str]) -> Task | None:
             f"processes, got {index}"
         )
         raise ConfigError(message)
-    there = lambda: _beside_master(given, "JOB_COMPLETION_INDEX")  # noqa: E731
-    return _by_rank(given, "Kubernetes", index, size, there)
+    return _by_rank(given, "Kubernetes", index, size, lambda: _beside_master(given, "JOB_COMPLETION_INDEX"))
 
 
 _SOURCES: tuple[Callable[[Mapping[str, str]], Task | None], ...] = (
@@ -204,10 +206,10 @@ def _by_rank(
     size: int,
     there: Callable[[], str],
     *,
-    local: str | None = None,
-    restarts: str | None = None,
+    local: str = "",
+    restarts: str = "",
 ) -> Task:
-    """The task of a process that has only a number."""
+    """The task of a process that has only a number; the last two are names of variables."""
     ps = _number(given, "ACTORFLOW_PS", 1, default=1)
     workers = size - 1 - ps
     if workers < 1:
@@ -275,8 +277,8 @@ def _first_host(given: Mapping[str, str]) -> str:
     job = next((name for name in ("SLURM_JOB_ID", "SLURM_JOBID") if name in given), None)
     if job is None:
         raise _half_set("SLURM_PROCID", given, "SLURM_JOB_ID")
-    step = _number(given, "SLURM_STEP_ID", 0, default=0)
-    port = _FIRST_PORT + (_number(given, job, 0) + 1009 * step) % _PORTS  # steps of a job run side by side
+    step = _number(given, "SLURM_STEP_ID", 0)  # steps of a job run side by side
+    port = _FIRST_PORT + (_number(given, job, 0) + 1009 * step) % _PORTS
     try:
         first = hosts(given[name])[0]
     except ConfigError as error:
@@ -292,8 +294,7 @@ def _bracketed(host: str) -> str:
 # ----------------------------------------------------------------------------- reading
 
 
-def _number(given: Mapping[str, str], name: str | None, least: int, *, default: int | None = None) -> int:
-    assert name is not None
+def _number(given: Mapping[str, str], name: str, least: int, *, default: int | None = None) -> int:
     if name not in given and default is not None:
         return default
     text = given[name]
@@ -333,6 +334,6 @@ def _plain(value: object) -> int | None:
 
 def _tf(must: str, got: object) -> ConfigError:
     hint = (
-        None if got != "evaluator" else "run an evaluator as a program of its own, on what the run has saved"
+        "run an evaluator as a program of its own, on what the run has saved" if got == "evaluator" else None
     )
     return ConfigError(f"TF_CONFIG must {must}, got {shown(got)}", hint=hint)

@@ -47,6 +47,7 @@ def meaning(returncode: int) -> str:
     Args:
         returncode: As `subprocess` has it: the exit code, or -n after signal n.
 
+    >>> from actorflow.launch.exits import meaning
     >>> meaning(-9)
     'was killed by SIGKILL'
     >>> meaning(69)

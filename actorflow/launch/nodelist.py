@@ -26,6 +26,7 @@ def hosts(text: str) -> list[str]:
     Raises:
         ConfigError: for a list that cannot be read, is empty, or names more than `MOST` hosts.
 
+    >>> from actorflow.launch.nodelist import hosts
     >>> hosts("rack[1-2]n[08-09],login")
     ['rack1n08', 'rack1n09', 'rack2n08', 'rack2n09', 'login']
     """

@@ -106,7 +106,7 @@ class Child:
         self.returncode: int | None = None
         self._process = _started(argv, env, death, log, keys, cwd)
         self.pid = self._process.pid
-        self._watched: int | None = None
+        self._watched = _descriptor_of(self.pid)
         try:
             self._watch()
         except BaseException:
@@ -132,7 +132,6 @@ class Child:
     # --------------------------------------------------------------------------- the end
 
     def _watch(self) -> None:
-        self._watched = _descriptor_of(self.pid)
         if self._watched is not None:
             self._loop.add_reader(self._watched, self._look)
         else:

@@ -68,8 +68,13 @@ def seat(rank: int, ps: int) -> tuple[str, int]:
     return ("ps", rank - 1) if rank <= ps else ("worker", rank - 1 - ps)
 
 
-def address(text: str, variable: str) -> str:
+def address(text: str, variable: str, *, any_port: bool = False) -> str:
     """Returns an address with its transport; `host:port` is one of tcp.
+
+    Args:
+        text: The address.
+        variable: In which it stood, for the error.
+        any_port: Whether the port may be 0: whoever binds it gets one that is free.
 
     Raises:
         ConfigError: when it is none; names the variable in which it stood.
@@ -80,7 +85,13 @@ def address(text: str, variable: str) -> str:
     if kind == "ipc" and rest:
         return f"ipc://{rest}"
     host, colon, port = rest.rpartition(":")
-    if kind != "tcp" or not colon or not host or set(host) & set(" /,@") or not _is_port(port):
+    if (
+        kind != "tcp"
+        or not colon
+        or not host
+        or set(host) & set(" /,@")
+        or not _is_port(port, 0 if any_port else 1)
+    ):
         expected = "host:port, tcp://host:port or ipc:///path"
         message = f"{variable} must be an address, {expected}, got {text!r}"
         raise ConfigError(message)
@@ -90,5 +101,5 @@ def address(text: str, variable: str) -> str:
     return f"tcp://{rest}"
 
 
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535
+def _is_port(text: str, least: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5 and least <= int(text) <= 65535

@@ -158,9 +158,7 @@ class Reader:
         """
         if position <= self.consumed:
             return
-        if (
-            position - self.consumed > 2 * self.capacity
-        ):  # what was left out, and all that fits
+        if position - self.consumed > 2 * self.capacity:  # what was left out, and all that fits
             rule = f"a ring of {self.capacity} bytes is freed as it is read"
             message = f"{rule}, got {position} when {self.consumed} were passed"
             raise WireError(message)

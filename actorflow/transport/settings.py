@@ -26,7 +26,7 @@ class Settings:
             answers, `Say.BULK`, are not counted: their sender waits for the peer to take them.
         flight: What of each lane may be on the wire unacknowledged. CONTROL waits behind so much DATA.
         silence_s: The peer is lost after so long without a word, where the wire knows nothing of it.
-        busy_s: The same where the wire is connected to its process; what is less than `silence_s` counts as that.
+        busy_s: The same where the wire is connected to its process; at least `silence_s`.
         gone_s: The peer is lost when its connection has been broken for so long.
         beat_s: Who has nothing to say says so after this time.
         resend_s: What is not acknowledged is sent again after this time, then after twice as long ...

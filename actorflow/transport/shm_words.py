@@ -30,12 +30,13 @@ _ZEROS = bytes(HEAD_BYTES - _WORD.size)
 class Word(IntEnum):
     """What is said."""
 
-    OFFER = 0  # I have made a ring, for what I send you
-    ACCEPTED = 1  # I have mapped it
-    DECLINED = 2  # I cannot
-    GONE = 3  # I do not know it: make another
-    PLACE = 4  # a datagram whose payload lies there
-    PASSED = 5  # what lies before that position need not be kept: its places may be lost
+    # From 1: in a datagram of a link 0 is its Hello, by which some wires find out who speaks.
+    OFFER = 1  # I have made a ring, for what I send you
+    ACCEPTED = 2  # I have mapped it
+    DECLINED = 3  # I cannot
+    GONE = 4  # I do not know it: make another
+    PLACE = 5  # a datagram whose payload lies there
+    PASSED = 6  # what lies before that position need not be kept: its places may be lost
 
 
 class Said(NamedTuple):
@@ -59,7 +60,10 @@ def pack(said: Said) -> list[Buffer]:
 
 def is_word(parts: Sequence[Buffer]) -> bool:
     """Tells whether a datagram is one of these, or is meant to be."""
-    return bool(parts) and bytes(parts[0][:4]) == _MAGIC
+    if not parts:
+        return False
+    head = parts[0]
+    return head.startswith(_MAGIC) if type(head) is bytes else bytes(head[:4]) == _MAGIC
 
 
 def unpack(parts: Sequence[Buffer]) -> Said:
@@ -73,7 +77,7 @@ def unpack(parts: Sequence[Buffer]) -> Said:
         message = f"a word on rings has parts of {HEAD_BYTES} bytes, got {len(parts)} parts of {sizes}"
         raise WireError(message)
     magic, word, token, number, size, pid, fd = _WORD.unpack_from(parts[0])
-    if magic != _MAGIC or word >= len(Word) or (word == Word.PLACE) != (len(parts) == 2):
+    if magic != _MAGIC or not 1 <= word <= len(Word) or (word == Word.PLACE) != (len(parts) == 2):
         rule = f"there are {len(Word)} words on rings, and a place has a head"
         message = f"{rule}, got {magic!r}, {word} in {len(parts)} parts"
         raise WireError(message)

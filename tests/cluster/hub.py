@@ -38,7 +38,8 @@ class HubWays:
     def __init__(self, hub: Hub, loop: AbstractEventLoop, name: str, address: str) -> None:
         self.hub, self.loop, self.name, self.address = hub, loop, name, address
         self.addresses = (Address(address),)
-        self.routes: dict[str, str] = {}  # peer → its address: dialled, or heard
+        self.routes: dict[str, str] = {}  # peer → the address that was dialled
+        self.answered: dict[str, str] = {}  # peer → where what was heard last came from
         self.heard: dict[str, Callable[[Sequence[Buffer]], None]] = {}
 
     def wire(self, peer: str) -> Any:
@@ -54,23 +55,23 @@ class HubWays:
         self.routes[peer] = address.at
 
     def send(self, peer: str, parts: Sequence[Buffer]) -> None:
-        target = self.hub.there.get(self.routes.get(peer, ""))
-        if target is not None:
-            target.routes.setdefault(self.name, self.address)
-            if target.routes[self.name] not in self.hub.there:
-                target.routes[self.name] = self.address
-            self.loop.call_soon(target.take, self.name, tuple(bytes(part) for part in parts))
+        target = self.hub.there.get(self.routes.get(peer) or self.answered.get(peer, ""))
+        if target is not None and self.hub.there.get(self.address) is self:
+            self.loop.call_soon(target.take, self, tuple(bytes(part) for part in parts))
 
-    def take(self, peer: str, parts: Sequence[Buffer]) -> None:
-        if self.address in self.hub.there and peer in self.heard:
-            self.heard[peer](parts)
+    def take(self, source: HubWays, parts: Sequence[Buffer]) -> None:
+        """Takes what was sent; what is said meanwhile, and later until another life speaks, goes back there."""
+        if self.hub.there.get(self.address) is self and source.name in self.heard:
+            self.answered[source.name] = source.address
+            self.heard[source.name](parts)
 
     def close(self) -> None:
         self.loop.call_later(0.01, self.cut)  # what was said is still on its way
 
     def cut(self) -> None:
         """Ends it without a word."""
-        self.hub.there.pop(self.address, None)
+        if self.hub.there.get(self.address) is self:
+            del self.hub.there[self.address]
 
 
 @dataclass

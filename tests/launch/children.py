@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import tempfile
-import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,17 +21,17 @@ IGNORES = [
 ]
 DRAINS = [
     *PYTHON,
-    "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(143));"
-    "print('up', flush=True); time.sleep(60)",
+    """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+print("up", flush=True)
+time.sleep(60)
+""",
 ]
 
 
 def ends(code: int) -> list[str]:
     return ["/bin/sh", "-c", f"exit {code}"]
-
-
-def script(text: str) -> list[str]:
-    return [sys.executable, "-c", textwrap.dedent(text)]
 
 
 def state(pid: int) -> str | None:

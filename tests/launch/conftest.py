@@ -7,7 +7,7 @@ from actorflow.loop import loop_factory
 from tests.launch.children import descriptors
 
 
-@pytest.fixture(params=["asyncio", "uvloop", "asyncio without pidfd", "uvloop without pidfd"])
+@pytest.fixture(params=["asyncio", "uvloop", "uvloop without pidfd"])
 def run(request, monkeypatch):
     """Runs a coroutine function on each kind of loop, and sees that no descriptor is left."""
     if "without" in request.param:

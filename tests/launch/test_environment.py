@@ -96,7 +96,8 @@ def test_the_first_source_that_is_there_wins(first):
     environ["ACTORFLOW_WORKERS"] = "3"  # of the own variables; the sizes of the others differ
     if first:
         del environ["ACTORFLOW_WORKERS"]
-    assert detect(environ).source == names[first]
+    task = detect(environ)
+    assert task is not None and task.source == names[first]
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,13 @@ def test_where_nothing_is_said_there_is_no_task(environ):
 @pytest.mark.parametrize("name", ["bash", "interactive"])
 def test_a_prompt_within_a_slurm_job_is_no_job(name):
     assert detect(SLURM | {"SLURM_JOB_NAME": name}) is None
+
+
+@pytest.mark.parametrize("step", [None, "4294967290", "4294967291"])
+def test_a_batch_script_or_a_prompt_that_srun_has_not_started_is_no_step(step):
+    environ = {k: v for k, v in SLURM.items() if k != "SLURM_STEP_ID"}
+
+    assert detect(environ if step is None else environ | {"SLURM_STEP_ID": step}) is None
 
 
 REQUIRED = [
@@ -187,7 +195,7 @@ def test_an_evaluator_is_told_what_to_do():
     with pytest.raises(ConfigError) as refused:
         detect(tf_config("evaluator", 0))
 
-    assert "program of its own" in refused.value.hint
+    assert "program of its own" in str(refused.value)
 
 
 def test_ranks_are_the_chief_then_ps_then_workers():
@@ -221,7 +229,7 @@ def test_what_a_launcher_says_is_what_a_child_detects(data):
         workers,
         data.draw(st.sampled_from(["tcp://a:1", "ipc:///run/af-0/x", "tcp://[::1]:9"])),
         incarnation=data.draw(st.none() | st.integers(1, 2**50)),
-        bind=data.draw(st.none() | st.just("tcp://b:2")),
+        bind=data.draw(st.none() | st.sampled_from(["tcp://b:2", "tcp://127.0.0.1:0", "ipc:///run/b"])),
         local=data.draw(st.none() | st.integers(0, 7)),
     )
 

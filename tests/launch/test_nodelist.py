@@ -24,8 +24,28 @@ def test_the_hosts_of_a_list_in_its_order(text, names):
 
 @pytest.mark.parametrize(
     "text",
-    ["", ",", "a,", ",a", "a,,b", "n[", "n]", "n[]", "n[1", "n[1-]", "n[-2]", "n[2-1]", "n[a-b]", "n[[1]]",
-     "n[1-2-3]", "a b", "n[1-99999999999]", "n[\u0661-2]", "n[1,]", "n[1]]"],
+    [
+        "",
+        ",",
+        "a,",
+        ",a",
+        "a,,b",
+        "n[",
+        "n]",
+        "n[]",
+        "n[1",
+        "n[1-]",
+        "n[-2]",
+        "n[2-1]",
+        "n[a-b]",
+        "n[[1]]",
+        "n[1-2-3]",
+        "a b",
+        "n[1-99999999999]",
+        "n[\u0661-2]",
+        "n[1,]",
+        "n[1]]",
+    ],
 )
 def test_what_is_no_list_is_refused(text):
     with pytest.raises(ConfigError, match="a list of hosts must look like"):

@@ -94,8 +94,15 @@ def test_a_row_of_any_length_has_a_wait():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"limit": -1}, {"limit": 1.5}, {"window_s": -1}, {"first_s": float("nan")}, {"max_s": 0.01}]
-    + [{"healthy_s": float("inf")}, {"limit": True}],
+    [
+        {"limit": -1},
+        {"limit": 1.5},
+        {"limit": True},
+        {"window_s": -1},
+        {"first_s": float("nan")},
+        {"max_s": 0.01},
+        {"healthy_s": float("inf")},
+    ],
 )
 def test_a_rule_that_cannot_mean_anything_is_refused(wrong):
     with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be"):

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from actorflow.errors import LaunchError
 from actorflow.launch.inherited import DEATH_PIPE, KEYS
 from actorflow.launch.spawn import MOST_KEYS, UNKNOWN, Child, DeathPipe
-from actorflow.loop import loop_factory
 from tests.launch.children import DRAINS, PYTHON, SLEEPS, descriptors, ends, is_gone, is_up, stopped, until
 
 
@@ -21,6 +19,7 @@ class Heard:
 
     def __init__(self, argv, **options):
         self.codes: list[int] = []
+        self._ended: asyncio.Future[int]
         loop = asyncio.get_running_loop()
         self._ended = loop.create_future()
         env = options.pop("env", os.environ)
@@ -61,9 +60,9 @@ def test_a_child_that_is_killed_while_it_is_stopped_is_reaped(run):
 
 def test_a_child_that_somebody_else_reaps_has_ended_all_the_same(run):
     async def main():
-        heard = Heard(["/bin/cat", "/dev/zero"], log="/dev/null")
+        heard = Heard(SLEEPS)
         os.kill(heard.child.pid, signal.SIGKILL)
-        os.waitpid(heard.child.pid, 0)
+        os.waitpid(heard.child.pid, 0)  # noqa: ASYNC222  as careless programs do
         assert await heard.end() in (UNKNOWN, -signal.SIGKILL)
 
     run(main)
@@ -181,16 +180,17 @@ def test_where_endings_cannot_be_known_nothing_is_started(run):
 
 def test_a_loop_that_cannot_watch_leaves_no_child(monkeypatch):
     loop = asyncio.new_event_loop()
-    pids: list[int] = []
-    opened: Callable[[int], int] = os.pidfd_open
-    monkeypatch.setattr(os, "pidfd_open", lambda pid: pids.append(pid) or opened(pid))
-    monkeypatch.setattr(loop, "add_reader", lambda *_: (_ for _ in ()).throw(RuntimeError("full")))
-    before = descriptors()
-    with closing(loop), pytest.raises(RuntimeError, match="full"):
-        try:
+    before, pids = descriptors(), []
+
+    def fails(descriptor, call):
+        pids.append(call.__self__.pid)
+        raise RuntimeError("full")
+
+    monkeypatch.setattr(loop, "add_reader", fails)
+    with closing(loop):
+        with pytest.raises(RuntimeError, match="full"):
             Child(SLEEPS, os.environ, loop, print)
-        finally:
-            assert descriptors() == before
+        assert descriptors() == before
     assert is_gone(pids[0])
 
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from actorflow.errors import LaunchError
-from actorflow.launch import supervisor as module
+from actorflow.launch import spawn, supervisor
 from actorflow.launch.exits import Exit
 from actorflow.launch.restarting import Restarts
 from actorflow.launch.supervisor import End, Exited, GivenUp, Restarting, Started, Supervisor
@@ -18,7 +18,7 @@ QUICK = Restarts(limit=2, first_s=0.01, max_s=0.02)
 async def seen(condition, within_s: float = 10.0):
     """Waits for what the loop has to do."""
     async with asyncio.timeout(within_s):
-        while not condition():
+        while not condition():  # noqa: ASYNC110  of /proc and files, which tell nobody
             await asyncio.sleep(0.001)
 
 
@@ -26,7 +26,9 @@ def test_processes_run_until_they_are_stopped(run, tmp_path):
     async def main():
         events = []
         watch = Supervisor(events.append, now_ms=lambda: 1_000)
-        pids = {name: watch.start(name, DRAINS, log=tmp_path / name) for name in ("ps0", "worker0", "worker1")}
+        pids = {
+            name: watch.start(name, DRAINS, log=tmp_path / name) for name in ("ps0", "worker0", "worker1")
+        }
         assert watch.pids() == pids
         for name in pids:
             await seen(is_up(tmp_path / name))
@@ -149,12 +151,12 @@ def test_a_process_that_waits_for_its_next_life_gets_none_after_a_stop(run):
     async def main():
         events = []
         async with Supervisor(events.append) as watch:
-            watch.start("a", ends(1), restarts=Restarts(first_s=5.0))
+            watch.start("a", ends(1), restarts=Restarts(first_s=0.05))
             await seen(lambda: events and isinstance(events[-1], Restarting))
-            began = time.perf_counter()
             await watch.stop()
-            assert time.perf_counter() - began < 1
             assert await watch.end("a") == End(1, "ended with 1: the run failed", gave_up=False)
+            await asyncio.sleep(0.1)
+            assert [type(event) for event in events] == [Started, Exited, Restarting]
 
     run(main)
 
@@ -182,7 +184,7 @@ def test_a_cancelled_stop_kills_at_once_and_leaves_nothing(run, tmp_path):
 def test_a_block_that_fails_half_way_leaves_nothing(run):
     async def main():
         pids = []
-        with pytest.raises(LaunchError, match="no/such/program"):
+        with pytest.raises(LaunchError, match="no/such/program"):  # noqa: PT012
             async with Supervisor() as watch:
                 pids.append(watch.start("a", SLEEPS, restarts=QUICK))
                 watch.start("b", ["/no/such/program"])
@@ -253,7 +255,10 @@ def test_a_program_that_is_gone_at_the_next_life_is_given_up(run, tmp_path):
 
 
 def test_keys_reach_every_life(run, tmp_path):
-    reads = [*PYTHON, "import os; print(os.read(int(os.environ['ACTORFLOW_KEYS_PIPE']), 99), flush=True); os._exit(1)"]
+    reads = [
+        *PYTHON,
+        "import os; print(os.read(int(os.environ['ACTORFLOW_KEYS_PIPE']), 99), flush=True); os._exit(1)",
+    ]
 
     async def main():
         async with Supervisor() as watch:
@@ -269,9 +274,9 @@ def test_a_process_that_does_not_end_though_it_is_killed_is_named(run, monkeypat
         watch = Supervisor()
         pid = watch.start("ps0", SLEEPS)
         with monkeypatch.context() as patch:
-            patch.setattr(module, "KILLED_S", 0.05)
-            patch.setattr(module.Child, "kill", lambda _: None)
-            patch.setattr(module.Child, "send", lambda *_: None)
+            patch.setattr(supervisor, "KILLED_S", 0.05)
+            patch.setattr(spawn.Child, "kill", lambda _: None)
+            patch.setattr(spawn.Child, "send", lambda *_: None)
             with pytest.raises(LaunchError, match=rf"got ps0 \(pid {pid}\) after 0.05 s"):
                 await watch.stop(grace_s=0.01)
         await watch.close()

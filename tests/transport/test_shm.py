@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 from actorflow.clock import Entropy
 from actorflow.errors import ConfigError, WireError
 from actorflow.transport import segments, shm_words
+from actorflow.transport.chunks import Assembly
+from actorflow.transport.codec import PREFIX_BYTES, decode, encode
 from actorflow.transport.datagrams import HEAD_BYTES
 from actorflow.transport.kinds import Buffer
 from actorflow.transport.ring import PAGE, Writer, slot_bytes
@@ -478,6 +480,20 @@ def test_answers_to_other_rings_change_nothing() -> None:
     for answer in (Word.ACCEPTED, Word.DECLINED, Word.GONE):
         pair.a.wire.receive(shm_words.pack(Said(answer, b"x" * 16)))
     assert pair.a.wire.stats().way == "offered"
+
+
+def test_a_payload_that_changes_while_it_is_read_is_refused_and_no_more() -> None:
+    """What a link looks at twice is its own copy."""
+    memory = bytearray(b"".join(encode({"a": 1, "b": [2, 3]})))
+
+    def change(admitted: int) -> None:
+        memory[:PREFIX_BYTES] = bytes(memory[:4]) + b"\xff" * (PREFIX_BYTES - 4)
+
+    (frame,) = Assembly(admit=change).take(memoryview(memory), borrowed=True)
+
+    assert len(frame) == len(memory)
+    with pytest.raises(WireError):
+        decode(frame)
 
 
 def _offer(fd: int, size: int, token: bytes = b"x" * 16) -> list[Buffer]:

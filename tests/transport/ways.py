@@ -31,6 +31,7 @@ from actorflow.transport.shm import ShmWire
 from actorflow.transport.wire import Contact
 from actorflow.transport.zeromq import Endpoint, Keyring, Options
 from tests.strategies import examples
+from tests.transport.sockets import real_link, until
 
 NAMES = ("ps0", "worker0")
 SILENCE_S = 10.0
@@ -221,48 +222,10 @@ def _shared(test: Test, window: Window = WINDOW) -> None:
 # -- over sockets ----------------------------------------------------------------------------------
 
 
-class LoopTimers:
-    """The time of an event loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.now = loop.time
-
-    def after(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
-        return self._loop.call_later(seconds, call)
-
-
-def real_link(
-    endpoint: Endpoint, peer: str, receiver: Recorder, *, incarnation: int = 1, settings: Settings
-) -> Link:
-    """Returns a link over the sockets of an endpoint, which has not begun to speak."""
-    loop = asyncio.get_running_loop()
-    link = Link(
-        peer,
-        endpoint.wire(peer),
-        LoopTimers(loop),
-        incarnation=incarnation,
-        soon=loop.call_soon,
-        settings=settings,
-    )
-    endpoint.listen(peer, link.receive, link.contact_changed)
-    link.connect(receiver)
-    return link
-
-
-async def until(condition: Callable[[], object], what: str = "", within_s: float = 20.0) -> None:
-    """Waits for something; a test that waits in vain says for what."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + within_s
-    while not condition():
-        assert loop.time() < end, f"it did not come: {what or condition}"
-        await asyncio.sleep(0.002)
-
-
 REAL = Settings(silence_s=20.0, beat_s=5.0, resend_s=0.5, ack_s=0.001)
 
 
-async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Window) -> None:
+async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Window, shares: bool) -> None:
     loop = asyncio.get_running_loop()
     options = Options(reconnect_s=0.01)
     dialled = Endpoint(loop, NAMES[0], 1, [bind], keys=keys, options=options)
@@ -270,10 +233,10 @@ async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Win
     try:
         receivers = Recorder(), Recorder()
         made = replace(REAL, window=window)
-        a = real_link(dialled, NAMES[1], receivers[0], settings=made)
+        a = real_link(dialled, NAMES[1], receivers[0], settings=made, shares=shares)
         dials.dial(NAMES[0], dialled.addresses[0])
         await until(lambda: dials.wire(NAMES[0]).contact() is Contact.CONNECTED)
-        b = real_link(dials, NAMES[0], receivers[1], settings=made)
+        b = real_link(dials, NAMES[0], receivers[1], settings=made, shares=shares)
 
         def at_rest() -> bool:
             ends = (a.stats(), dialled.stats()), (b.stats(), dials.stats())
@@ -298,13 +261,17 @@ async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Win
 
 
 def _real(
-    transport: str, *, keyed: bool = False, loops: Callable[[], asyncio.AbstractEventLoop]
+    transport: str,
+    *,
+    keyed: bool = False,
+    shares: bool = False,
+    loops: Callable[[], asyncio.AbstractEventLoop],
 ) -> Callable[..., None]:
     def run(test: Test, window: Window = WINDOW) -> None:
         with TemporaryDirectory(prefix="af-") as folder, asyncio.Runner(loop_factory=loops) as runner:
             bind = "tcp://127.0.0.1:0" if transport == "tcp" else f"ipc://{folder}/s"
             keys = Keyring.new() if keyed else None
-            runner.run(_over_sockets(bind, keys, test, window))
+            runner.run(_over_sockets(bind, keys, test, window, shares))
 
     return run
 
@@ -316,6 +283,7 @@ WAYS = (
     Way("harmed", _harmed, lives=True),
     Way("shared", _shared, lives=True),
     Way("ipc", _real("ipc", loops=loop_factory()), real=True),
+    Way("ipc, shared", _real("ipc", shares=True, loops=loop_factory()), real=True),
     Way("tcp", _real("tcp", loops=asyncio.new_event_loop), real=True),
     Way("curve", _real("tcp", keyed=True, loops=loop_factory()), real=True),
 )

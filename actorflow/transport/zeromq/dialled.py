@@ -16,7 +16,7 @@ from actorflow.transport.wire import Contact
 from actorflow.transport.zeromq import doors, parts
 from actorflow.transport.zeromq.keys import Keyring
 from actorflow.transport.zeromq.ledger import Ledger
-from actorflow.transport.zeromq.monitor import Monitor, News
+from actorflow.transport.zeromq.monitor import FAILURES, Monitor, News
 from actorflow.transport.zeromq.options import Options, make
 from actorflow.transport.zeromq.pump import Pump
 
@@ -113,7 +113,7 @@ class Dialled:
             self._now(Contact.CONNECTED)
         elif news is News.DISCONNECTED and self.contact is Contact.CONNECTED:
             self._now(Contact.BROKEN)
-        elif news in (News.FAILED, News.FAILED_PROTOCOL, News.FAILED_AUTH):
+        elif news in FAILURES:
             if news is News.FAILED_AUTH:
                 self._ledger.refuse(Refusal.REFUSED_THERE, self.address.at)
             self._try_others()
