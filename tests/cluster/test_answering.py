@@ -111,3 +111,4 @@ def test_the_folder_is_that_of_the_socket_file_or_what_the_launcher_says(folder:
     assert folder_of(Address(f"ipc://{folder}/worker0-1f"), {FOLDER: "/elsewhere"}) == folder
     assert folder_of(Address("tcp://127.0.0.1:4001"), {FOLDER: str(folder)}) == folder
     assert folder_of(Address("tcp://127.0.0.1:4001"), {}) is None
+    assert folder_of(Address("hub:chief"), {}) is None
