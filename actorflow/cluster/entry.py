@@ -20,6 +20,7 @@ from actorflow.cluster.neighbours import PATIENCE, Patience
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import (
+    ActorError,
     ActorflowError,
     CoordinatorLost,
     Fenced,
@@ -45,6 +46,7 @@ _CODES: tuple[tuple[type[ActorflowError], Exit], ...] = (
     (QuorumLost, Exit.LOST),
     (NotReady, Exit.LOST),
     (PeerRefused, Exit.USAGE),
+    (ActorError, Exit.ACTOR),
     (ProgramError, Exit.USAGE),
 )
 

@@ -10,6 +10,7 @@ import pytest
 from actorflow.cli import command
 from actorflow.cluster.entry import Stopped, code_of
 from actorflow.errors import (
+    ActorDied,
     ActorflowError,
     CoordinatorLost,
     Fenced,
@@ -92,6 +93,7 @@ def test_a_program_that_cannot_be_built_is_not_worth_another_life(tmp_path: Path
         (CoordinatorLost("gone"), 69),
         (QuorumLost("few"), 69),
         (NotReady("few"), 69),
+        (ActorDied("failed"), 70),
         (Fenced("later life"), 75),
         (Stopped(2), 130),
         (Stopped(15), 143),
