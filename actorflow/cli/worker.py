@@ -93,7 +93,7 @@ def common(args: argparse.Namespace) -> list[str]:
 def training(args: argparse.Namespace) -> list[str]:
     """Returns the arguments of the chief as a command line has them."""
     said = ["--policy", args.policy]
-    for name in ("epochs", "steps"):
+    for name in ("epochs", "steps", "least"):
         if getattr(args, name) is not None:
             said += [f"--{name}", getattr(args, name)]
     flags = ["--no-progress"] * args.no_progress + ["--chaos"] * args.chaos
@@ -105,6 +105,12 @@ def add_training(add: Callable[..., Any]) -> None:
     add("--policy", type=policy, default="sync", metavar="TEXT", help="sync, backup:3/4, async, stale:2 ...")
     add("--epochs", type=positive, metavar="N", help="stop after N epochs, not the program's number")
     add("--steps", type=positive, metavar="N", help="stop after N updates")
+    add(
+        "--least",
+        type=positive,
+        metavar="N",
+        help="begin with N workers; those that come later take part then",
+    )
     add("--no-progress", action="store_true", help="plain lines instead of a live view")
     add("--chaos", action="store_true", help="kill the worker that contributed last, at a third of the run")
 
@@ -171,6 +177,7 @@ def _lead(
             workers=task.workers,
             keys=inherited_keyring(args.keys),
             ready_s=args.ready_s,
+            least=args.least,
             threads=args.threads,
             links=args.links,
         )

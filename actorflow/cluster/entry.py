@@ -20,6 +20,7 @@ from actorflow.cluster.neighbours import PATIENCE, Patience
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import (
+    ActorError,
     ActorflowError,
     CoordinatorLost,
     Fenced,
@@ -37,7 +38,7 @@ from actorflow.transport.address import Address
 from actorflow.transport.settings import SETTINGS, Settings
 
 _GRACE_S = 0.8
-"""How long a process may take to leave, kernels that still run included; then it ends at once."""
+"""How long a process may take to leave, kernels that still run included."""
 
 _CODES: tuple[tuple[type[ActorflowError], Exit], ...] = (
     (Fenced, Exit.AGAIN),
@@ -45,6 +46,7 @@ _CODES: tuple[tuple[type[ActorflowError], Exit], ...] = (
     (QuorumLost, Exit.LOST),
     (NotReady, Exit.LOST),
     (PeerRefused, Exit.USAGE),
+    (ActorError, Exit.ACTOR),
     (ProgramError, Exit.USAGE),
 )
 
@@ -198,8 +200,11 @@ def leave(code: int) -> None:
 
 @contextmanager
 def hurry(code: int) -> Iterator[None]:
-    """Ends the process with a code when the block, and what follows it, takes too long."""
+    """Ends the process with a code when the block takes too long, as where a kernel goes on and on."""
     timer = threading.Timer(_GRACE_S, os._exit, (int(code),))
     timer.daemon = True
     timer.start()
-    yield
+    try:
+        yield
+    finally:
+        timer.cancel()

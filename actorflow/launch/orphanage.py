@@ -3,9 +3,10 @@
 A thread waits for the end of the death pipe, which comes however the launcher dies. It has the loop call
 what was asked for, and ends the process a moment later, also when the loop is held up.
 
-A stopped process runs no thread. So the system is told to send SIGCONT when the launcher dies: it goes on
-and finds the pipe at its end. SIGKILL in its place would leave no time to end in peace, and the system sends
-the signal when the *thread* that started the child ends, at which SIGCONT does no harm.
+A stopped process runs no thread. So the system is told to send SIGCONT when the launcher dies, as the guard
+does unless somebody has killed it: the process goes on and finds the pipe at its end. SIGKILL in its place
+would leave no time to end in peace, and the system sends the signal when the *thread* that started the child
+ends, at which SIGCONT does no harm.
 """
 
 from __future__ import annotations

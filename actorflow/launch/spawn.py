@@ -8,15 +8,17 @@ is killed when it has ended.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import threading
 import weakref
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from actorflow.errors import LaunchError
 from actorflow.launch.inherited import DEATH_PIPE, KEYS
@@ -24,6 +26,9 @@ from actorflow.launch.inherited import DEATH_PIPE, KEYS
 MOST_KEYS = 4096
 """Bytes of key material: a pipe takes as many without anybody reading."""
 
+
+KILLED_S = 10.0
+"""How long the system may take to end a process that was killed."""
 
 UNKNOWN = 255
 """The return code of a process that other code of this one has reaped."""
@@ -33,12 +38,20 @@ class DeathPipe:
     """A pipe that ends when this process does: all of its children hold the other end.
 
     Attributes:
-        theirs: The end that children inherit.
+        theirs: The end that children inherit; only the guard reads what is written.
     """
 
     def __init__(self) -> None:
         self.theirs, self._ours = os.pipe()
+        os.set_blocking(self._ours, False)
         _PIPES.add(self)
+
+    def say(self, line: str) -> None:
+        """Writes a line for the guard; nothing when it has long read none."""
+        if self._ours < 0:
+            return
+        with suppress(BlockingIOError):
+            os.write(self._ours, line.encode() + b"\n")
 
     def close(self) -> None:
         """Ends the pipe, at which all children believe that this process is dead."""
@@ -161,6 +174,20 @@ class Child:
             self._watched = None
         self.returncode = self._process.wait()
         self._ended(self.returncode)
+
+
+async def reaped(ends: Sequence[Future[Any]], limit_s: float) -> None:
+    """Waits until children that were killed have ended, or so long; a cancellation waits as well."""
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + limit_s
+    cancelled: asyncio.CancelledError | None = None
+    while (waiting := [end for end in ends if not end.done()]) and (wait_s := until_s - loop.time()) > 0:
+        try:
+            await asyncio.wait(waiting, timeout=wait_s)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 def _started(

@@ -15,14 +15,12 @@ from actorflow.clock import epoch_ms
 from actorflow.errors import LaunchError
 from actorflow.launch import restarting
 from actorflow.launch.exits import Exit, meaning
+from actorflow.launch.guarding import Guard
 from actorflow.launch.restarting import NEVER, Again, Over, Past, Restarts, next_life
-from actorflow.launch.spawn import Child, DeathPipe
+from actorflow.launch.spawn import KILLED_S, Child, reaped
 
 GRACE_S = 5.0
 """How long a process may take to end after SIGTERM."""
-
-KILLED_S = 10.0
-"""How long the system may take to end a process that was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,8 @@ class Supervisor:
         self._tell = tell
         self._now_ms = now_ms
         self._charges: dict[str, _Charge] = {}
-        self._death: DeathPipe | None = DeathPipe()
+        self._guard = Guard(self._loop)
+        self._closed = False
 
     def start(
         self,
@@ -194,35 +193,19 @@ class Supervisor:
         charges = [at for name, at in self._charges.items() if names is None or name in names]
         for charge in charges:
             self._ask(charge)
-        cancelled: asyncio.CancelledError | None = None
         try:
-            await _all(charges, grace_s)
-        except asyncio.CancelledError as error:
-            cancelled = error
-        left_s = self._loop.time() + KILLED_S
-        while alive := [charge for charge in charges if not charge.end.done()]:
-            for charge in alive:
-                if charge.child is not None:
-                    charge.child.kill()
-            if (wait_s := left_s - self._loop.time()) <= 0:
-                named = ", ".join(f"{charge.name} (pid {self.pids().get(charge.name)})" for charge in alive)
-                message = f"processes must end when they are killed, got {named} after {KILLED_S:g} s"
-                raise LaunchError(message)
-            try:
-                await _all(alive, wait_s)
-            except asyncio.CancelledError as error:
-                cancelled = error
-        if cancelled is not None:
-            raise cancelled
+            if waiting := _open(charges):
+                await asyncio.wait(waiting, timeout=grace_s)
+        finally:
+            await self._kill(charges)
 
     async def close(self, *, grace_s: float = GRACE_S) -> None:
         """Stops all processes; none can be started after it. Calling it again does nothing."""
-        death, self._death = self._death, None
+        self._closed = True
         try:
             await self.stop(grace_s=grace_s)
         finally:
-            if death is not None:
-                death.close()
+            await self._guard.close()
 
     async def __aenter__(self) -> Self:
         """Returns itself; the block's end closes it."""
@@ -235,9 +218,10 @@ class Supervisor:
 
     def _begin(self, charge: _Charge) -> None:
         """Starts the next life."""
-        if self._death is None:
+        if self._closed:
             message = f"the supervisor must be open to start {charge.name}"
             raise LaunchError(message)
+        self._guard.stand(self.pids().values())
         charge.incarnation = next_life(charge.incarnation, self._now_ms())
         charge.since_s = self._loop.time()
         charge.child = Child(
@@ -245,10 +229,11 @@ class Supervisor:
             {**charge.env, "ACTORFLOW_INCARNATION": str(charge.incarnation)},
             self._loop,
             lambda returncode: self._ended(charge, returncode),
-            death=self._death,
+            death=self._guard.pipe,
             log=charge.log,
             keys=charge.keys,
         )
+        self._guard.began(charge.child.pid)
 
     def _begin_again(self, charge: _Charge) -> None:
         charge.timer = None
@@ -263,6 +248,8 @@ class Supervisor:
 
     def _ended(self, charge: _Charge, returncode: int) -> None:
         """A life has ended, and its process is reaped."""
+        if charge.child is not None:
+            self._guard.reaped(charge.child.pid)
         charge.child = None
         self._say(Exited(charge.name, charge.incarnation, returncode, meaning(returncode), charge.asked))
         self._decide(charge, returncode)
@@ -298,6 +285,17 @@ class Supervisor:
             charge.timer = None
             self._finish(charge, Over(meaning(charge.returncode), gave_up=False))
 
+    async def _kill(self, charges: Sequence[_Charge]) -> None:
+        """Kills those that are left, and waits until they are reaped."""
+        for charge in charges:
+            if charge.child is not None:
+                charge.child.kill()
+        await reaped(_open(charges), KILLED_S)
+        if left := [charge for charge in charges if charge.child is not None]:
+            named = ", ".join(f"{charge.name} (pid {self.pids()[charge.name]})" for charge in left)
+            message = f"processes must end when they are killed, got {named} after {KILLED_S:g} s"
+            raise LaunchError(message)
+
     def _say(self, event: Event) -> None:
         if self._tell is None:
             return
@@ -308,7 +306,5 @@ class Supervisor:
             self._loop.call_exception_handler({"message": said, "exception": error})
 
 
-async def _all(charges: Sequence[_Charge], limit_s: float) -> None:
-    """Waits until all have ended for good, or so long."""
-    if waiting := [charge.end for charge in charges if not charge.end.done()]:
-        await asyncio.wait(waiting, timeout=limit_s)
+def _open(charges: Sequence[_Charge]) -> list[Future[End]]:
+    return [charge.end for charge in charges if not charge.end.done()]

@@ -227,8 +227,8 @@ class Link:
                 self._end(Phase.DOWN, losses.malformed(self.peer, error), greet_s=self._settings.beat_s)
         finally:
             self._receiving = False
-        self._admit()
-        self._flush()
+            self._admit()
+            self._flush()
 
     def _hear(self, datagram: Datagram, borrowed: bool) -> None:
         form, source, target = datagram.form, datagram.source, datagram.target
@@ -370,11 +370,21 @@ class Link:
         """Sees to it that what may leave does: now, behind what is being done, or soon."""
         if self._pending or self._receiving or self._admitting or self._pushing:
             return  # it is done at the end of that
+        if self._rests():
+            return
         if self._soon is None:
             self._push()
         else:
             self._pending = True
             self._soon(self._push)
+
+    def _rests(self) -> bool:
+        """Whether there is nothing to say before the timer comes, as after most of what is received."""
+        session = self._session
+        if self._timer is None or self.phase is not Phase.OPEN or session.wants:
+            return False
+        due = session.due_at()
+        return self._timer_at <= due and due > self._timers.now()
 
     def _push(self) -> None:
         """Puts on the wire what may be there."""
@@ -444,8 +454,9 @@ class Link:
             if now >= self._patience.ends_at(self._heard_at, met=True):
                 self._give_up(self._heard_at, now, met=True)
             else:
+                connected = self._patience.contact is Contact.CONNECTED
                 for sending in self._session.sending:
-                    sending.expire(now)
+                    sending.expire(now, connected=connected)
                 if now >= self._spoke_at + settings.beat_s:
                     self._session.ack_at = now
         elif self.phase in (Phase.GREETING, Phase.DOWN):

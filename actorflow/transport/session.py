@@ -164,6 +164,20 @@ class Session:
                 return lane, taken[0], taken[1].payload
         return None
 
+    @property
+    def wants(self) -> bool:
+        """Whether something waits to leave; it may have to wait on."""
+        streams, sending = self._streams, self.sending
+        return bool(
+            self.line
+            or streams[0].parts
+            or streams[1].parts
+            or sending[0].waiting
+            or sending[1].waiting
+            or sending[0].due
+            or sending[1].due
+        )
+
     def due_at(self) -> float:
         """Returns when to resend, acknowledge or ask for credit, if nothing comes before."""
         due = inf if self.ack_at is None else self.ack_at

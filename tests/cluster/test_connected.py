@@ -140,6 +140,26 @@ def test_who_is_missing_is_named_with_what_is_known(ipc: str) -> None:
 
 
 @pytest.mark.wire
+def test_it_begins_with_the_least_and_takes_the_others_when_they_come(ipc: str) -> None:
+    async def main() -> set[int]:
+        async with others(ipc) as them:
+            await them.start("ps", 0)
+            await them.start("worker", 1)
+            ranks: set[int] = set()
+            async with cluster(ipc, least=1) as one:
+                async for event in af.Trainer(one, af.Async()).run(epochs=200):
+                    if isinstance(event, af.UpdateDone):
+                        ranks |= {rank for rank, *_ in event.update.chosen}
+                        if event.step == 3:
+                            await them.start("worker", 0)
+                        if len(ranks) == 2:
+                            break
+            return ranks
+
+    assert af.run(main()) == {0, 1}
+
+
+@pytest.mark.wire
 def test_opening_that_is_cancelled_leaves_nothing(ipc: str) -> None:
     async def main() -> None:
         one = cluster(ipc)
@@ -167,7 +187,7 @@ def test_a_worker_that_begins_anew_takes_part_again(ipc: str) -> None:
         async with others(ipc) as them:
             await them.start_all()
             async with cluster(ipc) as one:
-                made = 0
+                made, back = 0, False
                 async for event in af.Trainer(one, af.Backup(1, 2)).run(epochs=40):
                     if not isinstance(event, af.UpdateDone):
                         continue
@@ -178,7 +198,6 @@ def test_a_worker_that_begins_anew_takes_part_again(ipc: str) -> None:
                         them.there.remove(worker)
                         await worker.close()
                         await them.start("worker", 0, incarnation=2)
-                        back = False
                     elif made > 4 and ranks == {0} and one.lives()["worker0"] == 2:
                         back = True
                         break
@@ -193,6 +212,7 @@ def test_a_worker_that_begins_anew_takes_part_again(ipc: str) -> None:
         ({"address": "nowhere"}, "the chief's address must be an address"),
         ({"ready_s": 0}, "ready_s is a number of seconds above 0, got 0"),
         ({"threads": -1}, "threads is how many run slow kernels, at least 0, got -1"),
+        ({"least": 3}, "least is how many workers must be there, 1 to 1, got 3"),
         ({"links": "fast"}, "links are as Settings say, got 'fast'"),
         ({"keys": 7}, "keys are a key ring or its file, got int"),
         ({"workers": 0}, "worker is how many processes of that kind there are, at least 1, got 0"),

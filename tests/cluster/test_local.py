@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,23 @@ from actorflow.cluster.local import LocalCluster
 from actorflow.errors import ConfigError, ProgramError, ShardLost
 from actorflow.launch.supervisor import Started
 from actorflow.transport.settings import Settings
-from tests.cluster.children import alive, build, left
+from tests.cluster.children import alive, build, own_runs
 from tests.cluster.stations import until
 
 LINKS = Settings(gone_s=0.5, resend_s=0.1)
 READY_S = 60.0
+Left = Callable[[], list[str]]
 
 
-def test_it_trains_goes_on_without_a_worker_that_is_killed_and_ends_without_a_shard() -> None:
+@pytest.fixture(name="left")
+def _left() -> Iterator[Left]:
+    with own_runs() as left:
+        yield left
+
+
+@pytest.mark.processes
+def test_it_trains_goes_on_without_a_worker_that_is_killed_and_ends_without_a_shard(left: Left) -> None:
     """One cluster for all of it: starting its processes takes longest."""
-    before = left()
     started: list[Started] = []
 
     class Watched(LocalCluster):
@@ -67,11 +75,11 @@ def test_it_trains_goes_on_without_a_worker_that_is_killed_and_ends_without_a_sh
     af.run(main())
     assert [event.name for event in started[:5]] == ["ps0", "worker0", "worker1", "worker0", "ps0"]
     assert not any(alive(event.pid) for event in started)
-    assert left() == before
+    assert left() == []
 
 
-def test_opening_that_is_cancelled_leaves_nothing() -> None:
-    before = left()
+@pytest.mark.processes
+def test_opening_that_is_cancelled_leaves_nothing(left: Left) -> None:
     pids: list[int] = []
 
     async def main() -> None:
@@ -88,7 +96,7 @@ def test_opening_that_is_cancelled_leaves_nothing() -> None:
     af.run(main())
     assert len(pids) == 3
     assert not any(map(alive, pids))
-    assert left() == before
+    assert left() == []
 
 
 SCRIPT = """
@@ -106,6 +114,7 @@ af.run(main())
 """
 
 
+@pytest.mark.processes
 def test_a_script_that_lets_its_children_go_on_is_told_so(tmp_path: Path) -> None:
     """Each child would start a cluster of its own."""
     script = tmp_path / "script.py"

@@ -257,7 +257,7 @@ def takes_what_comes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def never_resends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sending, "expire", lambda self, now: setattr(self, "resend_at", None))
+    monkeypatch.setattr(Sending, "expire", lambda self, now, connected: setattr(self, "resend_at", None))
 
 
 def never_asks_for_credit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import socket
 import stat
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -39,6 +40,10 @@ def beat(incarnation: int = 1, attempt: int = 1, size: int = 0) -> list[Any]:
     return pack(made)
 
 
+def has_heard(ear: Ear, n: int) -> bool:
+    return len(ear.got) == n
+
+
 # -- ways ------------------------------------------------------------------------------------------
 
 
@@ -63,7 +68,7 @@ def test_datagrams_of_all_sizes_pass_both_ways_however_few_are_heard_in_a_turn(
             at_ps0.wire.send(beat(size=size))
             at_worker0.wire.send(beat(size=size))
         for ear in (at_ps0, at_worker0):
-            await until(lambda ear=ear: len(ear.got) == len(sizes))
+            await until(partial(has_heard, ear, len(sizes)))
             assert ear.got == [[bytes(p) for p in beat(size=size)] for size in sizes]
         assert ps0.stats().refused == worker0.stats().refused == {}
         assert ps0.stats().bytes_out == worker0.stats().bytes_in == sum(sizes) + 104 * len(sizes)
@@ -122,13 +127,16 @@ def test_a_later_life_takes_the_way_and_the_earlier_one_is_answered_where_it_is(
         await until(lambda: all(ear.wire.contact() is Contact.CONNECTED for ear in ears))
         for n, ear in enumerate(ears):
             ear.wire.send(hello(n + 1))
-            await until(lambda n=n: len(at_ps0.got) == n + 1)
+            await until(partial(has_heard, at_ps0, n + 1))
         at_ps0.wire.send(beat())
         await until(lambda: ears[1].got)
         assert not ears[0].got
 
-        answer = at_ps0.receive
-        ps0.listen("worker0", lambda parts: (answer(parts), at_ps0.wire.send(beat(7))), at_ps0.changed)
+        def answer(parts: Any) -> None:
+            at_ps0.receive(parts)
+            at_ps0.wire.send(beat(7))
+
+        ps0.listen("worker0", answer, at_ps0.changed)
         ears[0].wire.send(beat(1))  # it was stopped, and goes on
         await until(lambda: ears[0].got)
         assert len(ears[1].got) == 1
@@ -252,6 +260,57 @@ def test_links_outlive_a_connection_that_breaks_and_tell_nobody() -> None:
             relay.close()
 
     on_a_site(test)
+
+
+def test_a_process_that_starts_again_is_met_and_gets_nothing_of_the_old_session() -> None:
+    async def test(site: Site) -> None:
+        ps0 = site.endpoint("ps0", "ipc")
+        at_ps0 = Recorder()
+        a = real_link(ps0, "worker0", at_ps0)
+        for life in (1, 2, 3):
+            receiver = Recorder()
+            worker0 = site.endpoint("worker0")
+            b = real_link(worker0, "ps0", receiver, incarnation=life)
+            worker0.dial("ps0", ps0.addresses[0])
+            await until(lambda life=life: a.stats().sessions == life)  # type: ignore[misc]
+            a.send(Envelope("x", life))
+            await until(lambda receiver=receiver: receiver.got)  # type: ignore[misc]
+            assert receiver.bodies() == [life]
+            await until(lambda: not a.stats().unacknowledged)
+            worker0.close(0.0)  # as when it is killed: no goodbye
+            a.send(Envelope("x", "never heard"))
+            b.close()
+        assert len(at_ps0.losses) == 2
+        assert all("has started again" in str(reason) for reason, _ in at_ps0.losses)
+        assert [[envelope.body for envelope in lost] for _, lost in at_ps0.losses] == 2 * [["never heard"]]
+
+    on_a_site(test)
+
+
+def test_who_dials_tries_again_after_a_handshake_that_failed() -> None:
+    """libzmq itself gives up for ever when the other end breaks its protocol."""
+
+    async def test(site: Site) -> None:
+        rude = await asyncio.start_server(lambda _, writer: writer.write(bytes(100)), "127.0.0.1", 0)
+        port = rude.sockets[0].getsockname()[1]
+        worker0 = site.endpoint("worker0")
+        worker0.dial("ps0", Address(f"tcp://127.0.0.1:{port}"))
+        await asyncio.sleep(0.2)
+        assert worker0.wire("ps0").contact() is Contact.UNKNOWN
+        rude.close()
+        await until(lambda: can_bind(port))
+        site.endpoint("ps0", f"tcp://127.0.0.1:{port}")
+        await until(lambda: worker0.wire("ps0").contact() is Contact.CONNECTED)
+
+    on_a_site(test)
+
+
+def can_bind(port: int) -> bool:
+    try:
+        with socket.create_server(("127.0.0.1", port)):
+            return True
+    except OSError:
+        return False
 
 
 # -- where it may be bound -------------------------------------------------------------------------

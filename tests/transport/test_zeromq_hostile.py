@@ -115,7 +115,7 @@ def against(
 
 def head(form: Form = Form.CHUNK, incarnation: int = 1, **said: Any) -> list[Any]:
     if form is Form.CHUNK:
-        said = {"number": 1, "whole": 1, "payload": b"x"} | said
+        said = {"number": 1, "payload": b"x"} | said
     return pack(Datagram(form, End(incarnation, 1), said.pop("target", End(1, 1)), **said))
 
 
@@ -243,7 +243,7 @@ def test_who_has_no_key_never_gets_to_say_anything() -> None:
                         )
                     await honest.exchange(2)
                 reason = "wrong_key" if pair else "handshake"
-                await until(lambda reason=reason: honest.ps0.stats().refused.get(reason))
+                await until(lambda reason=reason: honest.ps0.stats().refused.get(reason))  # type: ignore[misc]
         assert set(honest.ps0.stats().refused) == {"wrong_key", "handshake"}
 
     against(attack, keys)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,10 @@ pytestmark = pytest.mark.wire
 
 def met(ear: Ear) -> bool:
     return ear.wire.contact() is Contact.CONNECTED
+
+
+def heard(ear: Ear) -> bool:
+    return bool(ear.got)
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -175,7 +180,7 @@ def test_keys_rotate_and_drop_while_a_cluster_runs(tmp_path: Path) -> None:
         Keyring.load(file).rotate()
         for name, keys in (("worker1", Keyring.load(file)), ("worker2", old)):
             ear = come(name, keys)
-            await until(lambda ear=ear: met(ear), f"{name} after the rotation")
+            await until(partial(met, ear), f"{name} after the rotation")
         assert ps0.addresses == (address,)  # what is shown is let in still
 
         Keyring.load(file).drop()
@@ -220,9 +225,9 @@ def test_one_endpoint_has_socket_files_and_ports() -> None:
             worker = site.endpoint(f"worker{n}", keys=keys)
             ear = Ear(worker, "ps0")
             worker.dial("ps0", address)
-            await until(lambda ear=ear: met(ear))
+            await until(partial(met, ear))
             ear.wire.send(hello())
-            await until(lambda at_ps0=at_ps0: at_ps0.got)
+            await until(partial(heard, at_ps0))
         bare = site.endpoint("worker0")
         bare.dial("ps0", Address(by_port.at))
         await until(lambda: ps0.stats().refused.get("handshake"))

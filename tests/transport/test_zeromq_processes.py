@@ -46,8 +46,8 @@ def with_a_peer(test: Callable[[Peer], Awaitable[None]]) -> None:
         here = site.endpoint("test", "ipc")
         there = f"ipc://{site.folder}/there"
         command = [sys.executable, "-m", "tests.transport.zeromq_peer", there, here.addresses[0].at]
-        pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
-        process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, **pipes)
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=pipe, stdout=pipe)
         try:
             peer = Peer(process, Ear(here, "dialled"), Ear(here, "dials"))
             assert await peer.said() == "ready"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -154,7 +155,12 @@ def _in_process(framed: bool) -> Callable[..., None]:
 
 
 async def _over_links(
-    world: World, test: Test, window: Window, link: Callable[..., Link] = wires.link
+    world: World,
+    test: Test,
+    window: Window,
+    link: Callable[..., Link] = wires.link,
+    *,
+    joined: bool = False,
 ) -> None:
     receivers = Recorder(), Recorder()
     a, b = NAMES
@@ -163,6 +169,8 @@ async def _over_links(
         link(world, a, b, receivers[0], settings=made),
         link(world, b, a, receivers[1], settings=made),
     )
+    for end in ends if joined else ():  # what is sent in one turn of the loop leaves together
+        end._soon = partial(end._timers.after, 0.0)
 
     async def settle() -> None:
         await world.sleep(SILENCE_S / 2)
@@ -193,6 +201,14 @@ def _simulated(test: Test, window: Window = WINDOW) -> None:
     @sim.world(*NAMES, latency_s=0.001)
     async def program(world: World) -> None:
         await _over_links(world, test, window)
+
+    program()
+
+
+def _joined(test: Test, window: Window = WINDOW) -> None:
+    @sim.world(*NAMES, latency_s=0.001)
+    async def program(world: World) -> None:
+        await _over_links(world, test, window, joined=True)
 
     program()
 
@@ -280,6 +296,7 @@ WAYS = (
     Way("loopback", _in_process(framed=False)),
     Way("framed", _in_process(framed=True)),
     Way("simulated", _simulated, lives=True),
+    Way("joined", _joined, lives=True),
     Way("harmed", _harmed, lives=True),
     Way("shared", _shared, lives=True),
     Way("ipc", _real("ipc", loops=loop_factory()), real=True),
