@@ -106,9 +106,10 @@ class Cluster(ABC):
             ps: How many processes have parameters: ps0, ps1, …
             workers: How many compute: worker0, worker1, …
             **options: `seed`, to build with; `transport`, "ipc" or "tcp"; `keys`, a key ring or its file;
-                `ready_s`, how long to wait until all are there; `threads` for slow kernels of each process;
-                `links`, what links may hold and how long they wait; `placement`, as for a `Session`;
-                `restarts`, how often a process that dies is started again.
+                `ready_s`, how long to wait until all are there, or all `ps` and `least` of the workers;
+                `threads` for slow kernels of each process; `links`, what links may hold and how long they
+                wait; `placement`, as for a `Session`; `restarts`, how often a process that dies is started
+                again.
 
         Raises:
             ConfigError: there are fewer than one of either, or more `ps` than variables to train; there is no
@@ -131,9 +132,9 @@ class Cluster(ABC):
             address: Where the chief waits for them: tcp://host:port or ipc:///path.
             ps: How many processes have parameters: ps0, ps1, …
             workers: How many compute: worker0, worker1, …
-            **options: `keys`, a key ring or its file; `ready_s`, how long to wait until all are there;
-                `threads` for slow kernels of the chief; `links`, what its links may hold and how long they
-                wait; `placement`, as for a `Session`.
+            **options: `keys`, a key ring or its file; `ready_s`, how long to wait until all are there, or all
+                `ps` and `least` of the workers; `threads` for slow kernels of the chief; `links`, what its
+                links may hold and how long they wait; `placement`, as for a `Session`.
 
         Raises:
             ConfigError: as `local`, or for what is no address.

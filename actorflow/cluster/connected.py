@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import Event
+from asyncio import Event, Future
 from collections.abc import Coroutine, Iterable, Mapping
 from inspect import signature
 from pathlib import Path
@@ -38,7 +38,8 @@ class Opening(Cluster):
     """Holds a station as the chief, waits for all others, and lets them go at the end.
 
     Args:
-        ready_s: How long to wait for all.
+        ready_s: How long to wait for the others.
+        least: How many workers must be there; None for all. Those that come later take part then.
         threads: Worker threads of the chief for slow kernels.
         links: What links may hold, and how long they wait.
     """
@@ -51,13 +52,18 @@ class Opening(Cluster):
         workers: int,
         placement: str | Placer,
         ready_s: float,
+        least: int | None,
         threads: int,
         links: Settings,
     ) -> None:
         super().__init__(program, numbered("ps", ps), numbered("worker", workers), placement=placement)
         checked_seconds("ready_s", ready_s)
         _check_given(threads, links)
+        if least is not None and (type(least) is not int or not 1 <= least <= workers):
+            message = f"least is how many workers must be there, 1 to {workers}, got {least!r:.60}"
+            raise ConfigError(message)
         self._ready_s = ready_s
+        self._least = workers if least is None else least
         self._threads = threads
         self._links = links
         self._station: Station | None = None
@@ -126,6 +132,7 @@ class Opening(Cluster):
             heard=self._heard,
         )
         self._station = await station.open()
+        station.ended.add_done_callback(self._ended)
         await self._bring(station)
         await self._ready(station)
 
@@ -154,6 +161,12 @@ class Opening(Cluster):
     def _heard(self, _table: Table) -> None:
         self._changed.set()
 
+    def _ended(self, ended: Future[ActorflowError | None]) -> None:
+        """Hears that the chief itself cannot go on, as where another has begun in its place."""
+        reason = None if ended.cancelled() else ended.result()
+        if reason is not None:
+            self._fail(reason)
+
     def _fail(self, reason: ActorflowError) -> None:
         """Hears that the cluster cannot become ready."""
         self._failed = self._failed or reason
@@ -179,9 +192,12 @@ class Opening(Cluster):
             raise self._not_ready(answered) from None
 
     def _complete(self, station: Station, answered: Mapping[str, int]) -> bool:
-        known = {here.name: here.incarnation for here in station.table.entries}
-        others = self.names[1:]
-        return all(name in known and answered.get(name) == known[name] for name in others)
+        there = [
+            here.name
+            for here in station.table.entries
+            if here.name != CHIEF and answered.get(here.name) == here.incarnation
+        ]
+        return set(self.ps) <= set(there) and len(there) - len(self.ps) >= self._least
 
     async def _introduced(self, station: Station, answered: dict[str, int]) -> None:
         """Asks those who have said where they are, and have not answered in that life."""
@@ -209,7 +225,8 @@ class Opening(Cluster):
 
     def _not_ready(self, answered: Iterable[str]) -> NotReady:
         missing = [name for name in self.names[1:] if name not in answered]
-        message = f"all processes must be there within {self._ready_s:g} s, and {_listed(missing)} not"
+        all_ = "all processes" if self._least == len(self.workers) else f"all ps and {self._least} workers"
+        message = f"{all_} must be there within {self._ready_s:g} s, and {_listed(missing)} not"
         error = NotReady(message, hint="start them, or give them longer: ready_s=")
         for line in self._how(missing):
             error.add_note(f"  {line}")
@@ -228,6 +245,7 @@ class ConnectedCluster(Opening):
         workers: int = 1,
         keys: Keyring | str | Path | None = None,
         ready_s: float = 60.0,
+        least: int | None = None,
         threads: int = 1,
         links: Settings = SETTINGS,
         placement: str | Placer = "first",
@@ -238,6 +256,7 @@ class ConnectedCluster(Opening):
             workers=workers,
             placement=placement,
             ready_s=ready_s,
+            least=least,
             threads=threads,
             links=links,
         )

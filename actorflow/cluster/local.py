@@ -17,6 +17,7 @@ from actorflow.cluster.process import CHIEF
 from actorflow.cluster.sockets import keyring, opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ConfigError, NotReady, ProgramError
+from actorflow.launch.exits import worth_restart
 from actorflow.launch.restarting import Restarts
 from actorflow.launch.rundir import RunDirectory
 from actorflow.launch.supervisor import Event, Exited, GivenUp, Started, Supervisor
@@ -54,6 +55,7 @@ class LocalCluster(Opening):
         transport: str = "ipc",
         keys: Keyring | str | Path | None = None,
         ready_s: float = 60.0,
+        least: int | None = None,
         threads: int = 1,
         links: Settings = SETTINGS,
         placement: str | Placer = "first",
@@ -70,6 +72,7 @@ class LocalCluster(Opening):
             workers=workers,
             placement=placement,
             ready_s=ready_s,
+            least=least,
             threads=threads,
             links=links,
         )
@@ -155,7 +158,7 @@ class LocalCluster(Opening):
                 if event.returncode:
                     self._broken = True
                 self._note()
-                if self.session is None and event.returncode in _USELESS:
+                if self.session is None and not worth_restart(event.returncode):
                     self._fail(self._cannot(name, event.meaning))
             case GivenUp(name, why):
                 self._ends[name] = f"{why}, and is not started again"
@@ -185,9 +188,6 @@ class LocalCluster(Opening):
 
 OPTIONS = tuple(signature(LocalCluster).parameters)[1:]
 """What may be said of one beside its program."""
-
-_USELESS = (0, 2)
-"""Exit codes after which a child is not started again, though it was not there yet."""
 
 
 def _check_not_child() -> None:

@@ -20,14 +20,19 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Protocol, Self
 
+from actorflow.actors.runner import RUNNER
 from actorflow.actors.system import ActorSystem
 from actorflow.cluster.answering import answering, folder_of
 from actorflow.cluster.directory import Directory, dials
-from actorflow.cluster.messages import DIRECTORY, NEIGHBOURS, Here, Table
+from actorflow.cluster.messages import DIRECTORY, NEIGHBOURS, STEWARD, Here, Table
 from actorflow.cluster.neighbours import PATIENCE, Neighbours, Patience
 from actorflow.cluster.process import CHIEF, Process
-from actorflow.errors import ActorflowError, Fenced, PeerRefused
+from actorflow.errors import ActorDied, ActorflowError, Fenced, PeerRefused
 from actorflow.graph.fingerprint import fingerprint
+from actorflow.graph.graph import Graph
+from actorflow.graph.resource import VariableDef
+from actorflow.lookup import fetch_port
+from actorflow.messages import Terminated
 from actorflow.program import Program
 from actorflow.transport.address import Address
 from actorflow.transport.handshake import Phase
@@ -67,6 +72,26 @@ class Ways(Protocol):
 
 Open = Callable[[AbstractEventLoop, str, int], Ways]
 """How a process gets its sockets: from its loop, its name and its incarnation."""
+
+
+class _Watching:
+    """Hears when an actor fails without which a process is of no use."""
+
+    def __init__(self, end: Callable[[ActorflowError], None]) -> None:
+        self._end = end
+
+    def signal(self, notice: Terminated) -> None:
+        if notice.reason is not None:
+            died = ActorDied(f"'{notice.actor}' failed, without which this process is of no use")
+            died.__cause__ = notice.reason
+            self._end(died)
+
+
+def readable(graph: Graph) -> None:
+    """Adds what fetches of variables read, in the same order in each process: they all run one graph."""
+    for name, resource in tuple(graph.resources.items()):
+        if isinstance(resource, VariableDef):
+            fetch_port(graph, name)
 
 
 class LoopTimers:
@@ -142,6 +167,7 @@ class Station:
         """Binds, and begins to greet all others. What fails leaves nothing."""
         loop = asyncio.get_running_loop()
         self.ended = loop.create_future()
+        readable(self._program.graph)
         async with AsyncExitStack() as stack:
             self.ways = self._open(loop, self.name, self.incarnation)
             stack.callback(self.ways.close)
@@ -154,6 +180,9 @@ class Station:
             self.process.post.on_lost(self._lost)
             self._connect(loop)
             self._introduce(system)
+            for name in (RUNNER, STEWARD, DIRECTORY, NEIGHBOURS):
+                if name in system.actors:
+                    system.actors[name].watch(_Watching(self.end))
             folder = folder_of(self.ways.addresses[0])
             stack.enter_context(answering(self.process, folder, self._moved))
             self._stack = stack.pop_all()

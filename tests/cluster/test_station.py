@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import actorflow as af
-from actorflow.cluster.messages import STEWARD, Introduce, Quit
+from actorflow.cluster.messages import NEIGHBOURS, STEWARD, Introduce, Quit, Table
 from actorflow.cluster.neighbours import Patience
-from actorflow.errors import ActorflowError, CoordinatorLost, Fenced, PeerRefused
+from actorflow.errors import ActorDied, ActorflowError, CoordinatorLost, Fenced, PeerRefused
 from tests.cluster.programs import regression
 from tests.cluster.stations import NAMES, SOON, Stations, stations, until
 
@@ -162,6 +162,18 @@ def test_one_that_the_cluster_does_not_have_is_told_so() -> None:
             them.names = (*NAMES, "worker7")
             stranger = await them.open("worker7", patience=HASTE)
             assert isinstance(await ended(stranger), CoordinatorLost)
+
+    af.run(main())
+
+
+def test_a_process_ends_with_an_actor_that_it_needs() -> None:
+    async def main() -> None:
+        async with stations(["chief", "ps0"]) as them:
+            ps = them.there["ps0"]
+            await until(them.complete)
+            ps.process.system.actors[NEIGHBOURS].signal(Table((None,)))  # type: ignore[arg-type]
+            assert isinstance(reason := await ended(ps), ActorDied)
+            assert reason.what == "'neighbours' failed, without which this process is of no use"
 
     af.run(main())
 

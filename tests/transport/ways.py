@@ -155,7 +155,12 @@ def _in_process(framed: bool) -> Callable[..., None]:
 
 
 async def _over_links(
-    world: World, test: Test, window: Window, link: Callable[..., Link] = wires.link, *, joined: bool = False
+    world: World,
+    test: Test,
+    window: Window,
+    link: Callable[..., Link] = wires.link,
+    *,
+    joined: bool = False,
 ) -> None:
     receivers = Recorder(), Recorder()
     a, b = NAMES
