@@ -129,45 +129,6 @@ def test_what_was_pulled_never_changes(rows: bool) -> None:
     shards(body, lambda: OptimizerActor(af.optim.sgd(0.5)))
 
 
-def test_rows_are_of_one_version_with_the_rest_and_leave_the_table_where_it_is() -> None:
-    at = np.array([0, 2])
-
-    async def body(world: Shards) -> None:
-        table = world.variables["w"]
-        pulled = [await world.refs[0].ask(Pull(0, {"w": at, "elsewhere": at}))]
-        for version in range(2):
-            grads = {"w": (at, pulled[-1].values["w"] + 1), "b": np.ones(2, "float32")}
-            await world.contribute(version + 1, 0, version, grads)
-            world.say(Stage(1, version, ((0, version + 1),)))
-            await world.heard(Staged)
-            between = await world.refs[0].ask(Pull(version, {"w": at}))
-            assert (between.version, equal(between.values, pulled[-1].values)) == (version, True)
-            world.say(Commit(1, version))
-            await world.heard(Committed)
-            pulled.append(await world.refs[0].ask(Pull(version + 1, {"w": at})))
-
-        assert [each.version for each in pulled] == [0, 1, 2]
-        whole, _ = await table.ask(Read())
-        assert same(pulled[-1].values["w"], whole[at])
-        assert same(pulled[0].values["w"], START["w"][at]), "what was pulled never changes"
-        tally = world.cells["w"].register.tally
-        assert (tally.in_place, tally.copied) == (2, 0), "nobody held it"
-
-    shards(body, lambda: OptimizerActor(af.optim.sgd(0.1)))
-
-
-@pytest.mark.parametrize("at", [np.array([3]), np.array([-1]), np.array([0], "int32")])
-def test_rows_that_there_are_not_are_an_error_of_the_puller(at: Any) -> None:
-    async def body(world: Shards) -> None:
-        with pytest.raises(
-            errors.SpecError, match="a read of rows of variable 'w': rows are numbered by int64"
-        ):
-            await world.refs[0].ask(Pull(0, {"w": at}))
-        await update(world, 0, [1])
-
-    shards(body)
-
-
 def test_nothing_of_an_update_is_seen_between_staged_and_commit_nor_after_a_discard() -> None:
     async def body(world: Shards) -> None:
         await update(world, 0, [1])
@@ -488,73 +449,6 @@ def test_large_contributions_are_folded_on_threads_and_a_discard_does_not_wait_f
     values = shards(body, submit=submit)
 
     assert equal(values, serial(START, ADAM, [record])[1])
-
-
-ALONE: Any = [["w", "b"]]
-
-
-def test_the_only_shard_applies_what_it_has_prepared_and_says_so_at_once() -> None:
-    async def body(world: Shards) -> None:
-        await world.contribute(1, 0, 0, gradients(1))
-        stage = Stage(1, 0, ((0, 1),), commits=True)
-        for _ in range(2):
-            world.say(stage)
-            assert await world.heard(Committed) == [Committed(1, 0, 0)]
-        assert world.coordinator.heard == [], "nothing is said to be staged"
-        assert equal(await world.values(1), serial(START, ADAM, [[(0, gradients(1))]])[1])
-
-    shards(body, names=ALONE)
-
-
-def test_the_only_shard_that_cannot_prepare_says_so_and_nothing_has_changed() -> None:
-    class Failing(OptimizerActor):
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
-            raise ArithmeticError("no")
-
-    async def body(world: Shards) -> None:
-        await world.contribute(1, 0, 0, gradients(1))
-        stage = Stage(1, 0, ((0, 1),), commits=True)
-        for _ in range(2):
-            world.say(stage)
-            (unstaged,) = await world.heard(Unstaged)
-            assert "raised ArithmeticError: no" in str(unstaged.error)
-        world.say(Discard(1, 0))
-        pulled = await world.refs[0].ask(Pull(0))
-        assert (pulled.version, equal(dict(pulled.values), START)) == (0, True)
-
-    shards(body, lambda: Failing(ADAM), names=ALONE)
-
-
-@pytest.mark.parametrize("how", ["fence", "discard", "end", "lost"])
-def test_what_the_only_shard_still_prepares_can_be_taken_back(how: str) -> None:
-    class Slow(OptimizerActor):
-        async def on_gradients(self, grads: Any, ctx: af.UpdateContext) -> Any:
-            reached.set()
-            await asyncio.Event().wait()
-
-    reached = asyncio.Event()
-
-    async def body(world: Shards) -> None:
-        await world.contribute(1, 0, 0, gradients(1))
-        world.say(Stage(1, 0, ((0, 1),), commits=True))
-        await reached.wait()
-        match how:
-            case "fence":
-                assert await world.refs[0].ask(Fence(2)) == Standing(0, 0, None, None)
-            case "discard":
-                world.say(Discard(1, 0))
-            case "end":
-                world.say(End(1))
-            case "lost":
-                await world.system.stop(world.coordinator_ref)
-                with pytest.raises(errors.CoordinatorLost):
-                    await world.refs[0].ask(Pull(1))
-        assert not [m for m in world.coordinator.heard if type(m) is Committed]
-        values = {name: (await ref.ask(Read()))[0] for name, ref in world.variables.items()}
-        assert (world.actors[0].version, equal(values, START)) == (0, True)
-        assert world.cells["w"].register.staged == {}
-
-    shards(body, lambda: Slow(ADAM), names=ALONE)
 
 
 @pytest.mark.parametrize("committed", [0, 1, 2])

@@ -23,7 +23,7 @@ from actorflow.coord.desk import Desk
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.coord.stepping import Stepping
 from tests.cluster.policies import policies
-from tests.cluster.programs import Task, tasks
+from tests.cluster.programs import KEYS, Task, tasks
 from tests.cluster.training import Ran, in_world, judge, train
 from tests.strategies import examples
 
@@ -88,6 +88,34 @@ def test_where_several_start_at_once_some_are_late_and_some_are_stale() -> None:
     assert any(u.dropped for u in late.record)
     old = ran(Async(), Task(), 2, 3, steps=6)
     assert max(s for u in old.record for s in u.staleness) > 0
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_of_a_table_that_is_looked_up_rows_alone_travel(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    give, given_rows, told = Stepping.give, [], []
+
+    async def giving(self: Stepping, values: Any) -> None:
+        given_rows.extend(len(value) for name, value in values.items() if name == "table")
+        await give(self, values)
+
+    offer = Contributions.offer
+
+    def offered(self: Contributions, contribute: Any, *rest: Any) -> Any:
+        told.extend(g for name, g in contribute.gradients.items() if name == "table")
+        return offer(self, contribute, *rest)
+
+    monkeypatch.setattr(Stepping, "give", giving)
+    monkeypatch.setattr(Contributions, "offer", offered)
+
+    ran(Sync(), Task(rows=(2,) * 6, sparse=True, whole=whole), 2, 2, epochs=1)
+
+    assert len(given_rows) == len(told) == 6
+    if whole:
+        assert set(given_rows) == {KEYS}
+    else:
+        assert max(given_rows) <= 2
+        assert [len(at) for at, _ in told] == [len(rows_) for _, rows_ in told]
+        assert max(len(at) for at, _ in told) <= 2
 
 
 # -- the law can fail ------------------------------------------------------------------------------------
