@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -146,9 +147,11 @@ def _in_process(framed: bool) -> Callable[..., None]:
     return run
 
 
-async def _over_links(world: World, test: Test, window: Window) -> None:
+async def _over_links(world: World, test: Test, window: Window, *, joined: bool = False) -> None:
     receivers = Recorder(), Recorder()
     made = wires.connect(world, *NAMES, receivers, settings=Settings(window=window))
+    for link in made if joined else ():  # what is sent in one turn of the loop leaves together
+        link._soon = partial(link._timers.after, 0.0)
 
     async def settle() -> None:
         await world.sleep(SILENCE_S / 2)
@@ -160,6 +163,14 @@ def _simulated(test: Test, window: Window = WINDOW) -> None:
     @sim.world(*NAMES, latency_s=0.001)
     async def program(world: World) -> None:
         await _over_links(world, test, window)
+
+    program()
+
+
+def _joined(test: Test, window: Window = WINDOW) -> None:
+    @sim.world(*NAMES, latency_s=0.001)
+    async def program(world: World) -> None:
+        await _over_links(world, test, window, joined=True)
 
     program()
 
@@ -231,6 +242,7 @@ WAYS = (
     Way("loopback", _in_process(framed=False)),
     Way("framed", _in_process(framed=True)),
     Way("simulated", _simulated, lives=True),
+    Way("joined", _joined, lives=True),
     Way("harmed", _harmed, lives=True),
     Way("ipc", _real("ipc", loops=loop_factory()), real=True),
     Way("tcp", _real("tcp", loops=asyncio.new_event_loop), real=True),
