@@ -26,6 +26,7 @@ from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer, UpdateDone
+from actorflow.coord.settings import RunSettings
 from actorflow.errors import ActorflowError, ConfigError, said
 from actorflow.launch.environment import detect
 from actorflow.launch.exits import Exit
@@ -39,6 +40,10 @@ from actorflow.transport.settings import SETTINGS
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+_GATHER_S = 3.0
+"""With `--least`, how long a run waits for the other workers before it begins."""
 
 
 def add_to(commands: Commands) -> None:
@@ -199,7 +204,8 @@ async def _train(
 ) -> None:
     chaos = Chaos(cluster.workers, steps=args.steps, epochs=args.epochs) if args.chaos else None
     async with cluster:
-        trainer = Trainer(cluster, args.policy)
+        settings = None if args.least is None else RunSettings(gather_s=_GATHER_S)
+        trainer = Trainer(cluster, args.policy, settings=settings)
         with Following(cluster, display):
             async with aclosing(trainer.run(steps=args.steps, epochs=args.epochs)) as events:
                 async for event in events:

@@ -18,6 +18,7 @@ from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.cluster.sockets import bind_of, chief_at, opened
 from actorflow.cluster.station import Station
+from actorflow.coord.settings import RunSettings
 from actorflow.errors import ConfigError, NotReady, SessionClosed
 from actorflow.launch.task import Task
 from actorflow.transport.settings import Settings
@@ -147,7 +148,8 @@ def test_it_begins_with_the_least_and_takes_the_others_when_they_come(ipc: str) 
             await them.start("worker", 1)
             ranks: set[int] = set()
             async with cluster(ipc, least=1) as one:
-                async for event in af.Trainer(one, af.Async()).run(epochs=200):
+                soon = RunSettings(gather_s=0.2)
+                async for event in af.Trainer(one, af.Async(), settings=soon).run(epochs=400):
                     if isinstance(event, af.UpdateDone):
                         ranks |= {rank for rank, *_ in event.update.chosen}
                         if event.step == 3:
