@@ -1,75 +1,136 @@
-"""A frame in pieces of at most 1 MiB, and back into one buffer.
+"""A lane as a stream of frames, cut into pieces: small frames share one, and a large one takes several.
 
-A large frame as one piece would keep all behind it waiting and is slower to send. Pieces of one lane
-follow each other; those of the other lane may come between them, so each lane has an `Assembly`, and no
-more than one frame a lane is ever half there.
+    piece    frame, gap, frame, gap, ..., the beginning of a frame
+    piece    more of that frame
+    piece    the end of it, gap, frame ...
 
-Memory for a frame is found once, after its size has passed the limits (and, for data, the sender's credit).
+A frame tells its own size in its first `PREFIX_BYTES`, which lie in one piece. It begins at a multiple of 16
+bytes in its piece, since arrays are views of it; what lies in the gap before it is not looked at. A large
+frame as one piece would keep all behind it waiting and is slower to send, so no piece is larger than 1 MiB.
+Pieces of one lane follow each other; those of the other lane may come between them, so each lane has a
+`Stream` here and an `Assembly` there, and no more than one frame a lane is ever half there.
+
+Memory for a frame is found once, after its size has passed the limits and (for data) the sender's credit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from actorflow.errors import WireError
-from actorflow.transport.codec import PREFIX_BYTES
-from actorflow.transport.kinds import LIMITS, Buffer, Limits
+from actorflow.transport.codec import frame_size
+from actorflow.transport.kinds import ALIGN, APART, LIMITS, ZEROS, Buffer, Limits
 
 CHUNK_BYTES = 1 << 20
-_APART = 64 << 10  # bytes from which a buffer is sent from where it lies; smaller ones are joined
+_APART = 64 << 10  # bytes from which a buffer is sent from where it lies; smaller ones are joined up to that
 
 
 class Chunk(NamedTuple):
-    """One piece of a frame.
+    """One piece of a lane.
 
     Attributes:
-        whole: Bytes of the frame, in its first piece; 0 in the others.
         payload: Bytes of it, at least one.
+        closes: The serial numbers of the frames that end in it, in order.
     """
 
-    whole: int
     payload: Buffer
+    closes: Sequence[int]
 
 
-def cut(parts: Sequence[Buffer], size: int, chunk_bytes: int = CHUNK_BYTES) -> list[Chunk]:
-    """Returns the pieces of a frame that is given as buffers; large ones are not copied.
+class Stream:
+    """The frames of a lane that wait to be cut: the later that is, the more of them share a piece.
 
     Args:
-        parts: The frame, as `codec.encode` gives it.
-        size: Bytes of them all.
         chunk_bytes: Bytes of the largest piece.
+
+    Attributes:
+        parts: What waits, in order: a buffer, whether a frame begins with it, and which one ends, or 0.
     """
-    payloads: list[Buffer] = []
-    small: list[Buffer] = []  # to be joined into one piece
-    small_bytes = 0
-    apart = min(_APART, chunk_bytes)
-    for part in parts:
-        if not len(part):
-            continue
-        if small and (len(part) >= apart or small_bytes + len(part) > chunk_bytes):
-            payloads.append(b"".join(small))
-            small, small_bytes = [], 0
-        if len(part) < apart:
+
+    __slots__ = ("_apart", "_chunk_bytes", "parts")
+
+    def __init__(self, chunk_bytes: int = CHUNK_BYTES) -> None:
+        self._chunk_bytes = chunk_bytes
+        self._apart = min(_APART, chunk_bytes)
+        self.parts: deque[tuple[Buffer, bool, int]] = deque()
+
+    def __bool__(self) -> bool:
+        """Whether something waits."""
+        return bool(self.parts)
+
+    def put(self, parts: Sequence[Buffer], serial: int) -> None:
+        """Adds a frame.
+
+        Args:
+            parts: It, as `codec.encode` gives it: the first one holds its prefix, and does not change.
+            serial: Its number, not 0.
+        """
+        if len(parts) == 1:
+            self.parts.append((parts[0], True, serial))
+            return
+        parts = [part for part in parts if len(part)]
+        last = len(parts) - 1
+        for i, part in enumerate(parts):
+            self.parts.append((part, not i, 0 if i < last else serial))
+
+    def cut(self) -> Chunk:
+        """Takes the next piece out, which there must be; large buffers are not copied."""
+        parts = self.parts
+        part, begins, serial = parts.popleft()
+        size = len(part)
+        if size >= self._apart:
+            return self._slice(part, serial)
+        if not parts:
+            return Chunk(part, (serial,) if serial else ())
+        small = [part]
+        closes = [serial] if serial else []
+        while parts:
+            part, begins, serial = parts[0]
+            gap = -size % ALIGN if begins else 0
+            end = size + gap + len(part)
+            if end > self._apart:
+                break
+            parts.popleft()
+            if gap:
+                small.append(ZEROS[:gap])
             small.append(part)
-            small_bytes += len(part)
-        else:
-            memory = memoryview(part)
-            payloads += (memory[at : at + chunk_bytes] for at in range(0, len(memory), chunk_bytes))
-    if small:
-        payloads.append(b"".join(small))
-    return [Chunk(0 if i else size, payload) for i, payload in enumerate(payloads)]
+            size = end
+            if serial:
+                closes.append(serial)
+        return Chunk(b"".join(small), closes)
+
+    def _slice(self, part: Buffer, serial: int) -> Chunk:
+        """The first piece of a large buffer; the rest is next."""
+        memory, most = memoryview(part), self._chunk_bytes
+        if len(memory) <= most:
+            return Chunk(memory, (serial,) if serial else ())
+        self.parts.appendleft((memory[most:], False, serial))
+        return Chunk(memory[:most], ())
 
 
 class Assembly:
-    """Makes frames of pieces that come once and in order."""
+    """Makes frames of pieces that come once and in order.
 
-    __slots__ = ("_at", "_chunk_bytes", "_frame", "_limits")
+    Args:
+        limits: What one message may be.
+        admit: Is called with the size of each frame before memory is found for it, and may raise WireError.
+        chunk_bytes: Bytes of the largest piece.
+    """
 
-    def __init__(self, limits: Limits = LIMITS, chunk_bytes: int = CHUNK_BYTES) -> None:
+    __slots__ = ("_admit", "_at", "_chunk_bytes", "_frame", "_limits")
+
+    def __init__(
+        self,
+        limits: Limits = LIMITS,
+        admit: Callable[[int], None] | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> None:
         self._limits = limits
+        self._admit = admit
         self._chunk_bytes = chunk_bytes
         self._frame: Buffer | None = None
         self._at = 0
@@ -79,39 +140,55 @@ class Assembly:
         """Bytes that the frame which is half there still needs; 0 when none is."""
         return 0 if self._frame is None else len(self._frame) - self._at
 
-    def check(self, chunk: Chunk) -> None:
-        """Raises WireError unless the piece may come now, before any memory is found for its frame."""
-        size = len(chunk.payload)
-        if not 0 < size <= self._chunk_bytes:
-            message = f"a piece of a frame has 1 to {self._chunk_bytes} bytes, got {size}"
-            raise WireError(message)
-        missing = self.missing
-        if bool(chunk.whole) == bool(missing):
-            what = f"the first piece of one of {chunk.whole} bytes" if chunk.whole else "a later piece"
-            message = f"frames come one after the other, got {what} when {missing} bytes were missing"
-            raise WireError(message)
-        if chunk.whole and not PREFIX_BYTES <= chunk.whole <= self._limits.frame_bytes:
-            most = self._limits.frame_bytes
-            message = f"a frame has {PREFIX_BYTES} to {most} bytes, got {chunk.whole} announced"
-            raise WireError(message)
-        if size > (chunk.whole or missing):
-            message = f"a piece is a part of its frame, got {size} bytes of {chunk.whole or missing}"
-            raise WireError(message)
+    def take(self, piece: Buffer, *, borrowed: bool = False) -> Iterator[Buffer]:
+        """Gives the frames that end in the next piece, each when it is asked for.
 
-    def take(self, chunk: Chunk) -> Buffer | None:
-        """Takes a piece; returns the frame if that was its last.
+        A frame is the piece itself, a part of it, or memory of its own.
+
+        Args:
+            piece: It.
+            borrowed: Its memory is somebody else's once all frames were asked for: none of it is given.
 
         Raises:
-            WireError: it may not come now; nothing is changed.
+            WireError: it goes on as no piece can. The frames before that were given; nothing else is changed.
         """
-        self.check(chunk)
-        if chunk.whole:
-            # Not bytearray, which writes zeros: memory that is announced and never filled costs nothing.
-            self._frame, self._at = np.empty(chunk.whole, np.uint8), 0
-        frame = self._frame
+        stop = len(piece)
+        if not 0 < stop <= self._chunk_bytes:
+            message = f"a piece of a lane has 1 to {self._chunk_bytes} bytes, got {stop}"
+            raise WireError(message)
+        at = 0
+        if self._frame is not None:
+            at = min(self.missing, stop)
+            frame = self._fill(piece[:at] if at < stop else piece)
+            if frame is None:
+                return
+            yield frame
+            at += -at % ALIGN
+        elif not borrowed and type(piece) is not bytes and frame_size(piece, self._limits) < stop:
+            piece = bytes(piece)  # one copy, and each of its frames is cheap to take out
+        while at < stop:
+            size = frame_size(piece, self._limits, at)
+            if self._admit is not None:
+                self._admit(size)  # ORDER: before memory is found
+            end = at + size
+            if end > stop:
+                # Not bytearray, which writes zeros: memory that is announced and never filled costs nothing.
+                self._frame, self._at = np.empty(size, np.uint8), 0
+                self._fill(piece[at:])
+                return
+            if size == stop and not borrowed:
+                yield piece
+            elif size < APART or borrowed:
+                yield bytes(piece[at:end])  # whoever keeps a view of it keeps no more than it
+            else:
+                yield np.frombuffer(piece, np.uint8, size, at)
+            at = end + -end % ALIGN
+
+    def _fill(self, part: Buffer) -> Buffer | None:
+        """Adds a part of the frame that is half there; returns it once it is whole."""
+        frame, end = self._frame, self._at + len(part)
         assert frame is not None
-        end = self._at + len(chunk.payload)
-        memoryview(frame)[self._at : end] = chunk.payload
+        memoryview(frame)[self._at : end] = part
         self._at = end
         if end < len(frame):
             return None

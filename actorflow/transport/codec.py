@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from operator import is_
 from typing import Any
 
 import msgpack
@@ -32,7 +33,7 @@ import numpy as np
 
 from actorflow.arrays import DType
 from actorflow.errors import CannotTravel, WireError, shown
-from actorflow.transport.kinds import ALIGN, APART, ATOMS, LIMITS, ZEROS, Buffer, Limits, Lossy
+from actorflow.transport.kinds import ALIGN, APART, ATOMS, LIMITS, ZEROS, Buffer, Kind, Limits, Lossy
 from actorflow.transport.reading import Reader
 from actorflow.transport.registry import BY_TYPE
 from actorflow.transport.writing import Writer, too_large
@@ -43,6 +44,9 @@ _MAGIC = b"AFm1"
 _MAX_HEADER = 2**32 - 1
 _ERRORS = "surrogatepass"  # of text: lone surrogates travel
 _WIDE: DType = np.dtype(np.longdouble)
+
+_TUPLE = Kind.TUPLE.value
+_ATOM = Kind.ATOM.value
 
 _PACKERS: list[Any] = []
 _KEPT = 1 << 16
@@ -84,9 +88,37 @@ def encode(value: Any, limits: Limits = LIMITS, *, lossy: Lossy | None = None) -
         raise
 
 
+def encode_row(
+    head: Sequence[Any], value: Any, limits: Limits = LIMITS, *, lossy: Lossy | None = None
+) -> list[Buffer]:
+    """Returns the frame of the tuple `(*head, value)`, as `encode` does, with less ado about its head.
+
+    Measured for a head of 4 and 64 bytes: 1.6 µs, and 3.4 by `encode`.
+
+    Args:
+        head: Atoms: text that travels in a header, and numbers.
+        value: What is sent with them.
+        limits: What the message may be.
+        lossy: See `encode`.
+
+    Raises:
+        CannotTravel: as `encode`; the text does not name the place.
+    """
+    writer = Writer(limits, lossy)
+    n = len(head)
+    writer.tokens = tokens = [_ATOM] * (2 * n + 2)
+    tokens[0], tokens[1] = _TUPLE, n + 1
+    tokens[3::2] = head
+    try:
+        writer.value(value, 1)
+        return _closed(writer, limits)
+    except (OverflowError, TypeError):  # an integer of more than 64 bits, or no atom in the head
+        return _frame((*head, value), limits, Writer(limits, lossy, wide=True))
+
+
 def size(parts: Sequence[Buffer]) -> int:
     """Returns the bytes of a frame."""
-    return sum(len(part) for part in parts)
+    return len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
 
 
 def join(parts: Sequence[Buffer]) -> bytes:
@@ -96,6 +128,11 @@ def join(parts: Sequence[Buffer]) -> bytes:
 
 def _frame(value: Any, limits: Limits, writer: Writer) -> list[Buffer]:
     writer.value(value, 0)
+    return _closed(writer, limits)
+
+
+def _closed(writer: Writer, limits: Limits) -> list[Buffer]:
+    """The frame of what was written."""
     try:
         header = _packed(writer.tokens)
     except ValueError as error:
@@ -157,13 +194,13 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
 # ------------------------------------------------------------------------------------ reading
 
 
-def frame_size(prefix: Buffer, limits: Limits = LIMITS) -> int:
-    """Returns the bytes of the frame that begins with these `PREFIX_BYTES`.
+def frame_size(memory: Buffer, limits: Limits = LIMITS, at: int = 0) -> int:
+    """Returns the bytes of the frame whose first `PREFIX_BYTES`, at least, are in `memory` from `at` on.
 
     Raises:
         WireError: when they begin no frame, or one larger than the limits.
     """
-    header, body = _prefix(prefix, limits)
+    header, body = _prefix(memory, limits, at)
     return PREFIX_BYTES + header + -header % ALIGN + body
 
 
@@ -177,25 +214,61 @@ def decode(frame: Buffer, limits: Limits = LIMITS) -> Any:
     Raises:
         WireError: when the bytes are no frame, whatever they are.
     """
+    tokens, body = _header(frame, limits)
+    return _value(tokens, frame, body, limits)
+
+
+def decode_row(frame: Buffer, n: int, limits: Limits = LIMITS) -> tuple[list[Any], Any]:
+    """Returns the first `n` values and the last one of a frame that holds a tuple of `n + 1`.
+
+    They are those that `decode` finds, with less ado where the first ones are atoms.
+
+    Raises:
+        WireError: when the bytes are no frame, or one of something else.
+    """
+    tokens, body = _header(frame, limits)
+    first = 2 * n + 2
+    kinds = tokens[:2] + tokens[2:first:2]
+    # By identity: what equals a kind may be no integer. Were small integers no single objects, it would be slow.
+    if len(tokens) < first + 2 or not all(map(is_, kinds, [_TUPLE, n + 1] + [_ATOM] * n)):
+        found = _value(tokens, frame, body, limits)
+        if type(found) is tuple and len(found) == n + 1:
+            return list(found[:-1]), found[-1]
+        message = f"a tuple of {n + 1} must stand here, got {shown(found)}"
+        raise WireError(message)
+    head = tokens[3:first:2]
+    if not body and len(tokens) == first + 2 and tokens[first] == _ATOM:
+        return head, tokens[first + 1]
+    return head, _value(tokens, frame, body, limits, at=first, depth=1)
+
+
+def _header(frame: Buffer, limits: Limits) -> tuple[list[Any], int]:
+    """The atoms of the header of a frame, and the bytes of its body."""
     header, body = _prefix(frame, limits)
     stop = PREFIX_BYTES + header + -header % ALIGN + body
     if stop != len(frame):
         message = f"a frame of {stop} bytes was announced, got {len(frame)}"
         raise WireError(message)
-    memory = _in_place(frame)
-    tokens = _tokens(bytes(frame[PREFIX_BYTES : PREFIX_BYTES + header]))
-    reader = Reader(tokens, memory, stop - body, stop, limits)
-    value = reader.value(0)
+    return _tokens(bytes(frame[PREFIX_BYTES : PREFIX_BYTES + header])), body
+
+
+def _value(
+    tokens: list[Any], frame: Buffer, body: int, limits: Limits, *, at: int = 0, depth: int = 0
+) -> Any:
+    """The value whose atoms begin at one of them and end with the last."""
+    stop = len(frame)
+    reader = Reader(tokens, _in_place(frame) if body else frame, stop - body, stop, limits, at)
+    value = reader.value(depth)
     reader.finish()
     return value
 
 
-def _prefix(frame: Buffer, limits: Limits) -> tuple[int, int]:
+def _prefix(frame: Buffer, limits: Limits, at: int = 0) -> tuple[int, int]:
     """The sizes of header and body."""
-    if len(frame) < PREFIX_BYTES:
-        message = f"a frame begins with {PREFIX_BYTES} bytes, got {len(frame)}"
+    if len(frame) - at < PREFIX_BYTES:
+        message = f"a frame begins with {PREFIX_BYTES} bytes, got {len(frame) - at}"
         raise WireError(message)
-    magic, header, body = _PREFIX.unpack_from(frame)
+    magic, header, body = _PREFIX.unpack_from(frame, at)
     if magic != _MAGIC:
         message = f"a frame begins with {_MAGIC!r}, got {magic!r}"
         raise WireError(message)

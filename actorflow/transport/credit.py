@@ -60,8 +60,8 @@ class Spending:
 
     def fits(self, size: int) -> bool:
         """Tells whether an envelope of so many bytes may go now."""
-        messages, total = self.out
-        return self.window.holds(messages + 1, total + size)
+        messages = self.messages - self.messages_back + 1
+        return self.window.holds(messages, self.bytes - self.bytes_back + size)
 
     def spend(self, size: int) -> None:
         """Records that an envelope goes, which `fits`."""
@@ -122,8 +122,10 @@ class Granting:
             message = f"a peer sends on credit, got {messages} messages and {total} bytes on {credit}"
             raise WireError(message)
         self.messages_held, self.bytes_held = messages, total
-        self.peak_messages = max(self.peak_messages, messages)
-        self.peak_bytes = max(self.peak_bytes, total)
+        if messages > self.peak_messages:
+            self.peak_messages = messages
+        if total > self.peak_bytes:
+            self.peak_bytes = total
 
     def release(self, size: int) -> None:
         """Gives the credit of one envelope back."""

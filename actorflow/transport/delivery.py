@@ -15,7 +15,8 @@ estimated from round trips, since the wires below lose almost nothing, and nothi
 from __future__ import annotations
 
 from collections import deque
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from actorflow.errors import WireError
 
@@ -23,6 +24,7 @@ MASK_BITS = 64
 _RESTART = 4  # how many are resent before one is acknowledged
 
 T = TypeVar("T")
+_NOTHING: tuple[Any, ...] = ()
 
 
 class Flight(NamedTuple):
@@ -62,11 +64,13 @@ class Sending(Generic[T]):
         resent: How often something was sent again.
         bytes: Of all that waits or is out.
         peak: The most that waited or were out.
+        waiting: What waits, each with its size.
+        due: The numbers of what is out, and to be sent again, in order.
     """
 
     __slots__ = (
-        "_allowed", "_bytes_out", "_due", "_flight", "_held", "_out", "_pace", "_wait_s", "_waiting",
-        "bytes", "last", "peak", "resend_at", "resent", "upto",
+        "_allowed", "_bytes_out", "_flight", "_held", "_out", "_pace", "_wait_s",
+        "bytes", "due", "last", "peak", "resend_at", "resent", "upto", "waiting",
     )  # fmt: skip
 
     def __init__(self, flight: Flight, pace: Pace) -> None:
@@ -74,40 +78,49 @@ class Sending(Generic[T]):
         self._pace = pace
         self._wait_s = pace.resend_s
         self._allowed = flight.chunks
-        self._waiting: deque[tuple[int, T]] = deque()
+        self.waiting: deque[tuple[int, T]] = deque()
         self._out: dict[int, tuple[int, T]] = {}  # in the order of their numbers
         self._bytes_out = 0
         self._held: set[int] = set()  # out, and the receiver has them beyond a gap
-        self._due: deque[int] = deque()  # out, and to be sent again, in the order of their numbers
+        self.due: deque[int] = deque()
         self.upto = self.last = 0
         self.resend_at: float | None = None
         self.resent = self.bytes = self.peak = 0
 
     def __len__(self) -> int:
         """How many wait or are out."""
-        return len(self._waiting) + len(self._out)
+        return len(self.waiting) + len(self._out)
 
     def put(self, item: T, size: int) -> None:
         """Adds what is to be sent after all that is there."""
-        self._waiting.append((size, item))
+        self.waiting.append((size, item))
         self.bytes += size
         self.peak = max(self.peak, len(self))
 
+    @property
+    def open(self) -> bool:
+        """Whether one more, if it is not too large, would be sent at once: then is the time to make it."""
+        if self.waiting or self.due or self.last - self.upto >= self._flight.chunks:
+            return False
+        return len(self._out) - len(self._held) < self._allowed
+
     def take(self, now: float) -> tuple[int, T] | None:
         """Returns what is to be sent now, and its number; None when nothing may be."""
-        flying = len(self._out) - len(self._held) - len(self._due)
+        if not self.waiting and not self.due:
+            return None
+        flying = len(self._out) - len(self._held) - len(self.due)
         if flying >= self._allowed:
             return None
-        if self._due:
-            number = self._due.popleft()
+        if self.due:
+            number = self.due.popleft()
             self.resent += 1
             return number, self._out[number][1]
-        if not self._waiting or self.last - self.upto >= self._flight.chunks:
+        if not self.waiting or self.last - self.upto >= self._flight.chunks:
             return None
-        size, item = self._waiting[0]
+        size, item = self.waiting[0]
         if self._out and self._bytes_out + size > self._flight.bytes:
             return None
-        self._waiting.popleft()
+        self.waiting.popleft()
         self.last += 1
         self._out[self.last] = (size, item)
         self._bytes_out += size
@@ -115,7 +128,7 @@ class Sending(Generic[T]):
             self.resend_at = now + self._wait_s
         return self.last, item
 
-    def acknowledged(self, upto: int, mask: int, now: float) -> list[T]:
+    def acknowledged(self, upto: int, mask: int, now: float) -> Sequence[T]:
         """Takes an acknowledgement; an older one changes nothing.
 
         Returns:
@@ -124,6 +137,8 @@ class Sending(Generic[T]):
         Raises:
             WireError: it speaks of numbers that were never sent.
         """
+        if upto == self.upto and not mask:
+            return _NOTHING  # nothing new, as most often
         if upto + (mask.bit_length() + 1 if mask else 0) > self.last:
             message = (
                 f"what was sent is acknowledged, got {upto} and mask {mask:#x} when {self.last} was last"
@@ -133,11 +148,14 @@ class Sending(Generic[T]):
             return []
         done = [self._forget(number) for number in range(self.upto + 1, upto + 1)]
         self.upto = upto
-        held = {upto + 2 + i for i in range(mask.bit_length()) if mask >> i & 1} - self._held
-        self._held |= held
-        progress = len(done) + len(held)
+        progress = len(done)
+        if mask:
+            held = {upto + 2 + i for i in range(mask.bit_length()) if mask >> i & 1} - self._held
+            self._held |= held
+            progress += len(held)
         if progress:
-            self._due = deque(n for n in self._due if n > upto and n not in self._held)
+            if self.due:
+                self.due = deque(n for n in self.due if n > upto and n not in self._held)
             self._allowed = min(self._flight.chunks, self._allowed + progress)
             self._wait_s = self._pace.resend_s
             self.resend_at = now + self._wait_s if len(self._out) > len(self._held) else None
@@ -154,14 +172,23 @@ class Sending(Generic[T]):
         """Makes due what waited too long for its acknowledgement; tells whether it had."""
         if self.resend_at is None or now < self.resend_at:
             return False
-        self._due = deque(number for number in self._out if number not in self._held)
-        self._allowed = min(self._flight.chunks, _RESTART)
         self._wait_s = min(2 * self._wait_s, self._pace.most_s)
-        self.resend_at = now + self._wait_s
+        self._again(now, min(self._flight.chunks, _RESTART))
         return True
 
+    def reconnected(self, now: float) -> None:
+        """Makes due what is out, some of which may have gone down with a connection."""
+        if self.resend_at is not None:
+            self._wait_s = self._pace.resend_s
+            self._again(now, self._flight.chunks)
+
+    def _again(self, now: float, allowed: int) -> None:
+        self.due = deque(number for number in self._out if number not in self._held)
+        self._allowed = allowed
+        self.resend_at = now + self._wait_s
+
     def __repr__(self) -> str:
-        return f"{len(self._out)} out, {len(self._waiting)} waiting (peak {self.peak}), {self.resent} resent"
+        return f"{len(self._out)} out, {len(self.waiting)} waiting (peak {self.peak}), {self.resent} resent"
 
 
 class Receiving(Generic[T]):
@@ -186,10 +213,13 @@ class Receiving(Generic[T]):
     @property
     def mask(self) -> int:
         """Which numbers are held beyond the gap."""
-        return sum(1 << number - self.upto - 2 for number in self._held)
+        return sum(1 << number - self.upto - 2 for number in self._held) if self._held else 0
 
     def accept(self, number: int, item: T, size: int) -> list[T]:
         """Takes what arrives; returns what is next in order, which may be nothing or several."""
+        if number == self.upto + 1 and not self._held:
+            self.upto = number
+            return [item]
         if number <= self.upto or number in self._held:
             self.duplicates += 1
             return []

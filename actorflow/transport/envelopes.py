@@ -8,6 +8,7 @@ from actorflow.transport.channel import Envelope, Lane, Say
 from actorflow.transport.kinds import LIMITS, Buffer, Limits, Lossy
 
 _MAX_ASK = 2**63
+_SAYS = tuple(Say)
 
 
 def write(
@@ -25,7 +26,7 @@ def write(
     """
     head = (envelope.target, int(envelope.say), envelope.ask, float(envelope.limit_s))
     try:
-        parts = codec.encode((*head, envelope.body), limits, lossy=lossy)
+        parts = codec.encode_row(head, envelope.body, limits, lossy=lossy)
     except CannotTravel:
         codec.encode(envelope.body, limits)  # names the place in the body, which the user knows
         raise
@@ -38,18 +39,14 @@ def read(frame: Buffer, lane: Lane, limits: Limits = LIMITS) -> Envelope:
     Raises:
         WireError: it is none.
     """
-    found = codec.decode(frame, limits)
-    if type(found) is not tuple or len(found) != 5:
-        message = f"an envelope is a tuple of 5, got {type(found).__name__}"
-        raise WireError(message)
-    target, say, ask, limit_s, body = found
-    if type(target) is not str or type(say) is not int or not 0 <= say < len(Say):
+    (target, say, ask, limit_s), body = codec.decode_row(frame, 4, limits)
+    if type(target) is not str or type(say) is not int or not 0 <= say < len(_SAYS):
         got = f"{shown(target)}, {shown(say, 20)}"
-        message = f"an envelope has a target and says one of {len(Say)} things, got {got}"
+        message = f"an envelope has a target and says one of {len(_SAYS)} things, got {got}"
         raise WireError(message)
     if type(ask) is not int or not 0 <= ask < _MAX_ASK or type(limit_s) is not float or not limit_s >= 0:
         message = (
             f"a question has a number and a limit of 0 or more, got {shown(ask, 30)}, {shown(limit_s, 30)}"
         )
         raise WireError(message)
-    return Envelope(target, body, Say(say), lane, ask, limit_s)
+    return Envelope(target, body, _SAYS[say], lane, ask, limit_s)

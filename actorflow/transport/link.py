@@ -8,7 +8,7 @@ their own incarnation, which grows with each start; who connects to whom is the 
 
 What ends a session, at this end:
 
-- nothing was heard of the peer for `silence_s` (who was itself stopped for long gives it `beat_s` more);
+- nothing was heard of the peer for too long: for how long, `patience` says, by what the wire knows;
 - the peer says Goodbye, or Reset, or says Hello with a later end: it has started again or begun anew;
 - a datagram is malformed: the peer, or somebody between, is at fault, and has `beat_s` to say Hello first;
 - the peer runs another program; it is greeted again every `silence_s`;
@@ -17,7 +17,8 @@ What ends a session, at this end:
 
 Then the receiver hears `lost` with what is not acknowledged, everybody in line is let go, and the next
 session begins as soon as both ends are there. Until then `send` raises, so that who waits for a lost peer
-hears of it at once; before the first session it lets wait, for as long as `silence_s`.
+hears of it at once; before the first session it lets wait, for as long as `patience` has. What is received
+is acknowledged once it is delivered, not before.
 
 Memory is bounded by the windows and flights of `settings` and by the limits of the codec. What is sent is
 frozen when it is sent: memory that somebody could still write to is copied.
@@ -25,7 +26,7 @@ frozen when it is sent: memory that somebody could still write to is copied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 
 from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, WireError
@@ -41,13 +42,14 @@ from actorflow.transport.datagrams import (
     End,
     Form,
     Hello,
-    pack,
+    pack_head,
     pack_hello,
     unpack,
     unpack_hello,
 )
 from actorflow.transport.handshake import Handshake, Heard, Phase
 from actorflow.transport.kinds import LIMITS, Buffer, Limits
+from actorflow.transport.patience import Patience
 from actorflow.transport.session import Session
 from actorflow.transport.settings import SETTINGS, Settings
 from actorflow.transport.wire import Timer, Timers, Wire
@@ -67,6 +69,8 @@ class Link:
         program: Which program this process runs, by its hash: the peer must run the same.
         settings: What this end may hold, and how long it waits.
         limits: What one message may be.
+        soon: Calls something at the end of this turn of the loop (`loop.call_soon`): what is sent in one turn
+            then leaves together. None: everything leaves at once.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class Link:
         program: str = "",
         settings: Settings = SETTINGS,
         limits: Limits = LIMITS,
+        soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
         if incarnation < 1:
             message = f"incarnations count from 1, got {incarnation}"
@@ -91,6 +96,7 @@ class Link:
         self._program = program
         self._settings = settings
         self._limits = limits
+        self._soon = soon
         self._hello = pack_hello(Hello(settings.window, program))
         self._handshake = Handshake(incarnation)
         self._window: Window | None = None  # of the peer's latest end
@@ -99,7 +105,8 @@ class Link:
         self._refused = 0  # the incarnation of the peer that runs something else
         self._opened = False
         self._started = False
-        self._flushing = False
+        self._patience = Patience(settings)
+        self._admitting = self._pushing = self._receiving = self._pending = False
         self._timer: Timer | None = None
         self._timer_at = inf
         self._heard_at = self._spoke_at = self._hello_at = 0.0
@@ -124,6 +131,7 @@ class Link:
             raise ConfigError(message, hint="channel.connect(receiver)")
         if not self._started and self.phase is not Phase.CLOSED:
             self._started = True
+            self._patience.turned(self._wire.contact(), self._timers.now())
             if self._waits_since is not None:
                 self._waits_since = self._timers.now()
             self._greet()
@@ -141,14 +149,19 @@ class Link:
         parts, size = envelopes.write(envelope, self._limits, self._settings.lossy)
         session = self._session
         entry = session.put(envelope, parts, size)
+        if entry is None and envelope.lane is Lane.DATA:  # as most are: on its way
+            self._flush()
+            return True
         if self._waits_since is None and self.phase is Phase.GREETING:
             self._waits_since = self._timers.now()
         if session.overrun:
             self._end(Phase.DOWN, losses.overrun(self.peer, self._settings.control))
+        self._admit()
         self._flush()
-        if not entry.left:
-            entry.sender = sender
-        return entry.left
+        if entry is None or entry.left:
+            return True
+        entry.sender = sender
+        return False
 
     def release(self, envelope: Envelope) -> None:
         """Gives back the credit of an envelope; of one of an earlier session there is none."""
@@ -159,6 +172,8 @@ class Link:
         """Says goodbye to the peer and frees everything; closing twice is harmless."""
         if self.phase is Phase.CLOSED:
             return
+        if self._pending:
+            self._push()  # what was sent before in this turn of the loop
         if self._handshake.theirs != NOBODY:
             self._say(Form.GOODBYE, self._handshake.theirs)
         self._end(Phase.CLOSED, ChannelClosed(f"the channel to '{self.peer}' was closed at this end"))
@@ -166,21 +181,51 @@ class Link:
 
     # -- what the wire brings ----------------------------------------------------------------------
 
-    def receive(self, parts: Sequence[Buffer]) -> None:
-        """Takes a datagram, whatever it is; the buffers are the link's from now on."""
+    def contact_changed(self) -> None:
+        """Hears that `wire.contact()` is another than it was."""
+        if self._started:
+            self._look()
+            self._flush()
+
+    def _look(self) -> None:
+        """Asks the wire; a peer that can be reached again is spoken to at once."""
+        now, contact = self._timers.now(), self._wire.contact()
+        if contact is self._patience.contact:
+            return
+        self._disarm()
+        if not self._patience.turned(contact, now):
+            return
+        if self.phase is Phase.OPEN:
+            self._session.reconnected(now)
+        elif self.phase in (Phase.GREETING, Phase.DOWN):
+            if self._hello_wait_s <= self._settings.beat_s:
+                self._hello_wait_s = self._settings.resend_s
+            self._greet()
+
+    def receive(self, parts: Sequence[Buffer], *, borrowed: bool = False) -> None:
+        """Takes a datagram, whatever it is.
+
+        Args:
+            parts: Its buffers, which are the link's from now on.
+            borrowed: They are the caller's again when this returns: what outlives it is copied.
+        """
         if not self._started:
             return
         self._account.counts["datagrams_received"] += 1
+        self._receiving = True  # ORDER: what is said meanwhile would acknowledge what is not delivered yet
         try:
-            self._hear(unpack(parts))
+            self._hear(unpack(parts), borrowed)
         except WireError as error:
             self._account.counts["malformed"] += 1
             if self.phase is Phase.OPEN:
                 self._say(Form.RESET, self._handshake.theirs)
                 self._end(Phase.DOWN, losses.malformed(self.peer, error), greet_s=self._settings.beat_s)
+        finally:
+            self._receiving = False
+        self._admit()
         self._flush()
 
-    def _hear(self, datagram: Datagram) -> None:
+    def _hear(self, datagram: Datagram, borrowed: bool) -> None:
         form, source, target = datagram.form, datagram.source, datagram.target
         hello = None
         if form is Form.HELLO and source >= self._handshake.theirs and self.phase is not Phase.CLOSED:
@@ -196,7 +241,7 @@ class Link:
             self._window = hello.window
         match heard:
             case Heard.TAKE | Heard.OPENED:
-                self._take(datagram, opened=heard is Heard.OPENED)
+                self._take(datagram, borrowed, opened=heard is Heard.OPENED)
             case Heard.GREET:
                 self._say(Form.HELLO, source, payload=self._hello)
             case Heard.RESET:
@@ -209,11 +254,12 @@ class Link:
             case _:
                 self._account.counts["refused"] += 1
 
-    def _take(self, datagram: Datagram, *, opened: bool) -> None:
+    def _take(self, datagram: Datagram, borrowed: bool, *, opened: bool) -> None:
         """Takes a datagram of the session that is open now."""
         session, now = self._session, self._timers.now()
         self._heard_at = now
         if opened:
+            self._disarm()
             self._opened = True
             self._account.counts["sessions"] += 1
             self._waits_since = None
@@ -228,12 +274,12 @@ class Link:
             return
         session.heard(datagram.received, now)
         if datagram.form is Form.CHUNK:
-            for envelope in session.arrived(datagram, now):
-                self._deliver(session, envelope)
+            for envelope in session.arrived(datagram, now, borrowed=borrowed):
+                self._deliver(session, envelope, now)
                 if session is not self._session:
                     return  # it is over: what is left of it reaches nobody
 
-    def _deliver(self, session: Session, envelope: Envelope) -> None:
+    def _deliver(self, session: Session, envelope: Envelope, now: float) -> None:
         assert self._receiver is not None
         try:
             taken = self._receiver.deliver(self, envelope)
@@ -243,7 +289,7 @@ class Link:
                 self._end(Phase.DOWN, losses.undeliverable(self.peer, error))
             raise
         if taken:
-            session.release(envelope, self._timers.now())
+            session.release(envelope, now)
 
     # -- the end of a session ----------------------------------------------------------------------
 
@@ -289,46 +335,67 @@ class Link:
     # -- speaking ----------------------------------------------------------------------------------
 
     def _say(
-        self, form: Form, target: End, lane: Lane = Lane.CONTROL, number: int = 0, whole: int = 0,
-        payload: Buffer = b"",
-    ) -> None:  # fmt: skip
+        self, form: Form, target: End, lane: Lane = Lane.CONTROL, number: int = 0, payload: Buffer = b""
+    ) -> None:
         """Puts a datagram on the wire; one of a session tells all that was received in it."""
         received = self._session.tell() if form in (Form.CHUNK, Form.BEAT, Form.PROBE) else NOTHING
-        said = Datagram(form, self._handshake.mine, target, received, lane, number, whole, payload)
+        head = pack_head(form, self._handshake.mine, target, received, lane, number)
         self._account.counts["datagrams_sent"] += 1
         self._spoke_at = self._timers.now()
-        self._wire.send(pack(said))
+        self._wire.send([head, payload] if len(payload) else [head])
 
     def _greet(self) -> None:
         self._say(Form.HELLO, self._handshake.theirs, payload=self._hello)
         self._hello_at = self._timers.now() + self._hello_wait_s
         self._hello_wait_s = max(self._hello_wait_s, min(2 * self._hello_wait_s, self._settings.beat_s))
 
-    def _flush(self) -> None:
-        """Sends what may be sent; who is let out of the line meanwhile may send, which is sent here too."""
-        if self._flushing:
+    def _admit(self) -> None:
+        """Lets out of the line what there is credit for; who is told of it may send, which comes behind."""
+        if self._admitting or not self._session.line:
             return
-        self._flushing = True
+        self._admitting = True
         try:
-            while self.phase is Phase.OPEN:
-                session = self._session
-                entry = session.admit()
-                if entry is not None:
-                    if entry.sender is not None:
-                        entry.sender.admitted()
-                    continue
-                now = self._timers.now()
-                taken = session.take(now)
-                if taken is None:
-                    if session.probe(now):
-                        self._say(Form.PROBE, self._handshake.theirs)
-                    elif session.ack_at is not None and now >= session.ack_at:
-                        self._say(Form.BEAT, self._handshake.theirs)
-                    break
-                lane, number, chunk = taken
-                self._say(Form.CHUNK, self._handshake.theirs, lane, number, chunk.whole, chunk.payload)
+            while self.phase is Phase.OPEN and (entry := self._session.admit()) is not None:
+                if entry.sender is not None:
+                    entry.sender.admitted()
         finally:
-            self._flushing = False
+            self._admitting = False
+
+    def _flush(self) -> None:
+        """Sees to it that what may leave does: now, behind what is being done, or soon."""
+        if self._pending or self._receiving or self._admitting or self._pushing:
+            return  # it is done at the end of that
+        if self._rests():
+            return
+        if self._soon is None:
+            self._push()
+        else:
+            self._pending = True
+            self._soon(self._push)
+
+    def _rests(self) -> bool:
+        """Whether there is nothing to say before the timer comes, as after most of what is received."""
+        session = self._session
+        if self._timer is None or self.phase is not Phase.OPEN or session.wants:
+            return False
+        due = session.due_at()
+        return self._timer_at <= due and due > self._timers.now()
+
+    def _push(self) -> None:
+        """Puts on the wire what may be there."""
+        self._pending = False
+        self._pushing = True
+        try:
+            if self.phase is Phase.OPEN:
+                session, theirs, now = self._session, self._handshake.theirs, self._timers.now()
+                while (taken := session.take(now)) is not None:
+                    self._say(Form.CHUNK, theirs, *taken)
+                if session.probe(now):
+                    self._say(Form.PROBE, theirs)
+                elif session.ack_at is not None and now >= session.ack_at:
+                    self._say(Form.BEAT, theirs)
+        finally:
+            self._pushing = False
         self._arm()
 
     # -- time --------------------------------------------------------------------------------------
@@ -337,21 +404,31 @@ class Link:
         """When there is something to do, if nothing comes before."""
         if not self._started:
             return inf
-        settings, session = self._settings, self._session
         if self.phase is Phase.OPEN:
-            times = [self._heard_at + settings.silence_s, self._spoke_at + settings.beat_s]
-            times += (s.resend_at for s in session.sending if s.resend_at is not None)
-            times += (at for at in (session.ack_at, session.probe_at) if at is not None)
-            return min(times)
+            lost_at = self._patience.ends_at(self._heard_at, met=True)
+            return min(lost_at, self._spoke_at + self._settings.beat_s, self._session.due_at())
         if self.phase not in (Phase.GREETING, Phase.DOWN):
             return inf
-        return min(self._hello_at, self._patience())
+        return min(self._hello_at, self._waits_until())
 
-    def _patience(self) -> float:
+    def _waits_until(self) -> float:
         """When what waits for the first session has waited too long."""
-        return inf if self._waits_since is None else self._waits_since + self._settings.silence_s
+        return inf if self._waits_since is None else self._patience.ends_at(self._waits_since, met=False)
+
+    def _disarm(self) -> None:
+        """Makes `_arm` look at all that may be due; the timer that is set may be too late for it."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _arm(self) -> None:
+        """Sets the timer.
+
+        While a session goes on, what else may be due only moves away, and a timer that comes early looks
+        again; so it is enough to look at the session.
+        """
+        if self._timer is not None and self.phase is Phase.OPEN and self._timer_at <= self._session.due_at():
+            return
         due = self._due()
         if self._timer is not None:
             if self._timer_at <= due < inf:
@@ -360,31 +437,32 @@ class Link:
             self._timer = None
         if due < inf:
             now = self._timers.now()
-            self._timer_at = max(due, now + _LEAST_S)
-            self._timer = self._timers.after(self._timer_at - now, self._on_timer)
+            self._timer_at = due  # it is late also if it is set after that
+            self._timer = self._timers.after(max(due - now, _LEAST_S), self._on_timer)
 
     def _on_timer(self) -> None:
         now, settings = self._timers.now(), self._settings
-        late_s, self._timer = now - self._timer_at, None
-        if late_s > settings.beat_s:  # this process stood still, and the peer's words may wait to be heard
-            self._heard_at = max(self._heard_at, now - settings.silence_s + settings.beat_s)
+        self._timer = None
+        self._look()
+        self._patience.late(now, now - self._timer_at)
         if self.phase is Phase.OPEN:
-            if now >= self._heard_at + settings.silence_s:
-                self._silent(now - self._heard_at)
+            if now >= self._patience.ends_at(self._heard_at, met=True):
+                self._give_up(self._heard_at, now, met=True)
             else:
                 for sending in self._session.sending:
                     sending.expire(now)
                 if now >= self._spoke_at + settings.beat_s:
                     self._session.ack_at = now
         elif self.phase in (Phase.GREETING, Phase.DOWN):
-            if now >= self._patience():
-                self._silent(settings.silence_s)
+            if self._waits_since is not None and now >= self._waits_until():
+                self._give_up(self._waits_since, now, met=False)
             if now >= self._hello_at:
                 self._greet()
+        self._admit()
         self._flush()
 
-    def _silent(self, seconds: float) -> None:
-        self._end(Phase.DOWN, losses.silent(self.peer, seconds, self._settings.silence_s))
+    def _give_up(self, heard_at: float, now: float, *, met: bool) -> None:
+        self._end(Phase.DOWN, self._patience.reason(self.peer, heard_at, now, met=met))
 
     # -- the account -------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from actorflow.errors import ActorflowError, ChannelClosed, ConfigError
 from actorflow.transport import envelopes, losses
 from actorflow.transport.channel import Envelope, Lane, Receiver, Sender
-from actorflow.transport.chunks import Assembly, cut
+from actorflow.transport.chunks import Assembly, Stream
 from actorflow.transport.credit import WINDOW, Granting, Spending, Window
 from actorflow.transport.kinds import LIMITS, Limits
 
@@ -59,9 +59,11 @@ def _passed(envelope: Envelope, limits: Limits) -> tuple[Envelope, int]:
 
 def _framed(envelope: Envelope, limits: Limits) -> tuple[Envelope, int]:
     parts, size = envelopes.write(envelope, limits)
-    assembly, frame = Assembly(limits), None
-    for chunk in cut(parts, size):
-        frame = assembly.take(chunk)
+    stream, assembly = Stream(), Assembly(limits)
+    stream.put(parts, 1)
+    while not (frames := list(assembly.take(stream.cut().payload))):
+        pass
+    (frame,) = frames
     return envelopes.read(frame, envelope.lane, limits), size
 
 

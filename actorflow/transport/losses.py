@@ -13,6 +13,22 @@ def silent(peer: str, seconds: float, limit_s: float) -> PeerLost:
     return PeerLost(what, hint="raise Settings(silence_s=...) of the links if it was only busy")
 
 
+def busy(peer: str, seconds: float, limit_s: float) -> PeerLost:
+    """Its process is there, and nothing was heard of it."""
+    what = (
+        f"'{peer}' has been busy for {seconds:.3g} s, limit {limit_s:g} s: it is connected and says nothing"
+    )
+    return PeerLost(
+        what, hint="raise Settings(busy_s=...) of the links if its work holds its loop up for longer"
+    )
+
+
+def broken(peer: str, limit_s: float) -> PeerLost:
+    """There is no connection to it any more."""
+    what = f"'{peer}' is gone: its connection broke and has not come back for {limit_s:g} s"
+    return PeerLost(what, hint="raise Settings(gone_s=...) of the links if connections take longer to return")
+
+
 def restarted(peer: str, before: End, after: End) -> PeerLost:
     """A later end of it speaks."""
     if after.incarnation > before.incarnation:

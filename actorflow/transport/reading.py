@@ -34,10 +34,12 @@ class Reader:
 
     __slots__ = ("_at", "_frame", "_levels", "_limits", "_n", "_offset", "_stop", "_tokens")
 
-    def __init__(self, tokens: list[Any], frame: Buffer, body: int, stop: int, limits: Limits) -> None:
+    def __init__(
+        self, tokens: list[Any], frame: Buffer, body: int, stop: int, limits: Limits, at: int = 0
+    ) -> None:
         self._tokens = tokens
         self._n = len(tokens)
-        self._at = 0
+        self._at = at
         self._frame = frame
         self._offset = body  # into the frame, at a multiple of ALIGN
         self._stop = stop

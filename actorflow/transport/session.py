@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from math import inf
 
 import numpy as np
 
 from actorflow.transport import envelopes
 from actorflow.transport.channel import Envelope, Lane, Say, Sender
-from actorflow.transport.chunks import Assembly, Chunk, cut
+from actorflow.transport.chunks import Assembly, Chunk, Stream
 from actorflow.transport.credit import Granting, Spending, Window
 from actorflow.transport.datagrams import Datagram, Received
 from actorflow.transport.delivery import Receiving, Sending
@@ -23,10 +23,12 @@ from actorflow.transport.settings import Settings
 
 _HURRY_CHUNKS = 16  # received and not acknowledged: no more waiting for something to travel with
 _HURRY_BYTES = 1 << 20
+_LANES = tuple(Lane)
+_CONTROL, _DATA = _LANES
 
 
 class Waiting:
-    """An envelope that has not left yet.
+    """An envelope that stands in line.
 
     Attributes:
         sender: Who is told when it has left; None as long as its `send` has not returned.
@@ -41,13 +43,6 @@ class Waiting:
         self.size = size
         self.sender: Sender | None = None
         self.left = False
-
-
-class Piece(NamedTuple):
-    """A chunk on its way; the last one of an envelope carries the serial number of that, others 0."""
-
-    chunk: Chunk
-    closes: int
 
 
 class Session:
@@ -73,13 +68,13 @@ class Session:
         self.line: deque[Waiting] = deque()
         self.spending: Spending | None = None
         self.granting = Granting(settings.window)
-        self.sending: tuple[Sending[Piece], ...] = tuple(
+        self._streams = tuple(Stream() for _ in Lane)
+        self.sending: tuple[Sending[Chunk], ...] = tuple(
             Sending(settings.flight, settings.pace) for _ in Lane
         )
-        self.receiving: tuple[Receiving[Chunk], ...] = tuple(Receiving(settings.flight) for _ in Lane)
-        self._assemblies = tuple(Assembly(limits) for _ in Lane)
+        self.receiving: tuple[Receiving[Buffer], ...] = tuple(Receiving(settings.flight) for _ in Lane)
+        self._assemblies = (Assembly(limits), Assembly(limits, self.granting.admit))
         self._held: dict[int, tuple[Envelope, int]] = {}  # delivered with False: by identity
-        self._sizes = [0] * len(Lane)  # of the frame that is half there
         self._serial = 0
         self._control: dict[int, int] = {}  # sizes of what `settings.control` counts, by serial number
         self._control_bytes = 0
@@ -92,20 +87,30 @@ class Session:
 
     # -- sending -----------------------------------------------------------------------------------
 
-    def put(self, envelope: Envelope, parts: Sequence[Buffer], size: int) -> Waiting:
-        """Takes an envelope: DATA stands in line, CONTROL is on its way. It is frozen from now on."""
-        self._serial += 1
-        entry = Waiting(self._serial, [_frozen(part) for part in parts], size)
-        self.unacknowledged[entry.serial] = envelope
+    def put(self, envelope: Envelope, parts: Sequence[Buffer], size: int) -> Waiting | None:
+        """Takes an envelope, frozen from now on; returns it if it stands in line, and None if it has left.
+
+        CONTROL leaves at once, and DATA when there is credit and nobody stands before it.
+        """
+        self._serial = serial = self._serial + 1
+        self.unacknowledged[serial] = envelope
+        if len(parts) > 1 or type(parts[0]) is not bytes:
+            parts = [_frozen(part) for part in parts]
         if envelope.lane is Lane.CONTROL:
             if envelope.say is not Say.BULK:  # whoever sends these lets few bytes of them go at a time
-                self._control[entry.serial] = size
+                self._control[serial] = size
                 self._control_bytes += size
-            self._go(Lane.CONTROL, entry)
+            self._streams[_CONTROL].put(parts, serial)
+        elif not self.line and self.spending is not None and self.spending.fits(size):
+            self.spending.spend(size)
+            self._streams[_DATA].put(parts, serial)
         else:
+            entry = Waiting(serial, parts, size)
             self.line.append(entry)
             self.peak_line = max(self.peak_line, len(self.line))
-        return entry
+            return entry
+        self.sent += 1
+        return None
 
     @property
     def overrun(self) -> bool:
@@ -123,13 +128,16 @@ class Session:
             return None
         entry = self.line.popleft()
         self.spending.spend(entry.size)
-        self._go(Lane.DATA, entry)
+        self._streams[_DATA].put(entry.parts, entry.serial)
+        entry.left = True
+        entry.parts = ()
+        self.sent += 1
         self.probe_at, self._probe_wait_s = None, self._settings.resend_s
         return entry
 
     def probe(self, now: float) -> bool:
         """Tells whether to ask for credit now: the word that brought it back is not resent otherwise."""
-        if not self.line or self.sending[Lane.DATA]:  # what is out is acknowledged, with all else
+        if not self.line or self.answers:
             self.probe_at = None
             return False
         due = self.probe_at is not None and now >= self.probe_at
@@ -139,22 +147,57 @@ class Session:
             self.probe_at = now + self._probe_wait_s
         return due
 
-    def _go(self, lane: Lane, entry: Waiting) -> None:
-        chunks = cut(entry.parts, entry.size)
-        for chunk in chunks:
-            closes = entry.serial if chunk is chunks[-1] else 0
-            self.sending[lane].put(Piece(chunk, closes), len(chunk.payload))
-        entry.left = True
-        entry.parts = ()
-        self.sent += 1
+    def take(self, now: float) -> tuple[Lane, int, Buffer] | None:
+        """Returns what is to be put on the wire now; CONTROL comes first.
 
-    def take(self, now: float) -> tuple[Lane, int, Chunk] | None:
-        """Returns what is to be put on the wire now; CONTROL comes first."""
-        for lane in Lane:
-            taken = self.sending[lane].take(now)
+        The stream is cut when a piece of it can leave, so what has come until then leaves in one.
+        """
+        for lane in _LANES:
+            sending, stream = self.sending[lane], self._streams[lane]
+            if not (stream.parts or sending.waiting or sending.due):
+                continue
+            if stream.parts and sending.open:
+                chunk = stream.cut()
+                sending.put(chunk, len(chunk.payload))
+            taken = sending.take(now)
             if taken is not None:
-                return lane, taken[0], taken[1].chunk
+                return lane, taken[0], taken[1].payload
         return None
+
+    @property
+    def wants(self) -> bool:
+        """Whether something waits to leave; it may have to wait on."""
+        streams, sending = self._streams, self.sending
+        return bool(
+            self.line
+            or streams[0].parts
+            or streams[1].parts
+            or sending[0].waiting
+            or sending[1].waiting
+            or sending[0].due
+            or sending[1].due
+        )
+
+    def due_at(self) -> float:
+        """Returns when to resend, acknowledge or ask for credit, if nothing comes before."""
+        due = inf if self.ack_at is None else self.ack_at
+        if self.probe_at is not None and self.probe_at < due:
+            due = self.probe_at
+        for sending in self.sending:
+            if sending.resend_at is not None and sending.resend_at < due:
+                due = sending.resend_at
+        return due
+
+    @property
+    def answers(self) -> bool:
+        """Whether the peer will say what it has given back, since it acknowledges what is on its way."""
+        return bool(self.sending[_DATA] or self._streams[_DATA])
+
+    def reconnected(self, now: float) -> None:
+        """Speaks, and sends again what is not acknowledged: some of it may have gone down."""
+        self.ack_at = now
+        for sending in self.sending:
+            sending.reconnected(now)
 
     def heard(self, received: Received, now: float) -> None:
         """Takes what the peer says it has received.
@@ -162,46 +205,47 @@ class Session:
         Raises:
             WireError: it cannot have.
         """
-        for lane, upto, mask in (
-            (Lane.CONTROL, received.control, received.control_mask),
-            (Lane.DATA, received.data, received.data_mask),
-        ):
-            for piece in self.sending[lane].acknowledged(upto, mask, now):
-                if piece.closes:
-                    del self.unacknowledged[piece.closes]
-                    self._control_bytes -= self._control.pop(piece.closes, 0)
+        control, control_mask, data, data_mask, messages, size = received
+        for chunk in self.sending[_CONTROL].acknowledged(control, control_mask, now):
+            for serial in chunk.closes:
+                del self.unacknowledged[serial]
+                self._control_bytes -= self._control.pop(serial, 0)
+        for chunk in self.sending[_DATA].acknowledged(data, data_mask, now):
+            for serial in chunk.closes:
+                del self.unacknowledged[serial]
         if self.spending is not None:
-            self.spending.granted(received.messages, received.bytes)
+            self.spending.granted(messages, size)
 
     # -- receiving ---------------------------------------------------------------------------------
 
-    def arrived(self, datagram: Datagram, now: float) -> Iterator[Envelope]:
+    def arrived(self, datagram: Datagram, now: float, *, borrowed: bool = False) -> Iterator[Envelope]:
         """Takes a chunk; gives the envelopes that are whole with it, in order.
 
+        Args:
+            datagram: With the chunk.
+            now: The time.
+            borrowed: The memory of it is somebody else's once all envelopes were asked for.
+
         Raises:
-            WireError: it is no piece of an envelope, or there was no credit for it.
+            WireError: it is no piece of its lane, or there was no credit for it.
         """
-        lane, payload = datagram.lane, datagram.payload
-        chunk = Chunk(datagram.whole, payload)
+        lane, payload, number = datagram.lane, datagram.payload, datagram.number
+        size = len(payload)
         if self.ack_at is None:
             self.ack_at = now + self._settings.ack_s
         self._owed_chunks += 1
-        self._owed_bytes += len(payload)
+        self._owed_bytes += size
         if self._owed_chunks >= _HURRY_CHUNKS or self._owed_bytes >= _HURRY_BYTES:
             self.ack_at = now
-        for ready in self.receiving[lane].accept(datagram.number, chunk, len(payload)):
-            assembly = self._assemblies[lane]
-            assembly.check(ready)
-            if ready.whole:
-                self._sizes[lane] = ready.whole
-                if lane is Lane.DATA:
-                    self.granting.admit(ready.whole)  # ORDER: before memory is found
-            frame = assembly.take(ready)
-            if frame is not None:
-                envelope = envelopes.read(frame, lane, self._limits)
+        receiving, assembly, limits = self.receiving[lane], self._assemblies[lane], self._limits
+        if borrowed and number != receiving.upto + 1:  # it is held for a while
+            payload, borrowed = bytes(payload), False
+        for piece in receiving.accept(number, payload, size):
+            for frame in assembly.take(piece, borrowed=borrowed):
+                envelope = envelopes.read(frame, lane, limits)
                 self.received += 1
-                if lane is Lane.DATA:
-                    self._held[id(envelope)] = (envelope, self._sizes[lane])
+                if lane is _DATA:
+                    self._held[id(envelope)] = (envelope, len(frame))
                 yield envelope
 
     def release(self, envelope: Envelope, now: float) -> None:
@@ -210,16 +254,18 @@ class Session:
         if not size:
             return
         self.granting.release(size)
-        messages, total = (self.granting.messages - self._told[0], self.granting.bytes - self._told[1])
-        window = self._settings.window
-        if 2 * messages >= window.messages or 2 * total >= window.bytes:
+        granting, told, window = self.granting, self._told, self._settings.window
+        if (
+            2 * (granting.messages - told[0]) >= window.messages
+            or 2 * (granting.bytes - told[1]) >= window.bytes
+        ):
             self.ack_at = now  # the peer may be waiting for it
         elif self.ack_at is None:
             self.ack_at = now + self._settings.ack_s
 
     def tell(self) -> Received:
         """Returns what the peer is to know, which is told by that."""
-        control, data = self.receiving
+        control, data = self.receiving[_CONTROL], self.receiving[_DATA]
         self.ack_at = None
         self._owed_chunks = self._owed_bytes = 0
         self._told = (self.granting.messages, self.granting.bytes)

@@ -25,7 +25,9 @@ class Settings:
         control: What of CONTROL may wait for its acknowledgement; more, and the peer counts as lost. Large
             answers, `Say.BULK`, are not counted: their sender waits for the peer to take them.
         flight: What of each lane may be on the wire unacknowledged. CONTROL waits behind so much DATA.
-        silence_s: The peer is lost after so long without a word.
+        silence_s: The peer is lost after so long without a word, where the wire knows nothing of it.
+        busy_s: The same where the wire is connected to its process; at least `silence_s`.
+        gone_s: The peer is lost when its connection has been broken for so long.
         beat_s: Who has nothing to say says so after this time.
         resend_s: What is not acknowledged is sent again after this time, then after twice as long ...
         ack_s: How long an acknowledgement waits for something to travel with.
@@ -38,6 +40,8 @@ class Settings:
     control: Window = CONTROL
     flight: Flight = FLIGHT
     silence_s: float = 10.0
+    busy_s: float = 60.0
+    gone_s: float = 3.0
     beat_s: float = 2.5
     resend_s: float = 0.2
     ack_s: float = 0.02
@@ -53,6 +57,9 @@ class Settings:
             got = ", ".join(f"{wait:g}" for wait in waits)
             message = f"0 < ack_s < resend_s <= beat_s <= silence_s / 2 must hold, got {got}"
             raise ConfigError(message, hint="raise silence_s; the others are small parts of it")
+        if not (0 < self.busy_s < inf and 0 < self.gone_s < inf):
+            message = f"busy_s and gone_s are seconds above 0, got {self.busy_s:g} and {self.gone_s:g}"
+            raise ConfigError(message)
         for name, window in (("window", self.window), ("control", self.control)):
             if not all(type(n) is int and n >= 1 for n in window):
                 message = f"a window holds a message and a byte at least, got {name}={window}"
@@ -75,7 +82,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "window": (Window,),
     "control": (Window,),
     "flight": (Flight,),
-    **dict.fromkeys(("silence_s", "beat_s", "resend_s", "ack_s"), (int, float)),
+    **dict.fromkeys(("silence_s", "busy_s", "gone_s", "beat_s", "resend_s", "ack_s"), (int, float)),
     "lossy": (Lossy, NoneType),
 }
 

@@ -291,7 +291,7 @@ def test_the_law_of_delivery_finds(fault: Callable[..., None], monkeypatch: pyte
 
 
 def never_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Link, "_silent", lambda self, seconds: None)
+    monkeypatch.setattr(Link, "_give_up", lambda self, heard_at, now, met: None)
 
 
 def forgets_the_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -54,13 +55,16 @@ class Way:
     def __init__(self) -> None:
         self.waiting: list[list[Buffer]] = []
         self.log: list[Datagram] = []
+        self.knows = Contact.UNKNOWN
+        self.broken = False  # nothing comes through
 
     def send(self, parts: Sequence[Buffer]) -> None:
-        self.waiting.append(list(parts))
         self.log.append(unpack(parts))
+        if not self.broken:
+            self.waiting.append(list(parts))
 
     def contact(self) -> Contact:
-        return Contact.UNKNOWN
+        return self.knows
 
     def forms(self) -> list[Form]:
         """Forms of what waits."""
@@ -71,12 +75,23 @@ class Net:
     """Two ends: `a` is called ps0, and `b` worker0."""
 
     def __init__(
-        self, settings: Settings = SETTINGS, *, programs: tuple[str, str] = ("", ""), limits: Limits = LIMITS
+        self,
+        settings: Settings = SETTINGS,
+        *,
+        programs: tuple[str, str] = ("", ""),
+        limits: Limits = LIMITS,
+        turns: bool = False,
+        contact: Contact = Contact.UNKNOWN,
     ) -> None:
+        """With `turns` links do things at the end of a turn, which is when `deliver` is called."""
         self.time = Time()
+        self.soon: deque[Callable[[], None]] = deque()
         self.from_a, self.from_b = Way(), Way()
         self.at_a, self.at_b = Recorder(), Recorder()
+        self.from_a.knows = self.from_b.knows = contact
         options: dict[str, Any] = {"settings": settings, "limits": limits}
+        if turns:
+            options["soon"] = self.soon.append
         self.a = Link("worker0", self.from_a, self.time, incarnation=1, program=programs[0], **options)
         self.b = Link("ps0", self.from_b, self.time, incarnation=1, program=programs[1], **options)
         self.a.connect(self.at_a)
@@ -85,6 +100,7 @@ class Net:
     def deliver(self) -> None:
         """Lets arrive all that is on its way, and what comes of it, at this moment."""
         for _ in range(100_000):
+            self.turn()
             if not (self.from_a.waiting or self.from_b.waiting):
                 return
             for way, end in ((self.from_a, self.b), (self.from_b, self.a)):
@@ -92,6 +108,20 @@ class Net:
                 for parts in waiting:
                     end.receive(parts)
         raise AssertionError("they answer each other without end")
+
+    def turn(self) -> None:
+        """Ends a turn of both loops."""
+        while self.soon:
+            self.soon.popleft()()
+
+    def know(self, contact: Contact) -> None:
+        """Lets both wires find out something; nothing comes through one that is broken."""
+        broken = contact is Contact.BROKEN
+        if broken:
+            self.lose()
+        for way, end in ((self.from_a, self.a), (self.from_b, self.b)):
+            way.knows, way.broken = contact, broken
+            end.contact_changed()
 
     def lose(self) -> None:
         """Loses all that is on its way."""

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import struct
 import tracemalloc
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,60 +12,149 @@ from hypothesis import strategies as st
 
 from actorflow.errors import WireError
 from actorflow.transport import codec
-from actorflow.transport.chunks import CHUNK_BYTES, Assembly, Chunk, cut
-from actorflow.transport.kinds import Limits
+from actorflow.transport.chunks import CHUNK_BYTES, Assembly, Stream
+from actorflow.transport.kinds import APART, Limits
 from tests.strategies import examples
 
 LIMITS = Limits(frame_bytes=200)
 
 
-def parts_of(sizes: list[int]) -> list[bytes]:
-    return [bytes([i % 251]) * size for i, size in enumerate(sizes)]
+def frame_of(body: int, fill: int = 7, header: int = 0) -> bytes:
+    """What has the outside of a frame."""
+    return struct.pack("<4sIQ", b"AFm1", header, body) + bytes(header + -header % 16) + bytes([fill]) * body
 
 
-@given(sizes=st.lists(st.integers(0, 40), min_size=1, max_size=12), chunk=st.integers(1, 30))
-@settings(max_examples=examples(200))
-def test_a_frame_comes_out_as_it_went_in(sizes: list[int], chunk: int) -> None:
-    parts = parts_of([16, *sizes])
-    frame = b"".join(parts)
+def split(frame: bytes, sizes: Sequence[int]) -> list[bytes]:
+    """A frame as buffers, the first of which holds its prefix."""
+    parts, at = [frame[:16]], 16
+    for size in sizes:
+        parts.append(frame[at : at + size])
+        at += size
+    return [*parts, frame[at:]]
 
-    chunks = cut(parts, len(frame), chunk)
-    lane = Assembly(chunk_bytes=chunk)
-    found = [lane.take(piece) for piece in chunks]
 
-    assert [piece.whole for piece in chunks] == [len(frame)] + [0] * (len(chunks) - 1)
-    assert found[:-1] == [None] * (len(chunks) - 1)
-    assert found[-1] is not None
-    assert bytes(found[-1]) == frame
+def pieces_of(stream: Stream) -> list[Any]:
+    found = []
+    while stream:
+        found.append(stream.cut())
+    return found
+
+
+def assembled(pieces: Sequence[Any], chunk: int = CHUNK_BYTES, *, borrowed: bool = False) -> list[bytes]:
+    """The frames of pieces, which are gone once each is taken if they are borrowed."""
+    lane, found = Assembly(chunk_bytes=chunk), []
+    for piece in pieces:
+        memory = bytearray(piece) if borrowed else piece
+        found += lane.take(memory, borrowed=borrowed)
+        if borrowed:
+            memory[:] = b"\xff" * len(memory)
     assert lane.missing == 0
+    return [bytes(frame) for frame in found]
+
+
+@given(
+    frames=st.lists(
+        st.tuples(st.integers(0, 150), st.lists(st.integers(0, 40), max_size=4), st.booleans()),
+        min_size=1,
+        max_size=12,
+    ),
+    chunk=st.integers(16, 90),
+    borrowed=st.booleans(),
+)
+@settings(max_examples=examples(200))
+def test_frames_come_out_as_they_went_in_however_they_are_joined(
+    frames: list[tuple[int, list[int], bool]], chunk: int, borrowed: bool
+) -> None:
+    """Some are cut before the next one is there, and others wait for it."""
+    stream, pieces, sent = Stream(chunk), [], []
+    for n, (body, sizes, waits) in enumerate(frames, 1):
+        sent.append(frame_of(body, n))
+        stream.put(split(sent[-1], sizes), n)
+        if not waits:
+            pieces += pieces_of(stream)
+    pieces += pieces_of(stream)
+
+    assert assembled([piece.payload for piece in pieces], chunk, borrowed=borrowed) == sent
+    assert [serial for piece in pieces for serial in piece.closes] == list(range(1, len(sent) + 1))
+    lane = Assembly(chunk_bytes=chunk)
+    for piece in pieces:  # a frame is there with the piece that closes it, and not before
+        assert len(list(lane.take(piece.payload))) == len(piece.closes)
+
+
+@given(frames=st.lists(st.integers(0, 150), min_size=1, max_size=12), cuts=st.sets(st.integers(1, 2000)))
+@settings(max_examples=examples(200))
+def test_any_cut_that_leaves_prefixes_whole_is_understood(frames: list[int], cuts: set[int]) -> None:
+    sent = [frame_of(body, n) for n, body in enumerate(frames)]
+    pieces, at = [b""], 0
+    for frame in sent:
+        pieces[-1] += bytes(-len(pieces[-1]) % 16)
+        if at in cuts:
+            pieces.append(b"")
+        for i, byte in enumerate(frame):
+            if i >= 16 and at + i in cuts:
+                pieces.append(b"")
+            pieces[-1] += bytes([byte])
+        at += len(frame)
+
+    assert assembled([piece for piece in pieces if piece]) == sent
 
 
 def test_large_buffers_are_not_copied_and_small_ones_are_joined() -> None:
     large = np.arange(3 * CHUNK_BYTES // 4 + 10, dtype=np.uint32).view(np.uint8)
-    parts = [b"h" * 100, b"p" * 12, large, b"t" * 30, b"u" * 40]
+    small = frame_of(3)
+    stream = Stream()
+    stream.put([small], 1)
+    stream.put([frame_of(0, header=30), b"p" * 12, large, b"t" * 30, b"u" * 40], 2)
+    stream.put([small], 3)
 
-    chunks = cut(parts, codec.size(parts))
+    pieces = pieces_of(stream)
 
-    assert [len(piece.payload) for piece in chunks] == [112, *[CHUNK_BYTES] * 3, 40, 70]
-    for piece in chunks[1:5]:
+    assert [len(piece.payload) for piece in pieces] == [32 + 48 + 12, *[CHUNK_BYTES] * 3, 40 + 70 + 2 + 19]
+    assert [list(piece.closes) for piece in pieces] == [[1], [], [], [], [2, 3]]
+    for piece in pieces[1:4]:
         assert np.shares_memory(np.frombuffer(piece.payload, np.uint8), large)
 
 
+def test_no_more_than_a_part_of_what_waits_is_joined() -> None:
+    stream = Stream()
+    for n in range(1, 1001):
+        stream.put([frame_of(240, n % 251)], n)
+
+    sizes = [len(piece.payload) for piece in pieces_of(stream)]
+    assert sizes == [65536] * 3 + [256 * 232]
+
+
+def test_a_frame_alone_in_its_piece_is_the_piece_and_small_ones_are_copies() -> None:
+    alone, small = frame_of(5000), frame_of(10)
+    (found,) = Assembly().take(alone)
+    assert found is alone
+
+    both = small + bytes(6) + alone
+    first, second = Assembly().take(both)
+    assert (type(first), first) == (bytes, small)
+    assert bytes(second) == alone
+    assert np.shares_memory(second, np.frombuffer(both, np.uint8))
+    assert len(small) < APART < len(alone)
+
+
 @given(
-    a=st.integers(16, 200),
-    b=st.integers(16, 200),
+    a=st.integers(0, 184),
+    b=st.integers(0, 184),
     turns=st.lists(st.booleans(), min_size=60, max_size=60),
 )
 @settings(max_examples=examples(100))
 def test_pieces_of_the_other_lane_may_come_between(a: int, b: int, turns: list[bool]) -> None:
-    frames = bytes(range(200))[:a], bytes(range(50, 250))[:b]
-    ways = [cut([frame], len(frame), 7) for frame in frames]
-    lanes = [Assembly(chunk_bytes=7), Assembly(chunk_bytes=7)]
+    frames = frame_of(a, 1), frame_of(b, 2)
+    ways: list[list[Any]] = []
+    for frame in frames:
+        stream = Stream(17)
+        stream.put([frame], 1)
+        ways.append(pieces_of(stream))
+    lanes = [Assembly(chunk_bytes=17), Assembly(chunk_bytes=17)]
     found: list[bytes | None] = [None, None]
     for turn in turns + [True] * 30 + [False] * 30:
         if ways[turn]:
-            frame = lanes[turn].take(ways[turn].pop(0))
-            if frame is not None:
+            for frame in lanes[turn].take(ways[turn].pop(0).payload):
                 found[turn] = bytes(frame)
 
     assert tuple(found) == frames
@@ -70,36 +162,76 @@ def test_pieces_of_the_other_lane_may_come_between(a: int, b: int, turns: list[b
 
 @given(
     pieces=st.lists(
-        st.tuples(
-            st.one_of(st.just(0), st.integers(0, 220), st.integers(0, 2**64 - 1)),
-            st.integers(0, 40).map(bytes),
+        st.binary(max_size=40)
+        | st.tuples(st.integers(0, 220) | st.integers(0, 2**63), st.integers(0, 40)).map(
+            lambda of: struct.pack("<4sIQ", b"AFm1", 0, of[0]) + bytes(of[1])
         ),
         max_size=20,
     )
 )
 @settings(max_examples=examples(300))
-def test_hostile_pieces_are_refused_and_change_nothing(pieces: list[tuple[int, bytes]]) -> None:
-    """Against the rule told again: a first piece when nothing is missing, else at most what is."""
-    lane = Assembly(LIMITS, chunk_bytes=30)
+def test_hostile_pieces_are_refused_and_change_nothing(pieces: list[bytes]) -> None:
+    """Against the rule told again, a byte at a time."""
+    lane = Assembly(LIMITS, chunk_bytes=50)
     missing = 0
-    for whole, payload in pieces:
-        fits = bool(whole) != bool(missing) and 0 < len(payload) <= min(30, whole or missing)
-        if fits and (not whole or 16 <= whole <= 200):
-            frame = lane.take(Chunk(whole, payload))
-            missing = (whole or missing) - len(payload)
-            assert (frame is not None) == (missing == 0)
+    for piece in pieces:
+        refused, frames, at = not 0 < len(piece) <= 50, 0, 0
+        while not refused and at < len(piece):
+            if missing:
+                missing -= 1
+                at += 1
+                frames += not missing
+                continue
+            at += -at % 16
+            if at >= len(piece):
+                break
+            head = piece[at : at + 16]
+            size = int.from_bytes(head[8:], "little") + 16
+            size += int.from_bytes(head[4:8], "little") + -int.from_bytes(head[4:8], "little") % 16
+            refused = len(head) < 16 or head[:4] != b"AFm1" or size > 200
+            if not refused:
+                missing = size - 16
+                at += 16
+                frames += not missing
+        found = 0
+        try:
+            for _ in lane.take(piece):
+                found += 1
+        except WireError:
+            assert refused
         else:
-            with pytest.raises(WireError):
-                lane.take(Chunk(whole, payload))
-        assert lane.missing == missing
+            assert not refused
+        assert (found, lane.missing) == (frames, missing)
 
 
-def test_memory_is_found_only_after_the_size_has_passed_the_limits() -> None:
-    lane = Assembly(Limits(frame_bytes=1 << 20))
+def test_memory_is_found_only_after_the_size_has_passed_the_limits_and_the_credit() -> None:
+    admitted: list[int] = []
+
+    def admit(size: int) -> None:
+        admitted.append(size)
+        message = "no credit"
+        raise WireError(message)
+
+    lane = Assembly(Limits(frame_bytes=1 << 30), admit)
     tracemalloc.start()
     try:
-        with pytest.raises(WireError, match="a frame has 16 to 1048576 bytes, got 4294967296 announced"):
-            lane.take(Chunk(1 << 32, b"first"))
+        with pytest.raises(WireError, match="a frame may have 1073741824 bytes, got 4294967312"):
+            list(lane.take(frame_of(0)[:8] + (1 << 32).to_bytes(8, "little")))
+        with pytest.raises(WireError, match="no credit"):
+            list(lane.take(frame_of(0)[:8] + (1 << 29).to_bytes(8, "little")))
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()
+    assert admitted == [16 + (1 << 29)]
+    assert lane.missing == 0
+
+
+def test_arrays_of_joined_messages_are_aligned_and_keep_only_their_own_frame() -> None:
+    stream = Stream()
+    for n in range(1, 4):
+        stream.put(codec.encode(np.full(n, n, np.float64)), n)
+    (piece,) = pieces_of(stream)
+    values = [codec.decode(frame) for frame in Assembly().take(memoryview(piece.payload))]
+
+    assert [value.tolist() for value in values] == [[1.0], [2.0, 2.0], [3.0, 3.0, 3.0]]
+    assert all(value.flags.aligned for value in values)

@@ -30,7 +30,7 @@ count = st.integers(1, 2**64 - 1)
 ends = st.builds(End, count, count)
 received = st.builds(Received, *[u64] * 6)
 chunks = st.builds(
-    Datagram, st.just(Form.CHUNK), ends, ends, received, st.sampled_from(Lane), count, u64,
+    Datagram, st.just(Form.CHUNK), ends, ends, received, st.sampled_from(Lane), count,
     st.binary(min_size=1, max_size=40),
 )  # fmt: skip
 forms = st.sampled_from([Form.BEAT, Form.RESET, Form.GOODBYE, Form.PROBE])
@@ -97,7 +97,14 @@ def test_what_cannot_be_is_refused(datagram: Datagram, what: str) -> None:
         ([b"short"], "got 1 parts of 5"),
         ([bytes(HEAD_BYTES), b"", b""], "got 3 parts of 104, 0, 0"),
         ([bytes(HEAD_BYTES)], r"begins with b'AFd1', got b'\\x00"),
-        ([b"AFd1\x09" + bytes(HEAD_BYTES - 5)], "there are 6 forms of datagrams and 2 lanes, got 9 and 0"),
+        (
+            [b"AFd1\x09" + bytes(HEAD_BYTES - 5)],
+            "there are 6 forms of datagrams and 2 lanes, and 0 behind the number, got 9, 0 and 0",
+        ),
+        (
+            [pack(Datagram(Form.BEAT, A, B))[0][:-1] + b"\x01"],
+            r"behind the number, got 2, 0 and 72057594037927936",
+        ),
     ],
 )
 def test_what_is_no_datagram_is_refused(parts: list[Any], what: str) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -135,7 +136,7 @@ class TakesWhatComes(Receiving[int]):
 
 
 class BelievesTheMask(Sending[int]):
-    def acknowledged(self, upto: int, mask: int, now: float) -> list[int]:
+    def acknowledged(self, upto: int, mask: int, now: float) -> Sequence[int]:
         return super().acknowledged(upto + 1 + mask.bit_length() if mask else upto, 0, now)
 
 
@@ -150,7 +151,7 @@ class SendsAll(Sending[int]):
 
 
 class ForgetsTheTimer(Sending[int]):
-    def acknowledged(self, upto: int, mask: int, now: float) -> list[int]:
+    def acknowledged(self, upto: int, mask: int, now: float) -> Sequence[int]:
         done = super().acknowledged(upto, mask, now)
         if done:
             self.resend_at = None

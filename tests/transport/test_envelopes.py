@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+import struct
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from actorflow.errors import CannotTravel, WireError
 from actorflow.transport import codec, envelopes
 from actorflow.transport.channel import Envelope, Lane, Say
 from actorflow.transport.kinds import Limits
+from tests.strategies import examples
+from tests.transport.values import everything, same
 
 
 def frame_of(value: Any) -> bytes:
@@ -65,5 +71,56 @@ def test_what_cannot_travel_is_told_by_its_place_in_the_body() -> None:
     ids=repr,
 )
 def test_a_message_that_is_no_envelope_is_refused(value: Any) -> None:
-    with pytest.raises(WireError, match="an envelope|a question"):
+    with pytest.raises(WireError, match="an envelope|a question|a tuple of 5 must"):
         envelopes.read(frame_of(value), Lane.DATA)
+
+
+drawn = st.builds(
+    Envelope,
+    st.text(max_size=20),
+    everything,
+    st.sampled_from(Say),
+    st.sampled_from(Lane),
+    st.integers(0, 2**63 - 1),
+    st.floats(0, allow_nan=False) | st.integers(0, 3),
+)
+
+
+@given(envelope=drawn)
+@settings(max_examples=examples(100))
+def test_the_short_ways_through_the_codec_do_as_the_long_ones(envelope: Envelope) -> None:
+    row = (envelope.target, int(envelope.say), envelope.ask, float(envelope.limit_s), envelope.body)
+    parts, size = envelopes.write(envelope)
+
+    frame = codec.join(parts)
+    assert frame == frame_of(row)
+    assert size == len(frame)
+    head, body = codec.decode_row(frame, 4)
+    assert same((*head, body), row)
+    assert same(codec.decode(frame), row)
+
+
+@given(frame=st.tuples(drawn, st.integers(0, 200), st.integers(0, 255)))
+@settings(max_examples=examples(200))
+def test_what_the_long_way_refuses_the_short_one_refuses(frame: tuple[Envelope, int, int]) -> None:
+    envelope, at, byte = frame
+    changed = bytearray(codec.join(envelopes.write(envelope)[0]))
+    changed[at % len(changed)] = byte
+    try:
+        expected = codec.decode(bytes(changed))
+    except WireError:
+        expected = None
+    if type(expected) is not tuple or len(expected) != 5:
+        with pytest.raises(WireError):
+            codec.decode_row(bytes(changed), 4)
+    else:
+        head, body = codec.decode_row(bytes(changed), 4)
+        assert same((*head, body), expected)
+
+
+def test_only_a_kind_that_is_an_integer_begins_an_atom() -> None:
+    tokens = [7, 5, 0, "t", False, 0, 0, 0, 0, 0.0, 0, 1]
+    packed = msgpack.packb(tokens)
+    frame = struct.pack("<4sIQ", b"AFm1", len(packed), 0) + packed + bytes(-len(packed) % 16)
+    with pytest.raises(WireError, match="a kind"):
+        codec.decode_row(frame, 4)

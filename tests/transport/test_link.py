@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
 
 from actorflow.errors import ChannelClosed, ConfigError, PeerLost, PeerRefused, WireError
+from actorflow.transport import envelopes
 from actorflow.transport.channel import Channel, Envelope, Lane, Say
 from actorflow.transport.credit import Window
 from actorflow.transport.datagrams import NOBODY, Datagram, End, Form, Hello, pack, pack_hello
@@ -174,9 +177,9 @@ def test_programs_that_differ_refuse_each_other_by_name_and_once() -> None:
     ((at_b, _),) = net.at_b.losses
     assert type(at_a) is type(at_b) is PeerRefused
     assert at_a.what == (
-        "all processes must run one program, got program 'abcd' (protocol 1) at 'worker0' and '1234' (protocol 1) here"
+        "all processes must run one program, got program 'abcd' (protocol 2) at 'worker0' and '1234' (protocol 2) here"
     )
-    assert "'1234' (protocol 1) at 'ps0' and 'abcd'" in at_b.what
+    assert "'1234' (protocol 2) at 'ps0' and 'abcd'" in at_b.what
     assert unacknowledged == (data(1),)
     assert net.a.stats().datagrams_sent < 20
     with pytest.raises(ChannelClosed):
@@ -207,12 +210,12 @@ def test_a_refused_peer_that_comes_back_with_the_same_program_is_taken() -> None
 def test_another_protocol_is_refused() -> None:
     net = Net()
     hello = net.from_b.waiting[0]
-    hello[1] = b"\x02" + hello[1][1:]
+    hello[1] = b"\x03" + hello[1][1:]
     net.a.receive(hello)
 
     ((reason, _),) = net.at_a.losses
     assert isinstance(reason, PeerRefused)
-    assert "(protocol 2) at 'worker0' and '' (protocol 1) here" in str(reason)
+    assert "(protocol 3) at 'worker0' and '' (protocol 2) here" in str(reason)
 
 
 @pytest.mark.parametrize(
@@ -279,21 +282,23 @@ def test_before_a_session_a_malformed_datagram_is_only_counted() -> None:
     assert (net.a.stats().malformed, net.at_a.losses) == (1, [])
 
 
-def chunk(number: int, whole: int, payload: bytes, lane: Lane = Lane.DATA) -> list[bytes]:
-    return pack(
-        Datagram(Form.CHUNK, End(1, 1), End(1, 1), lane=lane, number=number, whole=whole, payload=payload)
-    )
+def chunk(number: int, payload: bytes, lane: Lane = Lane.DATA) -> list[bytes]:
+    return pack(Datagram(Form.CHUNK, End(1, 1), End(1, 1), lane=lane, number=number, payload=payload))
+
+
+def prefix(header: int, body: int) -> bytes:
+    return struct.pack("<4sIQ", b"AFm1", header, body)
 
 
 @pytest.mark.parametrize(
     ("datagrams", "what"),
     [
-        ([chunk(1, 0, b"x")], "frames come one after the other"),
-        ([chunk(1, 16, bytes(16))], "a frame begins with b'AFm1'"),
-        ([chunk(1, 2**50, b"x")], "a frame has 16 to 1000 bytes, got 1125899906842624 announced"),
-        ([chunk(n, 500, bytes(500)) for n in (1,)], "a frame begins with"),
-        ([chunk(1, 900, b"x"), chunk(2, 900, b"x")], "when 899 bytes were missing"),
-        ([chunk(1, 16, bytes(16), Lane.CONTROL)], "a frame begins with"),
+        ([chunk(1, b"x")], "a frame begins with 16 bytes, got 1"),
+        ([chunk(1, bytes(16))], "a frame begins with b'AFm1'"),
+        ([chunk(1, prefix(16, 2**50))], "a frame may have 1000 bytes, got 1125899906842656"),
+        ([chunk(1, prefix(16, 100)), chunk(2, bytes(200))], "the header cannot be read"),
+        ([chunk(1, bytes(2 << 20))], "a piece of a lane has 1 to 1048576 bytes, got 2097152"),
+        ([chunk(1, bytes(16), Lane.CONTROL)], "a frame begins with"),
     ],
 )
 def test_a_chunk_that_cannot_be_ends_the_session(datagrams: list[list[bytes]], what: str) -> None:
@@ -307,6 +312,15 @@ def test_a_chunk_that_cannot_be_ends_the_session(datagrams: list[list[bytes]], w
     assert net.at_b.got == []
 
 
+def test_what_came_before_a_malformed_frame_in_its_chunk_was_delivered() -> None:
+    net = Net()
+    net.deliver()
+    net.b.receive(chunk(1, b"".join(envelopes.write(data("good!"))[0]) + bytes(100)))
+
+    assert net.at_b.bodies() == ["good!"]
+    assert [type(reason.__cause__) for reason, _ in net.at_b.losses] == [WireError]
+
+
 def test_more_than_the_credit_ends_the_session() -> None:
     net = Net(Settings(window=Window(messages=2)))
     net.deliver()
@@ -316,7 +330,7 @@ def test_more_than_the_credit_ends_the_session() -> None:
     net.deliver()
     third = net.a._session.line[0].parts
     whole = b"".join(bytes(part) for part in third)
-    net.b.receive(chunk(3, len(whole), whole))
+    net.b.receive(chunk(3, whole))
 
     ((reason, _),) = net.at_b.losses
     assert "a peer sends on credit, got 3 messages" in str(reason.__cause__)

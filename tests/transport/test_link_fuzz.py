@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import tracemalloc
 
 import numpy as np
@@ -109,7 +110,8 @@ def test_memory_is_found_for_what_there_is_credit_for_alone() -> None:
     head = next(parts[0] for parts in RECORDED if len(parts) == 2 and parts[0][5] == 1)
     tracemalloc.start()
     try:
-        net.b.receive([head[:-16] + (2).to_bytes(8, "little") + (1 << 30).to_bytes(8, "little"), b"x"])
+        announced = struct.pack("<4sIQ", b"AFm1", 16, 1 << 30)
+        net.b.receive([head[:-16] + (2).to_bytes(8, "little") + bytes(8), announced])
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

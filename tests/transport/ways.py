@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -137,9 +138,11 @@ def _in_process(framed: bool) -> Callable[..., None]:
     return run
 
 
-async def _over_links(world: World, test: Test, window: Window) -> None:
+async def _over_links(world: World, test: Test, window: Window, *, joined: bool = False) -> None:
     receivers = Recorder(), Recorder()
     made = wires.connect(world, *NAMES, receivers, settings=Settings(window=window))
+    for link in made if joined else ():  # what is sent in one turn of the loop leaves together
+        link._soon = partial(link._timers.after, 0.0)
 
     async def settle() -> None:
         await world.sleep(SILENCE_S / 2)
@@ -151,6 +154,14 @@ def _simulated(test: Test, window: Window = WINDOW) -> None:
     @sim.world(*NAMES, latency_s=0.001)
     async def program(world: World) -> None:
         await _over_links(world, test, window)
+
+    program()
+
+
+def _joined(test: Test, window: Window = WINDOW) -> None:
+    @sim.world(*NAMES, latency_s=0.001)
+    async def program(world: World) -> None:
+        await _over_links(world, test, window, joined=True)
 
     program()
 
@@ -169,5 +180,6 @@ WAYS = (
     Way("loopback", _in_process(framed=False)),
     Way("framed", _in_process(framed=True)),
     Way("simulated", _simulated, lives=True),
+    Way("joined", _joined, lives=True),
     Way("harmed", _harmed, lives=True),
 )
