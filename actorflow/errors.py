@@ -233,6 +233,18 @@ class PeerRefused(PeerLost):
     """The process at the other end runs another program, or speaks another protocol."""
 
 
+class NobodyThere(PeerLost):
+    """Nobody listens at an address."""
+
+
+class NoAnswer(PeerLost):
+    """A process did not answer a request in time."""
+
+
+class RequestFailed(TransportError):
+    """A process answered a request with an error."""
+
+
 class CoordinationError(ActorflowError):
     """A training run over several processes cannot go on."""
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-from actorflow.cli import graph, ops, simulate, train
+from actorflow.cli import graph, keys, ops, simulate, train
 from actorflow.errors import ActorflowError, ProgramError
 
 _EPILOG = """\
@@ -77,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     graph.add_to(commands)
     ops.add_to(commands)
     simulate.add_to(commands)
+    keys.add_to(commands)
     return parser
 
 

@@ -21,6 +21,7 @@ from actorflow.transport.link import Link
 from actorflow.transport.settings import Settings
 from tests.fuzzing.corpus import Corpus
 from tests.fuzzing.mutations import Mutator
+from tests.fuzzing.pieces import rings, streams
 from tests.transport.net import Net, Way
 from tests.transport.ways import Recorder
 
@@ -216,9 +217,11 @@ def _trust(found: Datagram | None, link: Link, heads: list[bytes]) -> Trust:
 
 
 TARGETS: dict[str, tuple[Target, int]] = {
-    "frames": (frames, 8),
-    "reading": (reading, 6),
-    "datagrams": (datagrams, 4),
+    "frames": (frames, 6),
+    "reading": (reading, 4),
+    "datagrams": (datagrams, 3),
+    "streams": (streams, 3),
+    "rings": (rings, 2),
     "sessions": (sessions, 2),
 }
 """Each with its share of the cases."""

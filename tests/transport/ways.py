@@ -6,20 +6,31 @@ function that makes ends and runs a test with them, and put one line into `WAYS`
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
 from actorflow import sim
+from actorflow.clock import Entropy
 from actorflow.errors import ActorflowError
+from actorflow.loop import loop_factory
 from actorflow.sim import World, wires
+from actorflow.sim.wires import HostTimers, SimWire
 from actorflow.transport import loopback
 from actorflow.transport.channel import Channel, Envelope, Lane
+from actorflow.transport.chunks import CHUNK_BYTES
 from actorflow.transport.credit import WINDOW, Window
+from actorflow.transport.handshake import Phase
+from actorflow.transport.link import Link
 from actorflow.transport.settings import Settings
+from actorflow.transport.shm import ShmWire
+from actorflow.transport.wire import Contact
+from actorflow.transport.zeromq import Endpoint, Keyring, Options
 from tests.strategies import examples
 
 NAMES = ("ps0", "worker0")
@@ -81,6 +92,7 @@ class Ends:
         settle: Lets arrive what is on its way, and all that it brings about.
         world: Of the hosts NAMES; None where processes have no lives.
         window: Of both ends.
+        link: Makes an end anew, as `wires.link`.
     """
 
     a: Channel
@@ -90,6 +102,7 @@ class Ends:
     settle: Callable[[], Awaitable[None]] = _nothing
     world: World | None = None
     window: Window = WINDOW
+    link: Callable[..., Link] = wires.link
 
     async def restart(self) -> Recorder:
         """Kills the process of `b` and starts it anew; returns who takes what its new channel brings."""
@@ -100,7 +113,7 @@ class Ends:
         await self.world.restart(name)
         self.at_b = Recorder()
         made = Settings(window=self.window)
-        self.b = wires.link(self.world, name, NAMES[0], self.at_b, settings=made)
+        self.b = self.link(self.world, name, NAMES[0], self.at_b, settings=made)
         return self.at_b
 
 
@@ -115,11 +128,13 @@ class Way:
         name: What it is called.
         run: Runs a test over it, with that window at both ends.
         lives: Whether a process may be lost, and come back.
+        real: Whether it goes over sockets, in real time.
     """
 
     name: str
     run: Callable[..., None]
     lives: bool = False
+    real: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -138,16 +153,47 @@ def _in_process(framed: bool) -> Callable[..., None]:
     return run
 
 
-async def _over_links(world: World, test: Test, window: Window, *, joined: bool = False) -> None:
+async def _over_links(
+    world: World,
+    test: Test,
+    window: Window,
+    link: Callable[..., Link] = wires.link,
+    *,
+    joined: bool = False,
+) -> None:
     receivers = Recorder(), Recorder()
-    made = wires.connect(world, *NAMES, receivers, settings=Settings(window=window))
-    for link in made if joined else ():  # what is sent in one turn of the loop leaves together
-        link._soon = partial(link._timers.after, 0.0)
+    a, b = NAMES
+    made = Settings(window=window)
+    ends = (
+        link(world, a, b, receivers[0], settings=made),
+        link(world, b, a, receivers[1], settings=made),
+    )
+    for end in ends if joined else ():  # what is sent in one turn of the loop leaves together
+        end._soon = partial(end._timers.after, 0.0)
 
     async def settle() -> None:
         await world.sleep(SILENCE_S / 2)
 
-    await test(Ends(*made, *receivers, settle, world, window))
+    await test(Ends(*ends, *receivers, settle, world, window, link))
+
+
+def shared(ring_bytes: int, least_bytes: int) -> Callable[..., Link]:
+    """Returns what makes an end as `wires.link` does, with a ring between it and its wire."""
+
+    def link(world: World, host: str, peer: str, receiver: Recorder, *, settings: Settings) -> Link:
+        at, entropy = world.host(host), Entropy(1)
+        wire = ShmWire(
+            SimWire(world, at, world.host(peer)),
+            ring_bytes=ring_bytes, least_bytes=least_bytes, entropy=entropy,
+        )  # fmt: skip
+        timers = HostTimers(at, f"{host} link {peer}")
+        made = Link(peer, wire, timers, incarnation=at.incarnation, receiver=receiver, settings=settings)
+        wire.attach(made)
+        at.wires[peer] = wire.receive
+        made.start()
+        return made
+
+    return link
 
 
 def _simulated(test: Test, window: Window = WINDOW) -> None:
@@ -176,10 +222,133 @@ def _harmed(test: Test, window: Window = WINDOW) -> None:
     law()
 
 
+def _shared(test: Test, window: Window = WINDOW) -> None:
+    """Nearly all goes through a ring that is often full, over a network that is harmed."""
+
+    @settings(max_examples=examples(10), suppress_health_check=list(HealthCheck))
+    @given(schedule=sim.schedules(), faults=sim.faults(drop=2, duplicate=2, reorder=2, split=1, clog=1))
+    @sim.world(*NAMES, latency_s=0.001)
+    async def law(world: World) -> None:
+        await _over_links(world, test, window, shared(CHUNK_BYTES + 4096, 64))
+
+    law()
+
+
+# -- over sockets ----------------------------------------------------------------------------------
+
+
+class LoopTimers:
+    """The time of an event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.now = loop.time
+
+    def after(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._loop.call_later(seconds, call)
+
+
+def real_link(
+    endpoint: Endpoint,
+    peer: str,
+    receiver: Recorder,
+    *,
+    incarnation: int = 1,
+    settings: Settings,
+    shares: bool = False,
+) -> Link:
+    """Returns a link over the sockets of an endpoint, perhaps with shared memory, which begins to speak."""
+    loop = asyncio.get_running_loop()
+    wire = endpoint.wire(peer)
+    shared = ShmWire(wire, least_bytes=64) if shares else None  # nearly all goes there
+    link = Link(
+        peer,
+        shared or wire,
+        LoopTimers(loop),
+        incarnation=incarnation,
+        soon=loop.call_soon,
+        settings=settings,
+    )
+    if shared is not None:
+        shared.attach(link)
+    hears = shared or link
+    endpoint.listen(peer, hears.receive, hears.contact_changed)
+    link.connect(receiver)
+    return link
+
+
+async def until(condition: Callable[[], object], what: str = "", within_s: float = 20.0) -> None:
+    """Waits for something; a test that waits in vain says for what."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + within_s
+    while not condition():
+        assert loop.time() < end, f"it did not come: {what or condition}"
+        await asyncio.sleep(0.002)
+
+
+REAL = Settings(silence_s=20.0, beat_s=5.0, resend_s=0.5, ack_s=0.001)
+
+
+async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Window, shares: bool) -> None:
+    loop = asyncio.get_running_loop()
+    options = Options(reconnect_s=0.01)
+    dialled = Endpoint(loop, NAMES[0], 1, [bind], keys=keys, options=options)
+    dials = Endpoint(loop, NAMES[1], 1, keys=keys, options=options)
+    try:
+        receivers = Recorder(), Recorder()
+        made = replace(REAL, window=window)
+        a = real_link(dialled, NAMES[1], receivers[0], settings=made, shares=shares)
+        dials.dial(NAMES[0], dialled.addresses[0])
+        await until(lambda: dials.wire(NAMES[0]).contact() is Contact.CONNECTED)
+        b = real_link(dials, NAMES[0], receivers[1], settings=made, shares=shares)
+
+        def at_rest() -> bool:
+            ends = (a.stats(), dialled.stats()), (b.stats(), dials.stats())
+            here, there = ends[0][1], ends[1][1]
+            return (
+                all(link.unacknowledged == link.in_line for link, _ in ends)
+                and here.datagrams_out == there.datagrams_in
+                and there.datagrams_out == here.datagrams_in
+            )
+
+        async def settle() -> None:
+            for _ in range(3):  # a word that is due leaves within ack_s
+                await until(at_rest)
+                await asyncio.sleep(2 * REAL.ack_s)
+            await until(at_rest)
+
+        await until(lambda: a.phase is b.phase is Phase.OPEN)
+        await test(Ends(a, b, *receivers, settle, None, window))
+    finally:
+        dials.close()
+        dialled.close()
+
+
+def _real(
+    transport: str,
+    *,
+    keyed: bool = False,
+    shares: bool = False,
+    loops: Callable[[], asyncio.AbstractEventLoop],
+) -> Callable[..., None]:
+    def run(test: Test, window: Window = WINDOW) -> None:
+        with TemporaryDirectory(prefix="af-") as folder, asyncio.Runner(loop_factory=loops) as runner:
+            bind = "tcp://127.0.0.1:0" if transport == "tcp" else f"ipc://{folder}/s"
+            keys = Keyring.new() if keyed else None
+            runner.run(_over_sockets(bind, keys, test, window, shares))
+
+    return run
+
+
 WAYS = (
     Way("loopback", _in_process(framed=False)),
     Way("framed", _in_process(framed=True)),
     Way("simulated", _simulated, lives=True),
     Way("joined", _joined, lives=True),
     Way("harmed", _harmed, lives=True),
+    Way("shared", _shared, lives=True),
+    Way("ipc", _real("ipc", loops=loop_factory()), real=True),
+    Way("ipc, shared", _real("ipc", shares=True, loops=loop_factory()), real=True),
+    Way("tcp", _real("tcp", loops=asyncio.new_event_loop), real=True),
+    Way("curve", _real("tcp", keyed=True, loops=loop_factory()), real=True),
 )

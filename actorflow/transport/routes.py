@@ -1,0 +1,71 @@
+"""Which connection leads to a process that dialled us, when several say that they do.
+
+Every connection has a routing id of its own: the name of the process, and chance. The rule, for a connection
+that is not the way to that name so far, by the end of a session that its datagram comes from (`End`):
+
+1. There is no way yet: it becomes the way.
+2. It says Hello from a later end than the way's: the process has started or begun again. It becomes the way.
+3. It speaks as the same end, and the way is broken: the process has dialled anew. It becomes the way.
+4. It speaks as an earlier end: a process that was paused and given up. The link hears it, what the link says
+   to that goes back there, and the way stays.
+5. Anything else is not heard. So nobody who knows a name only can reach, or take, a session of that name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from actorflow.transport.datagrams import End, Form
+
+RANDOM_BYTES = 16
+
+
+class Turn(Enum):
+    """What becomes of a datagram from a connection that is not the way so far."""
+
+    TAKE = auto()  # the connection is the way from now on
+    ANSWER = auto()  # hear it, and answer there
+    DROP = auto()
+
+
+@dataclass(slots=True)
+class Route:
+    """The way to a process that dialled us.
+
+    Attributes:
+        id: Routing id of the connection.
+        source: The latest end that said Hello on it.
+    """
+
+    id: bytes
+    source: End
+
+
+def turn(now: Route | None, broken: bool, form: Form, source: End) -> Turn:
+    """Decides about a datagram from a connection that is not the way.
+
+    Args:
+        now: The way, if there is one.
+        broken: Whether that is known to be broken.
+        form: Of the datagram.
+        source: The end that it says it comes from.
+    """
+    if now is None or (source == now.source and broken):
+        return Turn.TAKE
+    if source > now.source:
+        return Turn.TAKE if form is Form.HELLO else Turn.DROP
+    return Turn.ANSWER if source < now.source else Turn.DROP
+
+
+def routing_id(name: str, random: bytes) -> bytes:
+    """Returns the id of a connection of a process."""
+    return name.encode() + random
+
+
+def name_of(routing_id: bytes) -> str | None:
+    """Returns the name in an id of a connection; None when there is none."""
+    try:
+        return routing_id[:-RANDOM_BYTES].decode() or None
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,16 @@
+"""Datagrams between processes and machines, over ZeroMQ: the only place that knows it.
+
+`Endpoint` has the sockets of a process on its event loop; `Keyring` the keys; `Responder` answers from a
+thread of its own, and `request` asks one.
+"""
+
+from __future__ import annotations
+
+from actorflow.transport.address import Address
+from actorflow.transport.zeromq.endpoint import Endpoint
+from actorflow.transport.zeromq.keys import Keyring
+from actorflow.transport.zeromq.ledger import EndpointStats
+from actorflow.transport.zeromq.options import Options
+from actorflow.transport.zeromq.responder import Responder, request
+
+__all__ = ["Address", "Endpoint", "EndpointStats", "Keyring", "Options", "Responder", "request"]

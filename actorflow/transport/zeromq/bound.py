@@ -1,0 +1,277 @@
+"""What others dial: a ROUTER, the gate before it, and who is at the other end of which connection.
+
+Whether a connection lasts is told by libzmq's news, which name connections by their descriptors, as messages
+do (SRCFD). Each connection of ours begins with an empty message (PROBE_ROUTER), by which its descriptor and
+routing id are matched. The news that a descriptor's connection has ended comes before its number is used
+again, so all news are heard before a match is made.
+"""
+
+from __future__ import annotations
+
+from asyncio import AbstractEventLoop, TimerHandle
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import zmq
+
+from actorflow.errors import WireError
+from actorflow.transport import routes
+from actorflow.transport.address import Address
+from actorflow.transport.datagrams import End, Form, unpack
+from actorflow.transport.kinds import Buffer
+from actorflow.transport.routes import Route, Turn
+from actorflow.transport.security import Refusal
+from actorflow.transport.wire import Contact
+from actorflow.transport.zeromq import parts
+from actorflow.transport.zeromq.entrance import Entrance
+from actorflow.transport.zeromq.keys import Keyring
+from actorflow.transport.zeromq.ledger import Ledger
+from actorflow.transport.zeromq.monitor import News
+from actorflow.transport.zeromq.options import Options, make
+from actorflow.transport.zeromq.pump import Pump
+
+_HELLO = int(Form.HELLO)
+_FORM_AT = 4  # of a head: see `datagrams`
+_REBIND_S = 0.02
+
+
+class Caller(Protocol):
+    """Who listens for a name."""
+
+    def heard(self, datagram: list[Buffer]) -> None:
+        """Takes a datagram of its peer."""
+        ...
+
+    def heard_from(self, routing_id: bytes, datagram: list[Buffer]) -> None:
+        """Takes one to be answered to another connection."""
+        ...
+
+    def contact_changed(self) -> None:
+        """Hears that `Bound.contact` has changed."""
+        ...
+
+
+class Bound:
+    """The addresses of a process, and the way to each who dialled one.
+
+    Args:
+        context: Of the endpoint.
+        loop: Whose turns it takes.
+        bind: Where, as transport addresses; port 0 is any that is free.
+        callers: Gives who listens for a name.
+        keys: Of this process, or None.
+        options: How the socket behaves.
+        ledger: Where it counts.
+
+    Raises:
+        ConfigError: an address cannot be bound, or must not be without keys.
+    """
+
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        loop: AbstractEventLoop,
+        bind: Sequence[str],
+        callers: Callable[[str], Caller | None],
+        *,
+        keys: Keyring | None,
+        options: Options,
+        ledger: Ledger,
+    ) -> None:
+        self._loop = loop
+        self._ledger = ledger
+        self._callers = callers
+        self._route_of: dict[str, Route] = {}
+        self._caller_at: dict[bytes, Caller] = {}  # by the id of the way to each
+        self._fd_of: dict[bytes, int] = {}  # of connections that last
+        self._id_at: dict[int, bytes] = {}
+        self._alive: set[int] = set()
+        self._rebind: TimerHandle | None = None
+        self._closed = False
+        self._socket = socket = make(context, zmq.ROUTER, options)
+        socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        # A process that dials again may be there before its old connection is known to be dead; without this
+        # it would be connected and never heard. Nobody else knows the random part of its routing id.
+        socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
+        self._entrance = Entrance(context, socket, bind, keys=keys, refused=ledger.refuse)
+        batch = options.batch
+        self._pump = Pump(loop, socket, self._take, batch)
+        self._beside = (
+            Pump(loop, self._entrance.gate.socket, self._asked, batch),
+            Pump(loop, self._entrance.monitor.socket, self._hear_news, batch),
+        )
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """What others dial."""
+        return self._entrance.addresses
+
+    @property
+    def connections(self) -> int:
+        """How many there are."""
+        return len(self._alive)
+
+    # -- sending -----------------------------------------------------------------------------------
+
+    def route(self, name: str) -> bytes | None:
+        """Returns the id of the way to a process."""
+        route = self._route_of.get(name)
+        return None if route is None else route.id
+
+    def send(self, routing_id: bytes, datagram: Sequence[Buffer]) -> int:
+        """Sends a datagram and returns its bytes; raises zmq.ZMQError when it is lost."""
+        try:
+            self._socket.send(routing_id, parts.MORE)
+            return parts.send(self._socket, datagram)
+        finally:
+            self._pump.poke()
+
+    def contact(self, name: str) -> Contact:
+        """Returns what is known of the process of that name."""
+        route = self._route_of.get(name)
+        if route is None:
+            return Contact.UNKNOWN
+        return Contact.CONNECTED if route.id in self._fd_of else Contact.BROKEN
+
+    def forget(self, name: str) -> None:
+        """Forgets the way to a process."""
+        route = self._route_of.pop(name, None)
+        if route is not None:
+            self._caller_at.pop(route.id, None)
+
+    # -- hearing -----------------------------------------------------------------------------------
+
+    def _take(self) -> None:
+        routing_id = self._socket.recv(parts.NOW)
+        datagram, frame = parts.receive(self._socket)
+        caller = self._caller_at.get(routing_id)
+        if datagram is None:
+            self._probed(routing_id, frame)
+        elif caller is not None and datagram[0][_FORM_AT : _FORM_AT + 1] != b"\0":
+            caller.heard(datagram)
+        else:
+            self._consider(routing_id, datagram, frame)
+
+    def _probed(self, routing_id: bytes, frame: zmq.Frame) -> None:
+        if len(frame) or frame.more:
+            self._refuse(Refusal.MALFORMED, frame)
+        else:
+            self._match(routing_id, frame)
+
+    def _consider(self, routing_id: bytes, datagram: list[Buffer], frame: zmq.Frame) -> None:
+        """Takes a datagram that may change the way to its sender, or is of a stranger."""
+        name = routes.name_of(routing_id)
+        caller = None if name is None else self._callers(name)
+        if name is None or caller is None:
+            self._refuse(Refusal.UNKNOWN_NAME, frame)
+            return
+        if not self._entrance.allows(_property(frame, "User-Id"), name):
+            self._refuse(Refusal.NOT_ITS_NAME, frame)
+            return
+        try:
+            said = unpack(datagram)
+        except WireError:
+            if routing_id in self._caller_at:
+                caller.heard(datagram)  # its own link says what comes of it
+            else:
+                self._refuse(Refusal.MALFORMED, frame)
+            return
+        self._match(routing_id, frame)
+        now = self._route_of.get(name)
+        if now is not None and now.id == routing_id:
+            now.source = max(now.source, said.source)
+            caller.heard(datagram)
+            return
+        broken = now is not None and now.id not in self._fd_of
+        match routes.turn(now, broken, said.form, said.source):
+            case Turn.TAKE:
+                self._lead(name, caller, routing_id, said.source)
+                caller.heard(datagram)
+            case Turn.ANSWER:
+                caller.heard_from(routing_id, datagram)
+            case Turn.DROP:
+                self._refuse(Refusal.STRANGER, frame)
+
+    def _lead(self, name: str, caller: Caller, routing_id: bytes, source: End) -> None:
+        before = self.contact(name)
+        self.forget(name)
+        self._route_of[name] = Route(routing_id, source)
+        self._caller_at[routing_id] = caller
+        if self.contact(name) is not before:
+            caller.contact_changed()
+
+    def _refuse(self, refusal: Refusal, frame: zmq.Frame) -> None:
+        self._ledger.refuse(refusal, _property(frame, "Peer-Address").partition(":")[0])
+
+    # -- connections -------------------------------------------------------------------------------
+
+    def _match(self, routing_id: bytes, frame: zmq.Frame) -> None:
+        """Finds out which connection is that of a routing id."""
+        for news, value in self._entrance.monitor.all():  # ORDER: what was before; see the module
+            self._heed(news, value)
+        fd = int(frame.get(zmq.SRCFD))
+        if fd not in self._alive or self._id_at.get(fd) == routing_id:
+            return
+        self._ended(fd)
+        self._alive.add(fd)
+        self._id_at[fd] = routing_id
+        known = routing_id in self._fd_of
+        self._fd_of[routing_id] = fd
+        caller = self._caller_at.get(routing_id)
+        if caller is not None and not known:
+            caller.contact_changed()
+
+    def _hear_news(self) -> None:
+        self._heed(*self._entrance.monitor.take())
+
+    def _heed(self, news: News, value: int) -> None:
+        if news is News.ACCEPTED:
+            self._alive.add(value)
+        elif news is News.DISCONNECTED:
+            self._ended(value)
+        else:
+            self._entrance.told(news)
+            self._bind_again_soon()
+
+    def _ended(self, fd: int) -> None:
+        self._alive.discard(fd)
+        routing_id = self._id_at.pop(fd, None)
+        if routing_id is not None and self._fd_of.get(routing_id) == fd:
+            del self._fd_of[routing_id]
+            caller = self._caller_at.get(routing_id)
+            if caller is not None:
+                caller.contact_changed()
+
+    # -- the entrance ------------------------------------------------------------------------------
+
+    def _asked(self) -> None:
+        self._entrance.asked()
+        self._bind_again_soon()
+
+    def _bind_again_soon(self) -> None:
+        if self._entrance.waits and self._rebind is None:
+            self._rebind = self._loop.call_later(_REBIND_S, self._bind_again)
+
+    def _bind_again(self) -> None:
+        self._rebind = None
+        self._entrance.bind_again()
+        self._bind_again_soon()
+
+    def close(self, linger_s: float) -> None:
+        """Ends all connections; what was sent has so long to leave."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._rebind is not None:
+            self._rebind.cancel()
+        for pump in (self._pump, *self._beside):
+            pump.close()
+        self._entrance.close(linger_s)
+
+
+def _property(frame: zmq.Frame, name: str) -> str:
+    """Returns what is known of the connection that a message came by; "" when it is not."""
+    try:
+        return str(frame.get(name))
+    except zmq.ZMQError:
+        return ""

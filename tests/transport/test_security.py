@@ -1,0 +1,225 @@
+"""The rules of who may come in, and of which connection leads to whom; no socket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actorflow.errors import ConfigError
+from actorflow.transport import routes
+from actorflow.transport.address import Ipc, Tcp, place
+from actorflow.transport.datagrams import End, Form
+from actorflow.transport.routes import Route, Turn
+from actorflow.transport.security import Door, Pair, Refusal, Refusals, Ring, attempts, judge, parse
+
+
+def pair(n: int) -> Pair:
+    return Pair(f"{n:040d}", f"{n + 1000:040d}")
+
+
+rings = st.lists(st.integers(0, 99).map(pair), min_size=1, max_size=5, unique=True).map(tuple).map(Ring)
+
+# -- rings -----------------------------------------------------------------------------------------
+
+
+@given(ring=rings)
+def test_a_file_of_a_ring_holds_the_ring(ring: Ring) -> None:
+    assert parse(ring.text(), "keys") == ring
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "got none in keys"),
+        ("# nothing\n", "got none in keys"),
+        ("key a b", "got 3 words in keys, line 1"),
+        (f"\npair {pair(1).public}", "got 2 words in keys, line 2"),
+        (f"pair {pair(1).public} {'s' * 39}", "secret one of 39 characters, in keys, line 1"),
+        (f"pair {'~' * 40} {pair(1).secret}", "public one of 40 characters"),
+        (Ring((pair(1),)).text() * 17, "1 to 16 pairs of keys, got 17"),
+    ],
+)
+def test_a_file_that_holds_no_ring_says_where_and_tells_no_secret(text: str, what: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(text, "keys")
+
+    assert what in str(caught.value)
+    assert pair(1).secret not in str(caught.value)
+    assert "s" * 39 not in str(caught.value)
+
+
+@given(ring=rings)
+def test_keys_are_rotated_and_dropped_without_anybody_being_locked_out_between(ring: Ring) -> None:
+    rotated = ring.rotated(pair(500))
+
+    assert rotated.current == pair(500)
+    assert set(rotated.publics) > set(ring.publics)
+    assert rotated.dropped() == Ring((pair(500),))
+    # (who dials, who is dialled, what that one shows): one has read the new file and the other not yet, in
+    # both steps. It shows what it showed before, as long as that is let in.
+    old = ring.current
+    for ours, theirs, shown in (
+        (ring, rotated, old),
+        (rotated, ring, old),
+        (rotated, rotated.dropped(), pair(500)),
+        (rotated.dropped(), rotated.dropped(), pair(500)),
+    ):
+        tries = attempts(ours, old.public)
+        assert any(expected == shown.public and theirs.allows(own.public, "ps0") for expected, own in tries)
+
+
+@given(ours=rings, shown=st.integers(0, 99).map(pair))
+def test_who_dials_expects_keys_of_the_ring_only_and_the_one_it_was_told_of_first(
+    ours: Ring, shown: Pair
+) -> None:
+    tries = attempts(ours, shown.public)
+
+    assert len(set(tries)) == len(tries) == len(ours.pairs) ** 2
+    assert {expected for expected, _ in tries} == set(ours.publics)
+    assert tries[0][1] == ours.current
+    assert (tries[0][0] == shown.public) == (shown.public in ours.publics)
+
+
+def test_secrets_are_not_shown() -> None:
+    assert pair(1).secret not in repr(Ring((pair(1),)))
+
+
+# -- doors -----------------------------------------------------------------------------------------
+
+RING = Ring((pair(1), pair(2)))
+
+
+@pytest.mark.parametrize(
+    ("door", "mechanism", "address", "key", "refusal"),
+    [
+        (Door.KEYS, "CURVE", "10.0.0.1", pair(1).public, None),
+        (Door.KEYS, "CURVE", "10.0.0.1", pair(2).public, None),
+        (Door.KEYS, "CURVE", "10.0.0.1", pair(3).public, Refusal.WRONG_KEY),
+        (Door.KEYS, "NULL", "10.0.0.1", None, Refusal.NO_KEY),
+        (Door.KEYS, "PLAIN", "10.0.0.1", pair(1).public, Refusal.NO_KEY),
+        (Door.USER, "NULL", "localhost:1000:100:77", None, None),
+        (Door.USER, "NULL", "localhost:1001:1000:1000", None, Refusal.OTHER_USER),
+        (Door.USER, "NULL", "localhost", None, Refusal.OTHER_USER),
+        (Door.USER, "NULL", "", None, Refusal.OTHER_USER),
+        (Door.OPEN, "NULL", "127.0.0.1", None, None),
+    ],
+)
+def test_doors(door: Door, mechanism: str, address: str, key: str | None, refusal: Refusal | None) -> None:
+    assert judge(door, mechanism, address, key, ring=RING, user=1000) is refusal
+
+
+def test_without_a_ring_nobody_passes_a_door_for_keys() -> None:
+    assert judge(Door.KEYS, "CURVE", "", pair(1).public, ring=None, user=0) is Refusal.NO_KEY
+
+
+def test_refusals_are_told_once_and_counted_always_in_bounded_memory() -> None:
+    refusals = Refusals(most=3)
+
+    told = [refusals.note(Refusal.NO_KEY, f"10.0.0.{n % 5}") for n in range(50)]
+
+    assert told == [True] * 3 + [False] * 47
+    assert refusals.counts == {Refusal.NO_KEY: 50}
+
+
+# -- addresses -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("at", "found", "loopback"),
+    [
+        ("tcp://127.0.0.1:0", Tcp("127.0.0.1", 0), True),
+        ("tcp://127.8.0.1:*", Tcp("127.8.0.1", 0), True),
+        ("tcp://localhost:99", Tcp("localhost", 99), True),
+        ("tcp://[::1]:99", Tcp("::1", 99), True),
+        ("tcp://10.1.1.1:65535", Tcp("10.1.1.1", 65535), False),
+        ("tcp://ps0.example:1", Tcp("ps0.example", 1), False),
+        ("tcp://localhost.example:1", Tcp("localhost.example", 1), False),
+    ],
+)
+def test_tcp_addresses(at: str, found: Tcp, loopback: bool) -> None:
+    assert place(at) == found
+    assert found.is_loopback is loopback
+
+
+def test_paths_of_socket_files() -> None:
+    at = place("ipc:///run/user/af/ps0.1")
+
+    assert isinstance(at, Ipc)
+    assert str(at.path.parent) == "/run/user/af"
+    assert place("ipc:///" + "x" * 106)
+    with pytest.raises(ConfigError, match="at most 107 bytes, got 108"):
+        place("ipc:///" + "x" * 107)
+
+
+@pytest.mark.parametrize(
+    "at",
+    ["", "tcp://", "tcp://:1", "tcp://a:65536", "tcp://a:b", "tcp://a", "ipc://x", "udp://a:1", "inproc://x"],
+)
+def test_what_is_no_address(at: str) -> None:
+    with pytest.raises(ConfigError, match="an address is"):
+        place(at)
+
+
+# -- which connection leads to a name ------------------------------------------------------------
+
+
+@dataclass
+class Ways:
+    """The way to one name, as an endpoint keeps it."""
+
+    now: Route | None = None
+    broken: set[bytes] = field(default_factory=set)
+    heard: list[tuple[bytes, End]] = field(default_factory=list)
+
+    def hear(self, id: bytes, form: Form, source: End) -> None:
+        if self.now is not None and self.now.id == id:
+            self.now.source = max(self.now.source, source)
+            self.heard.append((id, source))
+            return
+        before = self.now
+        match routes.turn(self.now, self.now is not None and self.now.id in self.broken, form, source):
+            case Turn.TAKE:
+                self.now = Route(id, source)
+                self.heard.append((id, source))
+            case Turn.ANSWER:
+                assert before is not None
+                assert source < before.source
+        assert self.now is not None
+        assert before is None or self.now.source >= before.source
+
+
+ends = st.builds(End, st.integers(1, 4), st.integers(1, 3))
+said = st.tuples(
+    st.integers(0, 2).map(lambda n: b"ps0" + bytes([n]) * 16), st.sampled_from(Form), ends, st.booleans()
+)
+
+
+@given(words=st.lists(said, max_size=30))
+def test_the_way_leads_to_the_latest_end_that_said_hello(words: list[tuple[bytes, Form, End, bool]]) -> None:
+    ways = Ways()
+    for id, form, source, breaks in words:
+        ways.hear(id, form, source)
+        if breaks:
+            ways.broken.add(id)
+    if ways.now is not None:
+        hellos = [source for _, form, source, _ in words if form is Form.HELLO]
+        assert all(ways.now.source >= source for source in hellos)
+
+
+@given(form=st.sampled_from(Form), source=ends, theirs=ends)
+def test_a_stranger_reaches_no_session_that_lasts(form: Form, source: End, theirs: End) -> None:
+    """Without a later life of its own to show, it is not heard, or heard as a life that is over."""
+    found = routes.turn(Route(b"ps0" + b"r" * 16, theirs), False, form, source)
+
+    assert found is not Turn.TAKE or (form is Form.HELLO and source > theirs)
+    assert found is not Turn.ANSWER or source < theirs
+
+
+def test_a_connection_has_the_name_of_its_process() -> None:
+    for name in ("ps0", "wörker", "x" * 200):
+        assert routes.name_of(routes.routing_id(name, b"\xff" * 16)) == name
+    for id in (b"", b"short", b"\0" * 16, b"\xff" * 40):
+        assert routes.name_of(id) is None
