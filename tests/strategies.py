@@ -111,7 +111,9 @@ def plan_of_the_fault(
 
     law()
     assert shown, f"none of {tries} schedules shows the fault"
-    assert most is None or len(shown[-1]) <= most, f"no schedule is as short as {most}, got {min(map(len, shown))}"
+    assert most is None or len(shown[-1]) <= most, (
+        f"no schedule is as short as {most}, got {min(map(len, shown))}"
+    )
     return shown[-1]
 
 

@@ -19,7 +19,25 @@ _EXTREMES = (
     0, 1, 2, 15, 16, 127, 128, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**62, 2**63 - 1,
     2**63, 2**64 - 2, 2**64 - 1,
 )  # fmt: skip
-_MARKS = (0x00, 0x01, 0x7F, 0x80, 0x90, 0xA0, 0xC0, 0xC1, 0xC4, 0xC7, 0xCB, 0xCF, 0xD3, 0xDB, 0xDD, 0xDF, 0xFF)
+_MARKS = (
+    0x00,
+    0x01,
+    0x7F,
+    0x80,
+    0x90,
+    0xA0,
+    0xC0,
+    0xC1,
+    0xC4,
+    0xC7,
+    0xCB,
+    0xCF,
+    0xD3,
+    0xDB,
+    0xDD,
+    0xDF,
+    0xFF,
+)
 """First bytes of msgpack's kinds, and the edges of numbers."""
 _PREFIX = struct.Struct("<4sIQ")
 _FIELDS = (HEAD_BYTES - 8) // 8
@@ -86,7 +104,9 @@ class Mutator:
             elif how == 5:
                 other = self._others[self._below(len(self._others))]
                 size = _PREFIX.unpack_from(other)[1]
-                from_it = msgpack.unpackb(other[PREFIX_BYTES : PREFIX_BYTES + size], unicode_errors="surrogatepass")
+                from_it = msgpack.unpackb(
+                    other[PREFIX_BYTES : PREFIX_BYTES + size], unicode_errors="surrogatepass"
+                )
                 first = self._below(len(from_it))
                 tokens[at : at + self._below(3)] = from_it[first : first + 1 + self._below(6)]
             else:
@@ -142,7 +162,9 @@ class Mutator:
             return self._below(len(Kind) + 1)
         if how < 7:
             return self.of(_EXTREMES)
-        return (None, True, False, -1, 1.5, float("nan"), "", "RED", "tests.point", b"", b"\xff" * 9)[self._below(11)]
+        return (None, True, False, -1, 1.5, float("nan"), "", "RED", "tests.point", b"", b"\xff" * 9)[
+            self._below(11)
+        ]
 
     # -- steps, each in place
 
@@ -190,7 +212,7 @@ class Mutator:
         if len(made) >= size:
             at, order = self._below(len(made) - size + 1), ("little", "big")[self._below(2)]
             number = (*_EXTREMES, len(made), len(made) - 1, len(made) + 1)[self._below(len(_EXTREMES) + 3)]
-            made[at : at + size] = (number % 256**size).to_bytes(size, order)  # type: ignore[arg-type]
+            made[at : at + size] = (number % 256**size).to_bytes(size, order)
 
 
 _STEPS: tuple[Callable[[Mutator, bytearray], None], ...] = (

@@ -287,4 +287,4 @@ def test_the_law_finds_a_rendezvous_that_keeps_late_tokens(monkeypatch: pytest.M
     monkeypatch.setattr(Rendezvous, "end", lambda self, session, number: None)
     main = spread(busy.graph, lambda cluster: busy.judged(cluster, [1], []))
 
-    plan_of_the_fault(main, (AssertionError, KeyError, errors.ActorflowError), most=2)  # type: ignore[arg-type]
+    plan_of_the_fault(main, (AssertionError, KeyError, errors.ActorflowError), most=2)
