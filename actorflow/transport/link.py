@@ -236,7 +236,10 @@ class Link:
         if form is Form.HELLO and source >= self._handshake.theirs and self.phase is not Phase.CLOSED:
             hello = unpack_hello(datagram.payload)
             if (hello.version, hello.program) != (VERSION, self._program):
-                self._refuse(hello, source, target)
+                if self.phase is Phase.OPEN and source == self._handshake.theirs:
+                    self._account.counts["refused"] += 1  # it has said otherwise: somebody else says this
+                else:
+                    self._refuse(hello, source, target)
                 return
         heard = self._handshake.hear(form, source, target)
         if heard is Heard.RESTARTED:

@@ -25,7 +25,7 @@ from actorflow.coord.stepping import Stepping
 from tests.cluster.policies import policies
 from tests.cluster.programs import KEYS, Task, tasks
 from tests.cluster.training import Ran, in_world, judge, train
-from tests.strategies import examples
+from tests.strategies import FOUND, examples
 
 
 def ran(policy: Policy, task: Task, ps: int, workers: int, schedule: Any = sim.FIFO, **limits: Any) -> Ran:
@@ -204,7 +204,7 @@ def test_the_law_finds_a_cluster_that(
 ) -> None:
     fault(monkeypatch)
 
-    @settings(max_examples=30, deadline=None, database=None, derandomize=True, report_multiple_bugs=False)
+    @settings(**FOUND, max_examples=30)
     @given(schedule=sim.schedules())
     def law(schedule: Any) -> None:
         ran(policy, Task(sparse="row" in fault.__name__), 2, 3, schedule, steps=6)
