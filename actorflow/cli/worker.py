@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from actorflow.cli.arguments import links, natural, policy, positive, seconds
+from actorflow.cli.arguments import delayed, links, natural, policy, positive, seconds
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
@@ -74,6 +74,7 @@ def add_common(add: Callable[..., Any]) -> None:
     add("--ready-s", type=seconds, default=60.0, metavar="S", help="wait so long for the others (default 60)")
     add("--lost-s", type=seconds, default=10.0, metavar="S", help="wait so long for a chief that is gone")
     add("--links", type=links, default="", metavar="TEXT", help="how links behave: silence_s=30,gone_s=5")
+    add("--delay", type=delayed, metavar="TEXT", help="hold workers up: work_s=0.5,p=0.1,stall_s=0.3")
 
 
 def common(args: argparse.Namespace) -> list[str]:
@@ -92,6 +93,8 @@ def common(args: argparse.Namespace) -> list[str]:
         said += ["--keys", args.keys]
     if args.links != SETTINGS:
         said += ["--links", told(args.links)]
+    if args.delay is not None:
+        said += ["--delay", args.delay]
     return [str(part) for part in said]
 
 
@@ -149,6 +152,7 @@ def _serve(
         threads=args.threads,
         links=args.links,
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
+        delay=args.delay,
     )
     reason = runner.run(serve(program, task, manner, calls))
     return _ended(task.name, reason, code_of(reason))
