@@ -229,7 +229,7 @@ def decode_row(frame: Buffer, n: int, limits: Limits = LIMITS) -> tuple[list[Any
     tokens, body = _header(frame, limits)
     first = 2 * n + 2
     kinds = tokens[:2] + tokens[2:first:2]
-    # By identity: what equals a kind may be no integer. If small integers were several objects, it would be slow.
+    # By identity: what equals a kind may be no integer. Without one object a small integer it would be slow.
     if len(tokens) < first + 2 or not all(map(is_, kinds, [_TUPLE, n + 1] + [_ATOM] * n)):
         found = _value(tokens, frame, body, limits)
         if type(found) is tuple and len(found) == n + 1:

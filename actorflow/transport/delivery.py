@@ -6,9 +6,9 @@ the receiver says up to which number it has all (`upto`), and which of the 64 af
 
 Resending: what is not acknowledged within `resend_s` of the last progress is due again, all of it, but
 only four at a time until something is acknowledged; each acknowledged one then lets one more out. The wait
-doubles each time, up to a cap, and is short again after progress. Where the wire is connected, what was sent is
-most likely on its way to a peer that is busy: then only one is due again, and the waits grow further, so that
-nothing piles up on that way. Time is an argument.
+doubles each time, up to a cap, and is short again after progress. Where the wire is connected, what was sent
+is most likely on its way to a peer that is busy: then only one is due again, and the waits grow further, so
+that nothing piles up on that way. Time is an argument.
 
 Source: selective acknowledgement and slow start of TCP (RFC 2018, RFC 5681). Deviation: the wait is not
 estimated from round trips, since the wires below lose almost nothing, and nothing is sent early on a gap.

@@ -172,8 +172,8 @@ class Link:
         """Says goodbye to the peer and frees everything; closing twice is harmless."""
         if self.phase is Phase.CLOSED:
             return
-        if self._pending:
-            self._push()  # what was sent before in this turn of the loop
+        if self._pending or self._receiving:
+            self._push()  # what was sent before, and had not left yet
         if self._handshake.theirs != NOBODY:
             self._say(Form.GOODBYE, self._handshake.theirs)
         self._end(Phase.CLOSED, ChannelClosed(f"the channel to '{self.peer}' was closed at this end"))
@@ -212,7 +212,7 @@ class Link:
         if not self._started:
             return
         self._account.counts["datagrams_received"] += 1
-        self._receiving = True  # ORDER: what is said meanwhile would acknowledge what is not delivered yet
+        self._receiving = True
         try:
             self._hear(unpack(parts), borrowed)
         except WireError as error:
@@ -338,7 +338,10 @@ class Link:
         self, form: Form, target: End, lane: Lane = Lane.CONTROL, number: int = 0, payload: Buffer = b""
     ) -> None:
         """Puts a datagram on the wire; one of a session tells all that was received in it."""
-        received = self._session.tell() if form in (Form.CHUNK, Form.BEAT, Form.PROBE) else NOTHING
+        received = NOTHING
+        if form in (Form.CHUNK, Form.BEAT, Form.PROBE):
+            # ORDER: what is just being delivered is acknowledged after that.
+            received = self._session.told if self._receiving else self._session.tell()
         head = pack_head(form, self._handshake.mine, target, received, lane, number)
         self._account.counts["datagrams_sent"] += 1
         self._spoke_at = self._timers.now()

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+import zmq
 
 from actorflow.errors import ConfigError
 from actorflow.loop import loop_factory
@@ -231,6 +232,28 @@ def test_who_dials_again_before_its_old_connection_is_known_to_be_dead_is_heard(
             assert at_ps0.contacts == [Contact.UNKNOWN, Contact.CONNECTED]
         finally:
             relay.close()
+
+    on_a_site(test)
+
+
+def test_what_a_dead_process_said_last_does_not_make_it_alive() -> None:
+    """This process is busy while it says so, and dies."""
+
+    async def test(site: Site) -> None:
+        ps0 = site.endpoint("ps0", "tcp")
+        at_ps0 = Ear(ps0, "worker0")
+        with zmq.Context() as context:
+            with context.socket(zmq.DEALER) as dealer:
+                dealer.routing_id = b"worker0" + b"r" * 16
+                dealer.connect(ps0.addresses[0].at)
+                await until(lambda: ps0._bound._unmatched == 1)
+                dealer.send_multipart(hello())
+            context.term()  # it has been sent
+            threading.Event().wait(0.1)
+        await until(lambda: at_ps0.got)
+        await until(lambda: ps0.stats().lost == 1)
+        assert at_ps0.wire.contact() is Contact.BROKEN
+        assert Contact.CONNECTED not in at_ps0.contacts
 
     on_a_site(test)
 
