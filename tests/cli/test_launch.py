@@ -54,7 +54,7 @@ def until_epoch(process: subprocess.Popen[str], epoch: int) -> None:
     """Reads what it prints until that epoch is over."""
     assert process.stdout is not None
     for line in process.stdout:
-        if f"epoch {epoch} " in line:
+        if f"epoch {epoch}/" in line or f"epoch {epoch} " in line:
             return
     raise AssertionError(process.communicate(timeout=20)[1])
 
