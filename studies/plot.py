@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from studies.runs import AWARE, STRAGGLER, TARGET, WORK_S, Result
 from studies.tables import cell
 
-_STYLE = {
+_STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "actorflow",
     "font.size": 9,

@@ -21,7 +21,7 @@ from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.connected import ConnectedCluster
 from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
-from actorflow.cluster.link_text import told
+from actorflow.cluster.link_text import silent_after, told
 from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
@@ -36,7 +36,7 @@ from actorflow.loop import loop_factory
 from actorflow.program import Program
 from actorflow.program_file import ProgramFile
 from actorflow.trainer import RunDone
-from actorflow.transport.settings import SETTINGS
+from actorflow.transport.settings import SETTINGS, Settings
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -73,8 +73,15 @@ def add_common(add: Callable[..., Any]) -> None:
     add("--threads", type=natural, default=1, metavar="N", help="threads for slow kernels (default 1)")
     add("--ready-s", type=seconds, default=60.0, metavar="S", help="wait so long for the others (default 60)")
     add("--lost-s", type=seconds, default=10.0, metavar="S", help="wait so long for a chief that is gone")
+    add("--silence-s", type=seconds, metavar="S", help="a peer that says nothing for so long is lost")
     add("--links", type=links, default="", metavar="TEXT", help="how links behave: silence_s=30,gone_s=5")
     add("--delay", type=delayed, metavar="TEXT", help="hold workers up: work_s=0.5,p=0.1,stall_s=0.3")
+
+
+def links_of(args: argparse.Namespace) -> Settings:
+    """Returns what links may hold and how long they wait, as these arguments say."""
+    given: Settings = args.links
+    return given if args.silence_s is None else silent_after(args.silence_s, given)
 
 
 def common(args: argparse.Namespace) -> list[str]:
@@ -91,8 +98,8 @@ def common(args: argparse.Namespace) -> list[str]:
     ]
     if args.keys is not None:
         said += ["--keys", args.keys]
-    if args.links != SETTINGS:
-        said += ["--links", told(args.links)]
+    if (links := links_of(args)) != SETTINGS:
+        said += ["--links", told(links)]
     if args.delay is not None:
         said += ["--delay", args.delay]
     return [str(part) for part in said]
@@ -150,7 +157,7 @@ def _serve(
         chief=chief_at(task.coordinator, keys),
         open=opened(bind_of(task), keys),
         threads=args.threads,
-        links=args.links,
+        links=links_of(args),
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
         delay=args.delay,
     )
@@ -188,7 +195,7 @@ def _lead(
             ready_s=args.ready_s,
             least=args.least,
             threads=args.threads,
-            links=args.links,
+            links=links_of(args),
         )
         with display:
             reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from actorflow.cli import command
-from actorflow.cli.worker import common, training
+from actorflow.cli.worker import common, links_of, training
 from actorflow.launch.rundir import running
 from tests.cluster.children import alive, own_runs
 
@@ -54,7 +54,7 @@ def until_epoch(process: subprocess.Popen[str], epoch: int) -> None:
     """Reads what it prints until that epoch is over."""
     assert process.stdout is not None
     for line in process.stdout:
-        if f"epoch {epoch} " in line:
+        if f"epoch {epoch}/" in line or f"epoch {epoch} " in line:
             return
     raise AssertionError(process.communicate(timeout=20)[1])
 
@@ -103,9 +103,10 @@ def test_sigterm_drains_all_of_it(left: Left) -> None:
 def test_what_all_processes_share_is_handed_on() -> None:
     parser = command._parser()
     argv = ["launch", "p.py", "--policy", "stale:2", "--epochs", "3", "--no-progress", "--seed", "4"]
-    argv += ["--links", "silence_s=30,lossy=bfloat16", "--keys", "ring", "--lost-s", "2.5"]
+    argv += ["--links", "gone_s=4,lossy=bfloat16", "--silence-s", "3", "--keys", "ring", "--lost-s", "2.5"]
     args = parser.parse_args(argv)
     again = parser.parse_args(["worker", "p.py", *common(args), *training(args)])
+    args.links = links_of(args)  # with --silence-s
     for name in ("policy", "epochs", "steps", "no_progress", "seed", "links", "keys", "lost_s", "ready_s"):
         assert getattr(again, name) == getattr(args, name), name
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorflow.cluster.link_text import settings, told
+from actorflow.cluster.link_text import settings, silent_after, told
 from actorflow.errors import ConfigError
 from actorflow.transport.chunks import CHUNK_BYTES
 from actorflow.transport.credit import Window
@@ -53,3 +53,11 @@ def test_what_is_usual_is_not_told() -> None:
 def test_what_settings_have_not_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"links are told as NAME=VALUE, with commas between, got '"):
         settings(text)
+
+
+@given(drawn(), st.floats(0.05, 1e4))
+def test_silence_is_set_with_what_must_fit_to_it(given_: Settings, silence_s: float) -> None:
+    made = silent_after(silence_s, given_)
+    assert made.silence_s == silence_s
+    if silence_s >= given_.silence_s:
+        assert (made.beat_s, made.resend_s, made.ack_s) == (given_.beat_s, given_.resend_s, given_.ack_s)

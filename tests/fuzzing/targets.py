@@ -188,11 +188,15 @@ class _Talk:
             for link, _, _ in self.ends:
                 assert link.phase is Phase.OPEN, f"they do not come together again: {link!r}"
             first = self.n
+            marks = [len(recorder.got) for _, recorder, _ in self.ends]
             for who in (0, 0, 1, 1):
                 self.send(who)
             self.net.deliver()
             new = [[n for n in sent if n > first] for sent in self.sent]
-            came = [sorted(n for n in _numbers(recorder.got) if n > first) for _, recorder, _ in self.ends]
+            came = [
+                sorted(_numbers(recorder.got[mark:]))
+                for mark, (_, recorder, _) in zip(marks, self.ends, strict=True)
+            ]
             if came == new[::-1] or (self.trust is Trust.HEAD and self.half_there()):
                 return
         raise AssertionError(f"{came} of {new[::-1]}, after {[r.losses for _, r, _ in self.ends]}")

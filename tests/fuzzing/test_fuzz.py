@@ -154,7 +154,7 @@ def test_it_finds_a_transport_that(
     fault(monkeypatch)
 
     with pytest.raises(Finding, match=said):
-        fuzz(5_000, seed=1, only=(where,))
+        fuzz(5_000, seed=5, only=(where,))
 
 
 # -- the command ----------------------------------------------------------------------------------------
