@@ -4,9 +4,9 @@
     python -m studies.live_backup --steps 20
 
 Six workers, of whose gradients the first 6 - b make an update: once in processes of this machine, once in a
-simulated cluster, with the same program and policy, and delays of the same distribution. Chance is drawn apart,
-so the medians of both differ by what chance does. Each worker waits for its delay after it has computed and before
-its gradient leaves; a delay is at least 50 times what computing takes, or the study says that it is not.
+simulated cluster, with the same program and policy, and delays of the same distribution. Chance is drawn
+apart, so the medians of both differ by what chance does. Each worker waits for its delay after it has computed
+and before its gradient leaves. A delay is at least 50 times as long as computing, or the study says so.
 
 What a step must take can be computed, too (`actorflow.sim.paper.backup.Model`): that is the column `exact`.
 """
@@ -19,6 +19,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
@@ -34,7 +35,7 @@ WORKERS = 6
 BACKUPS = (0, 1, 2)
 WORK_S = 0.5
 STRAGGLER = sim.Straggler(jitter_s=0.1, p=0.08, stall_s=0.3)
-"""As in the paper, a body and a rare stall; the body is wider for its time, so that b makes more of a difference."""
+"""As in the paper, a body and a rare stall; the body is wider, so that b makes more of a difference."""
 
 WITHIN = 0.1
 """How far a live median may be from that of the simulator."""
@@ -44,7 +45,7 @@ TIMES = 50
 
 
 def build(seed: int) -> af.Program:
-    """Returns a linear regression over more batches than are asked for; computing it takes next to nothing."""
+    """Returns a linear regression, which takes next to nothing to compute."""
     rng = np.random.default_rng(seed)
     inputs = rng.normal(size=(64, 8, 4)).astype("float32")
     targets = inputs @ rng.normal(size=(4, 2)).astype("float32")
@@ -91,14 +92,16 @@ async def timed(cluster: af.Cluster, steps: int) -> list[list[float]]:
     for b in BACKUPS:
         trainer.policy = af.Backup(WORKERS - b, WORKERS)
         ends = [e.train_s async for e in trainer.run(steps=steps + 1) if isinstance(e, af.UpdateDone)]
-        found.append([after - before for before, after in zip(ends, ends[1:], strict=False)])
+        found.append([after - before for before, after in pairwise(ends)])
     return found
 
 
 async def live(steps: int, seed: int) -> list[list[float]]:
     """Returns the seconds of updates over real processes."""
     name = "studies.live_backup:build"
-    async with af.Cluster.local(name, seed=seed, workers=WORKERS, work_s=WORK_S, straggler=STRAGGLER) as cluster:
+    async with af.Cluster.local(
+        name, seed=seed, workers=WORKERS, work_s=WORK_S, straggler=STRAGGLER
+    ) as cluster:
         return await timed(cluster, steps)
 
 
@@ -107,7 +110,7 @@ async def undelayed(steps: int, seed: int) -> list[float]:
     async with af.Cluster.local("studies.live_backup:build", seed=seed, workers=WORKERS) as cluster:
         run = af.Trainer(cluster, af.Backup(WORKERS, WORKERS)).run(steps=steps + 1)
         ends = [event.train_s async for event in run if isinstance(event, af.UpdateDone)]
-        return [after - before for before, after in zip(ends, ends[1:], strict=False)]
+        return [after - before for before, after in pairwise(ends)]
 
 
 def simulated(steps: int, seed: int) -> list[list[float]]:
@@ -127,9 +130,10 @@ def simulated(steps: int, seed: int) -> list[list[float]]:
 async def computing(steps: int, seed: int) -> list[float]:
     """Returns the seconds of whole steps in one session: what a worker computes, and the update besides."""
     program = build(seed)
+    batches: Any = program.batches(0)
     took = []
     async with af.Session(program.graph) as session:
-        for feeds in [*program.batches(0)][:1] * (steps + 1):
+        for feeds in batches[: steps + 1]:
             start = perf_counter()
             await session.run([program.loss, program.train], feeds)
             took.append(perf_counter() - start)
@@ -160,7 +164,7 @@ def table(found: Sequence[Point]) -> str:
 def off(found: Iterable[Point], within: float) -> list[str]:
     """Returns a line about each point whose medians are farther apart than that."""
     return [
-        f"b = {point.b}: the live median is {point.ratio:.3f} times the simulated one, not within {within:.0%}"
+        f"b = {point.b}: {point.ratio:.3f} times the simulated median, not within {within:.0%}"
         for point in found
         if abs(point.ratio - 1) > within
     ]
@@ -192,9 +196,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.plot is not None:
         from studies.plot import draw_live  # needs matplotlib
 
-        draw_live([(p.b, p.live_s, p.simulated_s, p.exact_s) for p in found], given.plot)
+        draw_live(found, given.plot)
     wrong = off(found, given.within)
-    if WORK_S < TIMES * step_s:
+    if TIMES * step_s > WORK_S:
         wrong.append(f"a delay is {WORK_S / step_s:.0f} times what computing takes, not {TIMES}")
     print("".join(f"\n{line}" for line in wrong), end="\n" if wrong else "", file=sys.stderr)
     return 1 if wrong else 0

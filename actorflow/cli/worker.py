@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import socket
 import sys
 from collections.abc import Callable
 from contextlib import aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -108,7 +110,7 @@ def common(args: argparse.Namespace) -> list[str]:
 def training(args: argparse.Namespace) -> list[str]:
     """Returns the arguments of the chief as a command line has them."""
     said = ["--policy", args.policy]
-    for name in ("epochs", "steps", "least"):
+    for name in ("epochs", "steps", "least", "record"):
         if getattr(args, name) is not None:
             said += [f"--{name}", getattr(args, name)]
     flags = ["--no-progress"] * args.no_progress + ["--chaos"] * args.chaos
@@ -126,6 +128,7 @@ def add_training(add: Callable[..., Any]) -> None:
         metavar="N",
         help="begin with N workers; those that come later take part then",
     )
+    add("--record", type=Path, metavar="FILE", help="write who ran it, and on what, as JSON")
     add("--no-progress", action="store_true", help="plain lines instead of a live view")
     add("--chaos", action="store_true", help="kill the worker that contributed last, at a third of the run")
 
@@ -215,6 +218,9 @@ async def _train(
 ) -> None:
     chaos = Chaos(cluster.workers, steps=args.steps, epochs=args.epochs) if args.chaos else None
     async with cluster:
+        if args.record is not None and cluster.record is not None:
+            told = cluster.record.under(args.policy).as_data()
+            args.record.write_text(json.dumps(told, indent=1) + "\n")
         settings = None if args.least is None else RunSettings(gather_s=_GATHER_S)
         trainer = Trainer(cluster, args.policy, settings=settings)
         with Following(cluster, display):

@@ -13,6 +13,7 @@ from actorflow.actors.step_messages import Process as Member
 from actorflow.cluster.attendance import Attendance
 from actorflow.cluster.layout import Layout, laid_out
 from actorflow.cluster.process import CHIEF, Process, device_of, member
+from actorflow.cluster.record import RunRecord
 from actorflow.cluster.training import Training
 from actorflow.errors import ConfigError, CoordinatorLost, PeerLost, SessionClosed
 from actorflow.plan.homes import state_home
@@ -267,6 +268,11 @@ class Cluster(ABC):
     def names(self) -> tuple[str, ...]:
         """The names of all processes, the chief's first."""
         return CHIEF, *self.ps, *self.workers
+
+    @property
+    def record(self) -> RunRecord | None:
+        """Who runs this, on what and under which policy; None where all is one process, in a simulation."""
+        return None
 
     @property
     def messages(self) -> int:

@@ -1,14 +1,15 @@
 """Time that a worker is held up at each contribution, drawn as a simulated host draws it: for experiments.
 
-A simulated worker takes `work_s` of virtual time and what a straggler adds; a real one takes that beside what it
-computes, so that both can be compared. A delay reaches the process that it holds up as a text.
+A simulated worker takes `work_s` of virtual time and what a straggler adds; a real one takes that beside what
+it computes, so that both can be compared. A delay reaches the process that it holds up as a text.
 """
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, Future
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
+from typing import Any
 
 from actorflow.clock import Entropy
 from actorflow.errors import ConfigError
@@ -26,7 +27,7 @@ class Delay:
     Attributes:
         work_s: Seconds, each time.
         straggler: Adds to these.
-        seed: Of chance: a worker of one name draws the same in every run of one seed, and in each of its lives.
+        seed: Of chance: a worker of one name draws the same in every process that runs it.
 
     Raises:
         ConfigError: one of them cannot be what it is.
@@ -39,8 +40,9 @@ class Delay:
     def __post_init__(self) -> None:
         check_number("work_s", self.work_s, finite=True, hint="work_s=0.1 is a tenth of a second a batch")
         check_whole("seed", self.seed)
-        if not isinstance(self.straggler, Straggler):
-            message = f"a straggler is a sim.Straggler, got {self.straggler!r:.60}"
+        given: Any = self.straggler
+        if not isinstance(given, Straggler):
+            message = f"a straggler is a sim.Straggler, got {given!r:.60}"
             raise ConfigError(message, hint="sim.Straggler(p=0.1, stall_s=0.2)")
 
     def __str__(self) -> str:
@@ -57,20 +59,24 @@ def delay(text: str) -> Delay:
     Raises:
         ConfigError: it names none.
     """
-    found = Delay()
+    work_s, seed = 0.0, 0
+    stalls: dict[str, float] = {}
     names = {f.name for f in fields(Straggler)}
     for part in filter(None, text.split(",")):
         name, _, value = part.partition("=")
         try:
-            if name in names:
-                straggler = replace(found.straggler, **{name: float(value)})
-                found = replace(found, straggler=straggler)
+            if name == "seed":
+                seed = int(value)
+            elif name == "work_s":
+                work_s = float(value)
+            elif name in names:
+                stalls[name] = float(value)
             else:
-                found = replace(found, **{name: int(value) if name == "seed" else float(value)})
-        except (TypeError, ValueError):
+                raise ValueError(name)  # noqa: TRY301  told below
+        except ValueError:
             message = f"a delay is told as NAME=VALUE, with commas between, got {part!r:.60}"
             raise ConfigError(message, hint=f"there are work_s, seed, {', '.join(sorted(names))}") from None
-    return found
+    return Delay(work_s, replace(STEADY, **stalls), seed)
 
 
 class Delaying:
@@ -95,8 +101,13 @@ class Delaying:
 
     async def __call__(self) -> None:
         """Waits for as long as that is."""
-        over = self._loop.create_future()
-        timer = self._loop.call_later(self.next_s(), lambda: over.done() or over.set_result(None))
+        over: Future[None] = self._loop.create_future()
+
+        def end() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        timer = self._loop.call_later(self.next_s(), end)
         try:
             await over
         finally:
