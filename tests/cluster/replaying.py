@@ -74,9 +74,7 @@ async def _replayed_by_its_actor(
 
 def _seen(versions: Sequence[Values], shards: Sequence[Sequence[str]], bases: Sequence[int]) -> Values:
     """What a contribution was computed from."""
-    return {
-        name: versions[base][name] for names, base in zip(shards, bases, strict=True) for name in names
-    }
+    return {name: versions[base][name] for names, base in zip(shards, bases, strict=True) for name in names}
 
 
 def replayed_apart(program: af.Program, record: Sequence[Updated], ps: int) -> Values:

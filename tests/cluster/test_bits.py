@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,17 +11,12 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import actorflow as af
-from actorflow.cluster.connected import ConnectedCluster
-from actorflow.cluster.neighbours import Patience
-from actorflow.cluster.sockets import bind_of, chief_at, opened
-from actorflow.cluster.station import Station
-from actorflow.launch.task import Task as Place
 from actorflow.trainer import StepDone, train
 from tests.cluster.children import lookahead, mixed, own_runs
+from tests.cluster.connecting import connected
 from tests.cluster.programs import Task
 
 STEPS = 11
-HASTE = Patience(again_s=0.02)
 
 
 def wide(seed: int = 0) -> af.Program:
@@ -76,29 +69,11 @@ def local(program: af.Program) -> Trained:
 
 
 def over_sockets(build: Callable[[], af.Program], ps: int, threads: int) -> Trained:
-    """As a session, but in a chief, shards and a worker that share no more than this event loop."""
+    async def main() -> Trained:
+        async with connected(build, ps=ps, threads=threads) as cluster:
+            return await trained(cluster.program, cluster, af.Trainer(cluster).run(steps=STEPS))
 
-    async def main(folder: str) -> Trained:
-        chief = f"ipc://{folder}/chief"
-        places = [*(Place("ps", k, ps, 1, chief) for k in range(ps)), Place("worker", 0, ps, 1, chief)]
-        names = ("chief", *(place.name for place in places))
-        async with AsyncExitStack() as stack:
-            for place in reversed(places):
-                ways = opened(bind_of(place), None)
-                at = chief_at(chief, None)
-                one = Station(
-                    place.name, 1, build(), names, ways, chief=at, threads=threads, patience=HASTE
-                )
-                await one.open()
-                stack.push_async_callback(one.close)
-            program = build()
-            cluster = await stack.enter_async_context(
-                ConnectedCluster(program, chief, ps=ps, workers=1, threads=threads, ready_s=30.0)
-            )
-            return await trained(program, cluster, af.Trainer(cluster).run(steps=STEPS))
-
-    with TemporaryDirectory(prefix="af-") as folder:
-        return af.run(main(folder))
+    return af.run(main())
 
 
 @pytest.mark.wire

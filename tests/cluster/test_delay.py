@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import actorflow as af
 from actorflow import sim
 from actorflow.cli import command
 from actorflow.cluster.delay import STEADY, Delay, Delaying, delay
@@ -18,9 +17,7 @@ from actorflow.cluster.local import LocalCluster
 from actorflow.errors import ConfigError
 
 AMOUNTS = st.floats(0.0, 10.0)
-STRAGGLERS = st.builds(
-    sim.Straggler, AMOUNTS, st.floats(0.0, 1.0), AMOUNTS, st.none() | st.floats(1.5, 9.0)
-)
+STRAGGLERS = st.builds(sim.Straggler, AMOUNTS, st.floats(0.0, 1.0), AMOUNTS, st.none() | st.floats(1.5, 9.0))
 
 
 @given(st.builds(Delay, AMOUNTS, STRAGGLERS, st.integers(0, 99)))
