@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from actorflow.cli.arguments import links, natural, policy, positive, seconds
+from actorflow.cli.arguments import delayed, links, natural, policy, positive, seconds
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
@@ -75,6 +75,7 @@ def add_common(add: Callable[..., Any]) -> None:
     add("--lost-s", type=seconds, default=10.0, metavar="S", help="wait so long for a chief that is gone")
     add("--silence-s", type=seconds, metavar="S", help="a peer that says nothing for so long is lost")
     add("--links", type=links, default="", metavar="TEXT", help="how links behave: silence_s=30,gone_s=5")
+    add("--delay", type=delayed, metavar="TEXT", help="hold workers up: work_s=0.5,p=0.1,stall_s=0.3")
 
 
 def links_of(args: argparse.Namespace) -> Settings:
@@ -99,6 +100,8 @@ def common(args: argparse.Namespace) -> list[str]:
         said += ["--keys", args.keys]
     if (links := links_of(args)) != SETTINGS:
         said += ["--links", told(links)]
+    if args.delay is not None:
+        said += ["--delay", args.delay]
     return [str(part) for part in said]
 
 
@@ -156,6 +159,7 @@ def _serve(
         threads=args.threads,
         links=links_of(args),
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
+        delay=args.delay,
     )
     reason = runner.run(serve(program, task, manner, calls))
     return _ended(task.name, reason, code_of(reason))

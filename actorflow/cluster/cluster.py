@@ -109,7 +109,8 @@ class Cluster(ABC):
                 `ready_s`, how long to wait until all are there, or all `ps` and `least` of the workers;
                 `threads` for slow kernels of each process; `links`, what links may hold and how long they
                 wait; `placement`, as for a `Session`; `restarts`, how often a process that dies is started
-                again.
+                again; `work_s`, how long a worker is held up at a contribution, and `straggler`, how that is
+                disturbed: for experiments that are compared with simulated ones.
 
         Raises:
             ConfigError: there are fewer than one of either, or more `ps` than variables to train; there is no

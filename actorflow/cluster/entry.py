@@ -12,7 +12,8 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from actorflow.clock import epoch_ms
 from actorflow.cluster.layout import numbered
@@ -36,6 +37,9 @@ from actorflow.launch.task import Task
 from actorflow.program import Program
 from actorflow.transport.address import Address
 from actorflow.transport.settings import SETTINGS, Settings
+
+if TYPE_CHECKING:
+    from actorflow.cluster.delay import Delay
 
 _GRACE_S = 0.8
 """How long a process may take to leave, kernels that still run included."""
@@ -78,6 +82,7 @@ class Manner:
         threads: Worker threads for slow kernels.
         links: What links may hold, and how long they wait.
         patience: How long the chief may be away.
+        delay: Holds a worker up at each contribution, in an experiment.
     """
 
     chief: Address
@@ -85,6 +90,7 @@ class Manner:
     threads: int = 1
     links: Settings = SETTINGS
     patience: Patience = PATIENCE
+    delay: Delay | None = None
 
 
 class Calls:
@@ -164,6 +170,11 @@ async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> A
     Raises:
         ActorflowError: it cannot begin, as where its address is taken.
     """
+    work = None
+    if manner.delay is not None and task.job == "worker":
+        from actorflow.cluster.delay import Delaying  # with all of the simulator, which is slow to load
+
+        work = partial(Delaying, manner.delay, task.name)
     station = Station(
         task.name,
         epoch_ms() if task.incarnation is None else task.incarnation,
@@ -174,6 +185,7 @@ async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> A
         threads=manner.threads,
         links=manner.links,
         patience=manner.patience,
+        work=work,
     )
     await station.open()
     reason: ActorflowError | None = None

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actorflow.cluster.answering import FOLDER
 from actorflow.cluster.connected import Opening
@@ -29,7 +29,12 @@ from actorflow.program_file import ProgramFile
 from actorflow.transport.settings import SETTINGS, Settings
 from actorflow.transport.zeromq import Keyring
 
+<<<<<<< HEAD
 log = logging.getLogger("actorflow.cluster")
+=======
+if TYPE_CHECKING:
+    from actorflow.sim.straggler import Straggler
+>>>>>>> live
 
 _GRACE_S = 1.0
 """How long a child may take to leave once it has been told twice."""
@@ -63,6 +68,8 @@ class LocalCluster(Opening):
         links: Settings = SETTINGS,
         placement: str | Placer = "first",
         restarts: Restarts | None = None,
+        work_s: float = 0.0,
+        straggler: Straggler | None = None,
     ) -> None:
         _check_not_child()
         if transport not in TRANSPORTS:
@@ -83,6 +90,7 @@ class LocalCluster(Opening):
         self._transport = transport
         self._keys = keyring(keys)
         self._restarts = Restarts() if restarts is None else restarts
+        self._delay = _delay(work_s, straggler, seed)
         self._ends: dict[str, str] = {}
         self._broken = False
         self.supervisor: Supervisor | None = None
@@ -105,7 +113,7 @@ class LocalCluster(Opening):
                 task = Task(job, index, len(self.ps), len(self.workers), address, bind=self._bind(name))
                 self.supervisor.start(
                     name,
-                    self._argv(),
+                    self._argv(job),
                     {**os.environ, **task.environ(), **_paths(), FOLDER: str(self.folder.path)},
                     restarts=self._restarts,
                     log=self.folder.log(name),
@@ -118,13 +126,14 @@ class LocalCluster(Opening):
         assert self.folder is not None
         return f"ipc://{self.folder.socket(name)}"
 
-    def _argv(self) -> list[str]:
+    def _argv(self, job: str) -> list[str]:
         argv = [sys.executable, "-m", "actorflow", "worker", self.program_name, "--seed", str(self._seed)]
         argv += ["--threads", str(self._threads), "--ready-s", str(self._ready_s)]
         if self._keys is not None and self._keys.path is not None:  # from which keys are read again
             argv += ["--keys", str(self._keys.path.resolve())]
         links = told(self._links)
-        return [*argv, "--links", links] if links else argv
+        argv += ["--links", links] if links else []
+        return [*argv, "--delay", self._delay] if self._delay and job == "worker" else argv
 
     async def _take_away(self) -> None:
         supervisor, self.supervisor = self.supervisor, None
@@ -222,6 +231,15 @@ def _program(given: Any, seed: int) -> tuple[str, Program]:
         message = f"build(seed) must return an af.Program, got {type(built).__name__}"
         raise ProgramError(message)
     return name, built
+
+
+def _delay(work_s: float, straggler: Straggler | None, seed: int) -> str:
+    """Returns what holds the workers up, as a text; "" for nothing."""
+    if straggler is None and work_s == 0:
+        return ""
+    from actorflow.cluster.delay import STEADY, Delay  # with all of the simulator, which is slow to load
+
+    return str(Delay(work_s, STEADY if straggler is None else straggler, seed))
 
 
 def _paths() -> Mapping[str, str]:

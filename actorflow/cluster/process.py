@@ -49,7 +49,7 @@ class Process:
         system: Its actors.
         program: What the cluster runs; every process has built the same.
         threads: Worker threads for slow kernels; 0 runs all on the event loop.
-        work: Awaited once a contribution: stands for time that computing takes, in a simulation.
+        work: Awaited once a contribution: stands for time that computing takes, in a simulation or an experiment.
         quit: Called when the chief says that the process may leave.
 
     Attributes:
