@@ -29,12 +29,10 @@ from actorflow.program_file import ProgramFile
 from actorflow.transport.settings import SETTINGS, Settings
 from actorflow.transport.zeromq import Keyring
 
-<<<<<<< HEAD
-log = logging.getLogger("actorflow.cluster")
-=======
 if TYPE_CHECKING:
     from actorflow.sim.straggler import Straggler
->>>>>>> live
+
+log = logging.getLogger("actorflow.cluster")
 
 _GRACE_S = 1.0
 """How long a child may take to leave once it has been told twice."""
