@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -30,6 +31,8 @@ from actorflow.transport.zeromq import Keyring
 
 if TYPE_CHECKING:
     from actorflow.sim.straggler import Straggler
+
+log = logging.getLogger("actorflow.cluster")
 
 _GRACE_S = 1.0
 """How long a child may take to leave once it has been told twice."""
@@ -141,7 +144,9 @@ class LocalCluster(Opening):
         finally:
             folder, self.folder = self.folder, None
             if folder is not None:
-                folder.close(keep_logs=self._broken)
+                logs = folder.close(keep_logs=self._broken)
+                if logs is not None:
+                    log.warning("a process was given up; what all of them printed is in %s", logs)
 
     async def _left(self, supervisor: Supervisor) -> None:
         """Waits for a moment until those have left who were let go."""
@@ -162,13 +167,12 @@ class LocalCluster(Opening):
                 self._note()
             case Exited(name, asked=False):
                 self._ends[name] = event.meaning
-                if event.returncode:
-                    self._broken = True
                 self._note()
                 if self.session is None and not worth_restart(event.returncode):
                     self._fail(self._cannot(name, event.meaning))
             case GivenUp(name, why):
                 self._ends[name] = f"{why}, and is not started again"
+                self._broken = True
                 if self.session is None:
                     self._fail(self._cannot(name, why))
 
