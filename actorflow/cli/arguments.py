@@ -9,7 +9,7 @@ from typing import TypeVar
 from actorflow.cluster.link_text import settings
 from actorflow.coord.policy import Policy
 from actorflow.errors import ConfigError
-from actorflow.transport.settings import Settings
+from actorflow.transport.settings import LOCAL, Settings
 
 T = TypeVar("T")
 
@@ -59,6 +59,11 @@ def policy(text: str) -> Policy:
 def links(text: str) -> Settings:
     """Returns what links may hold and how long they wait."""
     return _read(settings, text)
+
+
+def local_links(text: str) -> Settings:
+    """The same between processes of one machine, which notice sooner that one is gone."""
+    return _read(lambda said: settings(said, LOCAL), text)
 
 
 def _read(read: Callable[[str], T], text: str) -> T:

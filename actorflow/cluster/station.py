@@ -18,6 +18,7 @@ import socket
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Protocol, Self
 
 from actorflow.actors.runner import RUNNER
@@ -122,6 +123,7 @@ class Station:
         links: What links may hold, and how long they wait.
         patience: How long the chief may be away.
         heard: Called at the chief whenever the table of processes has changed.
+        folder: Of the cluster on this machine; None where the address or the environment tells it.
 
     Attributes:
         ended: Why this process is to end, once there is a reason: None when the chief has let it go.
@@ -146,6 +148,7 @@ class Station:
         links: Settings = SETTINGS,
         patience: Patience = PATIENCE,
         heard: Callable[[Table], None] | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.name = name
         self.incarnation = incarnation
@@ -159,6 +162,7 @@ class Station:
         self._settings = links
         self._patience = patience
         self._heard = heard
+        self._folder = folder
         self._links: dict[str, Link] = {}
         self._wires: list[ShmWire] = []
         self._stack = AsyncExitStack()
@@ -183,7 +187,7 @@ class Station:
             for name in (RUNNER, STEWARD, DIRECTORY, NEIGHBOURS):
                 if name in system.actors:
                     system.actors[name].watch(_Watching(self.end))
-            folder = folder_of(self.ways.addresses[0])
+            folder = self._folder or folder_of(self.ways.addresses[0])
             stack.enter_context(answering(self.process, folder, self._moved))
             self._stack = stack.pop_all()
         return self
