@@ -1,29 +1,36 @@
 # Each target sets up what it needs in .venv, once; after that everything works offline.
-#   make demo                     train the digits example over three seeds
+#   make demo                     train the digits on a cluster of real processes: a chief, 1 ps, 3 workers
+#   make demo CHAOS=1             the same while a worker is killed, and comes back
 #   make test ARGS='-k queue'     the tests, two at a time
 #   make study                    how fast and how well policies train, on simulated clusters
 #   make soak MINUTES=30          the laws share half an hour, on fresh examples
 #   make kill SEEDS=5             processes of real clusters are killed and stopped, at drawn moments
+#   make fuzz CASES=1000000       damaged bytes against the codec and links
 #   make oracle-optim             our optimizers against torch's
 #   make oracle-torch             our ops against torch's, on torch's own samples
 
 PYTHON  ?= python3
 MINUTES ?= 5
 SEEDS   ?= 1
+CASES   ?= 50000
 ARGS    ?=
+CHAOS   ?=
 BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks studies)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench study soak kill oracle-optim oracle-torch oracle-onnx
+.PHONY: help setup demo test lint docs bench study soak kill fuzz oracle-optim oracle-torch oracle-onnx
 
 help:
-	@echo 'make setup | demo | test | lint | docs | bench | study | soak MINUTES=n | kill SEEDS=n | oracle-{optim,torch,onnx}'
+	@echo 'make setup | demo | test | lint | docs | bench | study | soak MINUTES=n | kill SEEDS=n | fuzz CASES=n | oracle-{optim,torch,onnx}'
 
 setup: .venv/dev.stamp
 
+# Of three gradients the first two make an update, so nobody waits for the slowest, or for one that is dead. As many
+# updates as 15 epochs have in one process; which are 45 epochs here, since of three batches two are used.
 demo: .venv/demo.stamp
-	@$(BIN)/actorflow train examples/digits.py --seeds 3 $(ARGS)
+	@$(BIN)/actorflow launch examples/digits.py --ps 1 --workers 3 --policy backup:2/3 --steps 675 \
+		$(if $(filter-out 0 no false,$(CHAOS)),--chaos) $(ARGS)
 
 test: .venv/dev.stamp
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
@@ -55,6 +62,10 @@ soak: .venv/dev.stamp
 # docs/surviving.md has the table. ARGS='--cell ps --first 7' takes some cells, and later seeds.
 kill: .venv/dev.stamp
 	@$(BIN)/python -m tests.kill --seeds $(SEEDS) $(ARGS)
+
+# Damaged frames and datagrams against the codec and links; a finding is told with the command that repeats it.
+fuzz: .venv/dev.stamp
+	@$(BIN)/python -m tests.fuzz --cases $(CASES) $(ARGS)
 
 oracle-optim: .venv/oracle.stamp
 	@$(BIN)/python -m tests.oracle.optim

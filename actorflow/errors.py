@@ -230,7 +230,7 @@ class PeerLost(TransportError):
 
 
 class PeerRefused(PeerLost):
-    """The process at the other end runs another program, or speaks another protocol."""
+    """The process at the other end runs another program, speaks another protocol, or has other keys."""
 
 
 class LaunchError(ActorflowError):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import Phase, given, settings
 
 import actorflow as af
 from actorflow import sim
+from actorflow.sim.choice import Asked, Chooser
 from actorflow.sim.choosers import Schedule
-from actorflow.sim.simulate import Limits, Main
+from actorflow.sim.plan import MAX_DEVIATIONS
+from actorflow.sim.simulate import Limits, Main, attempt
+
+Kinds: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 
 LIMITS = Limits(max_steps=20_000)
 """A law takes some hundred steps; what takes so many more does not end, and is told soon."""
@@ -50,29 +53,79 @@ def run_drawn(
     return sim.run(simulated(graph, body, **options), schedule, limits=LIMITS).result
 
 
-def plan_of_the_fault(main: Main, kind: type[BaseException] = AssertionError, tries: int = 200) -> sim.Plan:
-    """Returns the plan to which hypothesis shrinks a failure of `main`; run again, it fails the same way.
+FOUND: dict[str, Any] = {
+    "deadline": None,
+    "database": None,
+    "derandomize": True,
+    "phases": (Phase.generate,),
+    "report_multiple_bugs": False,
+}
+"""Settings of a law that is to find a planted fault, the same way every time: what it finds is not shrunk."""
 
-    It fails the test when none of `tries` drawn schedules shows the failure.
+
+class Surveyed:
+    """A schedule that is given the points of a FIFO run, and so need not make one of its own each time."""
+
+    needs_survey = False
+
+    def __init__(self, schedule: Schedule, survey: Sequence[Asked]) -> None:
+        self._schedule = schedule
+        self._survey = survey
+
+    def chooser(self, survey: Sequence[Asked]) -> Chooser:
+        return self._schedule.chooser(self._survey)
+
+
+def plan_of_the_fault(
+    main: Main, kind: Kinds = AssertionError, tries: int = 200, *, most: int | None = None
+) -> sim.Plan:
+    """Returns a plan under which `main` fails, of at most so many deviations if that is said.
+
+    It fails the test when none of `tries` drawn schedules shows the failure, or none that is so short.
+
+    A failing schedule is not shrunk as hypothesis would, which took most of the time of all planted faults:
+    deviations are left out one by one, and if too many are left the next drawn schedule is tried.
     """
+    first = attempt(main, limits=LIMITS)
+    if first.error is not None:
+        with pytest.raises(kind):
+            raise first.error
+        return sim.Plan()
+    shown: list[sim.Plan] = []
 
-    @settings(
-        max_examples=tries,
-        deadline=None,
-        database=None,
-        derandomize=True,
-        phases=(Phase.generate, Phase.shrink),
-        report_multiple_bugs=False,
-    )
+    def fails(schedule: Schedule) -> sim.Plan | None:
+        outcome = attempt(main, schedule, limits=LIMITS)
+        if outcome.error is not None:
+            with pytest.raises(kind):
+                raise outcome.error
+        return outcome.plan if outcome.error is not None else None
+
+    @settings(**FOUND, max_examples=tries)
     @given(schedule=sim.schedules())
     def law(schedule: Schedule) -> None:
-        sim.run(main, schedule, limits=LIMITS)
+        if shown and (most is None or len(shown[-1]) <= most):
+            return
+        plan = fails(Surveyed(schedule, first.survey))
+        if plan is not None:
+            shown.append(_shorter(plan, fails))
 
-    with pytest.raises(kind) as caught:
-        law()
-    told = [note for note in caught.value.__notes__ if note.startswith("schedule=Plan(")]
-    assert len(told) == 1, caught.value.__notes__
-    plan = sim.Plan(ast.literal_eval(told[0].removeprefix("schedule=Plan(").removesuffix(")")))
-    with pytest.raises(kind):
-        sim.run(main, plan, limits=LIMITS)
+    law()
+    assert shown, f"none of {tries} schedules shows the fault"
+    assert most is None or len(shown[-1]) <= most, (
+        f"no schedule is as short as {most}, got {min(map(len, shown))}"
+    )
+    return shown[-1]
+
+
+def _shorter(plan: sim.Plan, fails: Callable[[Schedule], sim.Plan | None]) -> sim.Plan:
+    """Returns the plan without the deviations that it does not take; one of many is left as it is."""
+    if len(plan) > MAX_DEVIATIONS:
+        return plan
+    needed = plan.deviations
+    for deviation in plan.deviations:
+        fewer = tuple(each for each in needed if each != deviation)
+        if fails(sim.Plan.of(fewer)) is not None:
+            needed = fewer
+    plan = sim.Plan.of(needed)
+    assert fails(plan) is not None, f"{plan!r} does not repeat what it came of"
     return plan

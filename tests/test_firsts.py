@@ -147,4 +147,4 @@ def test_the_law_finds_a_first_value_that_is_sent_by_whoever_may_be_cancelled(
     async def body(session: af.Session) -> None:
         await cancelled_at(begun, session, 3, late=False)
 
-    assert len(plan_of_the_fault(simulated(begun.graph, body))) <= 2
+    plan_of_the_fault(simulated(begun.graph, body), most=2)

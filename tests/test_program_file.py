@@ -143,3 +143,64 @@ def test_build_is_no_coroutine(tmp_path: Path) -> None:
         "build must be a plain function, got an async one\n  where: defined at prog.py:1\n"
         "  try:   write def build(seed), without async"
     )
+
+
+# -- what names a program in other processes --------------------------------------------------------------
+
+
+def test_a_file_is_named_by_its_path_and_perhaps_what_builds_there(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, "import actorflow as af\ndef make(seed):\n    return af.Graph(seed=seed)\nbuild = make\n"
+    )
+
+    assert ProgramFile(path).name == str(path)
+    named = ProgramFile(f"{path}:make")
+    assert named.name == f"{path}:make"
+    assert named.path == path
+    assert named.graph(3).seed == 3
+
+
+def test_a_file_without_what_should_build_there_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path, "def build(seed):\n    return seed\n")
+
+    with pytest.raises(
+        ProgramError, match=r"a program file must define make\(seed\), but .*prog.py has none"
+    ):
+        ProgramFile(f"{path}:make")
+
+
+def test_a_module_is_named_by_itself() -> None:
+    named = ProgramFile("tests.cluster.children:build")
+
+    assert named.name == "tests.cluster.children:build"
+    assert named.program(0).epochs == 1_000_000
+
+
+def test_a_module_that_cannot_be_found_says_from_where_it_was_looked_for() -> None:
+    with pytest.raises(ProgramError) as caught:
+        ProgramFile("tests.nowhere.children:build")
+
+    assert str(caught.value).startswith(
+        "there is no module tests.nowhere.children\n  try:   modules are looked for"
+    )
+
+
+def test_a_module_that_fails_is_told_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "x = 1\ny = x / 0\n", "failing_program.py")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ProgramError) as caught:
+        ProgramFile("failing_program:build")
+
+    assert "failing_program must import without an error" in str(caught.value)
+    assert "failing_program.py:2" in str(caught.value)
+
+
+def test_a_function_names_the_module_or_the_file_where_others_find_it(tmp_path: Path) -> None:
+    path = write(tmp_path, "def build(seed):\n    return seed\n", "own.py")
+    from tests.cluster.children import build
+
+    assert ProgramFile.of(build) == "tests.cluster.children:build"
+    assert ProgramFile.of(ProgramFile(path)._build) == f"{path}:build"
+    with pytest.raises(ProgramError, match="other processes import build by its name, got "):
+        ProgramFile.of(lambda seed: build(seed))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actorflow.errors import SpecError
 from actorflow.leases import lend
@@ -21,6 +24,8 @@ from actorflow.rows import (
     put,
     rows_of,
     spare_for,
+    taken,
+    touched,
     values_of,
 )
 
@@ -200,3 +205,32 @@ def test_halves_are_added_up_in_float32() -> None:
     slices = Slices(np.full((3000, 1), 1, "float16"), np.zeros(3000, "int64"), (2, 1))
 
     assert slices.to_dense().tolist() == [[3000], [0]]
+
+
+@given(
+    several=st.lists(st.lists(st.integers(0, 6), max_size=6), min_size=1, max_size=3),
+    tail=st.sampled_from([(), (2,), (0,)]),
+)
+def test_what_is_touched_and_taken_by_its_places_is_what_was_asked_for(
+    several: list[list[int]], tail: tuple[int, ...]
+) -> None:
+    table = np.arange(7 * prod(tail), dtype="float32").reshape(7, *tail)
+    asked = [np.array(each, np.int64).reshape(-1, 1) for each in several]
+
+    at, places = touched(asked)
+
+    assert at.tolist() == sorted({i for each in several for i in each})
+    for indices, place in zip(asked, places, strict=True):
+        found = taken(taken(table, at), place)
+        assert found.shape == (*indices.shape, *tail)
+        assert found.tolist() == table[indices].tolist()
+        assert found.flags.writeable
+        assert not np.shares_memory(found, table)
+
+
+@pytest.mark.parametrize("at", [np.array([7]), np.array([-1]), np.array([0], "int32"), np.array([0.0])])
+def test_what_names_no_row_is_not_taken(at: Any) -> None:
+    with pytest.raises(SpecError, match="rows are numbered by int64 from 0 to 6, got"):
+        taken(np.zeros((7, 2)), at)
+    with pytest.raises(SpecError, match="rows are numbered by int64 from 0 to -1, got int64 from 0 to 0"):
+        taken(np.zeros(()), np.array([0]))

@@ -33,7 +33,7 @@ class Borrow:
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """Shard → variable: some rows of the value, copied; the value is not lent, so the next write is in place."""
+    """Shard → variable: some rows of the value, copied: it is not lent, so the next write is in place."""
 
     indices: Array
 
@@ -168,8 +168,8 @@ class VariableActor(Actor):
     """Owns the value and version of one variable.
 
     Receives: Read, Borrow, ReadRows, ReadValue, ReadVersion, IsInitialised, Initialise, WriteValue,
-        WriteRows, CountUpTo, Stage, Fill (asked, or as the body of a node's Call), TakeLock and Inside (as such a
-        body); Commit, Discard, Publish, Abandon, Forget and CancelCall on the control lane.
+        WriteRows, CountUpTo, Stage, Fill (asked, or as the body of a node's Call), TakeLock and Inside (as
+        such a body); Commit, Discard, Publish, Abandon, Forget and CancelCall on the control lane.
     Promise: reads and writes take effect one by one in mailbox order, so the history of a variable
         is linearizable; a retried write applies once; a call whose step has ended does nothing.
     Invariant: while an update is staged the value keeps its shape; a write that would change it stands

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _ONCE_S = 0.5  # between the two looks of --once
+_WIDE = 130  # columns from which a line has room for all
+_SPARE = ("pid", "MB/s in", "MB/s out", "in line", "mailbox")  # what is left out below that
 _LATE_S = 0.05  # a loop that was so late is shown in yellow
 HEAD = (
     "process", "pid", "state", "version", "steps/s", "messages/s", "MB/s in", "MB/s out", "in line",
@@ -53,13 +55,15 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
     """
     found = Found(args, ask)
     console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = max(console.width, _WIDE)
     pause = threading.Event()
     try:
         before = _look(found, args)
         if args.once or not console.is_terminal:
             pause.wait(_ONCE_S)
             now = _look(found, args)
-            console.print(table(found.title, now, before), soft_wrap=True)
+            console.print(table(found.title, now, before, console.width))
             return 0 if now.reports else 1
         with Screen(console=console, auto_refresh=False) as screen:
             over = ""
@@ -70,7 +74,7 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
                 except LaunchError as error:  # the last table stays on the screen
                     over = error.what
                 else:
-                    screen.update(table(found.title, now, before), refresh=True)
+                    screen.update(table(found.title, now, before, console.width), refresh=True)
                     before = now
         console.print(over)
     except KeyboardInterrupt:
@@ -138,8 +142,8 @@ def state(report: Report) -> str:
     return "-" if report.shard is None else report.shard.phase
 
 
-def table(title: str, now: Survey, before: Survey) -> Table:
-    """Returns the table: a row a process, and below it why some do not answer."""
+def table(title: str, now: Survey, before: Survey, width: int = _WIDE) -> Table:
+    """Returns the table, for lines of `width`: a row a process, and below it why some do not answer."""
     why = [str(now.silent[name]) for name in now.names if name in now.silent]
     made = Table(
         box=None,
@@ -150,10 +154,12 @@ def table(title: str, now: Survey, before: Survey) -> Table:
         caption="\n".join(why) or None,
         caption_justify="left",
     )
-    for name in HEAD:
+    shown = [name for name in HEAD if width >= _WIDE or name not in _SPARE]
+    for name in shown:
         made.add_column(name, justify="left" if name in ("process", "state") else "right", no_wrap=True)
     for name in now.names:
-        made.add_row(*_row(name, now, before))
+        row = dict(zip(HEAD, _row(name, now, before), strict=True))
+        made.add_row(*(row[column] for column in shown))
     return made
 
 

@@ -3,38 +3,44 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import json
 import os
 import socket
 import sys
-from collections.abc import Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from actorflow import loop
-from actorflow.cli.arguments import links, natural, policy, positive, seconds
+from actorflow.cli.arguments import natural, positive
+from actorflow.cli.cluster_arguments import add_common, add_training, links_of
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
 from actorflow.cluster.connected import ConnectedCluster
-from actorflow.cluster.entry import Manner, code_of, leave, serve, until_stopped
+from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
-from actorflow.cluster.link_text import told
 from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.process import CHIEF
-from actorflow.cluster.sockets import bind_of, inherited_keyring, opened
+from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer, UpdateDone
-from actorflow.errors import ActorflowError, ConfigError
+from actorflow.coord.settings import RunSettings
+from actorflow.errors import ActorflowError, ConfigError, said
 from actorflow.launch.environment import detect
+from actorflow.launch.exits import Exit
 from actorflow.launch.inherited import DEATH_PIPE
 from actorflow.launch.task import JOBS, Task
+from actorflow.loop import loop_factory
+from actorflow.program import Program
 from actorflow.program_file import ProgramFile
 from actorflow.trainer import RunDone
-from actorflow.transport.settings import SETTINGS
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_GATHER_S = 3.0
+"""With `--least`, how long a run waits for the other workers before it begins."""
 
 
 def add_to(commands: Commands) -> None:
@@ -57,88 +63,56 @@ def add_to(commands: Commands) -> None:
     parser.set_defaults(command=run)
 
 
-def add_common(add: Callable[..., Any]) -> None:
-    """Adds the arguments that all processes of a cluster share."""
-    add("--seed", type=natural, default=0, metavar="N", help="the seed to build with (default 0)")
-    add("--keys", metavar="FILE", help="the key ring, see `actorflow keys`")
-    add("--threads", type=natural, default=1, metavar="N", help="threads for slow kernels (default 1)")
-    add("--ready-s", type=seconds, default=60.0, metavar="S", help="wait so long for the others (default 60)")
-    add("--lost-s", type=seconds, default=10.0, metavar="S", help="wait so long for a chief that is gone")
-    add("--links", type=links, default="", metavar="TEXT", help="how links behave: silence_s=30,gone_s=5")
-
-
-def common(args: argparse.Namespace) -> list[str]:
-    """Returns these arguments as a command line has them."""
-    said = [
-        "--seed",
-        args.seed,
-        "--threads",
-        args.threads,
-        "--ready-s",
-        args.ready_s,
-        "--lost-s",
-        args.lost_s,
-    ]
-    if args.keys is not None:
-        said += ["--keys", args.keys]
-    if args.links != SETTINGS:
-        said += ["--links", told(args.links)]
-    return [str(part) for part in said]
-
-
-def training(args: argparse.Namespace) -> list[str]:
-    """Returns the arguments of the chief as a command line has them."""
-    said = ["--policy", args.policy]
-    for name in ("epochs", "steps"):
-        if getattr(args, name) is not None:
-            said += [f"--{name}", getattr(args, name)]
-    flags = ["--no-progress"] * args.no_progress + ["--chaos"] * args.chaos
-    return [*map(str, said), *flags]
-
-
-def add_training(add: Callable[..., Any]) -> None:
-    """Adds the arguments that are the chief's."""
-    add("--policy", type=policy, default="sync", metavar="TEXT", help="sync, backup:3/4, async, stale:2 ...")
-    add("--epochs", type=positive, metavar="N", help="stop after N epochs, not the program's number")
-    add("--steps", type=positive, metavar="N", help="stop after N updates")
-    add("--no-progress", action="store_true", help="plain lines instead of a live view")
-    add("--chaos", action="store_true", help="kill the worker that contributed last, at a third of the run")
-
-
 def run(args: argparse.Namespace) -> int:
     """Does its part until that is over and returns the exit code, after a line on stderr unless it is 0."""
     launched = DEATH_PIPE in os.environ
     task = _task(args)
-    code = _lead(args, task) if task.job == CHIEF else _serve(args, task)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        calls = Calls(runner.get_loop())
+        try:
+            program = ProgramFile(args.program).program(args.seed)
+        except ActorflowError as error:
+            code: int = _ended(task.name, error, Exit.USAGE)
+        else:
+            do = _lead if task.job == CHIEF else _serve
+            code = do(args, task, program, calls, runner)
     if launched:
         leave(code)
     return code
 
 
-def _serve(args: argparse.Namespace, task: Task) -> int:
+def _serve(
+    args: argparse.Namespace, task: Task, program: Program, calls: Calls, runner: asyncio.Runner
+) -> int:
     """Holds variables or computes, until that is over."""
+    keys = inherited_keyring(args.keys)
     manner = Manner(
-        open=opened(bind_of(task), inherited_keyring(args.keys)),
+        chief=chief_at(task.coordinator, keys),
+        open=opened(bind_of(task), keys),
         threads=args.threads,
-        links=args.links,
+        links=links_of(args),
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
+        delay=args.delay,
     )
-    reason = loop.run(serve(lambda: ProgramFile(args.program).program(args.seed), task, manner))
-    return _ended(task.name, reason)
+    reason = runner.run(serve(program, task, manner, calls))
+    return _ended(task.name, reason, code_of(reason))
 
 
-def _ended(name: str, reason: ActorflowError | None) -> int:
+def _ended(name: str, reason: ActorflowError | None, code: int) -> int:
     if reason is not None:
         lines = [f"{name}: {type(reason).__name__}: {reason}", *getattr(reason, "__notes__", ())]
+        if reason.__cause__ is not None:
+            lines.append(f"  cause: {said(reason.__cause__)}")
         print("\n".join(lines), file=sys.stderr, flush=True)
-    return code_of(reason)
+    return code
 
 
-def _lead(args: argparse.Namespace, task: Task) -> int:
-    """Trains as the chief, and returns the exit code."""
+def _lead(
+    args: argparse.Namespace, task: Task, program: Program, calls: Calls, runner: asyncio.Runner
+) -> int:
+    """Trains as the chief."""
     console = Console(highlight=False, markup=False, soft_wrap=True)
     plain = args.no_progress or not console.is_terminal
-    program = ProgramFile(args.program).program(args.seed)
     if args.epochs is None and args.steps is None:
         args.epochs = program.epochs
     kind = ClusterLog if plain else ClusterLive
@@ -152,20 +126,21 @@ def _lead(args: argparse.Namespace, task: Task) -> int:
             workers=task.workers,
             keys=inherited_keyring(args.keys),
             ready_s=args.ready_s,
+            least=args.least,
             threads=args.threads,
-            links=args.links,
+            links=links_of(args),
         )
         with display:
-            reason = loop.run(until_stopped(_train(cluster, args, display, ended), cluster.hasten))
+            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls, cluster.hasten))
     except ActorflowError as error:
         error.add_note(f"  run:   {display.at()}")
-        return _ended(task.name, error)
+        return _ended(task.name, error, code_of(error))
     if reason is not None:
         console.print(f"{reason.what} at {display.at()}")
         return code_of(reason)
     display.end(ended[0])
     summary(console, {args.seed: ended[0]})
-    return code_of(None)
+    return Exit.DONE
 
 
 async def _train(
@@ -173,7 +148,11 @@ async def _train(
 ) -> None:
     chaos = Chaos(cluster.workers, steps=args.steps, epochs=args.epochs) if args.chaos else None
     async with cluster:
-        trainer = Trainer(cluster, args.policy)
+        if args.record is not None and cluster.record is not None:
+            told = cluster.record.under(args.policy).as_data()
+            args.record.write_text(json.dumps(told, indent=1) + "\n")
+        settings = None if args.least is None else RunSettings(gather_s=_GATHER_S)
+        trainer = Trainer(cluster, args.policy, settings=settings)
         with Following(cluster, display):
             async with aclosing(trainer.run(steps=args.steps, epochs=args.epochs)) as events:
                 async for event in events:

@@ -11,13 +11,11 @@ from pathlib import Path
 from actorflow.cluster.monitor import Monitor, socket_name
 from actorflow.cluster.process import Process
 from actorflow.errors import ConfigError
-from actorflow.transport.address import Address, Ipc, place
+from actorflow.launch.inherited import FOLDER
+from actorflow.transport.address import Address
 from actorflow.transport.zeromq import Responder
 
 log = logging.getLogger("actorflow.cluster")
-
-FOLDER = "ACTORFLOW_FOLDER"
-"""The variable that tells a process the folder of its cluster, if its own address does not."""
 
 
 def folder_of(address: Address, environ: Mapping[str, str] = os.environ) -> Path | None:
@@ -27,9 +25,9 @@ def folder_of(address: Address, environ: Mapping[str, str] = os.environ) -> Path
         address: Where the process is dialled: if that is a socket file, its folder is the cluster's.
         environ: The environment of the process.
     """
-    at = place(address.at)
-    if isinstance(at, Ipc):
-        return Path(at.path.parent)
+    scheme, _, path = address.at.partition("://")
+    if scheme == "ipc":
+        return Path(path).parent
     said = environ.get(FOLDER)
     return Path(said) if said else None
 

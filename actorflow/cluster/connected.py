@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import Event
+import logging
+from asyncio import Event, Future
 from collections.abc import Coroutine, Iterable, Mapping
 from inspect import signature
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 from actorflow.clock import epoch_ms
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.layout import numbered
-from actorflow.cluster.messages import STEWARD, Introduce, Quit, Table
+from actorflow.cluster.messages import STEWARD, Describe, Introduce, Quit, Table
 from actorflow.cluster.process import CHIEF, Process
+from actorflow.cluster.record import ProcessRecord, RunRecord
 from actorflow.cluster.recruiter import UNREACHED
 from actorflow.cluster.sockets import keyring, opened
 from actorflow.cluster.station import Open, Station
@@ -23,6 +25,8 @@ from actorflow.plan.place import Placer
 from actorflow.program import Program
 from actorflow.transport.settings import SETTINGS, Settings
 from actorflow.transport.zeromq import Keyring
+
+log = logging.getLogger("actorflow.cluster")
 
 _LEAVE_S = 0.35
 """How long a process may take to hear that it may leave."""
@@ -41,7 +45,8 @@ class Opening(Cluster):
     """Holds a station as the chief, waits for all others, and lets them go at the end.
 
     Args:
-        ready_s: How long to wait for all.
+        ready_s: How long to wait for the others.
+        least: How many workers must be there; None for all. Those that come later take part then.
         threads: Worker threads of the chief for slow kernels.
         links: What links may hold, and how long they wait.
     """
@@ -54,25 +59,35 @@ class Opening(Cluster):
         workers: int,
         placement: str | Placer,
         ready_s: float,
+        least: int | None,
         threads: int,
         links: Settings,
     ) -> None:
         super().__init__(program, numbered("ps", ps), numbered("worker", workers), placement=placement)
         checked_seconds("ready_s", ready_s)
         _check_given(threads, links)
+        if least is not None and (type(least) is not int or not 1 <= least <= workers):
+            message = f"least is how many workers must be there, 1 to {workers}, got {least!r:.60}"
+            raise ConfigError(message)
         self._ready_s = ready_s
+        self._least = workers if least is None else least
         self._threads = threads
         self._links = links
         self._station: Station | None = None
         self._changed = Event()
         self._failed: ActorflowError | None = None
         self._free: set[str] = set()  # who has been let go
+        self._record: RunRecord | None = None
 
     # -- what each kind gives -------------------------------------------------------------------------
 
     async def _set_up(self) -> Open:
         """Prepares what the chief needs, and returns how it gets its sockets."""
         raise NotImplementedError
+
+    def _folder(self) -> Path | None:
+        """Returns the folder of the cluster, where the address or the environment does not tell it."""
+        return None
 
     async def _bring(self, station: Station) -> None:
         """Starts the others, if that is its part."""
@@ -127,10 +142,12 @@ class Opening(Cluster):
             threads=self._threads,
             links=self._links,
             heard=self._heard,
+            folder=self._folder(),
         )
         self._station = await station.open()
+        station.ended.add_done_callback(self._ended)
         await self._bring(station)
-        await self._ready(station)
+        await self._describe(station, await self._ready(station))
 
     def hasten(self) -> None:
         """Has the end of a run wait for nobody for long: the cluster is about to be closed."""
@@ -161,18 +178,32 @@ class Opening(Cluster):
         answers = await asyncio.gather(*asks, return_exceptions=True)
         self._free = {name for name, answer in zip(there, answers, strict=True) if answer is True}
 
+    @property
+    def record(self) -> RunRecord:
+        """Who ran this, and on what: those who were there when it was opened; see `Cluster.record`."""
+        if self._record is None:
+            self.opened()  # it has never been
+        assert self._record is not None
+        return self._record if self.training is None else self._record.under(self.training.policy)
+
     # -- until all are there --------------------------------------------------------------------------
 
     def _heard(self, _table: Table) -> None:
         self._changed.set()
+
+    def _ended(self, ended: Future[ActorflowError | None]) -> None:
+        """Hears that the chief itself cannot go on, as where another has begun in its place."""
+        reason = None if ended.cancelled() else ended.result()
+        if reason is not None:
+            self._fail(reason)
 
     def _fail(self, reason: ActorflowError) -> None:
         """Hears that the cluster cannot become ready."""
         self._failed = self._failed or reason
         self._changed.set()
 
-    async def _ready(self, station: Station) -> None:
-        """Returns when all have said where they are, and answer.
+    async def _ready(self, station: Station) -> dict[str, int]:
+        """Returns who is there, in which life, when all have said where they are, and answer.
 
         Raises:
             NotReady: they do not, in time; or cannot any more.
@@ -189,11 +220,26 @@ class Opening(Cluster):
                         await self._moment()
         except TimeoutError:
             raise self._not_ready(answered) from None
+        return answered
+
+    async def _describe(self, station: Station, there: Iterable[str]) -> None:
+        """Asks all who are there what they are, and warns where they differ in what decides bits."""
+        ref = station.process.post.ref
+        names, mine = (name for name in self.names if name in there), station.process.about()
+        asks = [ref(f"{name}/{STEWARD}").ask(Describe(), _ASK_S) for name in names]
+        answers = await asyncio.gather(*asks, return_exceptions=True)
+        found = tuple(answer for answer in answers if isinstance(answer, ProcessRecord))
+        self._record = RunRecord(mine.program, self.program.graph.seed, None, (mine, *found))
+        for line in self._record.differences():
+            log.warning("%s", line)
 
     def _complete(self, station: Station, answered: Mapping[str, int]) -> bool:
-        known = {here.name: here.incarnation for here in station.table.entries}
-        others = self.names[1:]
-        return all(name in known and answered.get(name) == known[name] for name in others)
+        there = [
+            here.name
+            for here in station.table.entries
+            if here.name != CHIEF and answered.get(here.name) == here.incarnation
+        ]
+        return set(self.ps) <= set(there) and len(there) - len(self.ps) >= self._least
 
     async def _introduced(self, station: Station, answered: dict[str, int]) -> None:
         """Asks those who have said where they are, and have not answered in that life."""
@@ -221,7 +267,8 @@ class Opening(Cluster):
 
     def _not_ready(self, answered: Iterable[str]) -> NotReady:
         missing = [name for name in self.names[1:] if name not in answered]
-        message = f"all processes must be there within {self._ready_s:g} s, and {_listed(missing)} not"
+        all_ = "all processes" if self._least == len(self.workers) else f"all ps and {self._least} workers"
+        message = f"{all_} must be there within {self._ready_s:g} s, and {_listed(missing)} not"
         error = NotReady(message, hint="start them, or give them longer: ready_s=")
         for line in self._how(missing):
             error.add_note(f"  {line}")
@@ -240,6 +287,7 @@ class ConnectedCluster(Opening):
         workers: int = 1,
         keys: Keyring | str | Path | None = None,
         ready_s: float = 60.0,
+        least: int | None = None,
         threads: int = 1,
         links: Settings = SETTINGS,
         placement: str | Placer = "first",
@@ -250,6 +298,7 @@ class ConnectedCluster(Opening):
             workers=workers,
             placement=placement,
             ready_s=ready_s,
+            least=least,
             threads=threads,
             links=links,
         )

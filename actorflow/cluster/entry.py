@@ -10,9 +10,10 @@ import sys
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from actorflow.clock import epoch_ms
 from actorflow.cluster.layout import numbered
@@ -20,6 +21,7 @@ from actorflow.cluster.neighbours import PATIENCE, Patience
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import (
+    ActorError,
     ActorflowError,
     CoordinatorLost,
     Fenced,
@@ -36,8 +38,11 @@ from actorflow.program import Program
 from actorflow.transport.address import Address
 from actorflow.transport.settings import SETTINGS, Settings
 
+if TYPE_CHECKING:
+    from actorflow.cluster.delay import Delay
+
 _GRACE_S = 0.8
-"""How long a process may take to leave, kernels that still run included; then it ends at once."""
+"""How long a process may take to leave, kernels that still run included."""
 
 _CODES: tuple[tuple[type[ActorflowError], Exit], ...] = (
     (Fenced, Exit.AGAIN),
@@ -45,6 +50,7 @@ _CODES: tuple[tuple[type[ActorflowError], Exit], ...] = (
     (QuorumLost, Exit.LOST),
     (NotReady, Exit.LOST),
     (PeerRefused, Exit.USAGE),
+    (ActorError, Exit.ACTOR),
     (ProgramError, Exit.USAGE),
 )
 
@@ -71,46 +77,88 @@ class Manner:
     """How a process is to be, beside its task.
 
     Attributes:
+        chief: Where the chief is.
         open: How it gets its sockets.
         threads: Worker threads for slow kernels.
         links: What links may hold, and how long they wait.
         patience: How long the chief may be away.
+        delay: Holds a worker up at each contribution, in an experiment.
     """
 
+    chief: Address
     open: Open
     threads: int = 1
     links: Settings = SETTINGS
     patience: Patience = PATIENCE
+    delay: Delay | None = None
+
+
+class Calls:
+    """What calls for the end of this process from outside: its launcher's death, SIGTERM, Ctrl-C.
+
+    Make it before anything that takes long, such as building the program: from then on the process ends
+    soon after its launcher, whatever it does.
+
+    Args:
+        loop: Which will run.
+    """
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._reason: ActorflowError | None = None
+        self._hear: Callable[[ActorflowError], None] | None = None
+        pipe = take(DEATH_PIPE)
+        if pipe is not None:
+            gone = CoordinatorLost("whoever started this process is gone")
+            on_orphaned(pipe, loop, lambda: self._end(gone))
+
+    @contextmanager
+    def heard(self, hear: Callable[[ActorflowError], None]) -> Iterator[None]:
+        """Has the first reason handed over, at once if it has come, as long as the block lasts."""
+        loop, numbers = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
+        for number in numbers:
+            loop.add_signal_handler(number, self._end, Stopped(number))
+        self._hear = hear
+        if self._reason is not None:
+            hear(self._reason)
+        try:
+            yield
+        finally:
+            self._hear = None
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+    def _end(self, reason: ActorflowError) -> None:
+        if self._reason is None:
+            self._reason = reason
+            if self._hear is not None:
+                self._hear(reason)
 
 
 async def until_stopped(
-    main: Coroutine[Any, Any, None], hasten: Callable[[], None] = lambda: None
+    main: Coroutine[Any, Any, None], calls: Calls, hasten: Callable[[], None] = lambda: None
 ) -> ActorflowError | None:
-    """Runs a chief to its end, and returns why it was stopped; None when it was not.
+    """Runs a chief to its end, and returns what called for an end before; None when nothing did.
 
-    SIGTERM, Ctrl-C and the death of its launcher cancel it, after which it cleans up; not for longer than
-    any other process.
+    Then it is cancelled, and cleans up; not for longer than any other process.
 
     Args:
         main: What the chief does.
+        calls: What calls for its end.
         hasten: Called before it is cancelled.
 
     Raises:
         ActorflowError: as `main` does.
     """
-    loop = asyncio.get_running_loop()
-    running = loop.create_task(main)
+    running = asyncio.get_running_loop().create_task(main)
     stopped: list[ActorflowError] = []
 
     def end(reason: ActorflowError) -> None:
-        if not stopped:
-            stopped.append(reason)
-            hasten()
-            running.cancel()
-            _end_soon(code_of(reason))
+        stopped.append(reason)
+        hasten()
+        running.cancel()
+        hurried.enter_context(hurry(code_of(reason)))
 
-    watch_launcher(loop, end)
-    with signals(loop, end):
+    with ExitStack() as hurried, calls.heard(end):
         try:
             await running
         except asyncio.CancelledError:
@@ -119,70 +167,44 @@ async def until_stopped(
     return stopped[0] if stopped else None
 
 
-async def serve(build: Callable[[], Program], task: Task, manner: Manner) -> ActorflowError | None:
+async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> ActorflowError | None:
     """Runs a process of a cluster until it is over, and returns why; None when the chief has let it go.
 
     Args:
-        build: Makes the program.
+        program: What it runs.
         task: Which process this is.
         manner: How it is to be.
+        calls: What calls for its end from outside.
 
     Raises:
-        ActorflowError: it cannot begin: its program, its address.
+        ActorflowError: it cannot begin, as where its address is taken.
     """
-    loop = asyncio.get_running_loop()
-    ending: list[ActorflowError] = []
+    work = None
+    if manner.delay is not None and task.job == "worker":
+        from actorflow.cluster.delay import Delaying  # with all of the simulator, which is slow to load
 
-    def end(reason: ActorflowError) -> None:
-        ending.append(reason)
-        for station in stations:
-            station.end(reason)
-
-    stations: list[Station] = []
-    watch_launcher(loop, end)
-    with signals(loop, end):
-        names = (CHIEF, *numbered("ps", task.ps), *numbered("worker", task.workers))
-        station = Station(
-            task.name,
-            epoch_ms() if task.incarnation is None else task.incarnation,
-            build(),
-            names,
-            manner.open,
-            chief=Address(task.coordinator),
-            threads=manner.threads,
-            links=manner.links,
-            patience=manner.patience,
-        )
-        await station.open()
-        stations.append(station)
-        for reason in ending:  # it came before
-            station.end(reason)
+        work = partial(Delaying, manner.delay, task.name)
+    station = Station(
+        task.name,
+        epoch_ms() if task.incarnation is None else task.incarnation,
+        program,
+        (CHIEF, *numbered("ps", task.ps), *numbered("worker", task.workers)),
+        manner.open,
+        chief=manner.chief,
+        threads=manner.threads,
+        links=manner.links,
+        patience=manner.patience,
+        work=work,
+    )
+    await station.open()
+    reason: ActorflowError | None = None
+    with calls.heard(station.end):
         try:
-            return await station.ended
+            reason = await station.ended
         finally:
-            with hurry(code_of(station.ended.result() if station.ended.done() else None)):
+            with hurry(code_of(reason)):
                 await station.close()
-
-
-def watch_launcher(loop: AbstractEventLoop, end: Callable[[ActorflowError], None]) -> None:
-    """Calls `end` when the launcher of this process is dead, and sees to it that the process ends soon."""
-    pipe = take(DEATH_PIPE)
-    if pipe is not None:
-        gone = CoordinatorLost("whoever started this process is gone")
-        on_orphaned(pipe, loop, lambda: end(gone))
-
-
-@contextmanager
-def signals(loop: AbstractEventLoop, end: Callable[[ActorflowError], None]) -> Iterator[None]:
-    """Calls `end` at SIGTERM and at Ctrl-C, as long as the block lasts."""
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    for number in numbers:
-        loop.add_signal_handler(number, end, Stopped(number))
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
+    return reason
 
 
 def leave(code: int) -> None:
@@ -199,12 +221,11 @@ def leave(code: int) -> None:
 
 @contextmanager
 def hurry(code: int) -> Iterator[None]:
-    """Ends the process with a code when the block, and what follows it, takes too long."""
-    _end_soon(code)
-    yield
-
-
-def _end_soon(code: int) -> None:
+    """Ends the process with a code when the block takes too long, as where a kernel goes on and on."""
     timer = threading.Timer(_GRACE_S, os._exit, (int(code),))
     timer.daemon = True
     timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -38,6 +38,22 @@ def settings(text: str, given: Settings = SETTINGS) -> Settings:
     return replace(given, **found)
 
 
+def silent_after(silence_s: float, given: Settings = SETTINGS) -> Settings:
+    """Returns settings by which a peer is lost after so long; no other wait is too long for that."""
+    part = silence_s / given.silence_s
+    beat_s = min(given.beat_s, given.beat_s * part)
+    resend_s = min(given.resend_s, given.resend_s * part)
+    busy_s = max(given.busy_s, silence_s)
+    return replace(
+        given,
+        silence_s=silence_s,
+        busy_s=busy_s,
+        beat_s=beat_s,
+        resend_s=resend_s,
+        ack_s=min(given.ack_s, given.ack_s * part),
+    )
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return ":".join(map(str, value))

@@ -12,7 +12,7 @@ from actorflow.cluster.station import Open, Ways
 from actorflow.errors import ConfigError
 from actorflow.launch.inherited import KEYS, take
 from actorflow.launch.task import Task
-from actorflow.transport.address import Ipc, place
+from actorflow.transport.address import Address, Ipc, place
 from actorflow.transport.zeromq import Endpoint, Keyring
 
 
@@ -54,6 +54,12 @@ def inherited_keyring(file: str | None) -> Keyring | None:
     if pipe is not None:
         return Keyring.of(pipe)
     return None if file is None else Keyring.load(file)
+
+
+def chief_at(address: str, keys: Keyring | None) -> Address:
+    """Returns what others dial to reach the chief: over tcp it shows a key of the ring, if there is one."""
+    shows = keys is not None and not isinstance(place(address), Ipc)
+    return Address(address, keys.ring.current.public if keys is not None and shows else None)
 
 
 def bind_of(task: Task) -> str:

@@ -18,16 +18,23 @@ import socket
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Protocol, Self
 
+from actorflow.actors.runner import RUNNER
 from actorflow.actors.system import ActorSystem
 from actorflow.cluster.answering import answering, folder_of
 from actorflow.cluster.directory import Directory, dials
-from actorflow.cluster.messages import DIRECTORY, NEIGHBOURS, Here, Table
+from actorflow.cluster.messages import DIRECTORY, NEIGHBOURS, STEWARD, Here, Table
 from actorflow.cluster.neighbours import PATIENCE, Neighbours, Patience
 from actorflow.cluster.process import CHIEF, Process
-from actorflow.errors import ActorflowError, Fenced, PeerRefused
+from actorflow.cluster.steward import Work
+from actorflow.errors import ActorDied, ActorflowError, Fenced, PeerRefused
 from actorflow.graph.fingerprint import fingerprint
+from actorflow.graph.graph import Graph
+from actorflow.graph.resource import VariableDef
+from actorflow.lookup import fetch_port
+from actorflow.messages import Terminated
 from actorflow.program import Program
 from actorflow.transport.address import Address
 from actorflow.transport.handshake import Phase
@@ -69,6 +76,26 @@ Open = Callable[[AbstractEventLoop, str, int], Ways]
 """How a process gets its sockets: from its loop, its name and its incarnation."""
 
 
+class _Watching:
+    """Hears when an actor fails without which a process is of no use."""
+
+    def __init__(self, end: Callable[[ActorflowError], None]) -> None:
+        self._end = end
+
+    def signal(self, notice: Terminated) -> None:
+        if notice.reason is not None:
+            died = ActorDied(f"'{notice.actor}' failed, without which this process is of no use")
+            died.__cause__ = notice.reason
+            self._end(died)
+
+
+def readable(graph: Graph) -> None:
+    """Adds what fetches of variables read, in the same order in each process: they all run one graph."""
+    for name, resource in tuple(graph.resources.items()):
+        if isinstance(resource, VariableDef):
+            fetch_port(graph, name)
+
+
 class LoopTimers:
     """The time of an event loop."""
 
@@ -97,6 +124,8 @@ class Station:
         links: What links may hold, and how long they wait.
         patience: How long the chief may be away.
         heard: Called at the chief whenever the table of processes has changed.
+        work: Makes what is awaited once a contribution, with the loop: a delay, in an experiment.
+        folder: Of the cluster on this machine; None where the address or the environment tells it.
 
     Attributes:
         ended: Why this process is to end, once there is a reason: None when the chief has let it go.
@@ -121,6 +150,8 @@ class Station:
         links: Settings = SETTINGS,
         patience: Patience = PATIENCE,
         heard: Callable[[Table], None] | None = None,
+        work: Callable[[AbstractEventLoop], Work] | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.name = name
         self.incarnation = incarnation
@@ -134,6 +165,8 @@ class Station:
         self._settings = links
         self._patience = patience
         self._heard = heard
+        self._work = work
+        self._folder = folder
         self._links: dict[str, Link] = {}
         self._wires: list[ShmWire] = []
         self._stack = AsyncExitStack()
@@ -142,19 +175,29 @@ class Station:
         """Binds, and begins to greet all others. What fails leaves nothing."""
         loop = asyncio.get_running_loop()
         self.ended = loop.create_future()
+        readable(self._program.graph)
         async with AsyncExitStack() as stack:
             self.ways = self._open(loop, self.name, self.incarnation)
             stack.callback(self.ways.close)
             stack.callback(self._shut)
             system = await stack.enter_async_context(ActorSystem(name=self.name))
             self.process = Process(
-                self.name, self.incarnation, system, self._program, threads=self._threads, quit=self._quit
+                self.name,
+                self.incarnation,
+                system,
+                self._program,
+                threads=self._threads,
+                work=None if self._work is None else self._work(loop),
+                quit=self._quit,
             )
             stack.push_async_callback(self.process.close)
             self.process.post.on_lost(self._lost)
             self._connect(loop)
             self._introduce(system)
-            folder = folder_of(self.ways.addresses[0])
+            for name in (RUNNER, STEWARD, DIRECTORY, NEIGHBOURS):
+                if name in system.actors:
+                    system.actors[name].watch(_Watching(self.end))
+            folder = self._folder or folder_of(self.ways.addresses[0])
             stack.enter_context(answering(self.process, folder, self._moved))
             self._stack = stack.pop_all()
         return self

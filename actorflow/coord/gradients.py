@@ -220,32 +220,34 @@ def _lookups(
     batch: Sequence[Port],
 ) -> tuple[Lookup, ...]:
     """What takes rows of variables, of those that are needed in no other way."""
-    nodes = graph.nodes
     variable = dict(reads)
     whole = {name for port, name in reads if port in fetched}
-    controls = {c for i in needed for c in nodes[i].controls}
+    controls = {c for i in needed for c in graph.nodes[i].controls}
     found = []
     for i in needed:
-        node = nodes[i]
-        for k, port in enumerate(node.inputs):
+        for k, port in enumerate(graph.nodes[i].inputs):
             name = variable.get(port)
             if name is None or name in whole:
                 continue
-            spec = nodes[port.node].outputs[port.index]
-            shape = spec.shape
-            by_rows = node.op == "gather" and k == 0 and i not in controls and bool(shape)
-            if by_rows and shape and shape[0] is not None and node.attrs["axis"] in (0, -len(shape)):
-                if _of_batch(graph, node.inputs[1], batch):
-                    rows = Spec((None, *shape[1:]), spec.dtype)
-                    found.append(Lookup(node, name, shape[0], rows))
-                    continue
-            whole.add(name)
+            lookup = _lookup(graph, graph.nodes[i], k, name, batch) if i not in controls else None
+            if lookup is None:
+                whole.add(name)
+            else:
+                found.append(lookup)
     return tuple(lookup for lookup in found if lookup.variable not in whole)
 
 
-def _of_batch(graph: Graph, port: Port, batch: Sequence[Port]) -> bool:
-    """Whether the batch alone says what a tensor is: no variable is read for it."""
-    return all(graph.nodes[i].op != _READ for i in prune(graph, [port], batch))
+def _lookup(graph: Graph, node: Node, k: int, name: str, batch: Sequence[Port]) -> Lookup | None:
+    """How a node uses the variable that is its input `k`, if it takes rows that the batch alone numbers."""
+    if node.op != "gather" or k != 0:
+        return None
+    port, indices = node.inputs
+    spec = graph.nodes[port.node].outputs[port.index]
+    if not spec.shape or spec.shape[0] is None or node.attrs["axis"] not in (0, -len(spec.shape)):
+        return None
+    if any(graph.nodes[i].op == _READ for i in prune(graph, [indices], batch)):
+        return None
+    return Lookup(node, name, spec.shape[0], Spec((None, *spec.shape[1:]), spec.dtype))
 
 
 def _commit(graph: Graph, train: Any) -> Node:

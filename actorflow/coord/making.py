@@ -5,8 +5,9 @@ the batch → a step of the replica begins, and says which rows it needs → Pul
 → Computed, once all of them keep it, or one does of those that close updates by themselves
 
 So what is on its way overlaps with what is computed. A contribution may be on a shard before the step has
-ended. If that fails in the end, nobody is told Computed, so nobody chooses it, and it is dropped as one that was too
-late. Shards that close updates by themselves choose what they have: there all is computed before any leaves.
+ended. If that fails in the end nobody is told Computed, so nobody chooses it, and it is dropped as one that
+was too late. Shards that close updates by themselves choose what they have: there all is computed before any
+leaves.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from actorflow import arrays
 from actorflow.actors.ref import Ref
-from actorflow.coord import duty, gathering
+from actorflow.coord import duty, gathering, parting
 from actorflow.coord.duty import Conclusion
 from actorflow.coord.messages import (
     Batch,
@@ -136,7 +138,9 @@ class Making:
         self._work = work
         self._answer_s = answer_s
         self._apart = apart
-        self._homes: dict[int, frozenset[str]] = {}  # the variables of each shard, as far as it has told them
+        self._sizes: dict[
+            int, dict[str, int]
+        ] = {}  # the variables of each shard that has told them, and their bytes
 
     async def conclusion(self, permit: Permit) -> Conclusion:
         """Returns what to tell of the permit; whatever goes wrong is told as Missed."""
@@ -192,18 +196,37 @@ class Making:
     async def _pulled(
         self, shard: int, permit: Permit, step: UnderWay, wanted: Mapping[str, Any]
     ) -> tuple[int, frozenset[str]]:
-        """Pulls from one shard what the step needs, and gives it that; returns version and variables."""
-        known = self._homes.get(shard)
-        rows = {name: at for name, at in wanted.items() if known is None or name in known}
-        pulled: Pulled = await gathering.asked(
-            self._shards[shard], Pull(permit.version, rows), self._answer_s
-        )
-        names = self._homes[shard] = frozenset(pulled.values)
+        """Pulls from one shard what the step needs, and gives it that; returns version and variables.
+
+        In parts where they are of use only at the version of the permit: one of a later version is late.
+        """
+        known = self._sizes.get(shard)
+        if known is None or not self._fresh or self._apart:
+            return await self._part(shard, permit, step, wanted, None)
+        parts = [
+            self._part(shard, permit, step, wanted, names if len(names) < len(known) else None)
+            for names in parting.parted(known)
+        ]
+        found: list[tuple[int, frozenset[str]]] = await gathering.from_all(parts)
+        return max(version for version, _ in found), frozenset().union(*(names for _, names in found))
+
+    async def _part(
+        self,
+        shard: int,
+        permit: Permit,
+        step: UnderWay,
+        wanted: Mapping[str, Any],
+        names: tuple[str, ...] | None,
+    ) -> tuple[int, frozenset[str]]:
+        known = self._sizes.get(shard, wanted) if names is None else names
+        rows = {name: at for name, at in wanted.items() if name in known}
+        question = Pull(permit.version, rows, names)
+        pulled: Pulled = await gathering.asked(self._shards[shard], question, self._answer_s)
+        if names is None:
+            self._sizes[shard] = {name: arrays.nbytes(value) for name, value in pulled.values.items()}
         if not self._fresh or self._apart or pulled.version == permit.version:
-            await step.give(
-                pulled.values
-            )  # ORDER: nobody holds them here when the shards update, which would copy
-        return pulled.version, names
+            await step.give(pulled.values)  # ORDER: nobody holds them when the shards update, and would copy
+        return pulled.version, frozenset(pulled.values)
 
     async def _contributed(
         self, shard: Ref, step: UnderWay, names: Sequence[str], told: Callable[..., Contribute]

@@ -185,10 +185,12 @@ class Pull:
     Attributes:
         rows: The variables of which some rows are wanted, and which: int64, distinct and ascending. What the
             shard does not hold is no matter to it.
+        names: The variables that are wanted; None for all that the shard holds.
     """
 
     version: int
     rows: Mapping[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] | None = None
 
 
 @travels("coord.pulled")
@@ -245,11 +247,17 @@ class Refused:
 @travels("coord.stage")
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Coordinator → shard: prepare the update of `version` from these contributions, (rank, number)."""
+    """Coordinator → shard: prepare the update of `version` from these contributions, (rank, number).
+
+    Attributes:
+        commits: Whether to commit it as soon as it is ready, and say Committed in place of Staged: there is
+            no other shard whose word would be waited for.
+    """
 
     term: int
     version: int
     chosen: tuple[tuple[int, int], ...]
+    commits: bool = False
 
 
 @travels("coord.staged")

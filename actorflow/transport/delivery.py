@@ -6,7 +6,9 @@ the receiver says up to which number it has all (`upto`), and which of the 64 af
 
 Resending: what is not acknowledged within `resend_s` of the last progress is due again, all of it, but
 only four at a time until something is acknowledged; each acknowledged one then lets one more out. The wait
-doubles each time, up to a cap, and is short again after progress. Time is an argument.
+doubles each time, up to a cap, and is short again after progress. Where the wire is connected, what was sent
+is most likely on its way to a peer that is busy: then only one is due again, and the waits grow further, so
+that nothing piles up on that way. Time is an argument.
 
 Source: selective acknowledgement and slow start of TCP (RFC 2018, RFC 5681). Deviation: the wait is not
 estimated from round trips, since the wires below lose almost nothing, and nothing is sent early on a gap.
@@ -45,10 +47,12 @@ class Pace(NamedTuple):
     Attributes:
         resend_s: The first wait.
         most_s: The longest.
+        connected_s: The longest over a wire that is connected.
     """
 
     resend_s: float = 0.2
     most_s: float = 2.5
+    connected_s: float = 15.0
 
 
 class Sending(Generic[T]):
@@ -148,11 +152,14 @@ class Sending(Generic[T]):
             return []
         done = [self._forget(number) for number in range(self.upto + 1, upto + 1)]
         self.upto = upto
-        held = {upto + 2 + i for i in range(mask.bit_length()) if mask >> i & 1} - self._held
-        self._held |= held
-        progress = len(done) + len(held)
+        progress = len(done)
+        if mask:
+            held = {upto + 2 + i for i in range(mask.bit_length()) if mask >> i & 1} - self._held
+            self._held |= held
+            progress += len(held)
         if progress:
-            self.due = deque(n for n in self.due if n > upto and n not in self._held)
+            if self.due:
+                self.due = deque(n for n in self.due if n > upto and n not in self._held)
             self._allowed = min(self._flight.chunks, self._allowed + progress)
             self._wait_s = self._pace.resend_s
             self.resend_at = now + self._wait_s if len(self._out) > len(self._held) else None
@@ -165,12 +172,18 @@ class Sending(Generic[T]):
         self._held.discard(number)
         return item
 
-    def expire(self, now: float) -> bool:
-        """Makes due what waited too long for its acknowledgement; tells whether it had."""
+    def expire(self, now: float, *, connected: bool = False) -> bool:
+        """Makes due what waited too long for its acknowledgement; tells whether it had.
+
+        Args:
+            now: The time.
+            connected: Whether the wire is.
+        """
         if self.resend_at is None or now < self.resend_at:
             return False
-        self._wait_s = min(2 * self._wait_s, self._pace.most_s)
-        self._again(now, min(self._flight.chunks, _RESTART))
+        most_s, restart = (self._pace.connected_s, 1) if connected else (self._pace.most_s, _RESTART)
+        self._wait_s = min(2 * self._wait_s, most_s)
+        self._again(now, min(self._flight.chunks, restart))
         return True
 
     def reconnected(self, now: float) -> None:

@@ -11,7 +11,8 @@ grows each time this end begins anew. So no pair comes twice, and the later of t
    so by a Beat.
 4. Anything else that is not for its own end, or from an earlier end than it remembers, changes no state
    and is answered by Reset. A Reset ends the session of whoever is still in it. So a process that was
-   paused and given up finds out by the first word it says, or hears.
+   paused and given up finds out by the first word it says, or hears. Who hears it from a later end than
+   it knows says Hello instead: to an end that only greets a Reset would say that it is of an earlier life.
 5. Whoever ends a session takes the next attempt.
 
 Nothing here decides when to speak: `link` does, and it owns the clock.
@@ -77,8 +78,11 @@ class Handshake:
             return Heard.ENDED if self.phase is Phase.OPEN else Heard.FENCED
         if target == self.mine and source == self.theirs:
             return self._taken()
-        if form is Form.GOODBYE or (target == self.mine and source > self.theirs):
-            return Heard.IGNORE  # its Hello, which says more of it, is still to come
+        if form is Form.GOODBYE:
+            return Heard.IGNORE
+        if source > self.theirs:  # its Hello, which says more of it, is still to come
+            greets = target != self.mine and self.phase in (Phase.GREETING, Phase.DOWN)
+            return Heard.GREET if greets else Heard.IGNORE
         return Heard.RESET
 
     def _hello(self, source: End, target: End) -> Heard:

@@ -177,8 +177,8 @@ class Link:
         """Says goodbye to the peer and frees everything; closing twice is harmless."""
         if self.phase is Phase.CLOSED:
             return
-        if self._pending:
-            self._push()  # what was sent before in this turn of the loop
+        if self._pending or self._receiving:
+            self._push()  # what was sent before, and had not left yet
         if self._handshake.theirs != NOBODY:
             self._say(Form.GOODBYE, self._handshake.theirs)
         self._end(Phase.CLOSED, ChannelClosed(f"the channel to '{self.peer}' was closed at this end"))
@@ -217,7 +217,7 @@ class Link:
         if not self._started:
             return
         self._account.counts["datagrams_received"] += 1
-        self._receiving = True  # ORDER: what is said meanwhile would acknowledge what is not delivered yet
+        self._receiving = True
         try:
             self._hear(unpack(parts), borrowed)
         except WireError as error:
@@ -227,8 +227,8 @@ class Link:
                 self._end(Phase.DOWN, losses.malformed(self.peer, error), greet_s=self._settings.beat_s)
         finally:
             self._receiving = False
-        self._admit()
-        self._flush()
+            self._admit()
+            self._flush()
 
     def _hear(self, datagram: Datagram, borrowed: bool) -> None:
         form, source, target = datagram.form, datagram.source, datagram.target
@@ -236,7 +236,10 @@ class Link:
         if form is Form.HELLO and source >= self._handshake.theirs and self.phase is not Phase.CLOSED:
             hello = unpack_hello(datagram.payload)
             if (hello.version, hello.program) != (VERSION, self._program):
-                self._refuse(hello, source, target)
+                if self.phase is Phase.OPEN and source == self._handshake.theirs:
+                    self._account.counts["refused"] += 1  # it has said otherwise: somebody else says this
+                else:
+                    self._refuse(hello, source, target)
                 return
         heard = self._handshake.hear(form, source, target)
         if heard is Heard.RESTARTED:
@@ -343,7 +346,10 @@ class Link:
         self, form: Form, target: End, lane: Lane = Lane.CONTROL, number: int = 0, payload: Buffer = b""
     ) -> None:
         """Puts a datagram on the wire; one of a session tells all that was received in it."""
-        received = self._session.tell() if form in (Form.CHUNK, Form.BEAT, Form.PROBE) else NOTHING
+        received = NOTHING
+        if form in (Form.CHUNK, Form.BEAT, Form.PROBE):
+            # ORDER: what is just being delivered is acknowledged after that.
+            received = self._session.told if self._receiving else self._session.tell()
         head = pack_head(form, self._handshake.mine, target, received, lane, number)
         self._account.counts["datagrams_sent"] += 1
         self._spoke_at = self._timers.now()
@@ -370,11 +376,21 @@ class Link:
         """Sees to it that what may leave does: now, behind what is being done, or soon."""
         if self._pending or self._receiving or self._admitting or self._pushing:
             return  # it is done at the end of that
+        if self._rests():
+            return
         if self._soon is None:
             self._push()
         else:
             self._pending = True
             self._soon(self._push)
+
+    def _rests(self) -> bool:
+        """Whether there is nothing to say before the timer comes, as after most of what is received."""
+        session = self._session
+        if self._timer is None or self.phase is not Phase.OPEN or session.wants:
+            return False
+        due = session.due_at()
+        return self._timer_at <= due and due > self._timers.now()
 
     def _push(self) -> None:
         """Puts on the wire what may be there."""
@@ -444,8 +460,9 @@ class Link:
             if now >= self._patience.ends_at(self._heard_at, met=True):
                 self._give_up(self._heard_at, now, met=True)
             else:
+                connected = self._patience.contact is Contact.CONNECTED
                 for sending in self._session.sending:
-                    sending.expire(now)
+                    sending.expire(now, connected=connected)
                 if now >= self._spoke_at + settings.beat_s:
                     self._session.ack_at = now
         elif self.phase in (Phase.GREETING, Phase.DOWN):

@@ -140,10 +140,7 @@ class Refusal(Enum):
     OTHER_USER = "a process of another user"
     NO_KEY = "no key"
     WRONG_KEY = "a key that is not in the ring"
-    HANDSHAKE = (
-        "a handshake that is none, or for another key"  # garbage, another mechanism, a wrong server key
-    )
-    UNFINISHED = "a handshake that did not end in time"
+    HANDSHAKE = "a handshake that failed"  # garbage, silence, or keys for somebody else: libzmq tells no more
     MALFORMED = "what is no datagram"
     UNKNOWN_NAME = "a name that nobody here knows"
     NOT_ITS_NAME = "a name that its key may not bear"

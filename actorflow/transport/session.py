@@ -16,7 +16,7 @@ from actorflow.transport import envelopes
 from actorflow.transport.channel import Envelope, Lane, Say, Sender
 from actorflow.transport.chunks import Assembly, Chunk, Stream
 from actorflow.transport.credit import Granting, Spending, Window
-from actorflow.transport.datagrams import Datagram, Received
+from actorflow.transport.datagrams import NOTHING, Datagram, Received
 from actorflow.transport.delivery import Receiving, Sending
 from actorflow.transport.kinds import Buffer, Limits
 from actorflow.transport.settings import Settings
@@ -57,6 +57,7 @@ class Session:
         granting: What the peer has out of this end's.
         ack_at: When to acknowledge what came, if nothing is sent before; None when all is acknowledged.
         probe_at: When to ask for credit that may have come back unheard; None while nothing waits for it.
+        told: What the peer was told that this end has received.
         sent, received: Envelopes.
         peak_line: The most that stood in line.
     """
@@ -82,7 +83,7 @@ class Session:
         self.probe_at: float | None = None
         self._probe_wait_s = settings.resend_s
         self._owed_chunks = self._owed_bytes = 0
-        self._told = (0, 0)  # the credit given back that the peer was told
+        self.told = NOTHING
         self.sent = self.received = self.peak_line = 0
 
     # -- sending -----------------------------------------------------------------------------------
@@ -164,6 +165,20 @@ class Session:
                 return lane, taken[0], taken[1].payload
         return None
 
+    @property
+    def wants(self) -> bool:
+        """Whether something waits to leave; it may have to wait on."""
+        streams, sending = self._streams, self.sending
+        return bool(
+            self.line
+            or streams[0].parts
+            or streams[1].parts
+            or sending[0].waiting
+            or sending[1].waiting
+            or sending[0].due
+            or sending[1].due
+        )
+
     def due_at(self) -> float:
         """Returns when to resend, acknowledge or ask for credit, if nothing comes before."""
         due = inf if self.ack_at is None else self.ack_at
@@ -240,10 +255,10 @@ class Session:
         if not size:
             return
         self.granting.release(size)
-        granting, told, window = self.granting, self._told, self._settings.window
+        granting, told, window = self.granting, self.told, self._settings.window
         if (
-            2 * (granting.messages - told[0]) >= window.messages
-            or 2 * (granting.bytes - told[1]) >= window.bytes
+            2 * (granting.messages - told.messages) >= window.messages
+            or 2 * (granting.bytes - told.bytes) >= window.bytes
         ):
             self.ack_at = now  # the peer may be waiting for it
         elif self.ack_at is None:
@@ -254,8 +269,9 @@ class Session:
         control, data = self.receiving[_CONTROL], self.receiving[_DATA]
         self.ack_at = None
         self._owed_chunks = self._owed_bytes = 0
-        self._told = (self.granting.messages, self.granting.bytes)
-        return Received(control.upto, control.mask, data.upto, data.mask, *self._told)
+        credit = self.granting.messages, self.granting.bytes
+        self.told = Received(control.upto, control.mask, data.upto, data.mask, *credit)
+        return self.told
 
 
 def _frozen(part: Buffer) -> Buffer:

@@ -75,7 +75,7 @@ class Settings:
     @property
     def pace(self) -> Pace:
         """When to resend."""
-        return Pace(self.resend_s, self.beat_s)
+        return Pace(self.resend_s, self.beat_s, max(self.beat_s, self.busy_s / 4))
 
 
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -92,3 +92,6 @@ def _named(kinds: tuple[type, ...]) -> str:
 
 
 SETTINGS = Settings()
+
+LOCAL = Settings(gone_s=1.0)
+"""Between processes of one machine, where a connection does not break by itself: the process is gone."""

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
+import os
+import signal
 from collections.abc import Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import actorflow as af
 from actorflow.actors.dump import ActorEntry, PeerEntry, WaitEntry
 from actorflow.cli import dump, main
+from actorflow.cluster.local import LocalCluster
 from actorflow.cluster.monitor import socket_name, sockets
 from actorflow.cluster.report import (
     LinkEntry,
@@ -27,6 +33,7 @@ from actorflow.cluster.report import (
 from actorflow.errors import PeerLost, PeerRefused
 from actorflow.launch.rundir import RunDirectory
 from actorflow.transport.codec import encode, join
+from tests.cluster.children import build
 
 GOES = LoopEntry(True, 0.0002, 0.001, 0)
 HELD = LoopEntry(False, 3.25, 3.25, 4, "worker", ("kernels/conv.py:12 in conv2d: blas(x)",))
@@ -231,6 +238,41 @@ def test_a_wrong_command_line_is_explained(
 
     assert caught.value.code == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.wire
+def test_real_processes_answer_and_one_that_was_stopped_is_named(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def asked(timeout_s: str) -> dict[str, Any]:
+        code = await asyncio.to_thread(dump.run, arguments("--json", "--timeout-s", timeout_s))
+        assert code == 0
+        told: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return told
+
+    async def main() -> None:
+        async with (
+            LocalCluster(build, workers=1) as cluster,
+            aclosing(af.Trainer(cluster).run()) as events,
+        ):
+            async for event in events:
+                if event.step == 10:
+                    break
+            told = await asked("5")
+            assert set(told["processes"]) == {"chief", "ps0", "worker0"}
+            assert told["silent"] == {}
+            assert told["processes"]["ps0"]["shard"]["version"] >= 10
+            assert told["processes"]["worker0"]["totals"]["bytes_in"] > 0
+            pid = told["processes"]["worker0"]["pid"]
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                told = await asked("1.5")
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            assert told["silent"]["worker0"]["why"].startswith("it was stopped by SIGSTOP; SIGCONT lets")
+
+    af.run(main())
 
 
 def test_the_socket_of_the_latest_life_is_asked(tmp_path: Path) -> None:

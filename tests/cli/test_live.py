@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import re
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from rich.console import Console
 
 import actorflow as af
 from actorflow import sim
+from actorflow.cli import cluster_arguments, launch
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.trainer import EpochDone, RunDone
@@ -188,6 +190,16 @@ def test_an_epoch_ends_in_a_plain_line_with_its_scores() -> None:
 
     (line,) = lines(file)
     assert "accuracy 0.5000" in line
+
+
+def test_chaos_is_told_to_the_chief_alone() -> None:
+    parser = argparse.ArgumentParser()
+    launch.add_to(parser.add_subparsers())
+    args = parser.parse_args(["launch", "digits.py", "--chaos", "--no-progress"])
+
+    assert {"--chaos", "--no-progress"} <= set(cluster_arguments.training(args))
+    assert "--chaos" not in cluster_arguments.common(args)
+    assert "--chaos" not in cluster_arguments.training(parser.parse_args(["launch", "digits.py"]))
 
 
 def _progress() -> dict[str, Any]:

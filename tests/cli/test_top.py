@@ -69,6 +69,27 @@ def test_a_row_a_process() -> None:
     assert found["worker1"] == ["worker1", "77", "no", "answer"]
 
 
+def test_on_a_narrow_terminal_whole_columns_are_left_out() -> None:
+    console = Console(width=90, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(top.table("", survey(2.0, 1.5, chief=LATER), survey(0.0, 1.0, chief=FIRST), 90))
+    console.file.close()
+    head, chief, *_ = console.export_text().splitlines()
+
+    assert head.split() == [
+        "process",
+        "state",
+        "version",
+        "steps/s",
+        "messages/s",
+        "lag",
+        "ms",
+        "cpu",
+        "%",
+        "MB",
+    ]
+    assert chief.split() == ["chief", "idle,", "2/2", "alive", "27", "10.0", "1,000", "0.2", "25", "50"]
+
+
 def test_below_the_table_stands_why_some_do_not_answer() -> None:
     console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
     console.print(top.table("", survey(2.0, 1.5, chief=LATER), survey(0.0, 1.0, chief=FIRST)))

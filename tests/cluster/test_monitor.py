@@ -141,6 +141,20 @@ def test_a_process_whose_loop_is_held_up_tells_so_with_the_actor_and_the_stack()
     assert after.loop.worst_s >= held[-1].loop.late_s, "what it was late by is remembered"
 
 
+def test_a_loop_that_goes_on_is_not_taken_for_one_that_is_held_up() -> None:
+    async def body() -> None:
+        async with told() as (monitor, _):
+            first = monitor._beat_at
+            for _ in range(100):
+                await asyncio.sleep(BEAT_S)
+                if monitor._beat_at >= first + 3 * BEAT_S:
+                    break
+            waited_s = monitor._now() - first
+            assert monitor.from_beside(Look()).loop.late_s < waited_s - 2 * BEAT_S
+
+    asyncio.run(body())
+
+
 def test_a_loop_that_is_closed_is_told_from_beside() -> None:
     monitors: list[Monitor] = []
 

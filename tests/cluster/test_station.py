@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import actorflow as af
-from actorflow.cluster.messages import STEWARD, Introduce, Quit
+from actorflow.cluster.messages import NEIGHBOURS, STEWARD, Introduce, Quit, Table
 from actorflow.cluster.neighbours import Patience
-from actorflow.errors import ActorflowError, CoordinatorLost, Fenced, PeerRefused
+from actorflow.errors import ActorDied, ActorflowError, CoordinatorLost, Fenced, PeerRefused
 from tests.cluster.programs import regression
 from tests.cluster.stations import NAMES, SOON, Stations, stations, until
 
@@ -104,13 +104,13 @@ def test_who_never_hears_of_a_chief_says_so() -> None:
 
 def test_a_chief_that_stays_away_is_lost_after_a_while() -> None:
     async def main() -> None:
-        async with stations(["chief"]) as them:
-            ps = await them.open("ps0", patience=HASTE)
+        async with stations(["chief", "ps0"]) as them:
+            worker = await them.open("worker0", patience=HASTE)
             await until(them.complete)
-            await asyncio.sleep(0.3)
-            assert not ps.ended.done(), "it waits no longer for a first word"
+            await asyncio.sleep(2 * HASTE.ready_s)
+            assert not worker.ended.done(), "it waits no longer for a first word"
             await them.kill("chief")
-            reason = await ended(ps)
+            reason = await ended(worker)
             assert isinstance(reason, CoordinatorLost)
             assert reason.what == "the chief is gone, and has not come back for 0.3 s"
 
@@ -119,11 +119,11 @@ def test_a_chief_that_stays_away_is_lost_after_a_while() -> None:
 
 def test_a_chief_that_begins_anew_is_another() -> None:
     async def main() -> None:
-        async with stations(["chief", "ps0"]) as them:
-            await until(them.complete)
+        async with stations(["chief", "ps0", "worker0"]) as them:
+            await until(them.complete)  # so the worker has heard from the chief where the ps is
             await them.kill("chief")
             await them.open("chief", 2)
-            reason = await ended(them.there["ps0"])
+            reason = await ended(them.there["worker0"])
             assert isinstance(reason, CoordinatorLost)
             assert "the chief has begun anew" in reason.what
 
@@ -162,6 +162,18 @@ def test_one_that_the_cluster_does_not_have_is_told_so() -> None:
             them.names = (*NAMES, "worker7")
             stranger = await them.open("worker7", patience=HASTE)
             assert isinstance(await ended(stranger), CoordinatorLost)
+
+    af.run(main())
+
+
+def test_a_process_ends_with_an_actor_that_it_needs() -> None:
+    async def main() -> None:
+        async with stations(["chief", "ps0"]) as them:
+            ps = them.there["ps0"]
+            await until(them.complete)
+            ps.process.system.actors[NEIGHBOURS].signal(Table((None,)))  # type: ignore[arg-type]
+            assert isinstance(reason := await ended(ps), ActorDied)
+            assert reason.what == "'neighbours' failed, without which this process is of no use"
 
     af.run(main())
 

@@ -71,7 +71,7 @@ class ModelShard:
             return None
         self.term = message.term
         match message:
-            case Stage(term, version, chosen):
+            case Stage(term, version, chosen, commits):
                 if self.staged is not None and self.staged.chosen != chosen:
                     return Unstaged(
                         term, self.shard, version, CoordinationError("a second set for a version")
@@ -80,7 +80,7 @@ class ModelShard:
                 if lacking:
                     return Unstaged(term, self.shard, version, CoordinationError(f"{lacking} are not here"))
                 self.staged = message
-                return Staged(term, self.shard, version)
+                return self.apply(term, version) if commits else Staged(term, self.shard, version)
             case Commit(term, version):
                 assert self.staged is not None, "told to commit what was not staged"
                 return self.apply(term, version)

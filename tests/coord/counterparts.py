@@ -153,14 +153,17 @@ class Shard(Actor):
         self.which = which
         self.values = values
         self.kept: list[Contribute] = []
+        self.pulls: list[Pull] = []
 
     async def receive(self, message: Any) -> Any:
         match message:
-            case Pull(version):
+            case Pull(version, _, names):
+                self.pulls.append(message)
                 turn = self.turns[version // STRIDE - 1]
                 await asyncio.sleep(turn.pull_s[self.which])
                 ahead = turn.ahead[self.which]
-                return Pulled(version + ahead, {n: at(v, version + ahead) for n, v in self.values.items()})
+                wanted = self.values if names is None else names
+                return Pulled(version + ahead, {n: at(self.values[n], version + ahead) for n in wanted})
             case Contribute():
                 turn = self.turns[message.number - 1]
                 self.kept.append(message)

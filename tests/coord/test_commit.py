@@ -316,6 +316,19 @@ def test_one_shard_that_cannot_prepare_discards_the_update_everywhere() -> None:
     assert rule_.staged(Staged(1, 1, 0)) == (), "too late"
 
 
+def test_the_only_shard_commits_without_being_told_again() -> None:
+    rule_ = Commitment(term=1, shards=1, version=7)
+
+    assert rule_.begin(SET) == (Say(0, Stage(1, 7, SET, commits=True)),)
+    assert rule_.phase is Phase.COMMITTING, "from now on it may have committed"
+    with pytest.raises(InternalError, match="what is being staged can be discarded"):
+        rule_.discard(WRONG)
+    assert rule_.committed(Committed(1, 0, 7)) == (Done(8, SET),)
+    rule_.begin(SET)
+    assert rule_.unstaged(Unstaged(1, 0, 8, WRONG)) == (Say(0, Discard(1, 8)), Discarded(8, SET, WRONG))
+    assert (rule_.phase, rule_.version) == (Phase.IDLE, 8)
+
+
 @pytest.mark.parametrize(
     "message",
     [Staged(1, 0, 7), Staged(2, 0, 6), Committed(2, 0, 7), Unstaged(1, 1, 7, WRONG), Staged(2, 5, 7)],

@@ -186,6 +186,19 @@ def test_the_set_of_an_applied_version_cannot_be_another_one() -> None:
         shard.heard(Stage(2, 5, ((1, 2),)))
 
 
+@pytest.mark.parametrize("commits", [False, True])
+def test_what_is_staged_again_when_it_has_been_applied_is_answered_as_before(commits: bool) -> None:
+    shard = Participant(0)
+    stage = Stage(1, 0, ((0, 1),), commits)
+    shard.heard(stage)
+    shard.ready(stage)
+    shard.obey(Commit(1, 0))
+    assert shard.heard(stage) is Do.NOTHING, "it is being applied"
+    shard.committed()
+
+    assert shard.heard(stage) is (Do.SAY_COMMITTED if commits else Do.SAY_STAGED)
+
+
 def test_the_digest_tells_sets_their_versions_and_their_order_apart_and_no_order_within_a_set() -> None:
     one, two = ((0, 1), (1, 2)), ((0, 3),)
 

@@ -177,7 +177,7 @@ def test_the_law_finds_an_accumulator_that_forgets_what_came_while_a_take_was_ou
 
     monkeypatch.setattr(Accumulation, "give_back", forgetting)
 
-    assert len(plan_of_the_fault(simulated(sync.graph, sync.judged))) <= 3
+    plan_of_the_fault(simulated(sync.graph, sync.judged), most=3)
 
 
 def test_the_law_finds_an_accumulator_that_gives_back_what_has_been_used(
@@ -186,7 +186,7 @@ def test_the_law_finds_an_accumulator_that_gives_back_what_has_been_used(
     sync = Sync([[0]], [("move and fail", 1)])
     monkeypatch.setattr("actorflow.actors.step.Step.used", lambda self, nodes: None)
 
-    assert len(plan_of_the_fault(simulated(sync.graph, sync.judged))) <= 1
+    plan_of_the_fault(simulated(sync.graph, sync.judged), most=1)
 
 
 def test_the_law_finds_an_accumulator_that_takes_gradients_from_before(
@@ -200,4 +200,4 @@ def test_the_law_finds_an_accumulator_that_takes_gradients_from_before(
 
     monkeypatch.setattr(Accumulation, "apply", late)
 
-    assert len(plan_of_the_fault(simulated(sync.graph, sync.judged))) <= 2
+    plan_of_the_fault(simulated(sync.graph, sync.judged), most=2)

@@ -257,14 +257,14 @@ def test_the_law_finds_a_transfer_that_is_half_done_where_nothing_is_locked(
     bank = Bank(2, [Transfer(0, 1, 5)], 1)
     _unlocked(monkeypatch)
 
-    assert len(plan_of_the_fault(simulated(bank.graph, bank.judged))) <= 2
+    plan_of_the_fault(simulated(bank.graph, bank.judged), most=2)
 
 
 def test_the_law_finds_a_lost_update_where_nothing_is_locked(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, body = counting()
     _unlocked(monkeypatch)
 
-    assert len(plan_of_the_fault(simulated(graph, body))) <= 2
+    plan_of_the_fault(simulated(graph, body), most=2)
 
 
 def test_the_law_finds_a_failed_block_whose_writes_stay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +276,7 @@ def test_the_law_finds_a_failed_block_whose_writes_stay(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Locks, "end", keeping)
 
-    assert len(plan_of_the_fault(simulated(bank.graph, bank.judged))) <= 2
+    plan_of_the_fault(simulated(bank.graph, bank.judged), most=2)
 
 
 def test_the_law_finds_a_block_that_stands_between_the_commits_of_one_update(
@@ -291,7 +291,7 @@ def test_the_law_finds_a_block_that_stands_between_the_commits_of_one_update(
 
     monkeypatch.setattr(Locks, "write", beside)
 
-    assert len(plan_of_the_fault(simulated(bank.graph, bank.judged))) <= 3
+    plan_of_the_fault(simulated(bank.graph, bank.judged))
 
 
 def test_steps_that_take_their_locks_in_orders_of_their_own_wait_for_each_other_for_ever(
@@ -304,6 +304,4 @@ def test_steps_that_take_their_locks_in_orders_of_their_own_wait_for_each_other_
         )
         bank = Bank(2, [Transfer(0, 1, 5), Transfer(1, 0, 3)], 0)
 
-    plan = plan_of_the_fault(simulated(bank.graph, bank.judged), errors.Deadlock)
-
-    assert len(plan) <= 3
+    plan_of_the_fault(simulated(bank.graph, bank.judged), errors.Deadlock, most=3)

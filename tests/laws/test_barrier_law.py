@@ -195,7 +195,7 @@ def test_the_law_finds_a_barrier_that_loses_what_is_given_back(monkeypatch: pyte
     meeting = Meeting(BATCHES, [2], failing=frozenset({0}))
     monkeypatch.setattr(Assembly, "give_back", lambda self, tuples: [])
 
-    assert len(plan_of_the_fault(simulated(meeting.graph, meeting.judged))) <= 2
+    plan_of_the_fault(simulated(meeting.graph, meeting.judged), most=2)
 
 
 def test_the_law_finds_a_barrier_that_gives_what_was_complete_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_the_law_finds_a_barrier_that_gives_what_was_complete_first(monkeypatch:
     monkeypatch.setattr(assembly, "heappush", lambda ready, each: ready.insert(0, each))
     monkeypatch.setattr(assembly, "heappop", lambda ready: ready.pop())
 
-    assert len(plan_of_the_fault(simulated(meeting.graph, meeting.judged))) <= 2
+    plan_of_the_fault(simulated(meeting.graph, meeting.judged), most=2)
 
 
 def test_the_law_finds_a_barrier_whose_cancelled_takers_stay_in_the_line(
@@ -214,4 +214,4 @@ def test_the_law_finds_a_barrier_whose_cancelled_takers_stay_in_the_line(
     monkeypatch.setattr(Assembly, "cancel", lambda self, who: [])
     monkeypatch.setattr(Assembly, "give_back", lambda self, tuples: [])
 
-    assert len(plan_of_the_fault(simulated(meeting.graph, meeting.judged))) <= 2
+    plan_of_the_fault(simulated(meeting.graph, meeting.judged), most=2)

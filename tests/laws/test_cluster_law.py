@@ -8,6 +8,7 @@ fresh, and none counts twice.
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -16,15 +17,15 @@ from hypothesis import strategies as st
 
 from actorflow import rows, sim
 from actorflow.actors.register import Register
-from actorflow.coord import shard
+from actorflow.coord import parting, shard
 from actorflow.coord.aggregation import Contributions
 from actorflow.coord.desk import Desk
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.coord.stepping import Stepping
 from tests.cluster.policies import policies
-from tests.cluster.programs import Task, tasks
+from tests.cluster.programs import KEYS, Task, tasks
 from tests.cluster.training import Ran, in_world, judge, train
-from tests.strategies import examples
+from tests.strategies import FOUND, examples
 
 
 def ran(policy: Policy, task: Task, ps: int, workers: int, schedule: Any = sim.FIFO, **limits: Any) -> Ran:
@@ -49,15 +50,17 @@ def ran(policy: Policy, task: Task, ps: int, workers: int, schedule: Any = sim.F
     which=st.integers(0, 6),
     epochs=st.integers(1, 2),
     work_s=st.sampled_from([0.002, 0.0]),
+    part_bytes=st.sampled_from([1, 1 << 20]),
     schedule=sim.schedules(),
 )
 def test_the_bits_of_serial_sgd(
-    task: Task, ps: int, workers: int, which: int, epochs: int, work_s: float, schedule: Any
+    task: Task, ps: int, workers: int, which: int, epochs: int, work_s: float, part_bytes: int, schedule: Any
 ) -> None:
-    """Without `work_s` gradients leave as soon as they are there."""
+    """Without `work_s` gradients leave as soon as they are there; with small parts values come one by one."""
     policy = policies(workers)[which]
 
-    found = ran(policy, task, ps, workers, schedule, epochs=epochs, work_s=work_s)
+    with patch.object(parting, "PART_BYTES", part_bytes):
+        found = ran(policy, task, ps, workers, schedule, epochs=epochs, work_s=work_s)
 
     batches = [batch for u in found.record for _, _, batch, _ in u.chosen]
     assert len(set(batches)) == len(batches), "a batch counts once"
@@ -85,6 +88,34 @@ def test_where_several_start_at_once_some_are_late_and_some_are_stale() -> None:
     assert any(u.dropped for u in late.record)
     old = ran(Async(), Task(), 2, 3, steps=6)
     assert max(s for u in old.record for s in u.staleness) > 0
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_of_a_table_that_is_looked_up_rows_alone_travel(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    give, given_rows, told = Stepping.give, [], []
+
+    async def giving(self: Stepping, values: Any) -> None:
+        given_rows.extend(len(value) for name, value in values.items() if name == "table")
+        await give(self, values)
+
+    offer = Contributions.offer
+
+    def offered(self: Contributions, contribute: Any, *rest: Any) -> Any:
+        told.extend(g for name, g in contribute.gradients.items() if name == "table")
+        return offer(self, contribute, *rest)
+
+    monkeypatch.setattr(Stepping, "give", giving)
+    monkeypatch.setattr(Contributions, "offer", offered)
+
+    ran(Sync(), Task(rows=(2,) * 6, sparse=True, whole=whole), 2, 2, epochs=1)
+
+    assert len(given_rows) == len(told) == 6
+    if whole:
+        assert set(given_rows) == {KEYS}
+    else:
+        assert max(given_rows) <= 2
+        assert [len(at) for at, _ in told] == [len(rows_) for _, rows_ in told]
+        assert max(len(at) for at, _ in told) <= 2
 
 
 # -- the law can fail ------------------------------------------------------------------------------------
@@ -173,7 +204,7 @@ def test_the_law_finds_a_cluster_that(
 ) -> None:
     fault(monkeypatch)
 
-    @settings(max_examples=30, deadline=None, database=None, derandomize=True, report_multiple_bugs=False)
+    @settings(**FOUND, max_examples=30)
     @given(schedule=sim.schedules())
     def law(schedule: Any) -> None:
         ran(policy, Task(sparse="row" in fault.__name__), 2, 3, schedule, steps=6)

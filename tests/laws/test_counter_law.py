@@ -143,7 +143,7 @@ def test_the_law_finds_a_counter_one_of_whose_verbs_is_wrong(
     monkeypatch.setattr(Tally, verb, fault)
     counted = Counted(clients)
 
-    assert len(plan_of_the_fault(simulated(counted.graph, counted.judged))) <= 2
+    plan_of_the_fault(simulated(counted.graph, counted.judged), most=2)
 
 
 def test_the_law_finds_a_number_that_two_steps_get(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,4 +159,4 @@ def test_the_law_finds_a_number_that_two_steps_get(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Tally, "read", back)
     counted = Counted([["next"], ["read"], ["next"]])
 
-    assert len(plan_of_the_fault(simulated(counted.graph, counted.judged))) <= 3
+    plan_of_the_fault(simulated(counted.graph, counted.judged), most=3)

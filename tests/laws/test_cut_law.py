@@ -21,7 +21,7 @@ from actorflow.plan.program import Edge, Kind, PlanNode, Program
 from actorflow.tag import StepId
 from tests.actors.programs import NUMBER, BareLoop, FrozenClock, InlineDevice
 from tests.laws.test_matching_law import Case, counting_loop, graphs
-from tests.strategies import examples
+from tests.strategies import FOUND, examples
 
 HOME = "p0"
 
@@ -111,7 +111,7 @@ def test_the_law_finds_control_edges_that_forget_that_they_are_dead(monkeypatch:
 
     monkeypatch.setattr("actorflow.actors.partition.sent", lively)
 
-    @settings(max_examples=2000, deadline=None, database=None, derandomize=True, report_multiple_bugs=False)
+    @settings(**FOUND, max_examples=2000)
     @given(case=graphs(), places=places, late=lates)
     def law(case: Case, places: list[int], late: list[int]) -> None:
         assert run_parts(scattered(case.program, places), case.fed, late) == case.want

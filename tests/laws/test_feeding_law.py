@@ -215,7 +215,7 @@ def test_the_law_finds_steps_that_give_nothing_back(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Step, "give_back", keep)
 
-    assert len(plan_of_the_fault(simulated(drawn.graph, drawn.judged))) <= 2
+    plan_of_the_fault(simulated(drawn.graph, drawn.judged), most=2)
 
 
 def test_the_law_finds_a_source_that_puts_a_batch_in_again_when_it_had_to_wait(
@@ -231,11 +231,11 @@ def test_the_law_finds_a_source_that_puts_a_batch_in_again_when_it_had_to_wait(
 
     monkeypatch.setattr(Inflow, "_bodies", twice)
 
-    assert len(plan_of_the_fault(simulated(drawn.graph, drawn.judged))) <= 2
+    plan_of_the_fault(simulated(drawn.graph, drawn.judged), most=2)
 
 
 def test_the_law_finds_a_feeder_that_ends_no_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = Works((2,))
     monkeypatch.setattr(Feeder, "_end", lambda self, name, message: None)
 
-    assert len(plan_of_the_fault(simulated(drawn.graph, drawn.judged), errors.QueueStarved)) <= 2
+    plan_of_the_fault(simulated(drawn.graph, drawn.judged), errors.QueueStarved, most=2)

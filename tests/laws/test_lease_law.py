@@ -22,7 +22,7 @@ from actorflow.rows import How, Rows, plus_rows
 from actorflow.sim.choosers import Schedule
 from actorflow.spec import spec
 from tests.holding import HOLD, SPOIL, arrays_of, nobody_asked, seen, spoil
-from tests.strategies import examples, plan_of_the_fault, run_drawn, simulated
+from tests.strategies import FOUND, examples, plan_of_the_fault, run_drawn, simulated
 
 WAYS = tuple(sorted(HOLD))
 SPOILS = tuple(sorted(SPOIL.keys() - {"strides along base"}))  # seen by those who hold the base itself
@@ -241,7 +241,7 @@ def law(
 ) -> Callable[[], None]:
     """The law, over so many histories."""
 
-    @settings(max_examples=tries, deadline=None, **options)
+    @settings(**{"max_examples": tries, "deadline": None, **options})
     @given(script=st.binary(min_size=2, max_size=48))
     def holds(script: bytes) -> None:
         play(script, begun)
@@ -265,7 +265,7 @@ def test_every_event_and_every_way_to_hold_takes_part() -> None:
 
 def fails(begun: Callable[[History], None] = lambda history: None) -> None:
     with pytest.raises((AssertionError, pytest.fail.Exception, errors.SpecError)):
-        law(1000, begun, database=None, derandomize=True, report_multiple_bugs=False)()
+        law(1000, begun, **FOUND)()
 
 
 def test_the_law_finds_a_register_that_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,6 +436,4 @@ def test_the_law_finds_variables_that_ask_nobody(monkeypatch: pytest.MonkeyPatch
     every = Clients()
     clients = [[("hold", 0), ("uses", 0)], [("add", 1), ("add", 2)]]
 
-    plan = plan_of_the_fault(simulated(every.graph, lambda session: every.serve(session, clients)))
-
-    assert len(plan) <= 4
+    plan_of_the_fault(simulated(every.graph, lambda session: every.serve(session, clients)), most=4)

@@ -217,7 +217,7 @@ def test_the_law_finds_a_queue_that_takes_from_the_wrong_end_while_producers_wai
 
     monkeypatch.setattr(Fifo, "dequeue", wrong_end)
 
-    assert 1 <= len(plan_of_the_fault(simulated(market.graph, market.judged))) <= 2
+    assert plan_of_the_fault(simulated(market.graph, market.judged), most=2)
 
 
 def test_the_law_finds_a_queue_that_loses_the_element_of_a_cancelled_step(
@@ -233,14 +233,14 @@ def test_the_law_finds_a_queue_that_loses_the_element_of_a_cancelled_step(
     cancel: Callable[..., Any] = Fifo.cancel
     monkeypatch.setattr(Fifo, "cancel", losing)
 
-    assert len(plan_of_the_fault(simulated(market.graph, market.judged))) <= 2
+    plan_of_the_fault(simulated(market.graph, market.judged), most=2)
 
 
 def test_the_law_finds_a_shuffle_queue_that_gives_what_has_to_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     market = Market([3], 1, 3, kind="shuffle")
     monkeypatch.setattr(Lines, "_available", property(lambda self: len(self.store)))
 
-    assert len(plan_of_the_fault(simulated(market.graph, market.judged))) <= 2
+    plan_of_the_fault(simulated(market.graph, market.judged), most=2)
 
 
 def test_the_law_finds_priorities_whose_ties_come_out_last_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,14 +252,14 @@ def test_the_law_finds_priorities_whose_ties_come_out_last_first(monkeypatch: py
 
     monkeypatch.setattr(Ranked, "_push", last_first)
 
-    assert len(plan_of_the_fault(simulated(market.graph, market.judged))) <= 2
+    plan_of_the_fault(simulated(market.graph, market.judged), most=2)
 
 
 def test_the_law_finds_a_queue_that_does_not_count_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     market = Market([2, 2], 1, 1, kind="bytes")
     monkeypatch.setattr(actor, "_size", lambda components: lambda element: 1)
 
-    assert len(plan_of_the_fault(simulated(market.graph, market.judged))) <= 2
+    plan_of_the_fault(simulated(market.graph, market.judged), most=2)
 
 
 def test_the_law_finds_a_queue_that_loses_what_a_cancelled_step_gave_back(
@@ -269,4 +269,4 @@ def test_the_law_finds_a_queue_that_loses_what_a_cancelled_step_gave_back(
     market = Market([2], 2, 2, cancelled=frozenset({(1, 3)}))
     monkeypatch.setattr(Lines, "put_back", lambda self, entries: self._flush([]))
 
-    assert len(plan_of_the_fault(simulated(market.graph, market.judged))) <= 3
+    plan_of_the_fault(simulated(market.graph, market.judged), most=3)

@@ -85,7 +85,7 @@ def test_the_law_finds_sessions_that_each_give_a_first_value(monkeypatch: pytest
     monkeypatch.setattr(Register, "initialise", initialise)
     monkeypatch.setattr(Resources, "first", lambda self, name: self._firsts.setdefault(name, First()))
 
-    assert len(plan_of_the_fault(shared([1, 1]))) <= 2
+    plan_of_the_fault(shared([1, 1]), most=2)
 
 
 def test_the_law_finds_a_table_that_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,4 +101,4 @@ def test_the_law_finds_a_table_that_forgets(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Containers, "open", forgetful)
 
-    assert len(plan_of_the_fault(shared([2]))) <= 2
+    plan_of_the_fault(shared([2]), most=2)

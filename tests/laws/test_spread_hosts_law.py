@@ -20,7 +20,7 @@ from actorflow.spread import SpreadSession
 from tests.graph.programs import Program, programs
 from tests.laws.test_spread_law import Model, in_one_process
 from tests.spreading import SCOPES, processes
-from tests.strategies import LIMITS, examples, run_drawn
+from tests.strategies import FOUND, LIMITS, examples, run_drawn
 
 NAMES = ("p0", "p1", "p2")
 
@@ -236,7 +236,7 @@ def test_the_law_finds_a_rendezvous_that_drops_what_comes_before_start(
 
     monkeypatch.setattr(Rendezvous, "token", forgetful)
 
-    @settings(max_examples=300, deadline=None, database=None, derandomize=True)
+    @settings(**FOUND, max_examples=300)
     @given(schedule=sim.schedules())
     @sim.world(*NAMES, latency_s=0.001, limits=LIMITS)
     async def law(world: World) -> None:

@@ -117,7 +117,7 @@ def test_the_law_finds_a_stack_that_gives_the_first(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Pile, "pop", first)
 
-    assert len(plan_of_the_fault(simulated(shared.graph, shared.judged))) <= 1
+    plan_of_the_fault(simulated(shared.graph, shared.judged), most=1)
 
 
 def test_the_law_finds_a_counter_that_gives_a_number_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,4 +133,4 @@ def test_the_law_finds_a_counter_that_gives_a_number_twice(monkeypatch: pytest.M
 
     monkeypatch.setattr(Tally, "next", twice)
 
-    assert len(plan_of_the_fault(simulated(shared.graph, shared.judged))) <= 1
+    plan_of_the_fault(simulated(shared.graph, shared.judged), most=1)

@@ -172,7 +172,7 @@ def test_the_law_finds_a_worker_that_drops_a_permit_in_silence(monkeypatch: pyte
 
     monkeypatch.setattr(duty, "_dropped", silent)
 
-    assert len(plan_of_the_fault(judged([Turn(pull_s=(0.3, 0.0), then="next"), Turn()]))) <= 2
+    plan_of_the_fault(judged([Turn(pull_s=(0.3, 0.0), then="next"), Turn()]), most=2)
 
 
 def test_the_law_finds_gradients_of_parameters_that_have_moved_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +197,7 @@ def test_the_law_finds_a_worker_that_tells_before_all_shards_keep(monkeypatch: p
 
     monkeypatch.setattr(Making, "_contributed", hasty)
 
-    assert len(plan_of_the_fault(judged([Turn(), Turn()]))) <= 2
+    plan_of_the_fault(judged([Turn(), Turn()]), most=2)
 
 
 def test_the_law_finds_a_worker_that_beats_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from actorflow.transport.delivery import Flight, Pace, Receiving, Sending
 from tests.strategies import examples
 
 FLIGHT = Flight(6, 20)
-PACE = Pace(1.0, 4.0)
+PACE = Pace(1.0, 4.0, 6.0)
 
 
 class Lane(RuleBasedStateMachine):
@@ -63,10 +63,13 @@ class Lane(RuleBasedStateMachine):
             at = n % len(self.acks)
             self.done += self.sender.acknowledged(*(self.acks[at] if again else self.acks.pop(at)), self.now)
 
-    @rule(seconds=st.sampled_from([0.5, 1.0, 4.0]))
-    def time_passes(self, seconds: float) -> None:
+    @rule(seconds=st.sampled_from([0.5, 1.0, 4.0]), how=st.sampled_from(["", "", "connected", "again"]))
+    def time_passes(self, seconds: float, how: str) -> None:
         self.now += seconds
-        self.sender.expire(self.now)
+        if how == "again":
+            self.sender.reconnected(self.now)
+        else:
+            self.sender.expire(self.now, connected=bool(how))
 
     @invariant()
     def what_came_is_a_beginning_of_what_was_sent(self) -> None:
@@ -87,7 +90,7 @@ class Lane(RuleBasedStateMachine):
         held = self.receiver.mask.bit_count()
         if self.sender.last > self.receiver.upto + held:
             assert self.sender.resend_at is not None
-            assert self.sender.resend_at <= self.now + PACE.most_s
+            assert self.sender.resend_at <= self.now + PACE.connected_s
 
     def teardown(self) -> None:
         """From now on nothing is lost: all of it arrives, and is known to have."""
@@ -97,7 +100,7 @@ class Lane(RuleBasedStateMachine):
                 self.came += self.receiver.accept(*taken, self.put[taken[1]][1])
                 acknowledged = (self.receiver.upto, self.receiver.mask)
                 self.done += self.sender.acknowledged(*acknowledged, self.now)
-            self.now += PACE.most_s
+            self.now += PACE.connected_s
             self.sender.expire(self.now)
             acknowledged = (self.receiver.upto, self.receiver.mask)
             self.done += self.sender.acknowledged(*acknowledged, self.now)
@@ -141,8 +144,11 @@ class BelievesTheMask(Sending[int]):
 
 
 class NeverResends(Sending[int]):
-    def expire(self, now: float) -> bool:
+    def expire(self, now: float, *, connected: bool = False) -> bool:
         return False
+
+    def reconnected(self, now: float) -> None:
+        pass
 
 
 class SendsAll(Sending[int]):
@@ -219,6 +225,24 @@ def test_four_are_resent_until_one_is_acknowledged() -> None:
     assert resent() == [1, 2, 3, 4]
     lane.acknowledged(2, 0b10, 1.0)  # 1, 2 and 5 are there: three more may be out, and 5 is not needed
     assert resent() == [6, 7, 8, 9, 10]
+
+
+def test_over_a_connected_wire_one_is_resent_and_ever_more_rarely() -> None:
+    lane = sending(5)
+    waits, resent = [], 0
+    for _ in range(4):
+        at = lane.resend_at
+        assert at is not None
+        assert lane.expire(at, connected=True)
+        while lane.take(at) is not None:
+            resent += 1
+        waits.append(lane.resend_at - at)  # type: ignore[operator]
+
+    assert waits == [2.0, 4.0, 6.0, 6.0]
+    assert resent == 4
+    lane.reconnected(50.0)
+    assert [taken[0] for taken in iter(lambda: lane.take(50.0), None)] == [1, 2, 3, 4, 5]
+    assert lane.resend_at == 51.0
 
 
 @pytest.mark.parametrize(("upto", "mask"), [(4, 0), (0, 0b100), (2, 1), (2**64 - 1, 0), (0, 2**64 - 1)])

@@ -87,7 +87,7 @@ drawn = st.builds(
 
 
 @given(envelope=drawn)
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 def test_the_short_ways_through_the_codec_do_as_the_long_ones(envelope: Envelope) -> None:
     row = (envelope.target, int(envelope.say), envelope.ask, float(envelope.limit_s), envelope.body)
     parts, size = envelopes.write(envelope)
@@ -101,7 +101,7 @@ def test_the_short_ways_through_the_codec_do_as_the_long_ones(envelope: Envelope
 
 
 @given(frame=st.tuples(drawn, st.integers(0, 200), st.integers(0, 255)))
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(60))
 def test_what_the_long_way_refuses_the_short_one_refuses(frame: tuple[Envelope, int, int]) -> None:
     envelope, at, byte = frame
     changed = bytearray(codec.join(envelopes.write(envelope)[0]))

@@ -30,6 +30,18 @@ def test_a_peer_that_is_connected_may_be_busy_for_long() -> None:
     assert unacknowledged == (data(1),)
 
 
+def test_a_busy_peer_does_not_find_a_heap_of_what_was_resent() -> None:
+    net = connected()
+    for i in range(20):
+        net.a.send(data(i))
+    net.pass_time(55.0, step_s=0.25, lossless=False)
+    chunks = [datagram for datagram in net.from_a.log if datagram.form is Form.CHUNK]
+
+    assert 20 < len(chunks) < 20 + 10
+    net.pass_time(16.0)
+    assert net.at_b.bodies() == list(range(20))
+
+
 def test_a_peer_whose_connection_is_broken_is_soon_gone() -> None:
     net = connected()
     net.pass_time(1.0)

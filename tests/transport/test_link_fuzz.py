@@ -24,13 +24,15 @@ BODIES = ["text", 7, [1, 2.5, None], {"a": (b"x" * 600,)}, np.arange(40), [np.on
 
 def recorded() -> list[list[bytes]]:
     """What one end of a lively session says to the other."""
-    net = Net(SETTINGS, limits=LIMITS)
+    net = Net(SETTINGS, limits=LIMITS, turns=True)
     said: list[list[bytes]] = [[bytes(part) for part in parts] for parts in net.from_a.waiting]
     net.deliver()
-    for body in BODIES:
+    for n, body in enumerate(BODIES):
         net.a.send(data(body))
         net.a.send(control(body))
         net.b.send(data(body))
+        if n % 3 == 2:
+            net.turn()
     said += [[bytes(part) for part in parts] for parts in net.from_a.waiting]
     net.deliver()
     net.a.close()

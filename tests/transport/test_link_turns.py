@@ -158,3 +158,22 @@ def test_what_is_acknowledged_was_delivered_even_if_the_receiver_fails_in_the_mi
     ((_, unacknowledged),) = net.at_a.losses
     assert came == [0, 1]
     assert {0, 1, 2} - {envelope.body for envelope in unacknowledged} <= {0}
+
+
+@pytest.mark.parametrize("turns", [True, False])
+def test_an_answer_leaves_before_the_goodbye_and_acknowledges_only_what_came(turns: bool) -> None:
+    net = Net(turns=turns)
+    for i in range(3):
+        net.a.send(data(i))
+
+    def answer(channel: Channel, envelope: Envelope) -> None:
+        channel.send(data("answer"))
+        channel.close()
+
+    net.at_b.then = answer
+    net.deliver()
+
+    assert net.at_b.bodies() == [0]
+    assert net.at_a.bodies() == ["answer"]
+    ((_, unacknowledged),) = net.at_a.losses
+    assert {envelope.body for envelope in unacknowledged} == {0, 1, 2}

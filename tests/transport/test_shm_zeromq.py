@@ -15,7 +15,8 @@ from actorflow.transport.channel import Envelope
 from actorflow.transport.handshake import Phase
 from actorflow.transport.link import Link
 from actorflow.transport.zeromq import Endpoint, Options
-from tests.transport.ways import REAL, Recorder, real_link, until
+from tests.transport.sockets import real_link, until
+from tests.transport.ways import REAL, Recorder
 
 pytestmark = pytest.mark.wire
 

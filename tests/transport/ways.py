@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -31,6 +32,7 @@ from actorflow.transport.shm import ShmWire
 from actorflow.transport.wire import Contact
 from actorflow.transport.zeromq import Endpoint, Keyring, Options
 from tests.strategies import examples
+from tests.transport.sockets import real_link, until
 
 NAMES = ("ps0", "worker0")
 SILENCE_S = 10.0
@@ -153,7 +155,12 @@ def _in_process(framed: bool) -> Callable[..., None]:
 
 
 async def _over_links(
-    world: World, test: Test, window: Window, link: Callable[..., Link] = wires.link
+    world: World,
+    test: Test,
+    window: Window,
+    link: Callable[..., Link] = wires.link,
+    *,
+    joined: bool = False,
 ) -> None:
     receivers = Recorder(), Recorder()
     a, b = NAMES
@@ -162,6 +169,8 @@ async def _over_links(
         link(world, a, b, receivers[0], settings=made),
         link(world, b, a, receivers[1], settings=made),
     )
+    for end in ends if joined else ():  # what is sent in one turn of the loop leaves together
+        end._soon = partial(end._timers.after, 0.0)
 
     async def settle() -> None:
         await world.sleep(SILENCE_S / 2)
@@ -196,6 +205,14 @@ def _simulated(test: Test, window: Window = WINDOW) -> None:
     program()
 
 
+def _joined(test: Test, window: Window = WINDOW) -> None:
+    @sim.world(*NAMES, latency_s=0.001)
+    async def program(world: World) -> None:
+        await _over_links(world, test, window, joined=True)
+
+    program()
+
+
 def _harmed(test: Test, window: Window = WINDOW) -> None:
     @settings(max_examples=examples(20), suppress_health_check=list(HealthCheck))
     @given(schedule=sim.schedules(), faults=sim.faults(drop=2, duplicate=2, reorder=2, split=1, clog=1))
@@ -219,55 +236,6 @@ def _shared(test: Test, window: Window = WINDOW) -> None:
 
 
 # -- over sockets ----------------------------------------------------------------------------------
-
-
-class LoopTimers:
-    """The time of an event loop."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.now = loop.time
-
-    def after(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
-        return self._loop.call_later(seconds, call)
-
-
-def real_link(
-    endpoint: Endpoint,
-    peer: str,
-    receiver: Recorder,
-    *,
-    incarnation: int = 1,
-    settings: Settings,
-    shares: bool = False,
-) -> Link:
-    """Returns a link over the sockets of an endpoint, perhaps with shared memory, which begins to speak."""
-    loop = asyncio.get_running_loop()
-    wire = endpoint.wire(peer)
-    shared = ShmWire(wire, least_bytes=64) if shares else None  # nearly all goes there
-    link = Link(
-        peer,
-        shared or wire,
-        LoopTimers(loop),
-        incarnation=incarnation,
-        soon=loop.call_soon,
-        settings=settings,
-    )
-    if shared is not None:
-        shared.attach(link)
-    hears = shared or link
-    endpoint.listen(peer, hears.receive, hears.contact_changed)
-    link.connect(receiver)
-    return link
-
-
-async def until(condition: Callable[[], object], what: str = "", within_s: float = 20.0) -> None:
-    """Waits for something; a test that waits in vain says for what."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + within_s
-    while not condition():
-        assert loop.time() < end, f"it did not come: {what or condition}"
-        await asyncio.sleep(0.002)
 
 
 REAL = Settings(silence_s=20.0, beat_s=5.0, resend_s=0.5, ack_s=0.001)
@@ -328,6 +296,7 @@ WAYS = (
     Way("loopback", _in_process(framed=False)),
     Way("framed", _in_process(framed=True)),
     Way("simulated", _simulated, lives=True),
+    Way("joined", _joined, lives=True),
     Way("harmed", _harmed, lives=True),
     Way("shared", _shared, lives=True),
     Way("ipc", _real("ipc", loops=loop_factory()), real=True),

@@ -26,7 +26,7 @@ from actorflow.transport.zeromq import parts
 from actorflow.transport.zeromq.entrance import Entrance
 from actorflow.transport.zeromq.keys import Keyring
 from actorflow.transport.zeromq.ledger import Ledger
-from actorflow.transport.zeromq.monitor import News
+from actorflow.transport.zeromq.monitor import FAILURES, News
 from actorflow.transport.zeromq.options import Options, make
 from actorflow.transport.zeromq.pump import Pump
 
@@ -86,6 +86,8 @@ class Bound:
         self._fd_of: dict[bytes, int] = {}  # of connections that last
         self._id_at: dict[int, bytes] = {}
         self._alive: set[int] = set()
+        self._unmatched = 0  # connections that were met, and have not been matched yet
+        self._latest = News.CLOSED
         self._rebind: TimerHandle | None = None
         self._closed = False
         self._socket = socket = make(context, zmq.ROUTER, options)
@@ -214,6 +216,7 @@ class Bound:
             return
         self._ended(fd)
         self._alive.add(fd)
+        self._unmatched = max(0, self._unmatched - 1)
         self._id_at[fd] = routing_id
         known = routing_id in self._fd_of
         self._fd_of[routing_id] = fd
@@ -225,13 +228,25 @@ class Bound:
         self._heed(*self._entrance.monitor.take())
 
     def _heed(self, news: News, value: int) -> None:
+        before, self._latest = self._latest, news
         if news is News.ACCEPTED:
             self._alive.add(value)
+        elif news is News.MET:
+            self._unmatched += 1
         elif news is News.DISCONNECTED:
+            known = value in self._id_at
             self._ended(value)
-        else:
+            if known:
+                self._ledger.lost += 1
+            elif before not in FAILURES:  # else it was counted by that
+                if self._unmatched:
+                    self._unmatched -= 1  # it was met, and has said nothing
+                    self._ledger.lost += 1
+                else:
+                    self._entrance.told(News.FAILED)
+        elif news in FAILURES:
             self._entrance.told(news)
-            self._bind_again_soon()
+        self._bind_again_soon()
 
     def _ended(self, fd: int) -> None:
         self._alive.discard(fd)

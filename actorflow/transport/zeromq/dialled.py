@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import zmq
 
+from actorflow.errors import ConfigError
 from actorflow.transport import routes
 from actorflow.transport.address import Address
 from actorflow.transport.kinds import Buffer
@@ -16,7 +17,7 @@ from actorflow.transport.wire import Contact
 from actorflow.transport.zeromq import doors, parts
 from actorflow.transport.zeromq.keys import Keyring
 from actorflow.transport.zeromq.ledger import Ledger
-from actorflow.transport.zeromq.monitor import Monitor, News
+from actorflow.transport.zeromq.monitor import FAILURES, Monitor, News
 from actorflow.transport.zeromq.options import Options, make
 from actorflow.transport.zeromq.pump import Pump
 
@@ -68,27 +69,31 @@ class Dialled:
         self._receive = receive
         self._changed = changed
         self._failures = 0
+        self._n_tries = 1
         self._retry: TimerHandle | None = None
-        self._closed = False
         self._open()
 
     def _open(self) -> None:
-        self._retry = None
+        """Makes a socket, and another one later if nobody is met by it."""
+        self._open_in(self._patience_s)
         expected, pair = None, None
         if self.address.key is not None and self._keys is not None:
             tries = attempts(self._keys.ring, self.address.key)
             expected, pair = tries[self._failures % len(tries)]
+            self._n_tries = len(tries)
         self._socket = socket = make(self._context, zmq.DEALER, self._options)
         # Another id each time: the end of an old connection must not be taken for the end of this one.
         socket.routing_id = routes.routing_id(self._name, os.urandom(routes.RANDOM_BYTES))
-        socket.setsockopt(
-            zmq.PROBE_ROUTER, 1
-        )  # says who is there at each new connection, before the link does
+        socket.setsockopt(zmq.PROBE_ROUTER, 1)  # tells who is there at each connection, before a link does
         self._monitor = Monitor(self._context, socket)
         batch = self._options.batch
         self._news = Pump(self._loop, self._monitor.socket, self._hear_news, batch)
         self._pump = Pump(self._loop, socket, self._take, batch)
-        doors.connect(socket, self.address, expected, pair)
+        try:
+            doors.connect(socket, self.address, expected, pair)
+        except ConfigError:
+            self.close(0.0)
+            raise
 
     def send(self, datagram: Sequence[Buffer]) -> int:
         """Sends a datagram and returns its bytes; raises zmq.ZMQError when it is lost."""
@@ -108,44 +113,49 @@ class Dialled:
         news, _ = self._monitor.take()
         if news is News.MET:
             self._failures = 0
+            self._open_in(None)
             self._socket.getsockopt(_EVENTS)  # ORDER: now the socket knows as well, and what is sent goes
             self._pump.poke()
             self._now(Contact.CONNECTED)
         elif news is News.DISCONNECTED and self.contact is Contact.CONNECTED:
+            self._open_in(self._patience_s)
             self._now(Contact.BROKEN)
-        elif news in (News.FAILED, News.FAILED_PROTOCOL, News.FAILED_AUTH):
+        elif news in FAILURES:
             if news is News.FAILED_AUTH:
                 self._ledger.refuse(Refusal.REFUSED_THERE, self.address.at)
-            self._try_others()
+            self._failures += 1
+            wait_s = self._options.reconnect_s * 2 ** min(self._failures // self._n_tries, 10)
+            self._free(0)  # ORDER: before it tries the same again by itself
+            self._open_in(min(wait_s, self._options.reconnect_most_s))
 
     def _now(self, contact: Contact) -> None:
         if contact is not self.contact:
             self.contact = contact
             self._changed()
 
-    def _try_others(self) -> None:
-        """Tries the next keys; with one pair of them there is nothing to try, and libzmq goes on itself."""
-        if self._keys is None or self.address.key is None or self._retry is not None:
-            return
-        self._failures += 1
-        options = self._options
-        rounds = self._failures // len(attempts(self._keys.ring, self.address.key))
-        wait_s = min(options.reconnect_s * 2 ** min(rounds, 10), options.reconnect_most_s)
+    @property
+    def _patience_s(self) -> float:
+        """How long libzmq may try: it gives up for ever where the other end broke its protocol."""
+        return self._options.handshake_s + self._options.reconnect_most_s
+
+    def _open_in(self, seconds: float | None) -> None:
+        """Makes another socket after so long, with the next keys; None: leaves it at this one."""
+        if self._retry is not None:
+            self._retry.cancel()
+        self._retry = None if seconds is None else self._loop.call_later(seconds, self._open_again)
+
+    def _open_again(self) -> None:
         self._free(0)
-        self._retry = self._loop.call_later(wait_s, self._open)
+        self._open()
 
     def _free(self, linger_ms: int) -> None:
-        self._pump.close()
-        self._news.close()
-        self._monitor.close()
-        self._socket.close(linger_ms)
+        if not self._socket.closed:
+            self._pump.close()
+            self._news.close()
+            self._monitor.close()
+            self._socket.close(linger_ms)
 
     def close(self, linger_s: float) -> None:
         """Breaks it off; what was sent has so long to leave."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._retry is not None:  # it has no socket just now
-            self._retry.cancel()
-        else:
-            self._free(round(linger_s * 1000))
+        self._open_in(None)
+        self._free(round(linger_s * 1000))

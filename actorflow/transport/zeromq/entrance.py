@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable, Sequence
 
 import zmq
@@ -12,7 +14,7 @@ from actorflow.transport.security import Door, Refusal, Ring
 from actorflow.transport.zeromq import doors
 from actorflow.transport.zeromq.gate import Gate
 from actorflow.transport.zeromq.keys import Keyring
-from actorflow.transport.zeromq.monitor import Monitor, News
+from actorflow.transport.zeromq.monitor import FAILURES, Monitor, News
 
 
 class Entrance:
@@ -47,6 +49,7 @@ class Entrance:
         self._pair = keys.ring.current if keys is not None else None
         self._bound: list[tuple[str, Place, Door]] = []
         self._unbound: list[str] = []
+        self._files: list[tuple[Ipc, int]] = []  # that were made here, and their inodes
         self.gate = Gate(context, self._ring, refused)
         self.monitor = Monitor(context, socket)
         try:
@@ -54,6 +57,8 @@ class Entrance:
             for at in sorted(map(place, bind), key=lambda at: not isinstance(at, Ipc)):
                 asked = doors.door(at, self._ring())
                 self._bound.append((doors.bind(socket, at, asked, self._pair), at, asked))
+                if isinstance(at, Ipc):
+                    self._files.append((at, os.lstat(at.path).st_ino))
         except ConfigError:
             self.close(0.0)
             raise
@@ -74,10 +79,9 @@ class Entrance:
         self._follow_keys()
 
     def told(self, news: News) -> None:
-        """Takes news of handshakes."""
-        if news in (News.FAILED, News.FAILED_PROTOCOL):
-            failed = Refusal.HANDSHAKE if news is News.FAILED_PROTOCOL else Refusal.UNFINISHED
-            self._refused(failed, ", ".join(at for at, _, _ in self._bound))
+        """Takes news of handshakes that failed; those that the gate refused were told by it."""
+        if news in FAILURES and news is not News.FAILED_AUTH:
+            self._refused(Refusal.HANDSHAKE, ", ".join(at for at, _, _ in self._bound))
             self._follow_keys()  # it may know that our key was dropped
 
     def _ring(self) -> Ring | None:
@@ -114,3 +118,7 @@ class Entrance:
         self.monitor.close()
         self._socket.close(round(linger_s * 1000))
         self.gate.close()
+        for at, inode in self._files:  # libzmq leaves them
+            with contextlib.suppress(OSError):
+                if os.lstat(at.path).st_ino == inode:
+                    os.unlink(at.path)

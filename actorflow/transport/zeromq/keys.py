@@ -80,7 +80,7 @@ class Keyring:
             text, self._seen = _read(path)
             self._ring = parse(text, str(path))
         except ActorflowError as error:
-            log.warning("the keys stay as they were, since %s cannot be used: %s", path, error)
+            log.warning("the keys stay as they were, since %s cannot be used: %s", path, error.what)
         else:
             log.info("keys were read again from %s: %d let in", path, len(self._ring.pairs))
 

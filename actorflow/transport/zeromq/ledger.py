@@ -21,6 +21,7 @@ class EndpointStats:
         dropped: Datagrams of ours for which there was no way, or no room.
         refused: What was not let in, by reason.
         connections: Of others to us, now.
+        lost: Of those, how many have ended, for whatever reason: a message that is too large is one.
     """
 
     datagrams_out: int
@@ -30,6 +31,7 @@ class EndpointStats:
     dropped: int
     refused: Mapping[str, int]
     connections: int
+    lost: int
 
 
 @dataclass(slots=True)
@@ -42,6 +44,7 @@ class Ledger:
     datagrams_in: int = 0
     bytes_in: int = 0
     dropped: int = 0
+    lost: int = 0
     refusals: Refusals = field(default_factory=Refusals)
 
     def refuse(self, refusal: Refusal, address: str) -> None:
@@ -59,4 +62,5 @@ class Ledger:
             self.dropped,
             {refusal.name.lower(): n for refusal, n in self.refusals.counts.items()},
             connections,
+            self.lost,
         )

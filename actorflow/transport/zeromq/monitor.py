@@ -26,6 +26,10 @@ class News(IntEnum):
     FAILED_AUTH = zmq.EVENT_HANDSHAKE_FAILED_AUTH
 
 
+FAILURES = frozenset({News.FAILED, News.FAILED_PROTOCOL, News.FAILED_AUTH})
+"""Of handshakes; DISCONNECTED follows at once. What is no handshake at all gives DISCONNECTED only."""
+
+
 class Monitor:
     """The news of one socket, in the order in which they happened."""
 

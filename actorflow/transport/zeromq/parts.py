@@ -15,7 +15,7 @@ from actorflow.transport.kinds import Buffer
 
 APART = 128 << 10
 """Bytes of payload from which it is a part of its own. Over ipc, µs a datagram, joined and apart: 64 KiB 41
-and 54, 128 KiB 80 and 47, 1 MiB 777 and 163. Below, pyzmq's thread that frees memory costs more than a copy."""
+and 54, 128 KiB 80 and 47, 1 MiB 777 and 163. Below, the thread that frees memory costs more than a copy."""
 
 _COPIED = 8 << 10  # below, libzmq lets many messages share one buffer, which one of them would keep
 

@@ -1,0 +1,134 @@
+"""Whole clusters from the command line: how they end, and what they say."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actorflow.cli import command
+from actorflow.cli.cluster_arguments import common, links_of, training
+from actorflow.launch.rundir import running
+from tests.cluster.children import alive, own_runs
+
+PROGRAM = "tests.cluster.children:build"
+
+
+Left = Callable[[], list[str]]
+
+
+@pytest.fixture(name="left")
+def _left() -> Iterator[Left]:
+    with own_runs() as left:
+        yield left
+
+
+@contextmanager
+def launched(*args: str) -> Iterator[subprocess.Popen[str]]:
+    """Runs `actorflow launch` in a process of its own, which is killed with all it has if it is left."""
+    argv = [sys.executable, "-m", "actorflow", "launch", PROGRAM, *args]
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}, cwd=Path.cwd()
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=20)
+
+
+def pids(launcher: int) -> dict[str, int]:
+    """Returns the processes of a launcher, as it has written them down."""
+    (run,) = [run for run in running() if run.launcher.pid == launcher]
+    return {name: said["pid"] for name, said in run.processes.items()}
+
+
+def until_epoch(process: subprocess.Popen[str], epoch: int) -> None:
+    """Reads what it prints until that epoch is over."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if f"epoch {epoch}/" in line or f"epoch {epoch} " in line:
+            return
+    raise AssertionError(process.communicate(timeout=20)[1])
+
+
+@pytest.mark.processes
+def test_it_trains_and_returns_what_its_chief_does(left: Left) -> None:
+    with launched(
+        "--workers", "2", "--policy", "backup:1/2", "--steps", "30", "--transport", "tcp"
+    ) as process:
+        said, wrong = process.communicate(timeout=100)
+        assert process.returncode == 0, wrong
+    assert "seed 0  done: 30 steps in " in said
+    assert wrong == ""
+    assert left() == []
+
+
+@pytest.mark.processes
+def test_a_chief_that_is_killed_ends_the_run(left: Left, tmp_path: Path) -> None:
+    with launched("--logs", str(tmp_path)) as process:
+        until_epoch(process, 1)
+        there = pids(process.pid)
+        assert there.keys() == {"chief", "ps0", "worker0"}
+        os.kill(there["chief"], signal.SIGKILL)
+        _, wrong = process.communicate(timeout=20)
+        assert process.returncode == 69
+    assert wrong.splitlines()[0] == "chief was killed by SIGKILL, and with it the run"
+    assert not any(map(alive, there.values()))
+    assert {path.name for path in tmp_path.iterdir()} == {"ps0.log", "worker0.log"}
+    assert left() == []
+
+
+@pytest.mark.processes
+def test_sigterm_drains_all_of_it(left: Left) -> None:
+    with launched("--seed", "3") as process:
+        until_epoch(process, 1)
+        there = pids(process.pid)
+        process.send_signal(signal.SIGTERM)
+        said, wrong = process.communicate(timeout=20)
+        assert process.returncode == 143
+    assert "stopped by SIGTERM at seed 3  epoch " in said
+    assert wrong == ""
+    assert not any(map(alive, there.values()))
+    assert left() == []
+
+
+def test_what_all_processes_share_is_handed_on() -> None:
+    parser = command._parser()
+    argv = ["launch", "p.py", "--policy", "stale:2", "--epochs", "3", "--no-progress", "--seed", "4"]
+    argv += ["--links", "gone_s=4,lossy=bfloat16", "--silence-s", "3", "--keys", "ring", "--lost-s", "2.5"]
+    args = parser.parse_args(argv)
+    again = parser.parse_args(["worker", "p.py", *common(args), *training(args)])
+    args.links = links_of(args)  # with --silence-s
+    for name in ("policy", "epochs", "steps", "no_progress", "seed", "links", "keys", "lost_s", "ready_s"):
+        assert getattr(again, name) == getattr(args, name), name
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["p.py", "--workers", "0"], "must be an integer of at least 1, got '0'"),
+        (["p.py", "--policy", "best"], "argument --policy:"),
+        (["p.py", "--links", "speed=9"], "links are told as NAME=VALUE, with commas between, got 'speed=9'"),
+        (["p.py", "--ready-s", "-1"], "must be a number of seconds above 0, got '-1'"),
+        (["p.py", "--transport", "pigeon"], "argument --transport: invalid choice"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(argv: list[str], said: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit) as caught:
+        command.run(["launch", *argv])
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_wrong_program_is_told_before_anything_starts(left: Left, capsys: Any) -> None:
+    assert command.run(["launch", "nowhere.py"]) == 2
+    assert "there is no program file nowhere.py" in capsys.readouterr().err
+    assert left() == []

@@ -1,0 +1,103 @@
+"""One process of a cluster from the command line: which one it is, and how it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actorflow.cli import command
+from actorflow.cluster.entry import Stopped, code_of
+from actorflow.errors import (
+    ActorDied,
+    ActorflowError,
+    CoordinatorLost,
+    Fenced,
+    NotReady,
+    PeerRefused,
+    ProgramError,
+    QuorumLost,
+    ShardLost,
+)
+
+PROGRAM = "tests.cluster.children:build"
+TASK = ["--job", "worker", "--index", "0", "--ps", "1", "--workers", "2", "--coordinator"]
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "TF_CONFIG", "SLURM_PROCID", "ACTORFLOW_JOB", "ACTORFLOW_TASK_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_who_is_told_nothing_says_what_is_missing(capsys: Any) -> None:
+    assert command.run(["worker", PROGRAM]) == 1
+    said = capsys.readouterr().err
+    assert "a process of a cluster must know which one it is, and no variable says so" in said
+    assert "--job worker --index 0 --ps 1 --workers 2 --coordinator" in said
+
+
+def test_a_chief_that_is_never_there_is_lost(tmp_path: Path, capsys: Any) -> None:
+    tmp_path.chmod(0o700)
+    argv = ["worker", PROGRAM, *TASK, f"ipc://{tmp_path}/chief", "--ready-s", "0.2"]
+    assert command.run(argv) == 69
+    said = capsys.readouterr().err
+    assert said.startswith("worker0: CoordinatorLost: the chief has not answered for 0.2 s\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_variables_say_who_it_is_and_arguments_overrule_them(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    said = {
+        "JOB": "worker",
+        "TASK_INDEX": "1",
+        "PS": "1",
+        "WORKERS": "2",
+        "COORDINATOR": f"ipc://{tmp_path}/chief",
+    }
+    for name, value in said.items():
+        monkeypatch.setenv(f"ACTORFLOW_{name}", value)
+    assert command.run(["worker", PROGRAM, "--job", "ps", "--index", "0", "--ready-s", "0.1"]) == 69
+    assert capsys.readouterr().err.startswith("ps0: CoordinatorLost")
+
+
+def test_a_chief_without_the_others_says_who_is_missing(tmp_path: Path, capsys: Any) -> None:
+    tmp_path.chmod(0o700)
+    argv = ["worker", PROGRAM, "--job", "chief", "--ps", "1", "--workers", "2", "--ready-s", "0.2"]
+    assert command.run([*argv, "--coordinator", f"ipc://{tmp_path}/chief"]) == 69
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "chief: NotReady: all processes must be there within 0.2 s, and ps0, worker0 and worker1"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_program_that_cannot_be_built_is_not_worth_another_life(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "p.py").write_text("def build(seed):\n    return seed\n")
+    argv = ["worker", str(tmp_path / "p.py"), *TASK, f"ipc://{tmp_path}/chief"]
+    assert command.run(argv) == 2
+    assert "worker0: ProgramError: build(seed) must return an af.Program, got int" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        (None, 0),
+        (ShardLost("gone"), 1),
+        (ActorflowError("?"), 1),
+        (ProgramError("?"), 2),
+        (PeerRefused("other program"), 2),
+        (CoordinatorLost("gone"), 69),
+        (QuorumLost("few"), 69),
+        (NotReady("few"), 69),
+        (ActorDied("failed"), 70),
+        (Fenced("later life"), 75),
+        (Stopped(2), 130),
+        (Stopped(15), 143),
+    ],
+)
+def test_exit_codes_mean_something(reason: ActorflowError | None, code: int) -> None:
+    assert code_of(reason) == code

@@ -1,0 +1,111 @@
+"""Programs that the processes of a real cluster import, and what is left of such a cluster."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+import actorflow as af
+from actorflow.launch.rundir import home
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def build(seed: int) -> af.Program:
+    """A linear regression; it learns within some epochs of 12 batches, of which there are many."""
+    rng = np.random.default_rng(seed)
+    inputs = rng.normal(size=(12, 8, 4)).astype("float32")
+    targets = inputs @ rng.normal(size=(4, 2)).astype("float32")
+    with af.Graph(seed=seed) as graph:
+        x = af.placeholder("float32", (None, 4), name="x")
+        y = af.placeholder("float32", (None, 2), name="y")
+        w = af.Variable(af.init.he((4, 2)), name="w")
+        b = af.Variable(af.init.zeros((2,)), name="b")
+        loss = af.mean((x @ w + b - y) ** 2)
+        train = af.minimize(loss, af.optim.adam(0.05))
+
+    def source(epoch: int) -> list[Mapping[str, Any]]:
+        order = np.random.default_rng([seed, epoch]).permutation(12)
+        return [{"x": inputs[k], "y": targets[k]} for k in order]
+
+    return af.Program(graph=graph, loss=loss, train=train, batches=source, epochs=1_000_000)
+
+
+def alive(pid: int) -> bool:
+    """Whether there is a process of that number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@contextmanager
+def own_runs() -> Iterator[Callable[[], list[str]]]:
+    """Lets clusters have their folders apart from those of others; gives what is left of them."""
+    with TemporaryDirectory(prefix="af-") as folder, patch.dict(os.environ, XDG_RUNTIME_DIR=folder):
+
+        def left() -> list[str]:
+            return [path.name for path in home().iterdir()] if home().is_dir() else []
+
+        yield left
+
+
+def mixed(seed: int) -> af.Program:
+    """A table of which rows are looked up, dropout, a dense layer, adam."""
+    from tests.cluster.programs import Task  # with hypothesis, which the others need not load
+
+    return Task(sparse=True, dropout=0.4, seed=seed, epochs=3).program()
+
+
+def lookahead(seed: int) -> af.Program:
+    """A small network trained by the optimizer of `examples/lookahead.py`."""
+    return _custom(seed, lambda: example("lookahead").Lookahead(af.optim.adam(0.05), k=3))
+
+
+def staleness_aware(seed: int) -> af.Program:
+    """A small network trained by the optimizer of `examples/staleness_aware.py`."""
+    return _custom(seed, lambda: example("staleness_aware").StalenessAware(af.optim.adam(0.05)))
+
+
+@cache
+def example(name: str) -> ModuleType:
+    """An example, as it stands, without the data of its neighbour `digits`."""
+    with patch.dict(sys.modules, digits=ModuleType("digits")):
+        spec = spec_from_file_location(f"{name}_of_children", EXAMPLES / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return module
+
+
+def _custom(seed: int, optimizer: Any) -> af.Program:
+    rng = np.random.default_rng(seed)
+    inputs = rng.normal(size=(12, 16, 8)).astype("float32")
+    targets = np.sin(inputs @ rng.normal(size=(8, 3))).astype("float32")
+    with af.Graph(seed=seed) as graph:
+        x = af.placeholder("float32", (None, 8), name="x")
+        y = af.placeholder("float32", (None, 3), name="y")
+        w1 = af.Variable(af.init.he((8, 16)), name="w1")
+        w2 = af.Variable(af.init.he((16, 3)), name="w2")
+        b = af.Variable(af.init.zeros((3,)), name="b")
+        hidden = af.dropout(af.relu(x @ w1), 0.2, training=True)
+        loss = af.mean((hidden @ w2 + b - y) ** 2)
+        train = af.minimize(loss, optimizer)
+
+    def source(epoch: int) -> list[Mapping[str, Any]]:
+        return [{"x": inputs[k], "y": targets[k]} for k in range(12)]
+
+    return af.Program(graph=graph, loss=loss, train=train, batches=source, epochs=1_000_000)

@@ -1,0 +1,166 @@
+"""Clusters of real processes: they train, survive what kills their workers, and leave nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import actorflow as af
+from actorflow.cluster.local import LocalCluster
+from actorflow.errors import ConfigError, ProgramError, ShardLost
+from actorflow.launch.supervisor import Started
+from actorflow.transport.settings import Settings
+from tests.cluster.children import alive, build, own_runs
+from tests.cluster.stations import until
+
+LINKS = Settings(gone_s=0.5, resend_s=0.1)
+READY_S = 60.0
+Left = Callable[[], list[str]]
+
+
+@pytest.fixture(name="left")
+def _left() -> Iterator[Left]:
+    with own_runs() as left:
+        yield left
+
+
+@pytest.mark.processes
+def test_it_trains_goes_on_without_a_worker_that_is_killed_and_ends_without_a_shard(left: Left) -> None:
+    """One cluster for all of it: starting its processes takes longest."""
+    started: list[Started] = []
+
+    class Watched(LocalCluster):
+        def _told(self, event: Any) -> None:
+            if isinstance(event, Started):
+                started.append(event)
+            super()._told(event)
+
+    async def without(name: str, one: LocalCluster, trainer: af.Trainer) -> None:
+        assert one.supervisor is not None
+        async for event in trainer.run():
+            if event.step == 5:
+                os.kill(one.supervisor.pids()[name], signal.SIGKILL)
+
+    async def main() -> None:
+        async with Watched(build, workers=2, ready_s=READY_S, links=LINKS) as one:
+            assert one.supervisor is not None
+            trainer = af.Trainer(one, af.Sync())
+            events = [event async for event in trainer.run(epochs=4)]
+            first, last = (event for event in (events[6], events[-2]) if isinstance(event, af.EpochDone))
+            assert last.loss < first.loss
+            trainer.policy = af.Backup(1, 2)
+            killed, back = 0, False
+            async for event in trainer.run():
+                if not isinstance(event, af.UpdateDone):
+                    continue
+                if event.step == 5:
+                    killed = one.lives()["worker0"]
+                    os.kill(one.supervisor.pids()["worker0"], signal.SIGKILL)
+                lives, ranks = one.lives(), {rank for rank, *_ in event.update.chosen}
+                if killed and 0 in ranks and lives.get("worker0", killed) > killed:
+                    back = True
+                    break
+            assert back
+            with pytest.raises(ShardLost, match="shard 0 is gone"):
+                await without("ps0", one, trainer)
+
+    af.run(main())
+    assert [event.name for event in started[:5]] == ["ps0", "worker0", "worker1", "worker0", "ps0"]
+    assert not any(alive(event.pid) for event in started)
+    assert left() == []
+
+
+@pytest.mark.processes
+def test_opening_that_is_cancelled_leaves_nothing(left: Left) -> None:
+    pids: list[int] = []
+
+    async def main() -> None:
+        one = LocalCluster(build, workers=2)
+        opening = asyncio.ensure_future(one.__aenter__())
+        await until(lambda: one.supervisor is not None and len(one.supervisor.pids()) == 3)
+        assert one.supervisor is not None
+        pids.extend(one.supervisor.pids().values())
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert len(asyncio.all_tasks()) == 1
+
+    af.run(main())
+    assert len(pids) == 3
+    assert not any(map(alive, pids))
+    assert left() == []
+
+
+SCRIPT = """
+import actorflow as af
+from tests.cluster.children import build as inner
+
+def build(seed):
+    return inner(seed)
+
+async def main():
+    async with af.Cluster.local(build, workers=2, ready_s=50) as cluster:
+        pass
+
+af.run(main())
+"""
+
+
+@pytest.mark.processes
+def test_a_script_that_lets_its_children_go_on_is_told_so(tmp_path: Path) -> None:
+    """Each child would start a cluster of its own."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    environ = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, env=environ, timeout=50, check=False
+    )
+    assert done.returncode == 1
+    said = done.stderr[done.stderr.index("NotReady") :]
+    assert "all processes must be there, and '" in said
+    assert (
+        "ended with 2: the command line, the environment or the program file is wrong before it was" in said
+    )
+    assert "a cluster is made by the chief alone, and this process is its" in said
+    assert 'if __name__ == "__main__":' in said
+
+
+def _closure() -> Any:
+    def build(seed: int) -> Any:
+        return seed
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "error", "said"),
+    [
+        (build(0), {}, ConfigError, "every process builds the program itself, from a file, a module or a"),
+        (7, {}, ConfigError, "every process builds the program itself, from a file, a module or a function, got 7"),
+        (_closure(), {}, ProgramError, "other processes import build by its name, got tests.cluster.test_local._clo"),
+        (lambda seed: build(seed), {}, ProgramError, "other processes import build by its name"),
+        ("nowhere.py", {}, ProgramError, "there is no program file nowhere.py"),
+        (build, {"transport": "pigeon"}, ConfigError, "processes of one machine talk over ipc or tcp, got 'pigeon'"),
+        (build, {"workers": 0}, ConfigError, "worker is how many processes of that kind there are, at least 1"),
+        (build, {"latency_s": 1}, ConfigError, "a local cluster has no option latency_s"),
+    ],
+)  # fmt: skip
+def test_what_it_cannot_be_is_refused(program: Any, options: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error) as caught:
+        af.Cluster.local(program, **options)
+    assert str(caught.value).startswith(said)
+
+
+def test_a_child_starts_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACTORFLOW_JOB", "worker")
+    monkeypatch.setenv("ACTORFLOW_TASK_INDEX", "1")
+    with pytest.raises(ConfigError, match="and this process is its worker1"):
+        af.Cluster.local(build)
