@@ -59,8 +59,9 @@ class Rig(ConnectedCluster):
     Attributes:
         ways: The sockets of each process.
         stations: All but the chief.
-        record: What the trainer was told.
+        updates: What the trainer was told.
         failure: What the run ended with; None in good order.
+        lost: Why sessions were lost, at the end.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Rig(ConnectedCluster):
         program = regression(batches=batches, optimizer=af.optim.momentum(0.01, 0.9))
         super().__init__(
             program,
-            "tcp://127.0.0.1:0",
+            "tcp://127.0.0.1:1",  # not bound: see _set_up
             ps=ps,
             workers=workers,
             threads=0,
@@ -85,8 +86,9 @@ class Rig(ConnectedCluster):
         )
         self.ways: dict[str, Any] = {}
         self.stations: dict[str, Station] = {}
-        self.record: list[Updated] = []
+        self.updates: list[Updated] = []
         self.failure: ActorflowError | None = None
+        self.lost: list[str] = []
         self._bare = bare
 
     @property
@@ -134,7 +136,7 @@ class Rig(ConnectedCluster):
     async def train(self, policy: af.Policy | None = None, **limits: Any) -> None:
         """Trains to the end, or to the error that is a `failure`."""
         trainer = af.Trainer(self, policy or af.Sync(), settings=RUN)
-        self.record = trainer.record
+        self.updates = trainer.record
         try:
             async with asyncio.timeout(DEADLINE_S):
                 async for _ in trainer.run(**limits):
@@ -145,7 +147,7 @@ class Rig(ConnectedCluster):
     async def until_step(self, step: int) -> None:
         """Waits for so many updates, or for the end with an error."""
         async with asyncio.timeout(DEADLINE_S):
-            while len(self.record) < step and self.failure is None:  # noqa: ASYNC110
+            while len(self.updates) < step and self.failure is None:  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
 
     def losses(self) -> list[str]:
@@ -158,7 +160,7 @@ class Rig(ConnectedCluster):
 
         One more than was told of may be made, where the run ended with an error.
         """
-        record, more = self.record, 0 if self.failure is None else 1
+        record, more = self.updates, 0 if self.failure is None else 1
         assert [u.version for u in record] == list(range(1, len(record) + 1))
         sets = _chained(record)
         for name in self.ps:
