@@ -24,7 +24,7 @@ def _missing() -> str:
     for tool in ("unshare", "nsenter", "ip"):
         if shutil.which(tool) is None:
             return f"there is no {tool}"
-    probe = "ip link add a type veth peer name b && unshare --net true"
+    probe = "ip link add near type veth peer name far && unshare --net true"
     tried = subprocess.run(
         ["unshare", "-Urn", "sh", "-c", probe], capture_output=True, text=True, check=False
     )
