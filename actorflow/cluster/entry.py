@@ -196,9 +196,14 @@ async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> A
         patience=manner.patience,
         work=work,
     )
-    await station.open()
+    early: list[ActorflowError] = []
+    hear: Callable[[ActorflowError], None] = early.append
     reason: ActorflowError | None = None
-    with calls.heard(station.end):
+    with calls.heard(lambda called: hear(called)):  # ORDER: before there is anything to clean up
+        await station.open()
+        hear = station.end
+        for called in early:
+            station.end(called)
         try:
             reason = await station.ended
         finally:

@@ -151,7 +151,7 @@ class Launched:
                 shown = "\n".join(f"{n} | {t[-2000:]}" for n, t in {"": self.text(), **self.logs()}.items())
                 message = f"{what} did not come within {within_s:g} s; there are {self.alive()}\n{shown}"
                 raise Overdue(message)
-            time.sleep(0.02)
+            time.sleep(0.05)
 
     def until_told(self, count: int) -> None:
         """Waits for so many updates."""
@@ -247,7 +247,7 @@ def _stay(run: Launched, seconds: float) -> None:
     end = time.monotonic() + seconds
     while run.process.poll() is None and time.monotonic() < end:
         run.look()
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def _look_after(run: Launched, out: Outcome) -> None:
@@ -256,7 +256,7 @@ def _look_after(run: Launched, out: Outcome) -> None:
     run.look()
     while run.alive() and time.monotonic() < end:
         run.look()
-        time.sleep(0.02)
+        time.sleep(0.05)
     out.orphans, out.text, out.logs, out.lives = run.alive(), run.text(), run.logs(), run.look()
     if out.code == -signal.SIGKILL:  # what a launcher has left that was killed, the next one removes
         sweep(run.home / f"af-{os.getuid()}")
