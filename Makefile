@@ -2,6 +2,7 @@
 #   make demo                     train the digits example over three seeds
 #   make test ARGS='-k queue'     the tests, two at a time
 #   make study                    how fast and how well policies train, on simulated clusters
+#   make live-backup              backup workers over real processes, beside the simulator: ten minutes
 #   make soak MINUTES=30          the laws share half an hour, on fresh examples
 #   make fuzz CASES=1000000       damaged bytes against the codec and links
 #   make oracle-optim             our optimizers against torch's
@@ -15,10 +16,10 @@ BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks studies)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench study soak fuzz oracle-optim oracle-torch oracle-onnx
+.PHONY: help setup demo test lint docs bench study live-backup soak fuzz oracle-optim oracle-torch oracle-onnx
 
 help:
-	@echo 'make setup | demo | test | lint | docs | bench | study | soak MINUTES=n | fuzz CASES=n | oracle-{optim,torch,onnx}'
+	@echo 'make setup | demo | test | lint | docs | bench | study | live-backup | soak MINUTES=n | fuzz CASES=n | oracle-{optim,torch,onnx}'
 
 setup: .venv/dev.stamp
 
@@ -46,6 +47,10 @@ bench: .venv/bench.stamp
 # How fast and how well policies train on simulated clusters: minutes. ARGS=--quick takes seconds.
 study: .venv/study.stamp
 	@$(BIN)/python -m studies.convergence --plot docs/figures/convergence.svg $(ARGS)
+
+# Backup workers over real processes of this machine take the time that the simulator says, or it fails.
+live-backup: .venv/dev.stamp
+	@$(BIN)/python -m studies.live_backup $(ARGS)
 
 # All laws share the time; the next soak goes on where this one stopped (.soak/state.json). Each slice
 # prints its seed, and the end says how to repeat one. ARGS=--write writes what failed into the laws.
