@@ -1,5 +1,6 @@
 # Each target sets up what it needs in .venv, once; after that everything works offline.
-#   make demo                     train the digits example over three seeds
+#   make demo                     train the digits on a cluster of real processes: a chief, 1 ps, 3 workers
+#   make demo CHAOS=1             the same while a worker is killed, and comes back
 #   make test ARGS='-k queue'     the tests, two at a time
 #   make study                    how fast and how well policies train, on simulated clusters
 #   make live-backup              backup workers over real processes, beside the simulator: ten minutes
@@ -12,6 +13,7 @@ PYTHON  ?= python3
 MINUTES ?= 5
 CASES   ?= 50000
 ARGS    ?=
+CHAOS   ?=
 BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks studies)
 
@@ -23,8 +25,11 @@ help:
 
 setup: .venv/dev.stamp
 
+# Of three gradients the first two make an update, so nobody waits for the slowest, or for one that is dead. As many
+# updates as 15 epochs have in one process; which are 45 epochs here, since of three batches two are used.
 demo: .venv/demo.stamp
-	@$(BIN)/actorflow train examples/digits.py --seeds 3 $(ARGS)
+	@$(BIN)/actorflow launch examples/digits.py --ps 1 --workers 3 --policy backup:2/3 --steps 675 \
+		$(if $(filter-out 0 no false,$(CHAOS)),--chaos) $(ARGS)
 
 test: .venv/dev.stamp
 	@$(BIN)/python -m pytest -n 2 $(ARGS)

@@ -6,7 +6,8 @@
 Six workers, of whose gradients the first 6 - b make an update: once in processes of this machine, once in a
 simulated cluster, with the same program and policy, and delays of the same distribution. Chance is drawn
 apart, so the medians of both differ by what chance does. Each worker waits for its delay after it has
-computed and before its gradient leaves. A delay is 50 times as long as computing, or the study fails.
+computed and before its gradient leaves. A delay is at least 50 times as long as computing, else the study
+fails.
 
 What a step must take can be computed, too (`actorflow.sim.paper.backup.Model`): that is the column `exact`.
 """

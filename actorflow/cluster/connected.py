@@ -82,6 +82,10 @@ class Opening(Cluster):
         """Prepares what the chief needs, and returns how it gets its sockets."""
         raise NotImplementedError
 
+    def _folder(self) -> Path | None:
+        """Returns the folder of the cluster, where the address or the environment does not tell it."""
+        return None
+
     async def _bring(self, station: Station) -> None:
         """Starts the others, if that is its part."""
 
@@ -136,6 +140,7 @@ class Opening(Cluster):
             threads=self._threads,
             links=self._links,
             heard=self._heard,
+            folder=self._folder(),
         )
         self._station = await station.open()
         station.ended.add_done_callback(self._ended)

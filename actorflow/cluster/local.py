@@ -11,7 +11,6 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actorflow.cluster.answering import FOLDER
 from actorflow.cluster.connected import Opening
 from actorflow.cluster.link_text import told
 from actorflow.cluster.process import CHIEF
@@ -19,6 +18,7 @@ from actorflow.cluster.sockets import keyring, opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ConfigError, NotReady, ProgramError
 from actorflow.launch.exits import worth_restart
+from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import Restarts
 from actorflow.launch.rundir import RunDirectory
 from actorflow.launch.supervisor import Event, Exited, GivenUp, Started, Supervisor
@@ -26,7 +26,7 @@ from actorflow.launch.task import Task
 from actorflow.plan.place import Placer
 from actorflow.program import Program
 from actorflow.program_file import ProgramFile
-from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.settings import LOCAL, Settings
 from actorflow.transport.zeromq import Keyring
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class LocalCluster(Opening):
         ready_s: float = 60.0,
         least: int | None = None,
         threads: int = 1,
-        links: Settings = SETTINGS,
+        links: Settings = LOCAL,
         placement: str | Placer = "first",
         restarts: Restarts | None = None,
         work_s: float = 0.0,
@@ -101,6 +101,9 @@ class LocalCluster(Opening):
         self.folder = RunDirectory()
         self.supervisor = Supervisor(self._told)
         return opened(self._bind(CHIEF), self._keys)
+
+    def _folder(self) -> Path | None:
+        return None if self.folder is None else self.folder.path
 
     async def _bring(self, station: Station) -> None:
         assert self.supervisor is not None

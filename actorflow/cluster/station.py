@@ -18,6 +18,7 @@ import socket
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Protocol, Self
 
 from actorflow.actors.runner import RUNNER
@@ -124,6 +125,7 @@ class Station:
         patience: How long the chief may be away.
         heard: Called at the chief whenever the table of processes has changed.
         work: Makes what is awaited once a contribution, with the loop: a delay, in an experiment.
+        folder: Of the cluster on this machine; None where the address or the environment tells it.
 
     Attributes:
         ended: Why this process is to end, once there is a reason: None when the chief has let it go.
@@ -149,6 +151,7 @@ class Station:
         patience: Patience = PATIENCE,
         heard: Callable[[Table], None] | None = None,
         work: Callable[[AbstractEventLoop], Work] | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.name = name
         self.incarnation = incarnation
@@ -163,6 +166,7 @@ class Station:
         self._patience = patience
         self._heard = heard
         self._work = work
+        self._folder = folder
         self._links: dict[str, Link] = {}
         self._wires: list[ShmWire] = []
         self._stack = AsyncExitStack()
@@ -193,7 +197,7 @@ class Station:
             for name in (RUNNER, STEWARD, DIRECTORY, NEIGHBOURS):
                 if name in system.actors:
                     system.actors[name].watch(_Watching(self.end))
-            folder = folder_of(self.ways.addresses[0])
+            folder = self._folder or folder_of(self.ways.addresses[0])
             stack.enter_context(answering(self.process, folder, self._moved))
             self._stack = stack.pop_all()
         return self

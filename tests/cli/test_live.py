@@ -13,7 +13,7 @@ from rich.console import Console
 
 import actorflow as af
 from actorflow import sim
-from actorflow.cli import launch, worker
+from actorflow.cli import cluster_arguments, launch
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.trainer import EpochDone, RunDone
@@ -197,9 +197,9 @@ def test_chaos_is_told_to_the_chief_alone() -> None:
     launch.add_to(parser.add_subparsers())
     args = parser.parse_args(["launch", "digits.py", "--chaos", "--no-progress"])
 
-    assert {"--chaos", "--no-progress"} <= set(worker.training(args))
-    assert "--chaos" not in worker.common(args)
-    assert "--chaos" not in worker.training(parser.parse_args(["launch", "digits.py"]))
+    assert {"--chaos", "--no-progress"} <= set(cluster_arguments.training(args))
+    assert "--chaos" not in cluster_arguments.common(args)
+    assert "--chaos" not in cluster_arguments.training(parser.parse_args(["launch", "digits.py"]))
 
 
 def _progress() -> dict[str, Any]:
