@@ -18,7 +18,6 @@ from actorflow.cli.cluster_arguments import add_common, add_training, links_of
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
-from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.connected import ConnectedCluster
 from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
@@ -120,7 +119,7 @@ def _lead(
     display = kind(console, args.seed, workers=numbered("worker", task.workers), epochs=args.epochs)
     ended: list[RunDone] = []
     try:
-        cluster = Cluster.connect(
+        cluster = ConnectedCluster(
             program,
             bind_of(task),
             ps=task.ps,
@@ -132,7 +131,7 @@ def _lead(
             links=links_of(args),
         )
         with display:
-            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls))
+            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls, cluster.hasten))
     except ActorflowError as error:
         error.add_note(f"  run:   {display.at()}")
         return _ended(task.name, error, code_of(error))
@@ -145,7 +144,7 @@ def _lead(
 
 
 async def _train(
-    cluster: Cluster, args: argparse.Namespace, display: ClusterDisplay, ended: list[RunDone]
+    cluster: ConnectedCluster, args: argparse.Namespace, display: ClusterDisplay, ended: list[RunDone]
 ) -> None:
     chaos = Chaos(cluster.workers, steps=args.steps, epochs=args.epochs) if args.chaos else None
     async with cluster:
@@ -164,9 +163,9 @@ async def _train(
                         ended.append(event)
 
 
-def _strike(cluster: Cluster, victim: str | None, display: ClusterDisplay) -> None:
+def _strike(cluster: ConnectedCluster, victim: str | None, display: ClusterDisplay) -> None:
     """Kills a process of this machine, whose launcher starts it again."""
-    if victim is None or not isinstance(cluster, ConnectedCluster):
+    if victim is None:
         return
     table, host = cluster.station.table.entries, socket.gethostname()
     pids = {here.name: here.pid for here in table if here.host == host}

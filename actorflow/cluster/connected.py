@@ -28,8 +28,11 @@ from actorflow.transport.zeromq import Keyring
 
 log = logging.getLogger("actorflow.cluster")
 
-_LEAVE_S = 0.5
+_LEAVE_S = 0.35
 """How long a process may take to hear that it may leave."""
+
+_DRAIN_S = 0.2
+"""How long an update may take that is being committed when the cluster is closed: nobody needs it then."""
 
 _AGAIN_S = 0.05
 """How long to wait before a process that said where it is, and does not answer, is asked again."""
@@ -146,6 +149,15 @@ class Opening(Cluster):
         station.ended.add_done_callback(self._ended)
         await self._bring(station)
         await self._describe(station, await self._ready(station))
+
+    def hasten(self) -> None:
+        """Has the end of a run wait for nobody for long: the cluster is about to be closed."""
+        if self.training is not None:
+            self.training.drain_s = _DRAIN_S
+
+    async def _leave(self) -> None:
+        self.hasten()
+        await super()._leave()
 
     async def _stop(self) -> None:
         try:

@@ -10,7 +10,7 @@ import sys
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -134,10 +134,17 @@ class Calls:
                 self._hear(reason)
 
 
-async def until_stopped(main: Coroutine[Any, Any, None], calls: Calls) -> ActorflowError | None:
+async def until_stopped(
+    main: Coroutine[Any, Any, None], calls: Calls, hasten: Callable[[], None] = lambda: None
+) -> ActorflowError | None:
     """Runs a chief to its end, and returns what called for an end before; None when nothing did.
 
-    Then it is cancelled, and cleans up.
+    Then it is cancelled, and cleans up; not for longer than any other process.
+
+    Args:
+        main: What the chief does.
+        calls: What calls for its end.
+        hasten: Called before it is cancelled.
 
     Raises:
         ActorflowError: as `main` does.
@@ -147,9 +154,11 @@ async def until_stopped(main: Coroutine[Any, Any, None], calls: Calls) -> Actorf
 
     def end(reason: ActorflowError) -> None:
         stopped.append(reason)
+        hasten()
         running.cancel()
+        hurried.enter_context(hurry(code_of(reason)))
 
-    with calls.heard(end):
+    with ExitStack() as hurried, calls.heard(end):
         try:
             await running
         except asyncio.CancelledError:
