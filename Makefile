@@ -3,6 +3,7 @@
 #   make demo CHAOS=1             the same while a worker is killed, and comes back
 #   make test ARGS='-k queue'     the tests, two at a time
 #   make study                    how fast and how well policies train, on simulated clusters
+#   make live-backup              backup workers over real processes, beside the simulator: seven minutes
 #   make soak MINUTES=30          the laws share half an hour, on fresh examples
 #   make kill SEEDS=5             processes of real clusters are killed and stopped, at drawn moments
 #   make fuzz CASES=1000000       damaged bytes against the codec and links
@@ -19,10 +20,10 @@ BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks studies)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench study soak kill fuzz oracle-optim oracle-torch oracle-onnx
+.PHONY: help setup demo test lint docs bench study live-backup soak kill fuzz oracle-optim oracle-torch oracle-onnx
 
 help:
-	@echo 'make setup | demo | test | lint | docs | bench | study | soak MINUTES=n | kill SEEDS=n | fuzz CASES=n | oracle-{optim,torch,onnx}'
+	@echo 'make setup | demo | test | lint | docs | bench | study | live-backup | soak MINUTES=n | kill SEEDS=n | fuzz CASES=n | oracle-{optim,torch,onnx}'
 
 setup: .venv/dev.stamp
 
@@ -53,6 +54,10 @@ bench: .venv/bench.stamp
 # How fast and how well policies train on simulated clusters: minutes. ARGS=--quick takes seconds.
 study: .venv/study.stamp
 	@$(BIN)/python -m studies.convergence --plot docs/figures/convergence.svg $(ARGS)
+
+# Backup workers over real processes of this machine take the time that the simulator says, or it fails.
+live-backup: .venv/dev.stamp
+	@$(BIN)/python -m studies.live_backup $(ARGS)
 
 # All laws share the time; the next soak goes on where this one stopped (.soak/state.json). Each slice
 # prints its seed, and the end says how to repeat one. ARGS=--write writes what failed into the laws.

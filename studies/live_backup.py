@@ -1,6 +1,6 @@
 """Backup workers against stragglers, live: do real processes take the time that the simulator says?
 
-    make live-backup                        about eight minutes
+    make live-backup                        about seven minutes
     python -m studies.live_backup --steps 20
 
 Six workers, of whose gradients the first 6 - b make an update: once in processes of this machine, once in a

@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 from contextlib import aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -23,6 +24,7 @@ from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_
 from actorflow.cluster.layout import numbered
 from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.process import CHIEF
+from actorflow.cluster.record import RunRecord
 from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.settings import RunSettings
@@ -148,9 +150,8 @@ async def _train(
 ) -> None:
     chaos = Chaos(cluster.workers, steps=args.steps, epochs=args.epochs) if args.chaos else None
     async with cluster:
-        if args.record is not None and cluster.record is not None:
-            told = cluster.record.under(args.policy).as_data()
-            args.record.write_text(json.dumps(told, indent=1) + "\n")
+        if args.record is not None:
+            write(cluster.record.under(args.policy), args.record)
         settings = None if args.least is None else RunSettings(gather_s=_GATHER_S)
         trainer = Trainer(cluster, args.policy, settings=settings)
         with Following(cluster, display):
@@ -161,6 +162,19 @@ async def _train(
                         _strike(cluster, chaos.hear(event.update), display)
                     if isinstance(event, RunDone):
                         ended.append(event)
+
+
+def write(record: RunRecord, path: Path) -> None:
+    """Writes a run record as JSON.
+
+    Raises:
+        ConfigError: nothing can be written there.
+    """
+    try:
+        path.write_text(json.dumps(record.as_data(), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        message = f"{path} must be a file that can be written, got {error.strerror}"
+        raise ConfigError(message) from None
 
 
 def _strike(cluster: ConnectedCluster, victim: str | None, display: ClusterDisplay) -> None:

@@ -132,6 +132,7 @@ class Opening(Cluster):
 
     async def _start(self) -> None:
         self._failed, self._changed, self._free = None, Event(), set()
+        self._record = None
         ways = await self._set_up()
         station = Station(
             CHIEF,

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from threadpoolctl import threadpool_limits
 
 import actorflow as af
+from actorflow.cli.worker import write
 from actorflow.cluster import process
 from actorflow.cluster.record import DECIDING, ProcessRecord, RunRecord, about
-from actorflow.errors import SessionClosed
+from actorflow.errors import ConfigError, SessionClosed
 from actorflow.kernels.libraries import libraries
 from actorflow.transport.registry import BY_TYPE
 from tests.cluster.connecting import connected
@@ -47,11 +49,17 @@ def test_what_decides_bits_is_told_where_it_differs(field: str) -> None:
     assert line.endswith(f" in chief, ps0; {other} in worker0")
 
 
-def test_it_is_plain_data_under_a_policy() -> None:
-    data = json.loads(json.dumps(record().under(af.Backup(3, 4)).as_data()))
+def test_it_is_written_as_plain_data_under_a_policy(tmp_path: Path) -> None:
+    write(record().under(af.Backup(3, 4)), tmp_path / "record.json")
+    data = json.loads((tmp_path / "record.json").read_text())
     assert (data["policy"], data["seed"], data["program"]) == ("backup:3/4", 7, "abc")
     assert [process["name"] for process in data["processes"]] == ["chief", "ps0", "worker0"]
     assert {*data["processes"][0]} > {*DECIDING, "incarnation"}
+
+
+def test_where_nothing_can_be_written_the_error_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"no/record.json must be a file that can be written, got No such"):
+        write(record(), tmp_path / "no" / "record.json")
 
 
 def test_what_a_process_tells_of_itself_travels() -> None:
