@@ -26,7 +26,7 @@ from actorflow.cluster.process import CHIEF
 from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.settings import RunSettings
-from actorflow.errors import ActorflowError, ConfigError, said
+from actorflow.errors import ActorflowError, ConfigError, PlacementError, said
 from actorflow.launch.environment import detect
 from actorflow.launch.exits import Exit
 from actorflow.launch.inherited import DEATH_PIPE
@@ -93,7 +93,10 @@ def _serve(
         links=links_of(args),
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
     )
-    reason = runner.run(serve(program, task, manner, calls))
+    try:
+        reason = runner.run(serve(program, task, manner, calls))
+    except ConfigError as error:  # as where its address is taken: its next life may find it free
+        reason = error
     return _ended(task.name, reason, code_of(reason))
 
 
@@ -132,8 +135,10 @@ def _lead(
         with display:
             reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls))
     except ActorflowError as error:
-        error.add_note(f"  run:   {display.at()}")
-        return _ended(task.name, error, code_of(error))
+        if display.begun:
+            error.add_note(f"  run:   {display.at()}")
+        wrong = isinstance(error, ConfigError | PlacementError)  # of how it was started, and of no use again
+        return _ended(task.name, error, Exit.USAGE if wrong else code_of(error))
     if reason is not None:
         console.print(f"{reason.what} at {display.at()}")
         return code_of(reason)
