@@ -132,7 +132,7 @@ class ClusterDisplay(Display):
 
 
 class ClusterLog(ClusterDisplay):
-    """One line every few seconds, at the end of an epoch if it can be, and for each worker that comes or goes."""
+    """A line every few seconds and at the end of epochs, and for each worker that comes or goes."""
 
     def __init__(self, console: Console, seed: int, **known: Any) -> None:
         super().__init__(console, seed, **known)
