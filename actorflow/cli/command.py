@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 from actorflow import interrupt
-from actorflow.errors import ActorflowError, ProgramError
+from actorflow.errors import ActorflowError, ConfigError, ProgramError
 
 _EPILOG = """\
 A program file is a Python file that defines build(seed), which returns an af.Program; see
@@ -51,7 +51,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         if args.traceback:
             raise
         print(_report(error), file=sys.stderr)
-        return 2 if isinstance(error, ProgramError) else 1
+        return 2 if isinstance(error, ProgramError | ConfigError) else 1
     return code
 
 

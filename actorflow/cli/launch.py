@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from actorflow import loop, program_name
 from actorflow.cli.arguments import local_links, natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, common, training
+from actorflow.errors import ConfigError
 from actorflow.launch.exits import Exit
 from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import NEVER, Restarts
@@ -62,7 +63,23 @@ def add_to(commands: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the cluster to its end; returns the exit code of its chief, or of what stopped it."""
-    return loop.run(_Launch(args, program_name.full(args.program)).run())
+    program = program_name.full(args.program)
+    if args.logs is not None:
+        _check_writable(args.logs)
+    return loop.run(_Launch(args, program).run())
+
+
+def _check_writable(folder: Path) -> None:
+    """Makes the folder for logs; raises ConfigError where nothing can be written to it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK | os.X_OK)
+    except OSError as error:
+        message = f"--logs is a folder to write to, got {folder}: {error.strerror}"
+        raise ConfigError(message) from None
+    if not writable:
+        message = f"--logs is a folder to write to, got {folder}, which may not be written to"
+        raise ConfigError(message)
 
 
 class _Launch:
@@ -128,7 +145,6 @@ class _Launch:
     def _log(self, name: str) -> Path:
         if self._args.logs is None:
             return self._folder.log(name)
-        self._args.logs.mkdir(parents=True, exist_ok=True)
         path: Path = self._args.logs / f"{name}.log"
         return path
 

@@ -28,7 +28,7 @@ from actorflow.cluster.record import RunRecord
 from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.settings import RunSettings
-from actorflow.errors import ActorflowError, ConfigError, said
+from actorflow.errors import ActorflowError, ConfigError, PlacementError, said
 from actorflow.launch.environment import detect
 from actorflow.launch.exits import Exit
 from actorflow.launch.inherited import DEATH_PIPE
@@ -96,7 +96,10 @@ def _serve(
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
         delay=args.delay,
     )
-    reason = runner.run(serve(program, task, manner, calls))
+    try:
+        reason = runner.run(serve(program, task, manner, calls))
+    except ConfigError as error:  # as where its address is taken: its next life may find it free
+        reason = error
     return _ended(task.name, reason, code_of(reason))
 
 
@@ -135,8 +138,10 @@ def _lead(
         with display:
             reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls, cluster.hasten))
     except ActorflowError as error:
-        error.add_note(f"  run:   {display.at()}")
-        return _ended(task.name, error, code_of(error))
+        if display.begun:
+            error.add_note(f"  run:   {display.at()}")
+        wrong = isinstance(error, ConfigError | PlacementError)  # of how it was started, and of no use again
+        return _ended(task.name, error, Exit.USAGE if wrong else code_of(error))
     if reason is not None:
         console.print(f"{reason.what} at {display.at()}")
         return code_of(reason)

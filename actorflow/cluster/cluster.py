@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from actorflow.actors.step_messages import Process as Member
 from actorflow.cluster.attendance import Attendance
@@ -21,6 +21,9 @@ from actorflow.plan.place import Placer, checked
 from actorflow.program import Program
 from actorflow.report import SpreadStats
 from actorflow.spread import SpreadSession
+
+if TYPE_CHECKING:
+    from actorflow.cluster.local import LocalCluster
 
 
 class Cluster(ABC):
@@ -94,7 +97,7 @@ class Cluster(ABC):
         return SimulatedCluster(program, ps=ps, workers=workers, **options)
 
     @staticmethod
-    def local(program: Any, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
+    def local(program: Any, *, ps: int = 1, workers: int = 1, **options: Any) -> LocalCluster:
         """Returns a cluster of real processes on this machine, which opening it starts.
 
         The chief is the present process, the others are its children: each builds the program itself, which

@@ -94,6 +94,10 @@ class LocalCluster(Opening):
         self.supervisor: Supervisor | None = None
         self.folder: RunDirectory | None = None
 
+    def pids(self) -> dict[str, int]:
+        """Returns the numbers of the processes that it has started and that live, by name."""
+        return {} if self.supervisor is None else self.supervisor.pids()
+
     # -- life -------------------------------------------------------------------------------------------
 
     async def _set_up(self) -> Open:

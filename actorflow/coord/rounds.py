@@ -156,7 +156,7 @@ class Rounds:
         self.desk.seat(rank)
         return Seat(self.term, rank, life, self.settings.beat_s), self._settled(now)
 
-    def gone(self, process: str, now: float, why: str = "its worker is lost") -> tuple[Send, ...]:
+    def gone(self, process: str, now: float, why: str = "out of reach") -> tuple[Send, ...]:
         """Hears that the worker of a process is gone."""
         rank = self.members.rank(process)
         if rank is not None:

@@ -192,6 +192,17 @@ def test_an_epoch_ends_in_a_plain_line_with_its_scores() -> None:
     assert "accuracy 0.5000" in line
 
 
+def test_short_epochs_do_not_all_have_a_line() -> None:
+    shown, file = console(200, terminal=False)
+    clock = Clock()
+    log = ClusterLog(shown, 0, now=clock)
+    for _ in range(30):
+        clock.now_s += 0.11
+        log.show(EpochDone(**_progress(), scores={}))
+
+    assert len(lines(file)) == 3, "in 3.3 s"
+
+
 def test_chaos_is_told_to_the_chief_alone() -> None:
     parser = argparse.ArgumentParser()
     launch.add_to(parser.add_subparsers())
