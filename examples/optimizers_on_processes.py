@@ -3,8 +3,8 @@
 Of four gradients the first three make an update. In the middle worker1 is killed by SIGKILL; training goes on
 with the other three, and whoever looks after the processes starts it again: it takes its place by itself.
 
-    python examples/real_processes.py                   examples/lookahead.py
-    python examples/real_processes.py staleness_aware   examples/staleness_aware.py
+    python examples/optimizers_on_processes.py                   examples/lookahead.py
+    python examples/optimizers_on_processes.py staleness_aware   examples/staleness_aware.py
 """
 
 from __future__ import annotations
