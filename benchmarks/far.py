@@ -24,11 +24,11 @@ from actorflow.cluster.station import LoopTimers
 from actorflow.errors import ActorflowError
 from actorflow.loop import run
 from actorflow.transport.address import Address
-from actorflow.transport.channel import Channel, Envelope, Lane, Receiver
+from actorflow.transport.channel import Channel, Envelope, Receiver
 from actorflow.transport.link import Link
 from actorflow.transport.shm import ShmWire
 from actorflow.transport.zeromq import Endpoint, Keyring
-from benchmarks.peers.second import Second, second
+from benchmarks.peers.second import Second, say, second
 
 DEADLINE_S = 60.0
 HERE, THERE = "here", "there"
@@ -230,8 +230,9 @@ async def open_way(way: str, *, actors: bool = False) -> AsyncIterator[Any]:
             link = linked(endpoint, THERE, ear, shares=shares)
             link.start()
             there = stack.enter_context(second("far", *words))
-            await there.answer()
-            yield Envelopes(link, ear, there)
+            envelopes = Envelopes(link, ear, there)
+            await envelopes.ask(64, 1)  # which is there once the link is
+            yield envelopes
             link.close()
             return
         system = await stack.enter_async_context(ActorSystem(name=HERE))
@@ -243,8 +244,9 @@ async def open_way(way: str, *, actors: bool = False) -> AsyncIterator[Any]:
         system.spawn(lambda: counter, name="counter")
         teller = system.spawn(Teller, post.ref(f"{THERE}/counter"))
         there = stack.enter_context(second("far", *words))
-        await there.answer()
-        yield Actors(counter, teller, there)
+        both = Actors(counter, teller, there)
+        await both.ask(64, 1)
+        yield both
 
 
 async def _lines() -> asyncio.StreamReader:
@@ -275,14 +277,11 @@ async def main(way: str, what: str, at: str, key: str, file: str) -> None:
             link = linked(endpoint, HERE, ear, shares=way == "shm")
         link.start()
         line = Line(link)
-        while link.phase.name != "OPEN":
-            await asyncio.sleep(0.01)
-        print("= ready", flush=True)
         while words := (await reader.readline()).decode().split():
             verb, size, n = words[0], int(words[1]), int(words[2])
             ear.answers = verb == "answer"
             if verb == "answer":
-                print("= ready", flush=True)
+                say("ready")
             elif teller is not None:
                 await teller.ask(("tell", array(size), n), DEADLINE_S)
             else:

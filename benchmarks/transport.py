@@ -31,43 +31,28 @@ ACTORS_NOTE = "an actor here and one there, with mailboxes, bounds and deadlines
 @benchmark("transport", "from process to process, 64 B to 64 MiB, over ipc, tcp, CURVE and shared memory")
 async def contests(size: Size) -> AsyncGenerator[Contest]:
     """Each way with its peers, which live as long as it is measured; then actors over one."""
+    messages, questions = size.operations(MESSAGES), size.operations(QUESTIONS)
     for way in WAYS:
         async with AsyncExitStack() as stack:
             ours = await stack.enter_async_context(far.open_way(way))
             peers = _open_peers(stack, way)
-            n = size.operations(MESSAGES)
             note = OVER_IPC if way == "shm" else ""
-            yield Contest(
-                f"messages_64b_{way}", Unit.MESSAGES, n, partial(ours.stream, SMALL), peers.small("stream"),
-                note=note,
-            )  # fmt: skip
-            n = size.operations(QUESTIONS)
-            yield Contest(
-                f"round_trip_64b_{way}_us", Unit.MICROSECONDS, n, partial(ours.ask, SMALL), peers.small("ask"),
-                note=note,
-            )  # fmt: skip
-            for name, length in BYTES.items():
-                n = size.operations(A_ROUND, step=length)
-                yield Contest(
-                    f"stream_{name}_{way}",
-                    Unit.MEGABYTES,
-                    n,
-                    _by_bytes(ours.stream, length),
-                    peers.large(length),
-                )
+            stream, ask = partial(ours.stream, SMALL), partial(ours.ask, SMALL)
+            name = f"messages_64b_{way}"
+            yield Contest(name, Unit.MESSAGES, messages, stream, peers.small("stream"), note=note)
+            name = f"round_trip_64b_{way}_us"
+            yield Contest(name, Unit.MICROSECONDS, questions, ask, peers.small("ask"), note=note)
+            for large, length in BYTES.items():
+                n, stream = size.operations(A_ROUND, step=length), _by_bytes(ours.stream, length)
+                yield Contest(f"stream_{large}_{way}", Unit.MEGABYTES, n, stream, peers.large(length))
     async with AsyncExitStack() as stack:
         actors = await stack.enter_async_context(far.open_way("ipc", actors=True))
         peers = _open_peers(stack, "actors")
-        n = size.operations(MESSAGES)
-        yield Contest(
-            "tell_64b_ipc", Unit.MESSAGES, n, partial(actors.stream, SMALL), peers.small("stream", aims=False),
-            note=ACTORS_NOTE,
-        )  # fmt: skip
-        n = size.operations(QUESTIONS)
-        yield Contest(
-            "ask_64b_ipc_us", Unit.MICROSECONDS, n, partial(actors.ask, SMALL), peers.small("ask", aims=False),
-            note=ACTORS_NOTE,
-        )  # fmt: skip
+        tell, ask = partial(actors.stream, SMALL), partial(actors.ask, SMALL)
+        theirs = peers.small("stream", aims=False)
+        yield Contest("tell_64b_ipc", Unit.MESSAGES, messages, tell, theirs, note=ACTORS_NOTE)
+        theirs = peers.small("ask", aims=False)
+        yield Contest("ask_64b_ipc_us", Unit.MICROSECONDS, questions, ask, theirs, note=ACTORS_NOTE)
 
 
 class _Peers:

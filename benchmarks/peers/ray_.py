@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.peers.second import Second, obey, second
 
-NOTE = "calls from driver to actor, all of a round outstanding; the actor looks at the array and returns its size"
+NOTE = "calls from driver to actor, all of a round outstanding; each returns the size of its array"
 _MOST = 500  # 64 B calls a round: one takes about as long as 100 of others
 
 
