@@ -4,7 +4,8 @@ Every line is written at once into a file of the folder KILL_NOTES, so that it o
 
     NAME-PID.jsonl      the process itself; at the chief each update that it began and each that it told of;
                         at a shard each update that it applied
-    NAME-PID.npz        the variables of a shard that ended in peace, or could before it had to end
+    NAME-PID.npz        the variables of a shard that ended in peace, or could before it had to end; NAME@ is
+                        which value it is, counted by the variable itself
 
 A worker takes its time with a batch as long as the file `slow` is there.
 """
@@ -162,7 +163,7 @@ async def _values(station: Station) -> dict[str, Any]:
             value = await holder.ask(Read())
         except af.errors.ActorflowError:  # it lies elsewhere
             continue
-        found[name] = np.array(value[0])
+        found[name], found[f"{name}@"] = np.array(value[0]), np.array(value[1])
     return found
 
 

@@ -80,7 +80,7 @@ def test_an_update_that_a_shard_applied_twice_is_found() -> None:
 
 def test_values_that_are_not_those_of_the_updates_are_found() -> None:
     lives = _lives()
-    lives[1].values = {"w": np.zeros((4, 2), "float32")}
+    lives[1].values = {"w": np.zeros((4, 2), "float32"), "w@": np.array(4)}
     with pytest.raises(AssertionError, match="not what serial SGD gives"):
         _judge(lives)
 
