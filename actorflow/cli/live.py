@@ -126,9 +126,10 @@ class ClusterDisplay(Display):
         if self._totals is None:
             return
         totals = self._totals
-        yield f"{totals.in_line} in line"
-        if totals.mailbox:
-            yield f"mailbox of {totals.fullest} {totals.mailbox}/{totals.mailbox_limit}"
+        yield f"queues: {totals.in_line} in line at links"
+        if totals.mailbox_limit:
+            of = f" ({totals.fullest})" if totals.mailbox else ""
+            yield f"fullest mailbox {totals.mailbox}/{totals.mailbox_limit}{of}"
 
 
 class ClusterLog(ClusterDisplay):
