@@ -37,6 +37,7 @@ _LOOK_S = 0.2  # how often who takes part is looked at
 _NEWS = 4  # lines of news that stay on the screen
 _BARS = "▁▂▃▄▅▆▇█"
 _SHARE = 24  # characters of a full bar
+_WIDE = 80  # characters of a screen that has room for bars
 _COLOURS = {"alive": "green", "dead": "red", "left": "yellow", "awaited": "dim", "unknown": "dim"}
 
 
@@ -126,9 +127,10 @@ class ClusterDisplay(Display):
         if self._totals is None:
             return
         totals = self._totals
-        yield f"{totals.in_line} in line"
-        if totals.mailbox:
-            yield f"mailbox of {totals.fullest} {totals.mailbox}/{totals.mailbox_limit}"
+        yield f"queues: {totals.in_line} in line at links"
+        if totals.mailbox_limit:
+            of = f" ({totals.fullest})" if totals.mailbox else ""
+            yield f"fullest mailbox {totals.mailbox}/{totals.mailbox_limit}{of}"
 
 
 class ClusterLog(ClusterDisplay):
@@ -225,7 +227,7 @@ class ClusterLive(ClusterDisplay):
             parts.append(_line("  ".join(self._figures(last))))
             parts.append(_staleness(self.observed))
             parts.append(_line("  ".join(filter(None, [*self._fill(), self._input]))))
-        parts.append(_workers(self.observed))
+        parts.append(_workers(self.observed, bars=self._console.width >= _WIDE))
         if self.observed.waits:
             parts.append(_line(self.observed.waits, "dim"))
         parts += [_line(news, "bold yellow") for news in tuple(self._news)]
@@ -266,17 +268,19 @@ def _staleness(seen: Observed) -> Text:
     return text
 
 
-def _workers(seen: Observed) -> Table:
+def _workers(seen: Observed, *, bars: bool) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=False)
     for name in ("worker", "state"):
         table.add_column(name, no_wrap=True, overflow="ellipsis")
     for name in ("life", "used", "dropped", "share"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True, min_width=_SHARE)
+    if bars:
+        table.add_column("", no_wrap=True, min_width=_SHARE)
     used = max(1, seen.used)
     for worker in tuple(seen.workers.values()):
         late = worker.doing.startswith("late")
         colour = "yellow" if late else _COLOURS[worker.state]
+        bar = [Text("█" * round(_SHARE * worker.used / used), colour)] if bars else []
         table.add_row(
             Text(worker.process, colour),
             Text(worker.doing or "not seen yet", colour),
@@ -284,7 +288,7 @@ def _workers(seen: Observed) -> Table:
             f"{worker.used:,}",
             Text(f"{worker.late:,}", "yellow" if worker.late else ""),
             f"{100 * worker.used / used:.0f} %",
-            Text("█" * round(_SHARE * worker.used / used), colour),
+            *bar,
         )
     return table
 

@@ -102,6 +102,16 @@ def test_on_a_narrow_terminal_no_line_is_broken() -> None:
     assert len(drawn(view, 40)) == len(drawn(view, 100))
 
 
+def test_a_narrow_terminal_has_names_and_states_instead_of_bars() -> None:
+    view = ClusterLive(console(60)[0], 3, workers=WORKERS)
+    view.members(run(seat(0), seat(1, "dead", why="out of reach"), seat(2)))
+    view.show(update(1, [0, 1]))
+
+    text = "\n".join(drawn(view, 60))
+    assert re.search(r"^worker +state +life +used +dropped +share$", text, re.MULTILINE), text
+    assert "worker1  lost: out of reach" in text
+
+
 @pytest.mark.parametrize(
     ("known", "step", "part"),
     [({}, 4, None), ({"epochs": 1}, 4, None), ({"epochs": 1, "batches": 10}, 4, 0.5), ({"epochs": 4, "batches": 20}, 19, 0.25)],
