@@ -1,10 +1,6 @@
 """Imports a program and calls its `build(seed)`; every way to get that wrong has its error.
 
-A program is named by a text that means the same in every process that can see the files:
-
-    digits.py               a file that defines build(seed)
-    digits.py:make          a file, and what builds there
-    package.module:build    a module that can be imported, and what builds there
+`program_name` says how one is named.
 """
 
 from __future__ import annotations
@@ -12,7 +8,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -20,12 +15,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from actorflow import interrupt
+from actorflow import interrupt, program_name
 from actorflow.errors import ActorflowError, ProgramError, Where
 from actorflow.graph.graph import Graph
 from actorflow.program import Program
 
-_NAMED = re.compile(r"(?P<where>.+):(?P<build>[^\W\d]\w*)\Z")
 _FILES = "program_"
 """Before the names of modules that were imported by their files."""
 
@@ -37,7 +31,7 @@ class ProgramFile:
     `__name__` of a file is not `__main__`.
 
     Args:
-        path: The file, or a text that names it or a module, as above.
+        path: The file, or a text that names it or a module: see `program_name`.
 
     Attributes:
         path: The file.
@@ -48,8 +42,8 @@ class ProgramFile:
     """
 
     def __init__(self, path: Path | str) -> None:
-        where, build = _parted(str(path))
-        if where.endswith(".py") or build is None:
+        where, build = program_name.parted(str(path))
+        if program_name.is_file(where, build):
             self.path = Path(where)
             module = _import(self.path)
             self.name = str(self.path.resolve())
@@ -136,28 +130,12 @@ class ProgramFile:
         return Where(defined_at=f"{self.path.name}{line}")
 
 
-def _parted(named: str) -> tuple[str, str | None]:
-    """Returns the file or module, and what builds there if that is said."""
-    found = None if named.endswith(".py") or Path(named).exists() else _NAMED.match(named)
-    return (named, None) if found is None else (found["where"], found["build"])
-
-
 def _function(build: Any) -> str:
     return f"{getattr(build, '__module__', '?')}.{getattr(build, '__qualname__', repr(build)[:60])}"
 
 
 def _import_module(name: str) -> tuple[Path, ModuleType]:
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        with interrupt.kept():
-            spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None or spec.origin is None:
-        message = f"there is no module {name}"
-        raise ProgramError(message, hint=f"modules are looked for from {Path.cwd()} on; a file ends with .py")
-    path = Path(spec.origin)
+    path = program_name.module(name)
     try:
         with interrupt.kept():
             return path, importlib.import_module(name)
@@ -168,13 +146,7 @@ def _import_module(name: str) -> tuple[Path, ModuleType]:
 
 
 def _import(path: Path) -> ModuleType:
-    if not path.exists():
-        near = sorted(p.name for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
-        message = f"there is no program file {path}"
-        raise ProgramError(message, hint=f"{path.parent} has {', '.join(near[:8])}" if near else None)
-    if not path.is_file() or path.suffix != ".py":
-        message = f"a program file is a Python file, got {path}"
-        raise ProgramError(message)
+    program_name.check_file(path)
     spec = importlib.util.spec_from_file_location(f"{_FILES}{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None

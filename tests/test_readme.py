@@ -32,9 +32,21 @@ def test_the_program_of_the_readme_learns() -> None:
     assert float(found[1]) < 0.5
 
 
+@pytest.mark.processes
+def test_the_processes_of_the_readme_learn() -> None:
+    out, err = said_by(PROGRAMS[1])
+
+    assert err == ""
+    *epochs, last = out.splitlines()
+    assert [line.partition(":")[0] for line in epochs] == [f"epoch {k}" for k in range(1, len(epochs) + 1)]
+    found = re.fullmatch(r"test accuracy (0\.\d+)", last)
+    assert found is not None, out
+    assert float(found[1]) >= 0.85
+
+
 @pytest.mark.slow
 def test_the_actors_of_the_readme_answer_after_a_failure() -> None:
-    out, err = said_by(PROGRAMS[1])
+    out, err = said_by(PROGRAMS[2])
 
     assert out == "42\n"
     assert "ValueError" in err
@@ -42,7 +54,7 @@ def test_the_actors_of_the_readme_answer_after_a_failure() -> None:
 
 @pytest.mark.slow
 def test_the_cluster_of_the_readme_learns_without_its_slowest() -> None:
-    (program,) = PROGRAMS[2:]
+    (program,) = PROGRAMS[3:]
 
     out, err = said_by(program)
 

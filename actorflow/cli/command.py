@@ -13,16 +13,20 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
-from actorflow.cli import dump, graph, keys, launch, ops, simulate, top, train, worker
-from actorflow.errors import ActorflowError, ProgramError
+from actorflow import interrupt
+from actorflow.errors import ActorflowError, ConfigError, ProgramError
 
 _EPILOG = """\
 A program file is a Python file that defines build(seed), which returns an af.Program; see
 examples/digits.py. Exit codes: 0 done, 1 the run failed, 2 the command line or the program file is
 wrong, 130 stopped by Ctrl-C."""
 
+
+COMMANDS = ("train", "graph", "ops", "simulate", "launch", "worker", "dump", "top", "keys")
+"""Each is a module of this package, which is imported when it is asked for: all of them take a second."""
 
 # What a stream without a name says that cannot be written. The program's own code does its writing
 # inside build, batches, evaluate and test, whose failures are ProgramErrors.
@@ -32,7 +36,7 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 def run(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code; Ctrl-C is for the caller."""
     _prepare_streams()
-    args = _parser().parse_args(argv)
+    args = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
     try:
         code: int = args.command(args)
         sys.stdout.flush()
@@ -47,7 +51,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         if args.traceback:
             raise
         print(_report(error), file=sys.stderr)
-        return 2 if isinstance(error, ProgramError) else 1
+        return 2 if isinstance(error, ProgramError | ConfigError) else 1
     return code
 
 
@@ -63,7 +67,8 @@ def _prepare_streams() -> None:
         sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows `?`
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(argv: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Returns what reads a command line: knows the command that this one names, or all."""
     parser = argparse.ArgumentParser(
         prog="actorflow",
         description="Dataflow graphs whose nodes are asyncio actors.",
@@ -73,15 +78,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"actorflow {_version()}")
     parser.add_argument("--traceback", action="store_true", help="show the Python traceback of every error")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    train.add_to(commands)
-    graph.add_to(commands)
-    ops.add_to(commands)
-    simulate.add_to(commands)
-    launch.add_to(commands)
-    worker.add_to(commands)
-    dump.add_to(commands)
-    top.add_to(commands)
-    keys.add_to(commands)
+    named = next((word for word in argv if not word.startswith("-")), None)
+    for name in (named,) if named in COMMANDS else COMMANDS:
+        with interrupt.kept():
+            command = import_module(f"actorflow.cli.{name}")
+        command.add_to(commands)
     return parser
 
 

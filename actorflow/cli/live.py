@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from actorflow.cluster.cluster import Cluster
 
 _QUIET_S = 3.0  # plain lines: say something at least this often
+_APART_S = 1.0  # epochs that are shorter do not all have a line
 _LOOK_S = 0.2  # how often who takes part is looked at
 _NEWS = 4  # lines of news that stay on the screen
 _BARS = "▁▂▃▄▅▆▇█"
@@ -131,17 +132,21 @@ class ClusterDisplay(Display):
 
 
 class ClusterLog(ClusterDisplay):
-    """One line every few seconds and an epoch, and one for each worker that comes or goes."""
+    """A line every few seconds and at the end of epochs, and for each worker that comes or goes."""
 
     def __init__(self, console: Console, seed: int, **known: Any) -> None:
         super().__init__(console, seed, **known)
         self._spoke = self._now()
+        self._epoch_told = self._spoke - _APART_S
 
     def show(self, event: Event) -> None:
         """Takes the next event of the run; prints a line when it is time to."""
         super().show(event)
-        if isinstance(event, EpochDone) or self._now() - self._spoke >= _QUIET_S:
-            self._spoke = self._now()
+        now = self._now()
+        over = isinstance(event, EpochDone) and now - self._epoch_told >= _APART_S
+        if over or now - self._spoke >= _QUIET_S:
+            self._spoke = now
+            self._epoch_told = now if over else self._epoch_told
             self._console.print(self.at())
 
     def at(self) -> str:

@@ -45,6 +45,11 @@ class Display:
         if isinstance(event, EpochDone):
             self._scores = event.scores
 
+    @property
+    def begun(self) -> bool:
+        """Whether there has been a step."""
+        return self._last is not None
+
     def at(self) -> str:
         """Says where the run is."""
         if self._last is None:

@@ -34,6 +34,9 @@ def add_to(commands: Commands) -> None:
     add("--epochs", type=positive, metavar="N", help="stop after N epochs, not the program's number")
     add("--steps", type=positive, metavar="N", help="stop after N steps")
     add("--no-progress", action="store_true", help="plain lines instead of a live bar")
+    add(
+        "--local", action="store_true", help="in this process alone, as always; for several, actorflow launch"
+    )
     parser.set_defaults(command=run)
 
 

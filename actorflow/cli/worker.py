@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import socket
 import sys
-from collections.abc import Callable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from actorflow.cli.arguments import links, natural, policy, positive, seconds
+from actorflow.cli.arguments import natural, positive
+from actorflow.cli.cluster_arguments import add_common, add_training, links_of
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
-from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.connected import ConnectedCluster
 from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
-from actorflow.cluster.link_text import silent_after, told
 from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.process import CHIEF
+from actorflow.cluster.record import RunRecord
 from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.settings import RunSettings
-from actorflow.errors import ActorflowError, ConfigError, said
+from actorflow.errors import ActorflowError, ConfigError, PlacementError, said
 from actorflow.launch.environment import detect
 from actorflow.launch.exits import Exit
 from actorflow.launch.inherited import DEATH_PIPE
@@ -36,11 +37,9 @@ from actorflow.loop import loop_factory
 from actorflow.program import Program
 from actorflow.program_file import ProgramFile
 from actorflow.trainer import RunDone
-from actorflow.transport.settings import SETTINGS, Settings
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
 
 _GATHER_S = 3.0
 """With `--least`, how long a run waits for the other workers before it begins."""
@@ -64,67 +63,6 @@ def add_to(commands: Commands) -> None:
     add_common(add)
     add_training(parser.add_argument_group("of the chief").add_argument)
     parser.set_defaults(command=run)
-
-
-def add_common(add: Callable[..., Any]) -> None:
-    """Adds the arguments that all processes of a cluster share."""
-    add("--seed", type=natural, default=0, metavar="N", help="the seed to build with (default 0)")
-    add("--keys", metavar="FILE", help="the key ring, see `actorflow keys`")
-    add("--threads", type=natural, default=1, metavar="N", help="threads for slow kernels (default 1)")
-    add("--ready-s", type=seconds, default=60.0, metavar="S", help="wait so long for the others (default 60)")
-    add("--lost-s", type=seconds, default=10.0, metavar="S", help="wait so long for a chief that is gone")
-    add("--silence-s", type=seconds, metavar="S", help="a peer that says nothing for so long is lost")
-    add("--links", type=links, default="", metavar="TEXT", help="how links behave: silence_s=30,gone_s=5")
-
-
-def links_of(args: argparse.Namespace) -> Settings:
-    """Returns what links may hold and how long they wait, as these arguments say."""
-    given: Settings = args.links
-    return given if args.silence_s is None else silent_after(args.silence_s, given)
-
-
-def common(args: argparse.Namespace) -> list[str]:
-    """Returns these arguments as a command line has them."""
-    said = [
-        "--seed",
-        args.seed,
-        "--threads",
-        args.threads,
-        "--ready-s",
-        args.ready_s,
-        "--lost-s",
-        args.lost_s,
-    ]
-    if args.keys is not None:
-        said += ["--keys", args.keys]
-    if (links := links_of(args)) != SETTINGS:
-        said += ["--links", told(links)]
-    return [str(part) for part in said]
-
-
-def training(args: argparse.Namespace) -> list[str]:
-    """Returns the arguments of the chief as a command line has them."""
-    said = ["--policy", args.policy]
-    for name in ("epochs", "steps", "least"):
-        if getattr(args, name) is not None:
-            said += [f"--{name}", getattr(args, name)]
-    flags = ["--no-progress"] * args.no_progress + ["--chaos"] * args.chaos
-    return [*map(str, said), *flags]
-
-
-def add_training(add: Callable[..., Any]) -> None:
-    """Adds the arguments that are the chief's."""
-    add("--policy", type=policy, default="sync", metavar="TEXT", help="sync, backup:3/4, async, stale:2 ...")
-    add("--epochs", type=positive, metavar="N", help="stop after N epochs, not the program's number")
-    add("--steps", type=positive, metavar="N", help="stop after N updates")
-    add(
-        "--least",
-        type=positive,
-        metavar="N",
-        help="begin with N workers; those that come later take part then",
-    )
-    add("--no-progress", action="store_true", help="plain lines instead of a live view")
-    add("--chaos", action="store_true", help="kill the worker that contributed last, at a third of the run")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -156,8 +94,12 @@ def _serve(
         threads=args.threads,
         links=links_of(args),
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
+        delay=args.delay,
     )
-    reason = runner.run(serve(program, task, manner, calls))
+    try:
+        reason = runner.run(serve(program, task, manner, calls))
+    except ConfigError as error:  # as where its address is taken: its next life may find it free
+        reason = error
     return _ended(task.name, reason, code_of(reason))
 
 
@@ -182,7 +124,7 @@ def _lead(
     display = kind(console, args.seed, workers=numbered("worker", task.workers), epochs=args.epochs)
     ended: list[RunDone] = []
     try:
-        cluster = Cluster.connect(
+        cluster = ConnectedCluster(
             program,
             bind_of(task),
             ps=task.ps,
@@ -194,10 +136,12 @@ def _lead(
             links=links_of(args),
         )
         with display:
-            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls))
+            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls, cluster.hasten))
     except ActorflowError as error:
-        error.add_note(f"  run:   {display.at()}")
-        return _ended(task.name, error, code_of(error))
+        if display.begun:
+            error.add_note(f"  run:   {display.at()}")
+        wrong = isinstance(error, ConfigError | PlacementError)  # of how it was started, and of no use again
+        return _ended(task.name, error, Exit.USAGE if wrong else code_of(error))
     if reason is not None:
         console.print(f"{reason.what} at {display.at()}")
         return code_of(reason)
@@ -207,10 +151,12 @@ def _lead(
 
 
 async def _train(
-    cluster: Cluster, args: argparse.Namespace, display: ClusterDisplay, ended: list[RunDone]
+    cluster: ConnectedCluster, args: argparse.Namespace, display: ClusterDisplay, ended: list[RunDone]
 ) -> None:
     chaos = Chaos(cluster.workers, steps=args.steps, epochs=args.epochs) if args.chaos else None
     async with cluster:
+        if args.record is not None:
+            write(cluster.record.under(args.policy), args.record)
         settings = None if args.least is None else RunSettings(gather_s=_GATHER_S)
         trainer = Trainer(cluster, args.policy, settings=settings)
         with Following(cluster, display):
@@ -223,9 +169,22 @@ async def _train(
                         ended.append(event)
 
 
-def _strike(cluster: Cluster, victim: str | None, display: ClusterDisplay) -> None:
+def write(record: RunRecord, path: Path) -> None:
+    """Writes a run record as JSON.
+
+    Raises:
+        ConfigError: nothing can be written there.
+    """
+    try:
+        path.write_text(json.dumps(record.as_data(), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        message = f"{path} must be a file that can be written, got {error.strerror}"
+        raise ConfigError(message) from None
+
+
+def _strike(cluster: ConnectedCluster, victim: str | None, display: ClusterDisplay) -> None:
     """Kills a process of this machine, whose launcher starts it again."""
-    if victim is None or not isinstance(cluster, ConnectedCluster):
+    if victim is None:
         return
     table, host = cluster.station.table.entries, socket.gethostname()
     pids = {here.name: here.pid for here in table if here.host == host}

@@ -11,13 +11,11 @@ from pathlib import Path
 from actorflow.cluster.monitor import Monitor, socket_name
 from actorflow.cluster.process import Process
 from actorflow.errors import ConfigError
+from actorflow.launch.inherited import FOLDER
 from actorflow.transport.address import Address
 from actorflow.transport.zeromq import Responder
 
 log = logging.getLogger("actorflow.cluster")
-
-FOLDER = "ACTORFLOW_FOLDER"
-"""The variable that tells a process the folder of its cluster, if its own address does not."""
 
 
 def folder_of(address: Address, environ: Mapping[str, str] = os.environ) -> Path | None:

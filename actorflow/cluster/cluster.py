@@ -7,12 +7,13 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from actorflow.actors.step_messages import Process as Member
 from actorflow.cluster.attendance import Attendance
 from actorflow.cluster.layout import Layout, laid_out
 from actorflow.cluster.process import CHIEF, Process, device_of, member
+from actorflow.cluster.record import RunRecord
 from actorflow.cluster.training import Training
 from actorflow.errors import ConfigError, CoordinatorLost, PeerLost, SessionClosed
 from actorflow.plan.homes import state_home
@@ -20,6 +21,9 @@ from actorflow.plan.place import Placer, checked
 from actorflow.program import Program
 from actorflow.report import SpreadStats
 from actorflow.spread import SpreadSession
+
+if TYPE_CHECKING:
+    from actorflow.cluster.local import LocalCluster
 
 
 class Cluster(ABC):
@@ -93,7 +97,7 @@ class Cluster(ABC):
         return SimulatedCluster(program, ps=ps, workers=workers, **options)
 
     @staticmethod
-    def local(program: Any, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
+    def local(program: Any, *, ps: int = 1, workers: int = 1, **options: Any) -> LocalCluster:
         """Returns a cluster of real processes on this machine, which opening it starts.
 
         The chief is the present process, the others are its children: each builds the program itself, which
@@ -109,7 +113,8 @@ class Cluster(ABC):
                 `ready_s`, how long to wait until all are there, or all `ps` and `least` of the workers;
                 `threads` for slow kernels of each process; `links`, what links may hold and how long they
                 wait; `placement`, as for a `Session`; `restarts`, how often a process that dies is started
-                again.
+                again; `work_s`, how long a worker is held up at a contribution, and `straggler`, how that is
+                disturbed: for experiments that are compared with simulated ones.
 
         Raises:
             ConfigError: there are fewer than one of either, or more `ps` than variables to train; there is no
@@ -266,6 +271,11 @@ class Cluster(ABC):
     def names(self) -> tuple[str, ...]:
         """The names of all processes, the chief's first."""
         return CHIEF, *self.ps, *self.workers
+
+    @property
+    def record(self) -> RunRecord | None:
+        """Who runs this, on what and under which policy; None where all is one process, in a simulation."""
+        return None
 
     @property
     def messages(self) -> int:

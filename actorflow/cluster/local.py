@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from actorflow.cluster.answering import FOLDER
 from actorflow.cluster.connected import Opening
 from actorflow.cluster.link_text import told
 from actorflow.cluster.process import CHIEF
@@ -18,6 +18,7 @@ from actorflow.cluster.sockets import keyring, opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ConfigError, NotReady, ProgramError
 from actorflow.launch.exits import worth_restart
+from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import Restarts
 from actorflow.launch.rundir import RunDirectory
 from actorflow.launch.supervisor import Event, Exited, GivenUp, Started, Supervisor
@@ -25,8 +26,13 @@ from actorflow.launch.task import Task
 from actorflow.plan.place import Placer
 from actorflow.program import Program
 from actorflow.program_file import ProgramFile
-from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.settings import LOCAL, Settings
 from actorflow.transport.zeromq import Keyring
+
+if TYPE_CHECKING:
+    from actorflow.sim.straggler import Straggler
+
+log = logging.getLogger("actorflow.cluster")
 
 _GRACE_S = 1.0
 """How long a child may take to leave once it has been told twice."""
@@ -57,9 +63,11 @@ class LocalCluster(Opening):
         ready_s: float = 60.0,
         least: int | None = None,
         threads: int = 1,
-        links: Settings = SETTINGS,
+        links: Settings = LOCAL,
         placement: str | Placer = "first",
         restarts: Restarts | None = None,
+        work_s: float = 0.0,
+        straggler: Straggler | None = None,
     ) -> None:
         _check_not_child()
         if transport not in TRANSPORTS:
@@ -80,10 +88,15 @@ class LocalCluster(Opening):
         self._transport = transport
         self._keys = keyring(keys)
         self._restarts = Restarts() if restarts is None else restarts
+        self._delay = _delay(work_s, straggler, seed)
         self._ends: dict[str, str] = {}
         self._broken = False
         self.supervisor: Supervisor | None = None
         self.folder: RunDirectory | None = None
+
+    def pids(self) -> dict[str, int]:
+        """Returns the numbers of the processes that it has started and that live, by name."""
+        return {} if self.supervisor is None else self.supervisor.pids()
 
     # -- life -------------------------------------------------------------------------------------------
 
@@ -92,6 +105,9 @@ class LocalCluster(Opening):
         self.folder = RunDirectory()
         self.supervisor = Supervisor(self._told)
         return opened(self._bind(CHIEF), self._keys)
+
+    def _folder(self) -> Path | None:
+        return None if self.folder is None else self.folder.path
 
     async def _bring(self, station: Station) -> None:
         assert self.supervisor is not None
@@ -102,7 +118,7 @@ class LocalCluster(Opening):
                 task = Task(job, index, len(self.ps), len(self.workers), address, bind=self._bind(name))
                 self.supervisor.start(
                     name,
-                    self._argv(),
+                    self._argv(job),
                     {**os.environ, **task.environ(), **_paths(), FOLDER: str(self.folder.path)},
                     restarts=self._restarts,
                     log=self.folder.log(name),
@@ -115,13 +131,14 @@ class LocalCluster(Opening):
         assert self.folder is not None
         return f"ipc://{self.folder.socket(name)}"
 
-    def _argv(self) -> list[str]:
+    def _argv(self, job: str) -> list[str]:
         argv = [sys.executable, "-m", "actorflow", "worker", self.program_name, "--seed", str(self._seed)]
         argv += ["--threads", str(self._threads), "--ready-s", str(self._ready_s)]
         if self._keys is not None and self._keys.path is not None:  # from which keys are read again
             argv += ["--keys", str(self._keys.path.resolve())]
         links = told(self._links)
-        return [*argv, "--links", links] if links else argv
+        argv += ["--links", links] if links else []
+        return [*argv, "--delay", self._delay] if self._delay and job == "worker" else argv
 
     async def _take_away(self) -> None:
         supervisor, self.supervisor = self.supervisor, None
@@ -134,7 +151,9 @@ class LocalCluster(Opening):
         finally:
             folder, self.folder = self.folder, None
             if folder is not None:
-                folder.close(keep_logs=self._broken)
+                logs = folder.close(keep_logs=self._broken)
+                if logs is not None:
+                    log.warning("a process was given up; what all of them printed is in %s", logs)
 
     async def _left(self, supervisor: Supervisor) -> None:
         """Waits for a moment until those have left who were let go."""
@@ -155,13 +174,12 @@ class LocalCluster(Opening):
                 self._note()
             case Exited(name, asked=False):
                 self._ends[name] = event.meaning
-                if event.returncode:
-                    self._broken = True
                 self._note()
                 if self.session is None and not worth_restart(event.returncode):
                     self._fail(self._cannot(name, event.meaning))
             case GivenUp(name, why):
                 self._ends[name] = f"{why}, and is not started again"
+                self._broken = True
                 if self.session is None:
                     self._fail(self._cannot(name, why))
 
@@ -218,6 +236,15 @@ def _program(given: Any, seed: int) -> tuple[str, Program]:
         message = f"build(seed) must return an af.Program, got {type(built).__name__}"
         raise ProgramError(message)
     return name, built
+
+
+def _delay(work_s: float, straggler: Straggler | None, seed: int) -> str:
+    """Returns what holds the workers up, as a text; "" for nothing."""
+    if straggler is None and work_s == 0:
+        return ""
+    from actorflow.cluster.delay import STEADY, Delay  # with all of the simulator, which is slow to load
+
+    return str(Delay(work_s, STEADY if straggler is None else straggler, seed))
 
 
 def _paths() -> Mapping[str, str]:

@@ -320,7 +320,8 @@ class Backup(_Shortage, Policy):
         """N workers it is."""
         if self.n != seats:
             what = f"{self} is for {counted(self.n, 'worker')}, the run has {seats}"
-            raise ConfigError(what, hint=f"say Backup({self.m!r}, n={seats})")
+            m = self.m if isinstance(self.m, str) else min(self.m, seats)
+            raise ConfigError(what, hint=f"say Backup({m!r}, {seats}), or backup:{m}/{seats}")
 
     def __str__(self) -> str:
         text = f"backup:{self.m}/{self.n}"

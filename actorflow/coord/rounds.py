@@ -133,10 +133,12 @@ class Rounds:
             self._end(self._failure)
         return self._settled(now)
 
-    def shard_lost(self, shard: int, error: BaseException | None, now: float) -> tuple[Send, ...]:
-        """Hears that a shard is gone, and its parameters with it."""
+    def shard_lost(
+        self, shard: int, error: BaseException | None, now: float, *, at: str | None = None
+    ) -> tuple[Send, ...]:
+        """Hears that a shard is gone, and its parameters with it; `at` is its process."""
         version = self.version if self.quorum.opened else None
-        return self.fail(lost(shard, version, error, self.settings.fence_s), now, at_once=True)
+        return self.fail(lost(shard, at, version, error, self.settings.fence_s), now, at_once=True)
 
     # -- workers come, live and go --------------------------------------------------------------------
 
@@ -154,7 +156,7 @@ class Rounds:
         self.desk.seat(rank)
         return Seat(self.term, rank, life, self.settings.beat_s), self._settled(now)
 
-    def gone(self, process: str, now: float, why: str = "its worker is lost") -> tuple[Send, ...]:
+    def gone(self, process: str, now: float, why: str = "out of reach") -> tuple[Send, ...]:
         """Hears that the worker of a process is gone."""
         rank = self.members.rank(process)
         if rank is not None:

@@ -1,4 +1,4 @@
-"""Descriptors that a launcher leaves to a child, and the variables in which their numbers stand."""
+"""What a launcher leaves to a child, and the variables in which that stands."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ DEATH_PIPE = "ACTORFLOW_DEATH_PIPE"
 
 KEYS = "ACTORFLOW_KEYS_PIPE"
 """A pipe that holds key material and has been closed at the other end."""
+
+FOLDER = "ACTORFLOW_FOLDER"
+"""The folder of the cluster, for a process whose own address does not tell it."""
 
 
 def take(variable: str, environ: MutableMapping[str, str] = os.environ) -> int | None:

@@ -92,3 +92,6 @@ def _named(kinds: tuple[type, ...]) -> str:
 
 
 SETTINGS = Settings()
+
+LOCAL = Settings(gone_s=1.0)
+"""Between processes of one machine, where a connection does not break by itself: the process is gone."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -87,9 +88,11 @@ def asking(reports: Mapping[str, Report]) -> Any:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return tmp_path
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where runs have their folders: a short path, for the names of sockets must have room."""
+    with TemporaryDirectory(prefix="af-") as made:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", made)
+        yield Path(made)
 
 
 @pytest.fixture

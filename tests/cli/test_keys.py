@@ -42,15 +42,15 @@ def test_a_file_is_not_overwritten_and_one_that_others_can_read_is_not_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "keys"
-    assert main(["keys", "show", str(file)]) == 1
+    assert main(["keys", "show", str(file)]) == 2
     assert f"actorflow keys new {file}" in capsys.readouterr().err
     said(capsys, "new", str(file))
     before = file.read_text()
 
-    assert main(["keys", "new", str(file)]) == 1
+    assert main(["keys", "new", str(file)]) == 2
     assert "a file that is not there yet" in capsys.readouterr().err
     file.chmod(0o640)
     for verb in ("show", "rotate", "drop"):
-        assert main(["keys", verb, str(file)]) == 1
+        assert main(["keys", verb, str(file)]) == 2
         assert f"chmod 600 {file}" in capsys.readouterr().err
     assert file.read_text() == before

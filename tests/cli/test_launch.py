@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from actorflow.cli import command
-from actorflow.cli.worker import common, links_of, training
+from actorflow.cli.cluster_arguments import common, links_of, training
 from actorflow.launch.rundir import running
 from tests.cluster.children import alive, own_runs
 

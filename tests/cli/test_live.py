@@ -13,7 +13,7 @@ from rich.console import Console
 
 import actorflow as af
 from actorflow import sim
-from actorflow.cli import launch, worker
+from actorflow.cli import cluster_arguments, launch
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.trainer import EpochDone, RunDone
@@ -192,14 +192,25 @@ def test_an_epoch_ends_in_a_plain_line_with_its_scores() -> None:
     assert "accuracy 0.5000" in line
 
 
+def test_short_epochs_do_not_all_have_a_line() -> None:
+    shown, file = console(200, terminal=False)
+    clock = Clock()
+    log = ClusterLog(shown, 0, now=clock)
+    for _ in range(30):
+        clock.now_s += 0.11
+        log.show(EpochDone(**_progress(), scores={}))
+
+    assert len(lines(file)) == 3, "in 3.3 s"
+
+
 def test_chaos_is_told_to_the_chief_alone() -> None:
     parser = argparse.ArgumentParser()
     launch.add_to(parser.add_subparsers())
     args = parser.parse_args(["launch", "digits.py", "--chaos", "--no-progress"])
 
-    assert {"--chaos", "--no-progress"} <= set(worker.training(args))
-    assert "--chaos" not in worker.common(args)
-    assert "--chaos" not in worker.training(parser.parse_args(["launch", "digits.py"]))
+    assert {"--chaos", "--no-progress"} <= set(cluster_arguments.training(args))
+    assert "--chaos" not in cluster_arguments.common(args)
+    assert "--chaos" not in cluster_arguments.training(parser.parse_args(["launch", "digits.py"]))
 
 
 def _progress() -> dict[str, Any]:

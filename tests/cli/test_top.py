@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -99,12 +100,13 @@ def test_below_the_table_stands_why_some_do_not_answer() -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDirectory]:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    with RunDirectory() as made:
-        for name in REPORTS:
-            (made.path / socket_name(name, 3)).touch()
-        yield made
+def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[RunDirectory]:
+    with TemporaryDirectory(prefix="af-") as short:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", short)
+        with RunDirectory() as made:
+            for name in REPORTS:
+                (made.path / socket_name(name, 3)).touch()
+            yield made
 
 
 def arguments(*argv: str) -> argparse.Namespace:

@@ -32,7 +32,7 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_is_told_nothing_says_what_is_missing(capsys: Any) -> None:
-    assert command.run(["worker", PROGRAM]) == 1
+    assert command.run(["worker", PROGRAM]) == 2
     said = capsys.readouterr().err
     assert "a process of a cluster must know which one it is, and no variable says so" in said
     assert "--job worker --index 0 --ps 1 --workers 2 --coordinator" in said

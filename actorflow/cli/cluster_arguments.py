@@ -1,0 +1,80 @@
+"""Arguments that the commands with clusters share, and how a launcher hands them on.
+
+Light to import: a launcher knows no graph and no actors.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from actorflow.cli.arguments import delayed, links, natural, policy, positive, seconds
+from actorflow.cluster.link_text import silent_after, told
+from actorflow.transport.settings import SETTINGS, Settings
+
+
+def add_common(add: Callable[..., Any], links: Callable[[str], Settings] = links) -> None:
+    """Adds the arguments that all processes of a cluster share; `links` reads how links behave."""
+    add("--seed", type=natural, default=0, metavar="N", help="the seed to build with (default 0)")
+    add("--keys", metavar="FILE", help="the key ring, see `actorflow keys`")
+    add("--threads", type=natural, default=1, metavar="N", help="threads for slow kernels (default 1)")
+    add("--ready-s", type=seconds, default=60.0, metavar="S", help="wait so long for the others (default 60)")
+    add("--lost-s", type=seconds, default=10.0, metavar="S", help="wait so long for a chief that is gone")
+    add("--silence-s", type=seconds, metavar="S", help="a peer that says nothing for so long is lost")
+    add("--links", type=links, default="", metavar="TEXT", help="how links behave: silence_s=30,gone_s=5")
+    add("--delay", type=delayed, metavar="TEXT", help="hold workers up: work_s=0.5,p=0.1,stall_s=0.3")
+
+
+def links_of(args: argparse.Namespace) -> Settings:
+    """Returns what links may hold and how long they wait, as these arguments say."""
+    given: Settings = args.links
+    return given if args.silence_s is None else silent_after(args.silence_s, given)
+
+
+def common(args: argparse.Namespace) -> list[str]:
+    """Returns these arguments as a command line has them."""
+    said = [
+        "--seed",
+        args.seed,
+        "--threads",
+        args.threads,
+        "--ready-s",
+        args.ready_s,
+        "--lost-s",
+        args.lost_s,
+    ]
+    if args.keys is not None:
+        said += ["--keys", args.keys]
+    if (links := links_of(args)) != SETTINGS:
+        said += ["--links", told(links)]
+    if args.delay is not None:
+        said += ["--delay", args.delay]
+    return [str(part) for part in said]
+
+
+def training(args: argparse.Namespace) -> list[str]:
+    """Returns the arguments of the chief as a command line has them."""
+    said = ["--policy", args.policy]
+    for name in ("epochs", "steps", "least", "record"):
+        if getattr(args, name) is not None:
+            said += [f"--{name}", getattr(args, name)]
+    flags = ["--no-progress"] * args.no_progress + ["--chaos"] * args.chaos
+    return [*map(str, said), *flags]
+
+
+def add_training(add: Callable[..., Any]) -> None:
+    """Adds the arguments that are the chief's."""
+    add("--policy", type=policy, default="sync", metavar="TEXT", help="sync, backup:3/4, async, stale:2 ...")
+    add("--epochs", type=positive, metavar="N", help="stop after N epochs, not the program's number")
+    add("--steps", type=positive, metavar="N", help="stop after N updates")
+    add(
+        "--least",
+        type=positive,
+        metavar="N",
+        help="begin with N workers; those that come later take part then",
+    )
+    add("--record", type=Path, metavar="FILE", help="write who ran it, and on what, as JSON")
+    add("--no-progress", action="store_true", help="plain lines instead of a live view")
+    add("--chaos", action="store_true", help="kill the worker that contributed last, at a third of the run")
