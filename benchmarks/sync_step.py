@@ -16,36 +16,49 @@ from benchmarks import programs
 from benchmarks.harness import Contest, Peer, Round, Size, Unit, absent
 from benchmarks.registry import benchmark
 
-WORKERS = (1, 2, 3, 4)
 UPDATES = {"scalar": 50, "dense_10mb": 6, "dense_100mb": 1, "sparse_10mb": 50, "sparse_1gb": 50}
 MLP_UPDATES = {"mlp": 20, "tiny_mlp": 50}
 SMALL_TABLE = "ours, table of 10 MB"
 LIKE_PEERS, FLAT = 1.0, 1.1
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-OURS_NOTE = "1 ps; every worker has pulled, sent its gradient and been heard before the next update begins"
 
 
 @benchmark(
-    "sync_step", "a synchronous update of 1 to 4 workers, null steps and MLPs; beside DDP and TensorFlow"
+    "sync_step", "a synchronous update of 1 and 2 workers, null steps and MLPs; beside DDP, TensorFlow"
 )
 async def contests(size: Size) -> AsyncGenerator[Contest]:
     """By the number of workers, each with the peers of as many; then the perceptrons with two."""
-    for workers in WORKERS:
-        async with AsyncExitStack() as peers_stack:
-            peers = Peers(peers_stack, workers)
-            for what in UPDATES:
-                async with AsyncExitStack() as stack:
-                    n = size.operations(UPDATES[what])
-                    ours = await stack.enter_async_context(opened(what, workers))
-                    found = peers.of(what)
-                    if what == "sparse_1gb":
-                        small = await stack.enter_async_context(opened("sparse_10mb", workers))
-                        found.insert(0, Peer(SMALL_TABLE, small, FLAT))
-                    yield Contest(f"{what}_{workers}_ms", Unit.MILLISECONDS, n, ours, found, note=OURS_NOTE)
-            for what in MLP_UPDATES if workers == 2 else ():
-                async with opened(what, workers) as ours:
-                    n = size.operations(MLP_UPDATES[what])
-                    yield Contest(f"{what}_{workers}_ms", Unit.MILLISECONDS, n, ours, peers.of(what))
+    for workers in (1, 2):
+        async for contest in _null_steps(size, workers):
+            yield contest
+    async with AsyncExitStack() as peers_stack:
+        peers = Peers(peers_stack, 2)
+        for what in MLP_UPDATES:
+            async with opened(what, 2) as ours:
+                n = size.operations(MLP_UPDATES[what])
+                yield Contest(f"{what}_2_ms", Unit.MILLISECONDS, n, ours, peers.of(what))
+
+
+@benchmark("sync_more", "the null steps of sync_step with 3 and 4 workers; beside DDP")
+async def contests_of_more(size: Size) -> AsyncGenerator[Contest]:
+    """Likewise."""
+    for workers in (3, 4):
+        async for contest in _null_steps(size, workers):
+            yield contest
+
+
+async def _null_steps(size: Size, workers: int) -> AsyncGenerator[Contest]:
+    async with AsyncExitStack() as peers_stack:
+        peers = Peers(peers_stack, workers)
+        for what in UPDATES:
+            async with AsyncExitStack() as stack:
+                n = size.operations(UPDATES[what])
+                ours = await stack.enter_async_context(opened(what, workers))
+                found = peers.of(what)
+                if what == "sparse_1gb":
+                    small = await stack.enter_async_context(opened("sparse_10mb", workers))
+                    found.insert(0, Peer(SMALL_TABLE, small, FLAT))
+                yield Contest(f"{what}_{workers}_ms", Unit.MILLISECONDS, n, ours, found)
 
 
 @asynccontextmanager
@@ -76,7 +89,7 @@ class Peers:
     def __init__(self, stack: AsyncExitStack, workers: int) -> None:
         self._ddp = self._tensorflow = None
         self._workers = workers
-        if workers > 1 and find_spec("torch") is not None:
+        if find_spec("torch") is not None:
             self._ddp = module("ddp")
             self._group = stack.enter_context(self._ddp.open_group(workers))
         if workers == 2 and find_spec("tensorflow") is not None:
@@ -85,13 +98,12 @@ class Peers:
 
     def of(self, what: str) -> list[Peer]:
         """Returns those of a program."""
-        if self._workers == 1:
-            return [Peer("nobody", None)]
+        aim = LIKE_PEERS if self._workers > 1 else None
         peers = []
         if self._ddp is None:
-            peers.append(absent("DDP gloo", "torch", LIKE_PEERS))
+            peers.append(absent("DDP gloo", "torch", aim))
         else:
-            peers.append(Peer("DDP gloo", partial(self._group.step, what), LIKE_PEERS, self._ddp.NOTE))
+            peers.append(Peer("DDP gloo", partial(self._group.step, what), aim, self._ddp.NOTE))
             if what == "scalar" or what.startswith("dense"):
                 reduction = partial(self._group.reduce, what)
                 peers.append(Peer("gloo all_reduce", reduction, note=self._ddp.REDUCE_NOTE))

@@ -37,7 +37,8 @@ async def contests(size: Size) -> AsyncGenerator[Contest]:
             ours = await stack.enter_async_context(far.open_way(way))
             peers = _open_peers(stack, way)
             note = OVER_IPC if way == "shm" else ""
-            stream, ask = partial(ours.stream, SMALL), partial(ours.ask, SMALL)
+            stream: Round = partial(ours.stream, SMALL)
+            ask: Round = partial(ours.ask, SMALL)
             name = f"messages_64b_{way}"
             yield Contest(name, Unit.MESSAGES, messages, stream, peers.small("stream"), note=note)
             name = f"round_trip_64b_{way}_us"

@@ -60,7 +60,8 @@ def main(port: str, rank: str) -> None:
     me, other = int(rank), 1 - int(rank)
     address = f"tcp://127.0.0.1:{port}"
     dist.init_process_group("gloo", init_method=address, rank=me, world_size=2)
-    small, arrays = torch.zeros(1), {}
+    small = torch.zeros(1)
+    arrays: dict[int, Any] = {}
 
     def array(size: int) -> Any:
         return arrays.setdefault(size, torch.ones(size // 4))

@@ -58,7 +58,8 @@ def main() -> None:
         def take(self, array: Any) -> int:
             return int(array.nbytes)
 
-    taker = Taker.remote()
+    remote: Any = Taker
+    taker = remote.remote()
     ray.get(taker.take.remote(np.ones(1)))
 
     def stream(size: int, n: int) -> float:

@@ -81,6 +81,7 @@ class Raw:
 
     async def stream(self, size: int, n: int, chunk: int = 0) -> float:
         """Returns the seconds until `n` messages of `size` bytes have come that were asked for."""
+        array: Any = None
         start = perf_counter()
         self._there.tell("stream", size, n, chunk)
         for _ in range(n):

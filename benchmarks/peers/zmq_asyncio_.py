@@ -36,6 +36,7 @@ class Coroutines:
     async def stream(self, size: int, n: int) -> float:
         """See `zmq_.Raw`."""
         await self.meet()
+        array: Any = None
         start = perf_counter()
         self._there.tell("stream", size, n)
         for _ in range(n):
