@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -78,6 +79,13 @@ def slurm() -> Environs:
     return [{**shared, "SLURM_PROCID": str(k), "SLURM_LOCALID": str(k)} for k in range(3)]
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One whose name leaves room for those of sockets."""
+    with TemporaryDirectory(prefix="af-") as name:
+        yield Path(name)
+
+
 @contextmanager
 def started(environs: Sequence[Mapping[str, str]], *args: str) -> Iterator[list[subprocess.Popen[str]]]:
     """Starts `actorflow worker` with each of these, in this order; kills what is left of them."""
@@ -127,10 +135,9 @@ def test_processes_with_the_variables_of_an_engine_find_each_other(
 
 
 @pytest.mark.processes
-def test_a_script_is_the_chief_of_processes_that_were_started_by_hand(tmp_path: Path) -> None:
+def test_a_script_is_the_chief_of_processes_that_were_started_by_hand(folder: Path) -> None:
     """The worker before the chief, and the parameter server after it."""
-    tmp_path.chmod(0o700)
-    chief = f"ipc://{tmp_path}/chief"
+    chief = f"ipc://{folder}/chief"
     shared = {"ACTORFLOW_COORDINATOR": chief, "ACTORFLOW_PS": "1", "ACTORFLOW_WORKERS": "1"}
     worker, ps = ({**shared, "ACTORFLOW_JOB": job, "ACTORFLOW_TASK_INDEX": "0"} for job in ("worker", "ps"))
 
@@ -138,7 +145,7 @@ def test_a_script_is_the_chief_of_processes_that_were_started_by_hand(tmp_path: 
         there = stack.enter_context(started([worker]))
 
         async def start_ps() -> None:
-            await until((tmp_path / "chief").exists)
+            await until((folder / "chief").exists)
             there.extend(stack.enter_context(started([ps])))
 
         async def main() -> list[float]:
@@ -153,4 +160,4 @@ def test_a_script_is_the_chief_of_processes_that_were_started_by_hand(tmp_path: 
 
     assert losses[-1] < losses[0]
     assert ends == [("", "", 0)] * 2
-    assert not list(tmp_path.iterdir())
+    assert not list(folder.iterdir())

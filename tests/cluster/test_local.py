@@ -69,7 +69,7 @@ def test_it_trains_goes_on_without_a_worker_that_is_killed_and_ends_without_a_sh
                     back = True
                     break
             assert back
-            with pytest.raises(ShardLost, match="shard 0 is gone"):
+            with pytest.raises(ShardLost, match="shard 0, of 'ps0', is gone"):
                 await without("ps0", one, trainer)
 
     af.run(main())
