@@ -1,15 +1,16 @@
-"""The figure of the convergence study."""
+"""The figures of the studies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from studies.live_backup import Point
 from studies.runs import AWARE, STRAGGLER, TARGET, WORK_S, Result
 from studies.tables import cell
 
@@ -84,3 +85,30 @@ def _line(axes: Any, policy: str, x: Sequence[float], y: Sequence[Sequence[float
     axes.plot([at for at, _ in there], means, color=color, marker=marker, markersize=5, label=name)
     for at, values in there:
         axes.plot([at] * len(values), values, color=color, marker=".", markersize=4, alpha=0.45, linestyle="")
+
+
+def draw_live(points: Sequence[Point], file: Path) -> None:
+    """Writes the figure of live backup workers: how long updates took, live beside simulated, for each b."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=(1, 1.4))
+        b = [point.b for point in points]
+        left.plot(b, [point.exact_s for point in points], color="grey", linestyle=":", label="computed")
+        left.plot(b, [median(point.simulated_s) for point in points], "C0s", label="simulated")
+        left.plot(b, [median(point.live_s) for point in points], "C3.", markersize=9, label="live")
+        left.set_xticks(b)
+        left.set_ylim(bottom=0)
+        left.set_xlabel("b, backup workers of 6")
+        left.set_ylabel("median update, seconds")
+        left.legend()
+        for point, color in zip(points, ("C0", "C1", "C2"), strict=True):
+            for times, style, name in ((point.simulated_s, ":", "simulated"), (point.live_s, "-", "live")):
+                share = [(k + 1) / len(times) for k in range(len(times))]
+                label = f"b = {point.b}, {name}"
+                right.plot(sorted(times), share, color=color, linestyle=style, label=label)
+        right.set_xlim(0.3, 1.5)
+        right.set_xlabel("seconds")
+        right.set_ylabel("share of updates that took no longer")
+        right.legend(fontsize=7)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)

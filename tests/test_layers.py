@@ -50,7 +50,7 @@ ONLY_IN = {
     "random": {"clock", "sim.chance", "sim.samples"},
     "rich": {"cli", "dashboard"},
     "secrets": {"clock", "sim.samples"},
-    "threadpoolctl": {"kernels.workers"},
+    "threadpoolctl": {"kernels.libraries", "kernels.workers"},
     "time": {"clock", "sim.reality", "sim.samples"},
     "uuid": {"clock", "sim.chance", "sim.samples"},
     "uvloop": {"loop"},

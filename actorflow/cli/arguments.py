@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from actorflow.cluster.link_text import settings
 from actorflow.coord.policy import Policy
 from actorflow.errors import ConfigError
 from actorflow.transport.settings import LOCAL, Settings
+
+if TYPE_CHECKING:
+    from actorflow.cluster.delay import Delay
 
 T = TypeVar("T")
 
@@ -59,6 +62,13 @@ def policy(text: str) -> Policy:
 def links(text: str) -> Settings:
     """Returns what links may hold and how long they wait."""
     return _read(settings, text)
+
+
+def delayed(text: str) -> Delay:
+    """Returns what holds workers up."""
+    from actorflow.cluster.delay import delay  # with all of the simulator, which is slow to load
+
+    return _read(delay, text)
 
 
 def local_links(text: str) -> Settings:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from actorflow.cli.arguments import links, natural, policy, positive, seconds
+from actorflow.cli.arguments import delayed, links, natural, policy, positive, seconds
 from actorflow.cluster.link_text import silent_after, told
 from actorflow.transport.settings import SETTINGS, Settings
 
@@ -23,6 +24,7 @@ def add_common(add: Callable[..., Any], links: Callable[[str], Settings] = links
     add("--lost-s", type=seconds, default=10.0, metavar="S", help="wait so long for a chief that is gone")
     add("--silence-s", type=seconds, metavar="S", help="a peer that says nothing for so long is lost")
     add("--links", type=links, default="", metavar="TEXT", help="how links behave: silence_s=30,gone_s=5")
+    add("--delay", type=delayed, metavar="TEXT", help="hold workers up: work_s=0.5,p=0.1,stall_s=0.3")
 
 
 def links_of(args: argparse.Namespace) -> Settings:
@@ -47,13 +49,15 @@ def common(args: argparse.Namespace) -> list[str]:
         said += ["--keys", args.keys]
     if (links := links_of(args)) != SETTINGS:
         said += ["--links", told(links)]
+    if args.delay is not None:
+        said += ["--delay", args.delay]
     return [str(part) for part in said]
 
 
 def training(args: argparse.Namespace) -> list[str]:
     """Returns the arguments of the chief as a command line has them."""
     said = ["--policy", args.policy]
-    for name in ("epochs", "steps", "least"):
+    for name in ("epochs", "steps", "least", "record"):
         if getattr(args, name) is not None:
             said += [f"--{name}", getattr(args, name)]
     flags = ["--no-progress"] * args.no_progress + ["--chaos"] * args.chaos
@@ -71,5 +75,6 @@ def add_training(add: Callable[..., Any]) -> None:
         metavar="N",
         help="begin with N workers; those that come later take part then",
     )
+    add("--record", type=Path, metavar="FILE", help="write who ran it, and on what, as JSON")
     add("--no-progress", action="store_true", help="plain lines instead of a live view")
     add("--chaos", action="store_true", help="kill the worker that contributed last, at a third of the run")

@@ -32,14 +32,17 @@ CHIEF = JOBS[0]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+_DRAIN_S = 0.6
+"""How long the chief may take to leave at a signal, and to let the others go."""
+
 _ALIKE_S, _LOOK_S = 10.0, 0.05
 """How long the chief may take to find the same fault as another process, and how often to look."""
 
-_LEAVE_S = 1.0
+_LEAVE_S = 0.4
 """How long the others may take to leave when the chief is done."""
 
-_GRACE_S = 2.0
-"""How long a process may take to end after SIGTERM."""
+_GRACE_S = 0.25
+"""How long a process may take to end after SIGTERM: it has nothing to save."""
 
 
 def add_to(commands: Commands) -> None:
@@ -152,7 +155,7 @@ class _Launch:
     # -- what is heard --------------------------------------------------------------------------------
 
     def _stop(self, number: signal.Signals, main: asyncio.Task[object]) -> None:
-        """A signal: the chief drains; the second time all are killed."""
+        """A signal: the chief drains, for a moment; the second time all are killed."""
         if self._code:
             main.cancel()
             return
@@ -162,6 +165,8 @@ class _Launch:
             self._done(self._code)
         else:
             os.kill(pid, number)
+            os.kill(pid, signal.SIGCONT)  # after which one that was stopped finds the other
+            asyncio.get_running_loop().call_later(_DRAIN_S, self._done, self._code)
 
     def _told(self, event: Event) -> None:
         match event:
@@ -208,11 +213,11 @@ class _Launch:
 
     async def _end(self) -> None:
         """Gives the others, whom the chief has let go, a moment to leave by themselves."""
-        others = [self._supervisor.end(name) for name in self._supervisor.pids() if name != CHIEF]
-        if others and self._over.result() != Exit.LOST:
+        others = [name for name in self._supervisor.pids() if name != CHIEF]
+        if not self._code and self._over.result() != Exit.LOST:
             try:
                 async with asyncio.timeout(_LEAVE_S):
-                    await asyncio.gather(*others)
+                    await asyncio.gather(*map(self._supervisor.end, others))
             except TimeoutError:
                 pass
         await self._supervisor.close(grace_s=_GRACE_S)

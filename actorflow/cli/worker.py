@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import socket
 import sys
 from contextlib import aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -17,12 +19,12 @@ from actorflow.cli.cluster_arguments import add_common, add_training, links_of
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
-from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.connected import ConnectedCluster
 from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
 from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.process import CHIEF
+from actorflow.cluster.record import RunRecord
 from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.settings import RunSettings
@@ -92,6 +94,7 @@ def _serve(
         threads=args.threads,
         links=links_of(args),
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
+        delay=args.delay,
     )
     try:
         reason = runner.run(serve(program, task, manner, calls))
@@ -121,7 +124,7 @@ def _lead(
     display = kind(console, args.seed, workers=numbered("worker", task.workers), epochs=args.epochs)
     ended: list[RunDone] = []
     try:
-        cluster = Cluster.connect(
+        cluster = ConnectedCluster(
             program,
             bind_of(task),
             ps=task.ps,
@@ -133,7 +136,7 @@ def _lead(
             links=links_of(args),
         )
         with display:
-            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls))
+            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls, cluster.hasten))
     except ActorflowError as error:
         if display.begun:
             error.add_note(f"  run:   {display.at()}")
@@ -148,10 +151,12 @@ def _lead(
 
 
 async def _train(
-    cluster: Cluster, args: argparse.Namespace, display: ClusterDisplay, ended: list[RunDone]
+    cluster: ConnectedCluster, args: argparse.Namespace, display: ClusterDisplay, ended: list[RunDone]
 ) -> None:
     chaos = Chaos(cluster.workers, steps=args.steps, epochs=args.epochs) if args.chaos else None
     async with cluster:
+        if args.record is not None:
+            write(cluster.record.under(args.policy), args.record)
         settings = None if args.least is None else RunSettings(gather_s=_GATHER_S)
         trainer = Trainer(cluster, args.policy, settings=settings)
         with Following(cluster, display):
@@ -164,9 +169,22 @@ async def _train(
                         ended.append(event)
 
 
-def _strike(cluster: Cluster, victim: str | None, display: ClusterDisplay) -> None:
+def write(record: RunRecord, path: Path) -> None:
+    """Writes a run record as JSON.
+
+    Raises:
+        ConfigError: nothing can be written there.
+    """
+    try:
+        path.write_text(json.dumps(record.as_data(), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        message = f"{path} must be a file that can be written, got {error.strerror}"
+        raise ConfigError(message) from None
+
+
+def _strike(cluster: ConnectedCluster, victim: str | None, display: ClusterDisplay) -> None:
     """Kills a process of this machine, whose launcher starts it again."""
-    if victim is None or not isinstance(cluster, ConnectedCluster):
+    if victim is None:
         return
     table, host = cluster.station.table.entries, socket.gethostname()
     pids = {here.name: here.pid for here in table if here.host == host}

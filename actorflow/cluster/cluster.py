@@ -13,6 +13,7 @@ from actorflow.actors.step_messages import Process as Member
 from actorflow.cluster.attendance import Attendance
 from actorflow.cluster.layout import Layout, laid_out
 from actorflow.cluster.process import CHIEF, Process, device_of, member
+from actorflow.cluster.record import RunRecord
 from actorflow.cluster.training import Training
 from actorflow.errors import ConfigError, CoordinatorLost, PeerLost, SessionClosed
 from actorflow.plan.homes import state_home
@@ -112,7 +113,8 @@ class Cluster(ABC):
                 `ready_s`, how long to wait until all are there, or all `ps` and `least` of the workers;
                 `threads` for slow kernels of each process; `links`, what links may hold and how long they
                 wait; `placement`, as for a `Session`; `restarts`, how often a process that dies is started
-                again.
+                again; `work_s`, how long a worker is held up at a contribution, and `straggler`, how that is
+                disturbed: for experiments that are compared with simulated ones.
 
         Raises:
             ConfigError: there are fewer than one of either, or more `ps` than variables to train; there is no
@@ -269,6 +271,11 @@ class Cluster(ABC):
     def names(self) -> tuple[str, ...]:
         """The names of all processes, the chief's first."""
         return CHIEF, *self.ps, *self.workers
+
+    @property
+    def record(self) -> RunRecord | None:
+        """Who runs this, on what and under which policy; None where all is one process, in a simulation."""
+        return None
 
     @property
     def messages(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from asyncio import Event, Future
 from collections.abc import Coroutine, Iterable, Mapping
 from inspect import signature
@@ -12,8 +13,9 @@ from typing import Any
 from actorflow.clock import epoch_ms
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.layout import numbered
-from actorflow.cluster.messages import STEWARD, Introduce, Quit, Table
+from actorflow.cluster.messages import STEWARD, Describe, Introduce, Quit, Table
 from actorflow.cluster.process import CHIEF, Process
+from actorflow.cluster.record import ProcessRecord, RunRecord
 from actorflow.cluster.recruiter import UNREACHED
 from actorflow.cluster.sockets import keyring, opened
 from actorflow.cluster.station import Open, Station
@@ -24,8 +26,13 @@ from actorflow.program import Program
 from actorflow.transport.settings import SETTINGS, Settings
 from actorflow.transport.zeromq import Keyring
 
-_LEAVE_S = 0.5
+log = logging.getLogger("actorflow.cluster")
+
+_LEAVE_S = 0.35
 """How long a process may take to hear that it may leave."""
+
+_DRAIN_S = 0.2
+"""How long an update may take that is being committed when the cluster is closed: nobody needs it then."""
 
 _AGAIN_S = 0.05
 """How long to wait before a process that said where it is, and does not answer, is asked again."""
@@ -70,6 +77,7 @@ class Opening(Cluster):
         self._changed = Event()
         self._failed: ActorflowError | None = None
         self._free: set[str] = set()  # who has been let go
+        self._record: RunRecord | None = None
 
     # -- what each kind gives -------------------------------------------------------------------------
 
@@ -124,6 +132,7 @@ class Opening(Cluster):
 
     async def _start(self) -> None:
         self._failed, self._changed, self._free = None, Event(), set()
+        self._record = None
         ways = await self._set_up()
         station = Station(
             CHIEF,
@@ -139,7 +148,16 @@ class Opening(Cluster):
         self._station = await station.open()
         station.ended.add_done_callback(self._ended)
         await self._bring(station)
-        await self._ready(station)
+        await self._describe(station, await self._ready(station))
+
+    def hasten(self) -> None:
+        """Has the end of a run wait for nobody for long: the cluster is about to be closed."""
+        if self.training is not None:
+            self.training.drain_s = _DRAIN_S
+
+    async def _leave(self) -> None:
+        self.hasten()
+        await super()._leave()
 
     async def _stop(self) -> None:
         try:
@@ -161,6 +179,14 @@ class Opening(Cluster):
         answers = await asyncio.gather(*asks, return_exceptions=True)
         self._free = {name for name, answer in zip(there, answers, strict=True) if answer is True}
 
+    @property
+    def record(self) -> RunRecord:
+        """Who ran this, and on what: those who were there when it was opened; see `Cluster.record`."""
+        if self._record is None:
+            self.opened()  # it has never been
+        assert self._record is not None
+        return self._record if self.training is None else self._record.under(self.training.policy)
+
     # -- until all are there --------------------------------------------------------------------------
 
     def _heard(self, _table: Table) -> None:
@@ -177,8 +203,8 @@ class Opening(Cluster):
         self._failed = self._failed or reason
         self._changed.set()
 
-    async def _ready(self, station: Station) -> None:
-        """Returns when all have said where they are, and answer.
+    async def _ready(self, station: Station) -> dict[str, int]:
+        """Returns who is there, in which life, when all have said where they are, and answer.
 
         Raises:
             NotReady: they do not, in time; or cannot any more.
@@ -195,6 +221,18 @@ class Opening(Cluster):
                         await self._moment()
         except TimeoutError:
             raise self._not_ready(answered) from None
+        return answered
+
+    async def _describe(self, station: Station, there: Iterable[str]) -> None:
+        """Asks all who are there what they are, and warns where they differ in what decides bits."""
+        ref = station.process.post.ref
+        names, mine = (name for name in self.names if name in there), station.process.about()
+        asks = [ref(f"{name}/{STEWARD}").ask(Describe(), _ASK_S) for name in names]
+        answers = await asyncio.gather(*asks, return_exceptions=True)
+        found = tuple(answer for answer in answers if isinstance(answer, ProcessRecord))
+        self._record = RunRecord(mine.program, self.program.graph.seed, None, (mine, *found))
+        for line in self._record.differences():
+            log.warning("%s", line)
 
     def _complete(self, station: Station, answered: Mapping[str, int]) -> bool:
         there = [

@@ -10,9 +10,10 @@ import sys
 import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from actorflow.clock import epoch_ms
 from actorflow.cluster.layout import numbered
@@ -36,6 +37,9 @@ from actorflow.launch.task import Task
 from actorflow.program import Program
 from actorflow.transport.address import Address
 from actorflow.transport.settings import SETTINGS, Settings
+
+if TYPE_CHECKING:
+    from actorflow.cluster.delay import Delay
 
 _GRACE_S = 0.8
 """How long a process may take to leave, kernels that still run included."""
@@ -78,6 +82,7 @@ class Manner:
         threads: Worker threads for slow kernels.
         links: What links may hold, and how long they wait.
         patience: How long the chief may be away.
+        delay: Holds a worker up at each contribution, in an experiment.
     """
 
     chief: Address
@@ -85,6 +90,7 @@ class Manner:
     threads: int = 1
     links: Settings = SETTINGS
     patience: Patience = PATIENCE
+    delay: Delay | None = None
 
 
 class Calls:
@@ -128,10 +134,17 @@ class Calls:
                 self._hear(reason)
 
 
-async def until_stopped(main: Coroutine[Any, Any, None], calls: Calls) -> ActorflowError | None:
+async def until_stopped(
+    main: Coroutine[Any, Any, None], calls: Calls, hasten: Callable[[], None] = lambda: None
+) -> ActorflowError | None:
     """Runs a chief to its end, and returns what called for an end before; None when nothing did.
 
-    Then it is cancelled, and cleans up.
+    Then it is cancelled, and cleans up; not for longer than any other process.
+
+    Args:
+        main: What the chief does.
+        calls: What calls for its end.
+        hasten: Called before it is cancelled.
 
     Raises:
         ActorflowError: as `main` does.
@@ -141,9 +154,11 @@ async def until_stopped(main: Coroutine[Any, Any, None], calls: Calls) -> Actorf
 
     def end(reason: ActorflowError) -> None:
         stopped.append(reason)
+        hasten()
         running.cancel()
+        hurried.enter_context(hurry(code_of(reason)))
 
-    with calls.heard(end):
+    with ExitStack() as hurried, calls.heard(end):
         try:
             await running
         except asyncio.CancelledError:
@@ -164,6 +179,11 @@ async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> A
     Raises:
         ActorflowError: it cannot begin, as where its address is taken.
     """
+    work = None
+    if manner.delay is not None and task.job == "worker":
+        from actorflow.cluster.delay import Delaying  # with all of the simulator, which is slow to load
+
+        work = partial(Delaying, manner.delay, task.name)
     station = Station(
         task.name,
         epoch_ms() if task.incarnation is None else task.incarnation,
@@ -174,10 +194,16 @@ async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> A
         threads=manner.threads,
         links=manner.links,
         patience=manner.patience,
+        work=work,
     )
-    await station.open()
+    early: list[ActorflowError] = []
+    hear: Callable[[ActorflowError], None] = early.append
     reason: ActorflowError | None = None
-    with calls.heard(station.end):
+    with calls.heard(lambda called: hear(called)):  # ORDER: before there is anything to clean up
+        await station.open()
+        hear = station.end
+        for called in early:
+            station.end(called)
         try:
             reason = await station.ended
         finally:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from actorflow.cluster.connected import Opening
 from actorflow.cluster.link_text import told
@@ -27,6 +28,11 @@ from actorflow.program import Program
 from actorflow.program_file import ProgramFile
 from actorflow.transport.settings import LOCAL, Settings
 from actorflow.transport.zeromq import Keyring
+
+if TYPE_CHECKING:
+    from actorflow.sim.straggler import Straggler
+
+log = logging.getLogger("actorflow.cluster")
 
 _GRACE_S = 1.0
 """How long a child may take to leave once it has been told twice."""
@@ -60,6 +66,8 @@ class LocalCluster(Opening):
         links: Settings = LOCAL,
         placement: str | Placer = "first",
         restarts: Restarts | None = None,
+        work_s: float = 0.0,
+        straggler: Straggler | None = None,
     ) -> None:
         _check_not_child()
         if transport not in TRANSPORTS:
@@ -80,6 +88,7 @@ class LocalCluster(Opening):
         self._transport = transport
         self._keys = keyring(keys)
         self._restarts = Restarts() if restarts is None else restarts
+        self._delay = _delay(work_s, straggler, seed)
         self._ends: dict[str, str] = {}
         self._broken = False
         self.supervisor: Supervisor | None = None
@@ -109,7 +118,7 @@ class LocalCluster(Opening):
                 task = Task(job, index, len(self.ps), len(self.workers), address, bind=self._bind(name))
                 self.supervisor.start(
                     name,
-                    self._argv(),
+                    self._argv(job),
                     {**os.environ, **task.environ(), **_paths(), FOLDER: str(self.folder.path)},
                     restarts=self._restarts,
                     log=self.folder.log(name),
@@ -122,13 +131,14 @@ class LocalCluster(Opening):
         assert self.folder is not None
         return f"ipc://{self.folder.socket(name)}"
 
-    def _argv(self) -> list[str]:
+    def _argv(self, job: str) -> list[str]:
         argv = [sys.executable, "-m", "actorflow", "worker", self.program_name, "--seed", str(self._seed)]
         argv += ["--threads", str(self._threads), "--ready-s", str(self._ready_s)]
         if self._keys is not None and self._keys.path is not None:  # from which keys are read again
             argv += ["--keys", str(self._keys.path.resolve())]
         links = told(self._links)
-        return [*argv, "--links", links] if links else argv
+        argv += ["--links", links] if links else []
+        return [*argv, "--delay", self._delay] if self._delay and job == "worker" else argv
 
     async def _take_away(self) -> None:
         supervisor, self.supervisor = self.supervisor, None
@@ -141,7 +151,9 @@ class LocalCluster(Opening):
         finally:
             folder, self.folder = self.folder, None
             if folder is not None:
-                folder.close(keep_logs=self._broken)
+                logs = folder.close(keep_logs=self._broken)
+                if logs is not None:
+                    log.warning("a process was given up; what all of them printed is in %s", logs)
 
     async def _left(self, supervisor: Supervisor) -> None:
         """Waits for a moment until those have left who were let go."""
@@ -162,13 +174,12 @@ class LocalCluster(Opening):
                 self._note()
             case Exited(name, asked=False):
                 self._ends[name] = event.meaning
-                if event.returncode:
-                    self._broken = True
                 self._note()
                 if self.session is None and not worth_restart(event.returncode):
                     self._fail(self._cannot(name, event.meaning))
             case GivenUp(name, why):
                 self._ends[name] = f"{why}, and is not started again"
+                self._broken = True
                 if self.session is None:
                     self._fail(self._cannot(name, why))
 
@@ -225,6 +236,15 @@ def _program(given: Any, seed: int) -> tuple[str, Program]:
         message = f"build(seed) must return an af.Program, got {type(built).__name__}"
         raise ProgramError(message)
     return name, built
+
+
+def _delay(work_s: float, straggler: Straggler | None, seed: int) -> str:
+    """Returns what holds the workers up, as a text; "" for nothing."""
+    if straggler is None and work_s == 0:
+        return ""
+    from actorflow.cluster.delay import STEADY, Delay  # with all of the simulator, which is slow to load
+
+    return str(Delay(work_s, STEADY if straggler is None else straggler, seed))
 
 
 def _paths() -> Mapping[str, str]:

@@ -83,6 +83,12 @@ class Introduce:
     """Chief → steward, asked: in which life is your process? Answered with its incarnation."""
 
 
+@travels("cluster.describe")
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """Chief → steward, asked: what is your process? Answered with its ProcessRecord."""
+
+
 @travels("cluster.dismiss")
 @dataclass(frozen=True, slots=True)
 class Dismiss:

@@ -17,8 +17,10 @@ from actorflow.actors.runner import RUNNER, Lost, Runner, executor_of
 from actorflow.actors.step_messages import Process as Member
 from actorflow.actors.system import ActorSystem
 from actorflow.cluster.messages import SHARD, STEWARD, WORKER
+from actorflow.cluster.record import ProcessRecord, about
 from actorflow.cluster.steward import Steward, Work
 from actorflow.errors import ActorflowError
+from actorflow.graph.fingerprint import fingerprint
 from actorflow.program import Program
 
 CHIEF = "chief"
@@ -49,7 +51,7 @@ class Process:
         system: Its actors.
         program: What the cluster runs; every process has built the same.
         threads: Worker threads for slow kernels; 0 runs all on the event loop.
-        work: Awaited once a contribution: stands for time that computing takes, in a simulation.
+        work: Awaited once a contribution: stands for time that computing takes, where that is not real.
         quit: Called when the chief says that the process may leave.
 
     Attributes:
@@ -71,6 +73,7 @@ class Process:
         self.incarnation = incarnation
         self.system = system
         self.program = program
+        self.threads = threads
         self.quit = quit
         self.post = Post(system, name, incarnation)
         self._make = executor_of(name, program.graph, threads=threads)
@@ -90,6 +93,10 @@ class Process:
         """What runs programs here; there once the runner has started."""
         assert self._executor is not None, "the runner has not started"
         return self._executor
+
+    def about(self) -> ProcessRecord:
+        """Returns what this process is: its program, libraries and threads."""
+        return about(self.name, self.incarnation, fingerprint(self.program.graph), self.threads)
 
     async def close(self) -> None:
         """Stops its actors and closes its ways to others; what else runs in its system goes on."""

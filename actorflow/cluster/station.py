@@ -28,6 +28,7 @@ from actorflow.cluster.directory import Directory, dials
 from actorflow.cluster.messages import DIRECTORY, NEIGHBOURS, STEWARD, Here, Table
 from actorflow.cluster.neighbours import PATIENCE, Neighbours, Patience
 from actorflow.cluster.process import CHIEF, Process
+from actorflow.cluster.steward import Work
 from actorflow.errors import ActorDied, ActorflowError, Fenced, PeerRefused
 from actorflow.graph.fingerprint import fingerprint
 from actorflow.graph.graph import Graph
@@ -123,6 +124,7 @@ class Station:
         links: What links may hold, and how long they wait.
         patience: How long the chief may be away.
         heard: Called at the chief whenever the table of processes has changed.
+        work: Makes what is awaited once a contribution, with the loop: a delay, in an experiment.
         folder: Of the cluster on this machine; None where the address or the environment tells it.
 
     Attributes:
@@ -148,6 +150,7 @@ class Station:
         links: Settings = SETTINGS,
         patience: Patience = PATIENCE,
         heard: Callable[[Table], None] | None = None,
+        work: Callable[[AbstractEventLoop], Work] | None = None,
         folder: Path | None = None,
     ) -> None:
         self.name = name
@@ -162,6 +165,7 @@ class Station:
         self._settings = links
         self._patience = patience
         self._heard = heard
+        self._work = work
         self._folder = folder
         self._links: dict[str, Link] = {}
         self._wires: list[ShmWire] = []
@@ -178,7 +182,13 @@ class Station:
             stack.callback(self._shut)
             system = await stack.enter_async_context(ActorSystem(name=self.name))
             self.process = Process(
-                self.name, self.incarnation, system, self._program, threads=self._threads, quit=self._quit
+                self.name,
+                self.incarnation,
+                system,
+                self._program,
+                threads=self._threads,
+                work=None if self._work is None else self._work(loop),
+                quit=self._quit,
             )
             stack.push_async_callback(self.process.close)
             self.process.post.on_lost(self._lost)

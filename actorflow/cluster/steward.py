@@ -11,7 +11,18 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.resources import optimizer_actor
 from actorflow.batches import opening
 from actorflow.clock import Clock
-from actorflow.cluster.messages import SHARD, WORKER, Dismiss, Enlist, Introduce, MeetAll, OpenShard, Quit
+from actorflow.cluster.messages import (
+    SHARD,
+    WORKER,
+    Describe,
+    Dismiss,
+    Enlist,
+    Introduce,
+    MeetAll,
+    OpenShard,
+    Quit,
+)
+from actorflow.cluster.record import ProcessRecord
 from actorflow.coord.commit import recover, recover_apart
 from actorflow.coord.meeting import Meet
 from actorflow.coord.replica import Replica
@@ -31,7 +42,7 @@ Work = Callable[[], Awaitable[None]]
 class Steward(Actor):
     """Opens and closes what this process contributes to training runs.
 
-    **Receives** OpenShard, MeetAll, Enlist, Dismiss, Introduce, Quit, all asked.
+    **Receives** OpenShard, MeetAll, Enlist, Dismiss, Introduce, Describe, Quit, all asked.
     **Promise** a message that is repeated does no harm: what is there stays.
     **Fails** what cannot be opened is the answer's error; nothing is left half open.
 
@@ -48,11 +59,13 @@ class Steward(Actor):
         self._enlisted = 0  # the run for which the worker was opened
         self._worker: Worker | None = None
 
-    async def receive(self, message: Any) -> int:
+    async def receive(self, message: Any) -> int | ProcessRecord:
         """Obeys one message of the chief."""
         match message:
             case Introduce():
                 return self._process.incarnation
+            case Describe():
+                return self._process.about()
             case OpenShard():
                 await self._dismiss(SHARD)
                 self._open_shard(message)

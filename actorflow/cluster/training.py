@@ -74,6 +74,7 @@ class Training:
 
     Attributes:
         policy: For the next run: what the last one has made of it.
+        drain_s: How long the end of a run waits for the update that is being committed.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Training:
         self.policy = policy
         self._settings = settings
         self._numbers = numbers
+        self.drain_s = settings.fence_s
         self._run = 0
         self._over = True
         self._heard: Queue[Updated | End] = Queue(_UNHEARD)
@@ -233,7 +235,7 @@ class Training:
     async def _drained(self) -> None:
         """Takes what nobody wants to hear any more, up to the end."""
         try:
-            async with asyncio.timeout(self._settings.fence_s):
+            async with asyncio.timeout(self.drain_s):
                 while not isinstance(await self.next(), End):
                     pass
         except TimeoutError:

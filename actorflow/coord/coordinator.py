@@ -104,7 +104,7 @@ class Coordinator(Actor):
             if isinstance(answer, Standing):
                 standings[number] = answer
             elif isinstance(answer, ActorflowError):
-                self._send(self._rounds.shard_lost(number, answer, now))
+                self._shard_lost(number, answer, now)
             elif isinstance(answer, BaseException):
                 raise answer
         if len(standings) == len(self._shards):
@@ -152,7 +152,11 @@ class Coordinator(Actor):
             return
         for number, shard in enumerate(self._shards):
             if shard.name == actor:
-                self._send(self._rounds.shard_lost(number, reason, now))
+                self._shard_lost(number, reason, now)
+
+    def _shard_lost(self, number: int, reason: BaseException | None, now: float) -> None:
+        process, of, _ = self._shards[number].name.partition("/")
+        self._send(self._rounds.shard_lost(number, reason, now, at=process if of else None))
 
     def _send(self, sends: Sequence[Send]) -> None:
         for send in sends:

@@ -133,10 +133,12 @@ class Rounds:
             self._end(self._failure)
         return self._settled(now)
 
-    def shard_lost(self, shard: int, error: BaseException | None, now: float) -> tuple[Send, ...]:
-        """Hears that a shard is gone, and its parameters with it."""
+    def shard_lost(
+        self, shard: int, error: BaseException | None, now: float, *, at: str | None = None
+    ) -> tuple[Send, ...]:
+        """Hears that a shard is gone, and its parameters with it; `at` is its process."""
         version = self.version if self.quorum.opened else None
-        return self.fail(lost(shard, version, error, self.settings.fence_s), now, at_once=True)
+        return self.fail(lost(shard, at, version, error, self.settings.fence_s), now, at_once=True)
 
     # -- workers come, live and go --------------------------------------------------------------------
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -13,6 +18,8 @@ import numpy as np
 
 import actorflow as af
 from actorflow.launch.rundir import home
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def build(seed: int) -> af.Program:
@@ -53,3 +60,52 @@ def own_runs() -> Iterator[Callable[[], list[str]]]:
             return [path.name for path in home().iterdir()] if home().is_dir() else []
 
         yield left
+
+
+def mixed(seed: int) -> af.Program:
+    """A table of which rows are looked up, dropout, a dense layer, adam."""
+    from tests.cluster.programs import Task  # with hypothesis, which the others need not load
+
+    return Task(sparse=True, dropout=0.4, seed=seed, epochs=3).program()
+
+
+def lookahead(seed: int) -> af.Program:
+    """A small network trained by the optimizer of `examples/lookahead.py`."""
+    return _custom(seed, lambda: example("lookahead").Lookahead(af.optim.adam(0.05), k=3))
+
+
+def staleness_aware(seed: int) -> af.Program:
+    """A small network trained by the optimizer of `examples/staleness_aware.py`."""
+    return _custom(seed, lambda: example("staleness_aware").StalenessAware(af.optim.adam(0.05)))
+
+
+@cache
+def example(name: str) -> ModuleType:
+    """An example, as it stands, without the data of its neighbour `digits`."""
+    with patch.dict(sys.modules, digits=ModuleType("digits")):
+        spec = spec_from_file_location(f"{name}_of_children", EXAMPLES / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return module
+
+
+def _custom(seed: int, optimizer: Any) -> af.Program:
+    rng = np.random.default_rng(seed)
+    inputs = rng.normal(size=(12, 16, 8)).astype("float32")
+    targets = np.sin(inputs @ rng.normal(size=(8, 3))).astype("float32")
+    with af.Graph(seed=seed) as graph:
+        x = af.placeholder("float32", (None, 8), name="x")
+        y = af.placeholder("float32", (None, 3), name="y")
+        w1 = af.Variable(af.init.he((8, 16)), name="w1")
+        w2 = af.Variable(af.init.he((16, 3)), name="w2")
+        b = af.Variable(af.init.zeros((3,)), name="b")
+        hidden = af.dropout(af.relu(x @ w1), 0.2, training=True)
+        loss = af.mean((hidden @ w2 + b - y) ** 2)
+        train = af.minimize(loss, optimizer)
+
+    def source(epoch: int) -> list[Mapping[str, Any]]:
+        return [{"x": inputs[k], "y": targets[k]} for k in range(12)]
+
+    return af.Program(graph=graph, loss=loss, train=train, batches=source, epochs=1_000_000)

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 import actorflow as af
+from actorflow.actors.optimizer import UpdateContext
 from actorflow.actors.resources import optimizer_actor
 from actorflow.actors.runner import executor_of
 from actorflow.actors.step import Step
@@ -18,7 +19,7 @@ from actorflow.graph.node import Port
 from actorflow.lookup import feed_port
 from actorflow.plan.lower import lower
 from actorflow.tag import StepId
-from tests.coord.serial import Contribution, Values, serial
+from tests.coord.serial import Contribution, Values, folded, serial
 
 
 def replayed(program: af.Program, record: Sequence[Updated], ps: int) -> Values:
@@ -27,6 +28,53 @@ def replayed(program: af.Program, record: Sequence[Updated], ps: int) -> Values:
     Every gradient is computed again, from the values of the version that it was computed from.
     """
     return asyncio.run(_replayed(program, record, laid_out(program, ("",) * ps, ("",)).trained))
+
+
+def replayed_by_its_actor(
+    program: af.Program, record: Sequence[Updated], ps: int, first: Values | None = None
+) -> Values:
+    """Returns the variables after a record, made by the optimizer that the program has, whatever that is.
+
+    It is called as its shards call it, with the staleness of each update, and keeps its state for all variables.
+
+    Args:
+        program: What was trained.
+        record: Its updates.
+        ps: How many shards there were.
+        first: The variables before them; those that the program begins with by default.
+    """
+    shards = laid_out(program, ("",) * ps, ("",)).trained
+    return asyncio.run(_replayed_by_its_actor(program, record, shards, first))
+
+
+async def _replayed_by_its_actor(
+    program: af.Program, record: Sequence[Updated], shards: Sequence[Sequence[str]], first: Values | None
+) -> Values:
+    async def compute(function: Any, *args: Any) -> Any:
+        return function(*args)
+
+    async with _Serial(program) as again:
+        optimizer = optimizer_actor(program.graph.objects[program.train.node.attrs["optimizer"]])
+        versions: list[Values] = [again.first if first is None else first]
+        state = optimizer.init(versions[0])
+        for count, updated in enumerate(record):
+            made = [
+                (rank, await again.gradients(step, _seen(versions, shards, bases), batch))
+                for (rank, _, batch, _), bases, step in zip(
+                    updated.chosen, updated.bases, updated.steps, strict=True
+                )
+            ]
+            now = versions[-1]
+            grads = {name: folded([g[name] for _, g in sorted(made, key=lambda m: m[0])]) for name in now}
+            ctx = UpdateContext(now, state, count, compute, max(updated.staleness))
+            deltas, state = await optimizer.on_gradients(grads, ctx)
+            versions.append({name: now[name] + deltas[name] for name in now})
+    return versions[-1]
+
+
+def _seen(versions: Sequence[Values], shards: Sequence[Sequence[str]], bases: Sequence[int]) -> Values:
+    """What a contribution was computed from."""
+    return {name: versions[base][name] for names, base in zip(shards, bases, strict=True) for name in names}
 
 
 def replayed_apart(program: af.Program, record: Sequence[Updated], ps: int) -> Values:
@@ -146,12 +194,7 @@ async def _replayed(
             for (rank, _, batch, _), bases, step in zip(
                 updated.chosen, updated.bases, updated.steps, strict=True
             ):
-                values = {
-                    name: versions[base][name]
-                    for names, base in zip(shards, bases, strict=True)
-                    for name in names
-                }
-                made.append((rank, await again.gradients(step, values, batch)))
+                made.append((rank, await again.gradients(step, _seen(versions, shards, bases), batch)))
             updates.append(made)
             versions = serial(again.first, again.transform, updates)
     return versions[-1]

@@ -12,11 +12,12 @@ import pytest
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.system import ActorSystem
-from actorflow.cluster.answering import FOLDER, answering, folder_of
+from actorflow.cluster.answering import answering, folder_of
 from actorflow.cluster.monitor import sockets
 from actorflow.cluster.process import Process
 from actorflow.cluster.report import Look, Report
 from actorflow.cluster.survey import Place, Survey, survey
+from actorflow.launch.inherited import FOLDER
 from actorflow.transport.address import Address
 from actorflow.transport.zeromq import request
 from tests.cluster.programs import regression

@@ -265,7 +265,7 @@ def test_a_shard_that_is_lost_ends_the_run_for_everybody() -> None:
     company, ended = played(Sync(), body)
 
     assert isinstance(ended.error, ShardLost)
-    assert "shard 1 is gone at version 2" in str(ended.error)
+    assert "shard 1, of 'ps1', is gone at version 2" in str(ended.error)
     assert sorted(process for process, _ in company.heard) == company.processes
     assert company.models[0].end == ended
 

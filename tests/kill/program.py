@@ -1,0 +1,188 @@
+"""A small program whose processes note what they do, for whoever kills them.
+
+Every line is written at once into a file of the folder KILL_NOTES, so that it outlives its process:
+
+    NAME-PID.jsonl      the process itself; at the chief each update that it began and each that it told of;
+                        at a shard each update that it applied
+    NAME-PID.npz        the variables of a shard that ended in peace, or could before it had to end
+
+A worker takes its time with a batch as long as the file `slow` is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, overload
+from unittest.mock import patch
+
+import numpy as np
+
+import actorflow as af
+from actorflow.actors.variable import Read
+from actorflow.cluster import trainer as training
+from actorflow.cluster.station import Station
+from actorflow.coord.commit import Commitment
+from actorflow.coord.desk import Desk
+from actorflow.coord.messages import Updated
+from actorflow.coord.participant import Participant
+from actorflow.launch.alive import Pid
+from actorflow.plan.program import Holder, Holding
+
+BATCHES = 1000
+SLOW_S = 0.04
+"""How long a worker is at a batch while the run is to be harmed."""
+
+READ_S = 0.2
+"""How long a shard that ends may take to tell its values."""
+
+
+class _Batches(Sequence[Mapping[str, Any]]):
+    """Those of an epoch, each a few rows that its number draws."""
+
+    def __init__(self, seed: int, epoch: int, notes: Path | None) -> None:
+        self._seed, self._epoch, self._notes = seed, epoch, notes
+
+    def __len__(self) -> int:
+        return BATCHES
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Mapping[str, Any]]: ...
+
+    def __getitem__(self, index: int | slice) -> Any:
+        assert isinstance(index, int)
+        if self._notes is not None and (self._notes / "slow").exists():
+            time.sleep(SLOW_S)
+        drawn = np.random.default_rng([self._seed, self._epoch, index])
+        inputs = drawn.normal(size=(3, 4)).astype("float32")
+        return {"x": inputs, "y": inputs @ np.full((4, 2), 0.5, "float32")}
+
+
+def build(seed: int) -> af.Program:
+    """A linear regression in two variables."""
+    notes = Path(os.environ["KILL_NOTES"]) if "KILL_NOTES" in os.environ else None
+    with af.Graph(seed=seed) as graph:
+        x = af.placeholder("float32", (None, 4), name="x")
+        y = af.placeholder("float32", (None, 2), name="y")
+        w = af.Variable(af.init.he((4, 2)), name="w")
+        b = af.Variable(af.init.zeros((2,)), name="b")
+        loss = af.mean((x @ w + b - y) ** 2)
+        train = af.minimize(loss, af.optim.momentum(0.01, 0.9))
+    return af.Program(
+        graph=graph,
+        loss=loss,
+        train=train,
+        batches=lambda epoch: _Batches(seed, epoch, notes),
+        epochs=1,
+    )
+
+
+# -- notes ------------------------------------------------------------------------------------------------
+
+
+class _Notes:
+    """Writes lines, each at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.name = os.environ["ACTORFLOW_JOB"]
+        if self.name != "chief":
+            self.name += os.environ["ACTORFLOW_TASK_INDEX"]
+        self.path = folder / f"{self.name}-{os.getpid()}.jsonl"
+        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self.write({"process": Pid.own().data()})
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        os.write(self._file, (json.dumps(line) + "\n").encode())
+
+
+def _note_updates(notes: _Notes) -> None:
+    """At the chief: notes what the coordinator begins, and what whoever trains is told."""
+    make, begin, updated = Desk.make, Commitment.begin, training._Run._updated
+    chosen: list[Updated] = []
+
+    def making(self: Desk, ranks: Any) -> Any:
+        found = make(self, ranks)
+        chosen.append(
+            Updated(
+                0,
+                tuple((r, e.lease.number, e.lease.batch, e.base) for r, e in self.making.items()),
+                bases=tuple(entry.bases for entry in self.making.values()),
+                steps=tuple(self.permits.batches.ordinal(e.lease.batch) for e in self.making.values()),
+            )
+        )
+        return found
+
+    def beginning(self: Commitment, numbers: Any) -> Any:
+        notes.write({"begun": data(replace(chosen[-1], version=self.version + 1))})
+        return begin(self, numbers)
+
+    def telling(self: training._Run, heard: Updated) -> Any:
+        notes.write({"told": data(heard)})
+        return updated(self, heard)
+
+    patch.object(Desk, "make", making).start()
+    patch.object(Commitment, "begin", beginning).start()
+    patch.object(training._Run, "_updated", telling).start()
+
+
+def _note_commits(notes: _Notes) -> None:
+    """At a shard: notes what it has applied, and at its end its values."""
+    committed, close = Participant.committed, Station.close
+
+    def applied(self: Participant) -> Any:
+        stage = committed(self)
+        notes.write({"applied": {"shard": self.shard, "version": self.version, "chosen": stage.chosen}})
+        return stage
+
+    async def closing(self: Station) -> None:
+        try:
+            async with asyncio.timeout(READ_S):
+                np.savez(notes.path.with_suffix(".npz"), **await _values(self))
+        except TimeoutError:  # it is in the middle of something
+            pass
+        await close(self)
+
+    patch.object(Participant, "committed", applied).start()
+    patch.object(Station, "close", closing).start()
+
+
+async def _values(station: Station) -> dict[str, Any]:
+    found = {}
+    for name in ("w", "b"):
+        holder = station.process.executor.resources.find(Holder(Holding.RESOURCE, name))
+        try:
+            value = await holder.ask(Read())
+        except af.errors.ActorflowError:  # it lies elsewhere
+            continue
+        found[name] = np.array(value[0])
+    return found
+
+
+def data(updated: Updated) -> dict[str, Any]:
+    """Returns an update as JSON has it."""
+    return {
+        "version": updated.version,
+        "chosen": [
+            [rank, number, [batch.epoch, batch.index], base] for rank, number, batch, base in updated.chosen
+        ],
+        "bases": updated.bases,
+        "steps": updated.steps,
+        "dropped_by": updated.dropped_by,
+        "alive": updated.alive,
+    }
+
+
+if "KILL_NOTES" in os.environ and "ACTORFLOW_JOB" in os.environ:
+    _notes = _Notes(Path(os.environ["KILL_NOTES"]))
+    if _notes.name == "chief":
+        _note_updates(_notes)
+    elif _notes.name.startswith("ps"):
+        _note_commits(_notes)

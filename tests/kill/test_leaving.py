@@ -1,0 +1,132 @@
+"""Whoever is asked to leave has left within a second: whoever is absent, stopped, or in the middle of a step.
+
+Measured on two busy cores (load 10), from the signal to the exit of `actorflow launch`: 0.35 s; with a stopped
+worker 0.6 s, a stopped shard 0.65 s, a stopped chief 0.2 s; before all were there 0.65 s. All of them are in the
+middle of a step: a worker is 0.04 s at a batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import actorflow as af
+from actorflow.cluster.local import LocalCluster
+from actorflow.launch.alive import Pid
+from actorflow.launch.restarting import NEVER
+from tests.kill.harming import PROGRAM, ROOT, Launched
+
+MOST_S = 1.0
+TRIES = 3
+"""Other work of the machine may take a second as well: the fastest of so many tries counts."""
+
+
+def in_time(once: Callable[[], float]) -> None:
+    took = []
+    while len(took) < TRIES and (not took or min(took) >= MOST_S):
+        took.append(once())
+    assert min(took) < MOST_S, took
+
+
+@pytest.mark.parametrize(
+    ("number", "stopped", "updates"),
+    [
+        (signal.SIGTERM, "worker0", 3),
+        (signal.SIGINT, "ps0", 3),
+        (signal.SIGTERM, "chief", 3),
+        (signal.SIGINT, None, 0),
+    ],
+    ids=["worker stopped", "ps stopped", "chief stopped", "not all are there"],
+)
+def test_a_launcher_that_is_told_to_end(number: signal.Signals, stopped: str | None, updates: int) -> None:
+    def once() -> float:
+        with Launched("--transport", "ipc", workers=1, ps=1, steps=100_000) as run:
+            if updates:
+                run.until_told(updates)
+            else:
+                run.until(lambda: any(life.name == "chief" for life in run.look()), 60.0, "the chief")
+            if stopped is not None:
+                os.kill(run.pid(stopped).pid, signal.SIGSTOP)
+                run.look()
+            began = time.monotonic()
+            os.kill(run.process.pid, number)
+            code = run.wait(20.0)
+            took = time.monotonic() - began
+            assert code == 128 + number, run.text()
+            assert not run.alive(), "nobody outlives a launcher that ends in peace"
+            assert not run.left()
+            assert "Warning" not in run.text(), run.text()
+            assert "Traceback" not in run.text(), run.text()
+            return took
+
+    in_time(once)
+
+
+@pytest.mark.parametrize("bound", [True, False], ids=["nobody answers", "nobody is there"])
+def test_a_worker_without_a_chief(bound: bool) -> None:
+    def once() -> float:
+        with tempfile.TemporaryDirectory(prefix="af-") as folder, socket.socket() as chief:
+            chief.bind(("127.0.0.1", 0))
+            if bound:
+                chief.listen()
+            at = f"tcp://127.0.0.1:{chief.getsockname()[1]}"
+            argv = ["--job", "worker", "--index", "0", "--ps", "1", "--workers", "1", "--coordinator", at]
+            process = subprocess.Popen(
+                [sys.executable, "-m", "actorflow", "worker", str(PROGRAM), *argv],
+                cwd=ROOT,
+                env={**os.environ, "ACTORFLOW_FOLDER": folder},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+            )
+            try:
+                deadline = time.monotonic() + 30.0
+                while not list(Path(folder).iterdir()):  # it answers whoever asks what it does: it is open
+                    assert time.monotonic() < deadline
+                    assert process.poll() is None, process.stderr and process.stderr.read()
+                    time.sleep(0.01)
+                began = time.monotonic()
+                process.send_signal(signal.SIGTERM)
+                _, said = process.communicate(timeout=20.0)
+                took = time.monotonic() - began
+            finally:
+                process.kill()
+                process.wait()
+            assert process.returncode == 143
+            assert b"stopped by SIGTERM" in said
+            return took
+
+    in_time(once)
+
+
+def test_a_cluster_whose_workers_are_stopped_and_dead() -> None:
+    in_time(lambda: asyncio.run(_closed(worker0=signal.SIGSTOP, worker1=signal.SIGKILL)))
+
+
+def test_a_cluster_whose_shard_is_stopped() -> None:
+    in_time(lambda: asyncio.run(_closed(ps0=signal.SIGSTOP)))
+
+
+async def _closed(**harms: signal.Signals) -> float:
+    """Returns how long it takes to close a cluster in the middle of a step, with some processes harmed."""
+    async with LocalCluster(PROGRAM, ps=1, workers=2, restarts=NEVER) as cluster:
+        assert cluster.supervisor is not None
+        pids = {name: Pid.of(pid) for name, pid in cluster.supervisor.pids().items()}
+        async for event in af.Trainer(cluster).run():
+            if event.step == 3:
+                break
+        for name, number in harms.items():
+            os.kill(cluster.supervisor.pids()[name], number)
+        began = time.monotonic()
+    took = time.monotonic() - began
+    assert not any(pid is not None and pid.is_alive() for pid in pids.values())
+    return took

@@ -1,0 +1,91 @@
+"""One seed of the matrix: whatever process of a real cluster is killed or stopped, it ends as the table says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from actorflow.launch.alive import Pid
+from tests.kill.harming import Outcome, harmed
+from tests.kill.judging import judge, judge_updates
+from tests.kill.matrix import MATRIX, Cell, Harm, Role
+from tests.kill.notes import Life, updated
+
+SURVIVING = Path(__file__).parents[2] / "docs" / "surviving.md"
+
+
+@pytest.mark.parametrize("cell", MATRIX, ids=lambda cell: cell.name)
+def test_it_ends_as_the_table_says(cell: Cell) -> None:
+    judge(cell, harmed(cell, 0))
+
+
+def test_readers_have_the_same_table() -> None:
+    rows = [line for line in SURVIVING.read_text().splitlines() if line.startswith("| ") and "SIG" in line]
+    told = {(at[0], at[1]): (at[2], at[3]) for at in ([c.strip() for c in r.split("|")[1:-1]] for r in rows)}
+    assert told == {(cell.role.value, cell.harm.value): (cell.fate.value, str(cell.code)) for cell in MATRIX}
+
+
+def test_every_role_and_harm_has_a_cell() -> None:
+    assert {(cell.role, cell.harm) for cell in MATRIX} == {(role, harm) for role in Role for harm in Harm}
+    assert len(MATRIX) == len(Role) * len(Harm)
+
+
+# -- what judges can fail ------------------------------------------------------------------------------------
+
+
+def _lives() -> list[Life]:
+    """A chief and two shards that made three updates."""
+    pid = Pid.own()
+    chief, shards = Life("chief", pid), [Life("ps0", pid), Life("ps1", pid)]
+    for v in (1, 2, 3):
+        chosen = [[rank, 2 * v + rank, [0, 2 * v + rank], v - 1] for rank in (0, 1)]
+        data = {
+            "version": v,
+            "chosen": chosen,
+            "bases": [[v - 1] * 2] * 2,
+            "steps": [2 * v, 2 * v + 1],
+            "dropped_by": [],
+            "alive": 2,
+        }
+        chief.lines += [{"begun": data}, {"told": data}]
+        for number, shard in enumerate(shards):
+            pairs = [[rank, contribution] for rank, contribution, _, _ in chosen]
+            shard.lines.append({"applied": {"shard": number, "version": v, "chosen": pairs}})
+    return [chief, *shards]
+
+
+def _judge(lives: list[Life]) -> None:
+    judge_updates(lives, [updated(data) for data in lives[0].of("told")])
+
+
+def test_a_run_that_lost_nothing_passes() -> None:
+    _judge(_lives())
+
+
+def test_an_acknowledged_update_that_a_shard_lost_is_found() -> None:
+    lives = _lives()
+    del lives[1].lines[-1]
+    with pytest.raises(AssertionError, match="never applied"):
+        _judge(lives)
+
+
+def test_an_update_that_a_shard_applied_twice_is_found() -> None:
+    lives = _lives()
+    lives[2].lines.append(lives[2].lines[-1])
+    with pytest.raises(AssertionError, match="was applied 2 times"):
+        _judge(lives)
+
+
+def test_values_that_are_not_those_of_the_updates_are_found() -> None:
+    lives = _lives()
+    lives[1].values = {"w": np.zeros((4, 2), "float32")}
+    with pytest.raises(AssertionError, match="not what serial SGD gives"):
+        _judge(lives)
+
+
+def test_a_cell_that_ends_otherwise_is_found() -> None:
+    out = Outcome(victim="ps0", code=0)
+    with pytest.raises(AssertionError, match="code 0"):
+        judge(next(cell for cell in MATRIX if cell.name == "ps-kill"), out)
