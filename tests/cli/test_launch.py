@@ -132,3 +132,37 @@ def test_a_wrong_program_is_told_before_anything_starts(left: Left, capsys: Any)
     assert command.run(["launch", "nowhere.py"]) == 2
     assert "there is no program file nowhere.py" in capsys.readouterr().err
     assert left() == []
+
+
+@pytest.mark.processes
+def test_what_is_wrong_with_a_program_is_told_once_by_the_chief(left: Left, tmp_path: Path) -> None:
+    program = tmp_path / "wrong.py"
+    program.write_text("def build(seed):\n    raise ValueError('no data here')\n")
+    argv = [sys.executable, "-m", "actorflow", "launch", str(program), "--workers", "2"]
+    ran = subprocess.run(argv, capture_output=True, text=True, timeout=100)
+
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert ran.stderr.splitlines() == [
+        "chief: ProgramError: build(0) must not fail",
+        "  where: defined at wrong.py:2",
+        "  cause: ValueError: no data here",
+    ]
+    assert left() == []
+
+
+def test_a_launcher_imports_neither_its_program_nor_what_trains() -> None:
+    said = "import sys, actorflow.cli.launch; print([m for m in sys.modules if m.startswith('actorflow.')])"
+    there = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, timeout=60).stdout
+    assert "'actorflow.launch.supervisor'" in there
+    for heavy in ("session", "kernels", "ops", "actors", "cluster.trainer", "program_file"):
+        assert f"'actorflow.{heavy}'" not in there, heavy
+
+
+def test_logs_that_cannot_be_written_are_told_before_anything_starts(
+    left: Left, tmp_path: Path, capsys: Any
+) -> None:
+    (tmp_path / "file").touch()
+    assert command.run(["launch", PROGRAM, "--logs", str(tmp_path / "file" / "logs")]) == 2
+    assert "--logs is a folder to write to, got " in capsys.readouterr().err
+    assert left() == []
