@@ -193,9 +193,10 @@ def folded(grads: Sequence[Pair]) -> Pair:
         _check_indices(grad, None if whole is None else whole.shape[0] if whole.ndim else 0)
     if whole is None:
         return _folded_rows(grads)
-    total = np.array(_as_whole(grads[0], whole), order="C")
+    total = np.empty(whole.shape, whole.dtype)
+    first: Array = _as_whole(grads[0], whole)
     for grad in grads[1:]:
-        np.add(total, _as_whole(grad, whole), out=total)
+        first = np.add(first, _as_whole(grad, whole), out=total)
     return np.divide(total, np.asarray(len(grads), total.dtype), out=total)
 
 

@@ -151,7 +151,10 @@ class Stepping:
         places = {name: self._made.places[name] for name in names}
         await self._reached(k for at in places.values() for k in at)
         values = self._step.values
-        found = {name: tuple(arrays.unshared(values[k]) for k in at) for name, at in places.items()}
+        # Frozen, since nobody writes them any more: a link would copy what can be written.
+        found = {
+            name: tuple(arrays.frozen(arrays.unshared(values[k])) for k in at) for name, at in places.items()
+        }
         return {name: parts if len(parts) > 1 else parts[0] for name, parts in found.items()}
 
     async def scalars(self) -> tuple[float, ...]:

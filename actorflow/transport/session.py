@@ -12,6 +12,7 @@ from math import inf
 
 import numpy as np
 
+from actorflow.leases import Owner
 from actorflow.transport import envelopes
 from actorflow.transport.channel import Envelope, Lane, Say, Sender
 from actorflow.transport.chunks import Assembly, Chunk, Stream
@@ -294,6 +295,8 @@ def _unwritable(part: Buffer) -> bool:
             part = part.base
         elif isinstance(part, memoryview) and part.readonly:
             part = part.obj
+        elif type(part) is Owner:  # lent: who writes looks first whether anybody holds it, as we do
+            return True
         else:  # such as a mapped file, which other processes write to
             return False
     return True
