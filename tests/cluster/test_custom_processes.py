@@ -38,7 +38,9 @@ async def values(cluster: af.Cluster) -> dict[str, np.ndarray]:
 
 async def trained(cluster: af.Cluster, policy: af.Policy, killed_at: int = 0) -> list[Updated]:
     """As `examples/optimizers_on_processes.py` does it."""
-    trainer = await example("optimizers_on_processes").train(cluster, policy, killed_at=killed_at, steps=STEPS)
+    trainer = await example("optimizers_on_processes").train(
+        cluster, policy, killed_at=killed_at, steps=STEPS
+    )
     return list(trainer.record)
 
 
