@@ -123,10 +123,11 @@ class Stream:
 class Frames:
     """Memory for large frames: that of one which nobody looks at any more is used again.
 
-    Arrays of a message are views of its frame. Whoever has one, or any buffer of it, holds a reference to the
-    frame; so when the list here holds the only one, nobody can see a write. Memory of more than 32 MiB that
-    is found anew is mapped anew, and the system has to clear each page as it is touched: 64 MiB in a row through
-    shared memory took the receiver 10.3 ms in the system for 128 MiB, and takes 2.4 (3.7 and 5.0 GB/s).
+    Arrays of a message are views of its frame. Whoever has one, or any buffer of it, holds a reference to
+    the frame; so when the list here holds the only one, nobody can see a write. Memory of more than 32 MiB
+    that is found anew is mapped anew, and the system has to clear each page as it is touched: of 64 MiB in
+    a row through shared memory the receiver spent 10.3 ms in the system for 128 MiB, and spends 2.4; they
+    came at 3.7 GB/s, and come at 5.0 (two processors, busy with other things too).
     """
 
     __slots__ = ("_cells",)

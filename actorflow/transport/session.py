@@ -295,8 +295,6 @@ def _unwritable(part: Buffer) -> bool:
             part = part.base
         elif isinstance(part, memoryview) and part.readonly:
             part = part.obj
-        elif type(part) is Owner:  # lent: who writes looks first whether anybody holds it, as we do
-            return True
-        else:  # such as a mapped file, which other processes write to
-            return False
+        else:  # lent, so who writes looks first whether anybody holds it, as we do; or such as a mapped file
+            return type(part) is Owner
     return True

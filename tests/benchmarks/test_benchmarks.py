@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from actorflow.loop import run
-from benchmarks import codec, registry
+from benchmarks import codec, registry, sync_step, transport
 from benchmarks.__main__ import compete
 from benchmarks.harness import Size
 from benchmarks.registry import UnknownBenchmark
@@ -69,12 +69,23 @@ METRICS = {
         "queue_ops",
         "leave_ms",
     ],
+    "transport": [
+        "messages_64b_curve",
+        "round_trip_64b_curve_us",
+        "stream_2mb_curve",
+        "messages_64b_shm",
+        "round_trip_64b_shm_us",
+        "stream_2mb_shm",
+        "tell_64b_ipc",
+        "ask_64b_ipc_us",
+    ],
+    "sync_step": ["scalar_1_ms", "scalar_2_ms", "tiny_mlp_2_ms"],
     "session": ["run_us", "run_concurrent_us", "null_ops_chain", "null_ops_100x100"],
 }
 
 
 def test_every_file_that_registers_a_benchmark_is_found() -> None:
-    assert set(METRICS) <= set(registry.table())
+    assert {*METRICS, "sync_more"} <= set(registry.table())
 
 
 @pytest.mark.slow
@@ -83,9 +94,16 @@ def test_every_file_that_registers_a_benchmark_is_found() -> None:
 def test_a_benchmark_has_its_metrics_and_every_side_of_them_ran(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is timed here, so the collector need not come before each round, nor arrays be the largest."""
+    """Nothing is timed here, so the collector need not come before each round, nor arrays be the largest.
+
+    Where processes are started, few of the ways and steps are gone through.
+    """
     monkeypatch.setattr(gc, "collect", lambda *_: 0)
     monkeypatch.setitem(codec.BYTES, "64mb", 1 << 22)
+    monkeypatch.setattr(transport, "WAYS", ("curve", "shm"))
+    monkeypatch.setattr(transport, "BYTES", {"2mb": 2 << 20})
+    monkeypatch.setattr(sync_step, "UPDATES", {"scalar": 50})
+    monkeypatch.setattr(sync_step, "MLP_UPDATES", {"tiny_mlp": 50})
 
     _, rows = run(compete(registry.find(name), ONCE))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actorflow.errors import WireError
 from actorflow.transport import codec
-from actorflow.transport.chunks import CHUNK_BYTES, Assembly, Stream
+from actorflow.transport.chunks import CHUNK_BYTES, Assembly, Frames, Stream
 from actorflow.transport.kinds import APART, Limits
 from tests.strategies import examples
 
@@ -235,3 +235,35 @@ def test_arrays_of_joined_messages_are_aligned_and_keep_only_their_own_frame() -
 
     assert [value.tolist() for value in values] == [[1.0], [2.0, 2.0], [3.0, 3.0, 3.0]]
     assert all(value.flags.aligned for value in values)
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        lambda frame: frame,
+        lambda frame: np.frombuffer(frame, np.float32, 4, 16),
+        lambda frame: memoryview(frame)[3:],
+        lambda frame: frame[5:].view("u1")[1:],
+    ],
+)
+def test_memory_of_a_large_frame_is_used_again_once_nobody_looks_at_it(hold: Any) -> None:
+    frames, size = Frames(), 8 << 20
+    frame = frames.find(size)
+    place = frame.ctypes.data
+    held = hold(frame)
+    del frame
+    other = frames.find(size)
+    assert other.ctypes.data != place
+
+    del held
+    assert frames.find(size).ctypes.data == place
+
+
+def test_little_memory_of_large_frames_is_kept() -> None:
+    frames, size = Frames(), 4 << 20
+    held = [frames.find(size) for _ in range(9)]
+    kept = sum(any(np.shares_memory(frame, cell[0]) for cell in frames._cells) for frame in held)
+
+    assert kept == len(frames._cells) == 4
+    assert frames.find(512 << 20) is not frames.find(512 << 20)
+    assert len(frames._cells) == 4

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from actorflow.arrays import frozen, read_only
+from actorflow.leases import lend, memory_of
 from tests.transport.net import Net, data
 
 
@@ -39,7 +40,7 @@ def test_a_read_only_view_of_what_can_be_written_is_copied(kind: str) -> None:
     assert not net.at_b.bodies()[0].any()
 
 
-@pytest.mark.parametrize("lend", [frozen, lambda array: np.frombuffer(array.tobytes(), array.dtype)])
+@pytest.mark.parametrize("lend", [frozen, lend, lambda array: np.frombuffer(array.tobytes(), array.dtype)])
 def test_a_view_of_what_nobody_can_write_is_sent_as_it_lies(lend: Any) -> None:
     net = Net()
     net.deliver()
@@ -48,3 +49,12 @@ def test_a_view_of_what_nobody_can_write_is_sent_as_it_lies(lend: Any) -> None:
 
     sent = [np.frombuffer(parts[-1], np.uint8) for parts in net.from_a.waiting]
     assert any(np.shares_memory(part, view) for part in sent)
+
+
+def test_lent_memory_is_not_written_while_it_is_on_its_way() -> None:
+    net = Net()
+    net.deliver()
+    cell = [lend(np.ones(1 << 16))]
+    assert memory_of(cell) is not None
+    net.a.send(data(cell[0]))
+    assert memory_of(cell) is None
