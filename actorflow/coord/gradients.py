@@ -108,7 +108,7 @@ class GradientProgram:
         values: Variable and spec of each read of a whole variable, in order.
         scalars: How many of the fetches, the first ones, are loss and metrics. The gradients follow, then the
             indices of each lookup.
-        device: What kernels run on that have no place of their own.
+        devices: What kernels may run on; the first is that of kernels that have no place of their own.
     """
 
     update: Update
@@ -116,7 +116,7 @@ class GradientProgram:
     batch: tuple[tuple[str, Spec], ...]
     values: tuple[tuple[str, Spec], ...]
     scalars: int
-    device: str
+    devices: tuple[str, ...]
 
     @property
     def places(self) -> dict[str, tuple[int, ...]]:
@@ -170,7 +170,7 @@ def gradient_program(
         batch=tuple((nodes[p.node].name, nodes[p.node].outputs[p.index]) for p in batch),
         values=tuple((name, nodes[p.node].outputs[p.index]) for p, name in update.whole),
         scalars=len(scalars),
-        device=devices[0],
+        devices=tuple(devices),
     )
 
 

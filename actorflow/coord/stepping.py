@@ -25,6 +25,7 @@ from actorflow.errors import ActorflowError, CoordinationError, NumericError, Wh
 from actorflow.graph.node import Node
 from actorflow.kernels.array import row_indices
 from actorflow.lookup import fitting
+from actorflow.plan.devices import matching
 from actorflow.tag import StepId
 
 
@@ -212,7 +213,8 @@ class Stepping:
         return await offloaded(submit, function, *args)
 
     def _where(self, node: Node) -> Where:
-        device = self._made.device
+        devices = self._made.devices
+        device = next(iter(matching(node.device, devices)), devices[0])  # of its scope, as in a session
         return Where(
             node=node.name, op=node.op, step=self._step.id, device=device, defined_at=node.defined_at
         )

@@ -14,13 +14,19 @@ from actorflow.coord.replica import Replica
 from actorflow.kernels.devices import checked
 
 
-def executor(graph: af.Graph, system: af.ActorSystem, name: str = "replica", threads: int = 0) -> Executor:
+def executor(
+    graph: af.Graph,
+    system: af.ActorSystem,
+    name: str = "replica",
+    threads: int = 0,
+    devices: Sequence[str] = (),
+) -> Executor:
     """An executor of the graph in the system."""
     return Executor(
         graph,
         system,
         Source(name),
-        devices=checked(()),
+        devices=checked(devices),
         threads=threads,
         max_messages=64,
         producers=Producers(system.now),
@@ -30,11 +36,16 @@ def executor(graph: af.Graph, system: af.ActorSystem, name: str = "replica", thr
 
 @asynccontextmanager
 async def replica(
-    graph: af.Graph, loss: Any, train: Any, metrics: Sequence[Any] = (), **options: Any
+    graph: af.Graph,
+    loss: Any,
+    train: Any,
+    metrics: Sequence[Any] = (),
+    devices: Sequence[str] = (),
+    **options: Any,
 ) -> AsyncIterator[Replica]:
     """A replica in a system of its own."""
     async with af.ActorSystem(name="replica") as system:
-        runs = executor(graph, system)
+        runs = executor(graph, system, devices=devices)
         try:
             yield Replica(graph, loss, metrics, train, runs, system, **options)
         finally:

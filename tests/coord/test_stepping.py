@@ -129,6 +129,32 @@ def test_an_index_that_names_no_row_is_the_error_of_the_whole(ids: list[int]) ->
     assert "test_stepping.py" in str(ours.where.defined_at)
 
 
+@pytest.mark.parametrize("scope", ["", "/cpu:0", "/cpu:1", "/cpu:*"])
+def test_an_index_that_names_no_row_is_an_error_on_the_device_of_its_lookup(scope: str) -> None:
+    with af.Graph() as graph:
+        ids = af.placeholder("int64", (None,), name="ids")
+        table = af.Variable(np.ones((N, 2), "float32"), name="table")
+        with af.device(scope):
+            found = af.gather(table, ids)
+        loss = af.sum(found)
+        train = af.minimize(loss, af.optim.sgd(0.1))
+    batch = {"ids": np.array([N])}
+
+    async def main() -> list[errors.KernelError]:
+        async with af.Session(graph, devices=["/cpu:1"]) as session:
+            with pytest.raises(errors.KernelError) as local:
+                await session.run(loss, batch)
+        async with replica(graph, loss, train, devices=["/cpu:1"]) as here:
+            with pytest.raises(errors.KernelError) as ours:
+                await stepped(here, {}, batch)
+        return [local.value, ours.value]
+
+    local, ours = (error.where for error in af.run(main()))
+    assert local is not None
+    assert ours is not None
+    assert (ours.node, ours.device) == (local.node, local.device)
+
+
 class Apart:
     """A loss of one variable, and a metric of another one, which is checked."""
 
