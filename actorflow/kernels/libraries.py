@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ class Libraries:
     Attributes:
         numpy: Its version.
         simd: The instructions of this processor that numpy uses, ascending by its own order.
-        blas: Name, version and kernels of each BLAS that is loaded: `openblas 0.3.31 SkylakeX`.
+        blas: Name, version and kernels of the BLAS that numpy uses: `openblas 0.3.31 SkylakeX`.
         blas_threads: Over how many threads a product is spread now, by which the order of sums may change.
     """
 
@@ -29,9 +30,15 @@ class Libraries:
 def libraries() -> Libraries:
     """Returns those of this process, as they are now; takes about a millisecond."""
     loaded = [found for found in threadpool_info() if found["user_api"] == "blas"]
+    loaded = [lib for lib in loaded if _is_of_numpy(lib["filepath"])] or loaded  # scipy brings its own
     told = (f"{lib['internal_api']} {lib['version']} {lib.get('architecture') or '?'}" for lib in loaded)
     threads = max((int(lib["num_threads"]) for lib in loaded), default=1)
     return Libraries(np.__version__, " ".join(_simd()), ", ".join(sorted(told)), threads)
+
+
+def _is_of_numpy(path: str) -> bool:
+    """Whether a library lies where the wheels of numpy have theirs."""
+    return any(part in ("numpy", "numpy.libs") for part in Path(path).parts)
 
 
 def _simd() -> list[str]:

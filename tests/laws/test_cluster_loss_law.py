@@ -144,7 +144,7 @@ def mourns_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def does_not_watch_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Rounds, "shard_lost", lambda self, shard, error, now: ())
+    monkeypatch.setattr(Rounds, "shard_lost", lambda self, shard, error, now, *, at: ())
 
 
 @pytest.mark.parametrize(
