@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -27,6 +28,8 @@ from actorflow.launch.task import JOBS, Task
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+log = logging.getLogger("actorflow.cli")
 
 CHIEF = JOBS[0]
 
@@ -180,7 +183,10 @@ class _Launch:
                 self._say(f"{name} {why}, and is not started again")
                 self._show_log(name)
         pids = self._supervisor.pids()
-        self._folder.write({name: {"pid": pid} for name, pid in pids.items()})
+        try:
+            self._folder.write({name: {"pid": pid} for name, pid in pids.items()})
+        except OSError as error:  # as of a full disk, which is no reason to end a run
+            log.warning("which processes there are could not be written to %s: %s", self._folder.path, error)
 
     def _exited(self, name: str, returncode: int, meaning: str) -> None:
         if name == CHIEF:

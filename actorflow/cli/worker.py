@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import json
 import os
-import socket
 import sys
 from contextlib import aclosing
 from pathlib import Path
@@ -29,6 +28,7 @@ from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, open
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.settings import RunSettings
 from actorflow.errors import ActorflowError, ConfigError, PlacementError, said
+from actorflow.launch.alive import Pid
 from actorflow.launch.environment import detect
 from actorflow.launch.exits import Exit
 from actorflow.launch.inherited import DEATH_PIPE
@@ -186,8 +186,8 @@ def _strike(cluster: ConnectedCluster, victim: str | None, display: ClusterDispl
     """Kills a process of this machine, whose launcher starts it again."""
     if victim is None:
         return
-    table, host = cluster.station.table.entries, socket.gethostname()
-    pids = {here.name: here.pid for here in table if here.host == host}
+    table = cluster.station.table.entries
+    pids = {here.name: Pid(here.pid, here.started, here.world) for here in table if here.world}
     killed = kill(victim, pids)
     display.note(f"{victim} is killed by SIGKILL" if killed else f"{victim} is not there to be killed")
 

@@ -10,6 +10,7 @@ import signal
 from collections.abc import Mapping, Sequence
 
 from actorflow.coord.messages import Updated
+from actorflow.launch.alive import Pid
 
 PART = 1 / 3
 """How much of the run is over when it strikes."""
@@ -68,18 +69,20 @@ class Chaos:
         return [*parts, self._updates / LEAST * PART] if blind else parts
 
 
-def kill(process: str, pids: Mapping[str, int]) -> bool:
+def kill(process: str, pids: Mapping[str, Pid]) -> bool:
     """Kills a process by SIGKILL; returns whether it was there to be killed.
 
     Args:
         process: Its name.
-        pids: The processes of this machine by name; it must be one of them, and not the caller.
+        pids: The processes by name; it must be one of them, of this machine, still the same, and not the
+            caller.
     """
-    pid = pids.get(process, 0)
-    if pid <= 1 or pid == os.getpid():
+    found = pids.get(process)
+    # A number alone may be that of another process by now, or of another container with the same host name.
+    if found is None or found.pid <= 1 or found.pid == os.getpid() or not found.is_alive():
         return False
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(found.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):
         return False
     return True

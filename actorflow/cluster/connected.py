@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from asyncio import Event, Future
 from collections.abc import Coroutine, Iterable, Mapping
 from inspect import signature
@@ -20,6 +21,7 @@ from actorflow.cluster.recruiter import UNREACHED
 from actorflow.cluster.sockets import keyring, opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed
+from actorflow.launch.restarting import said_life
 from actorflow.launch.task import address as checked_address
 from actorflow.plan.place import Placer
 from actorflow.program import Program
@@ -136,7 +138,7 @@ class Opening(Cluster):
         ways = await self._set_up()
         station = Station(
             CHIEF,
-            epoch_ms(),
+            _life(),
             self.program,
             self.names,
             ways,
@@ -334,3 +336,13 @@ def checked_seconds(name: str, given: Any) -> None:
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < float("inf"):
         message = f"{name} is a number of seconds above 0, got {given!r:.60}"
         raise ConfigError(message)
+
+
+_latest = 0
+"""The incarnation of the chief that this process was last."""
+
+
+def _life() -> int:
+    global _latest
+    _latest = said_life(os.environ.get("ACTORFLOW_INCARNATION"), _latest, epoch_ms())
+    return _latest

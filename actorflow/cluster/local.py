@@ -171,10 +171,8 @@ class LocalCluster(Opening):
         match event:
             case Started(name):
                 self._ends.pop(name, None)
-                self._note()
             case Exited(name, asked=False):
                 self._ends[name] = event.meaning
-                self._note()
                 if self.session is None and not worth_restart(event.returncode):
                     self._fail(self._cannot(name, event.meaning))
             case GivenUp(name, why):
@@ -182,11 +180,18 @@ class LocalCluster(Opening):
                 self._broken = True
                 if self.session is None:
                     self._fail(self._cannot(name, why))
+        self._note()
 
     def _note(self) -> None:
         """Writes down which processes there are, for those who look from outside."""
         if self.folder is not None and self.supervisor is not None:
-            self.folder.write({name: {"pid": pid} for name, pid in self.supervisor.pids().items()})
+            pids = {name: {"pid": pid} for name, pid in self.supervisor.pids().items()}
+            try:
+                self.folder.write(pids)
+            except OSError as error:  # as of a full disk, which is no reason to end a run
+                log.warning(
+                    "which processes there are could not be written to %s: %s", self.folder.path, error
+                )
 
     def _cannot(self, name: str, why: str) -> NotReady:
         error = NotReady(f"all processes must be there, and '{name}' {why} before it was")

@@ -115,6 +115,8 @@ class Here:
         key: The public key with which it answers there; empty without keys.
         pid: Its number at its host.
         host: The host's name.
+        started: When it started, in ticks since its host did; see `launch.alive`.
+        world: The boot of its host, and the namespace in which `pid` is its own.
     """
 
     name: str
@@ -123,6 +125,8 @@ class Here:
     key: str = ""
     pid: int = 0
     host: str = ""
+    started: int = 0
+    world: str = ""
 
 
 @travels("cluster.table")

@@ -13,7 +13,6 @@ All links exist before anybody is there: they greet until the other end answers,
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
@@ -33,6 +32,7 @@ from actorflow.errors import ActorDied, ActorflowError, Fenced, PeerRefused
 from actorflow.graph.fingerprint import fingerprint
 from actorflow.graph.graph import Graph
 from actorflow.graph.resource import VariableDef
+from actorflow.launch.alive import Pid
 from actorflow.lookup import fetch_port
 from actorflow.messages import Terminated
 from actorflow.program import Program
@@ -224,14 +224,16 @@ class Station:
             link.start()
 
     def _introduce(self, system: ActorSystem) -> None:
-        ref, ways = self.process.post.ref, self.ways
+        ref, ways, own = self.process.post.ref, self.ways, Pid.own()
         here = Here(
             self.name,
             self.incarnation,
             tuple(address.at for address in ways.addresses),
             ways.addresses[0].key or "",
-            os.getpid(),
+            own.pid,
             socket.gethostname(),
+            own.started,
+            own.world,
         )
         if self.name == CHIEF:
             refs = {name: ref(f"{name}/{NEIGHBOURS}") for name in self._others}

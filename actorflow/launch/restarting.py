@@ -107,6 +107,25 @@ def ended(
     return Past((*recent, now_s), row + 1), Again(wait_s)
 
 
+def said_life(said: str | None, previous: int, now_ms: int) -> int:
+    """Returns the incarnation of a process: as a supervisor says, once, and else as `next_life`.
+
+    Args:
+        said: `ACTORFLOW_INCARNATION`, or None.
+        previous: Of the life before in this process, 0 for none.
+        now_ms: The time.
+
+    Raises:
+        ConfigError: it says no number from 1 on.
+    """
+    if said is None:
+        return next_life(previous, now_ms)
+    if not (said.isascii() and said.isdigit() and len(said) < 20 and int(said)):
+        message = f"ACTORFLOW_INCARNATION must be a number from 1 on, got {said!r:.60}"
+        raise ConfigError(message)
+    return int(said) if int(said) > previous else next_life(previous, now_ms)
+
+
 def next_life(previous: int, now_ms: int) -> int:
     """Returns the incarnation of the next life: the time, but always above the one before."""
     return max(previous + 1, now_ms)

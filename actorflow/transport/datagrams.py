@@ -2,7 +2,8 @@
 
     magic, form, lane                       8 bytes
     source, target                         32   a session's two ends: incarnation and attempt of each
-    acknowledged: control, data            32   upto and mask of each lane; see `delivery`
+    acknowledged: control, data            32   upto and mask of each lane; see `delivery`. Of a reset the
+                                                first two are the end of the other that its sender knows
     credit given back: messages, bytes     16   totals; see `credit`
     number, nothing                        16   of a chunk: its number in its lane
     payload                                     of a chunk: its bytes; of a hello: version, window, program
@@ -23,7 +24,7 @@ from actorflow.transport.channel import Lane
 from actorflow.transport.credit import Window
 from actorflow.transport.kinds import Buffer
 
-VERSION = 2
+VERSION = 3
 """Of this form of talking: what two links must have in common."""
 
 HEAD_BYTES = 104
@@ -40,7 +41,7 @@ class Form(IntEnum):
     HELLO = 0  # who I am, and what I can take; the target is nobody as long as I have not heard of you
     CHUNK = 1  # a piece of a lane; see `chunks`
     BEAT = 2  # I am here, and what I have received
-    RESET = 3  # what you said belongs to a session that is no more
+    RESET = 3  # what you said belongs to a session that is no more; and which end of you I know
     GOODBYE = 4  # I close this session
     PROBE = 5  # I wait for credit: tell me what you have given back, that word may have been lost
 

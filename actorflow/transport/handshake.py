@@ -10,10 +10,12 @@ grows each time this end begins anew. So no pair comes twice, and the later of t
 3. Who hears anything that is for its own end, from the end that it remembers, is in the session, and says
    so by a Beat.
 4. Anything else that is not for its own end, or from an earlier end than it remembers, changes no state
-   and is answered by Reset. A Reset ends the session of whoever is still in it. So a process that was
-   paused and given up finds out by the first word it says, or hears. Who hears it from a later end than
-   it knows says Hello instead: to an end that only greets a Reset would say that it is of an earlier life.
-5. Whoever ends a session takes the next attempt.
+   and is answered by Reset, which tells the end that is remembered. A Reset ends the session of whoever is
+   still in it. So a process that was paused and given up finds out by the first word it says, or hears.
+   Who hears it from a later end than it knows says Hello instead.
+5. Who greets and hears a Reset is of an earlier life only if that tells of a later end than its own. Else
+   its peer was in the session first, and has ended it: it says Hello again.
+6. Whoever ends a session takes the next attempt.
 
 Nothing here decides when to speak: `link` does, and it owns the clock.
 """
@@ -66,16 +68,14 @@ class Handshake:
         self.theirs = NOBODY
         self.phase = Phase.GREETING
 
-    def hear(self, form: Form, source: End, target: End) -> Heard:
-        """Takes the ends of a datagram and says what to do about it."""
+    def hear(self, form: Form, source: End, target: End, known: End = NOBODY) -> Heard:
+        """Takes the ends of a datagram and says what to do about it; `known` is what a Reset tells."""
         if self.phase is Phase.CLOSED:  # the Goodbye may have been lost
             return Heard.RESET if form in (Form.CHUNK, Form.BEAT, Form.PROBE) else Heard.IGNORE
         if form is Form.HELLO:
             return self._hello(source, target)
         if form is Form.RESET:
-            if target != self.mine or source < self.theirs:
-                return Heard.IGNORE
-            return Heard.ENDED if self.phase is Phase.OPEN else Heard.FENCED
+            return self._reset(source, target, known)
         if target == self.mine and source == self.theirs:
             return self._taken()
         if form is Form.GOODBYE:
@@ -93,6 +93,15 @@ class Handshake:
                 return Heard.RESTARTED
             self.theirs = source
         return self._taken() if target == self.mine else Heard.GREET
+
+    def _reset(self, source: End, target: End, known: End) -> Heard:
+        if target != self.mine or source < self.theirs:
+            return Heard.IGNORE
+        if self.phase is Phase.OPEN:
+            return Heard.ENDED
+        if known > self.mine:
+            return Heard.FENCED
+        return Heard.IGNORE if self.phase is Phase.QUIET else Heard.GREET
 
     def _taken(self) -> Heard:
         if self.phase is Phase.OPEN:

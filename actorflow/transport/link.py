@@ -42,6 +42,7 @@ from actorflow.transport.datagrams import (
     End,
     Form,
     Hello,
+    Received,
     pack_head,
     pack_hello,
     unpack,
@@ -241,7 +242,8 @@ class Link:
                 else:
                     self._refuse(hello, source, target)
                 return
-        heard = self._handshake.hear(form, source, target)
+        known = End(*datagram.received[:2]) if form is Form.RESET else NOBODY
+        heard = self._handshake.hear(form, source, target, known)
         if heard is Heard.RESTARTED:
             self._end(Phase.DOWN, losses.restarted(self.peer, self._handshake.theirs, source))
             heard = self._handshake.hear(form, source, target)
@@ -258,7 +260,7 @@ class Link:
             case Heard.ENDED:
                 self._end(Phase.DOWN, losses.given_up(self.peer))
             case Heard.FENCED:
-                self._end(Phase.CLOSED, losses.fenced(self.peer, self._handshake.mine), tell=True)
+                self._end(Phase.CLOSED, losses.fenced(self.peer, self._handshake.mine, known), tell=True)
             case _:
                 self._account.counts["refused"] += 1
 
@@ -350,6 +352,8 @@ class Link:
         if form in (Form.CHUNK, Form.BEAT, Form.PROBE):
             # ORDER: what is just being delivered is acknowledged after that.
             received = self._session.told if self._receiving else self._session.tell()
+        elif form is Form.RESET:
+            received = Received(*self._handshake.theirs)
         head = pack_head(form, self._handshake.mine, target, received, lane, number)
         self._account.counts["datagrams_sent"] += 1
         self._spoke_at = self._timers.now()

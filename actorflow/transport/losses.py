@@ -47,9 +47,11 @@ def goodbye(peer: str) -> PeerLost:
     return PeerLost(f"'{peer}' has said goodbye")
 
 
-def fenced(peer: str, mine: End) -> PeerLost:
+def fenced(peer: str, mine: End, known: End) -> PeerLost:
     """It knows better who this process is."""
-    return PeerLost(f"'{peer}' knows a later life of this process than {mine}")
+    what = f"'{peer}' knows a later life of this process than {mine}, got {known}"
+    hint = "ACTORFLOW_INCARNATION, of a process without a supervisor, above the one that it had"
+    return PeerLost(what, hint=hint)
 
 
 def malformed(peer: str, cause: WireError) -> PeerLost:

@@ -8,7 +8,11 @@ that is not the way to that name so far, by the end of a session that its datagr
 3. It speaks as the same end, and the way is broken: the process has dialled anew. It becomes the way.
 4. It speaks as an earlier end: a process that was paused and given up. The link hears it, what the link says
    to that goes back there, and the way stays.
-5. Anything else is not heard. So nobody who knows a name only can reach, or take, a session of that name.
+5. Anything else is not heard.
+
+So who knows only a name reaches no session of it by anything but a Hello. A Hello from a larger incarnation
+takes the name: where keys are asked for, only who holds one that may speak as it can say that; at a socket
+file, every process of this user; at an open door, every process of this machine.
 """
 
 from __future__ import annotations

@@ -288,10 +288,8 @@ def _unwritable(part: Buffer) -> bool:
     """
     while type(part) is not bytes:
         if isinstance(part, np.ndarray):
-            if part.flags.writeable or (part.base is None and not part.flags.owndata):
-                return False
-            if part.base is None:
-                return True
+            if part.flags.writeable or part.base is None:
+                return not part.flags.writeable and part.flags.owndata
             part = part.base
         elif isinstance(part, memoryview) and part.readonly:
             part = part.obj

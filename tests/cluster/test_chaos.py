@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 from actorflow.cluster.chaos import LEAST, Chaos, kill
 from actorflow.coord.messages import Batch, Updated
+from actorflow.launch.alive import Pid
 
 WORKERS = ("worker0", "worker1", "worker2")
 
@@ -57,8 +58,18 @@ def test_an_update_of_nobody_known_is_passed_over() -> None:
 def test_a_process_is_killed_by_name_and_never_the_caller_or_nobody() -> None:
     child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
-        pids = {"chief": os.getpid(), "worker0": child.pid, "worker1": 1, "worker2": 0}
-        assert [kill(name, pids) for name in ("chief", "worker1", "worker2", "nobody")] == [False] * 4
+        known = Pid.of(child.pid)
+        assert known is not None
+        pids = {
+            "chief": Pid.own(),
+            "worker0": known,
+            "worker1": replace(known, pid=1),
+            "worker2": replace(known, pid=0),
+            "earlier": replace(known, started=known.started - 1),
+            "elsewhere": replace(known, world="another world"),
+        }
+        spared = ("chief", "worker1", "worker2", "earlier", "elsewhere", "nobody")
+        assert [kill(name, pids) for name in spared] == [False] * 6
         assert child.poll() is None
         assert kill("worker0", pids)
         assert child.wait(10) == -signal.SIGKILL

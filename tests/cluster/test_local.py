@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -16,7 +17,8 @@ import pytest
 import actorflow as af
 from actorflow.cluster.local import LocalCluster
 from actorflow.errors import ConfigError, ProgramError, ShardLost
-from actorflow.launch.supervisor import Started
+from actorflow.launch.rundir import RunDirectory
+from actorflow.launch.supervisor import Exited, Started, Supervisor
 from actorflow.transport.settings import Settings
 from tests.cluster.children import alive, build, own_runs
 from tests.cluster.stations import until
@@ -164,3 +166,24 @@ def test_a_child_starts_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACTORFLOW_TASK_INDEX", "1")
     with pytest.raises(ConfigError, match="and this process is its worker1"):
         af.Cluster.local(build)
+
+
+def test_a_full_disk_does_not_hide_why_it_cannot_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = LocalCluster(build)
+    told: list[BaseException] = []
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def hear(folder: RunDirectory) -> None:
+        cluster.folder, cluster.supervisor = folder, Supervisor(lambda _: None)
+        cluster._told(Exited("worker0", 1, 2, "ended with 2", asked=False))
+        await cluster.supervisor.close()
+
+    monkeypatch.setattr(cluster, "_fail", told.append)
+    with RunDirectory() as folder:
+        monkeypatch.setattr(RunDirectory, "write", full)
+        asyncio.run(hear(folder))
+
+    (error,) = told
+    assert "'worker0' ended with 2" in str(error)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from actorflow.errors import ConfigError
 from actorflow.launch.exits import worth_restart
-from actorflow.launch.restarting import NEVER, Again, Over, Past, Restarts, ended, next_life
+from actorflow.launch.restarting import NEVER, Again, Over, Past, Restarts, ended, next_life, said_life
 
 rules = st.builds(
     Restarts,
@@ -107,3 +107,13 @@ def test_a_row_of_any_length_has_a_wait():
 def test_a_rule_that_cannot_mean_anything_is_refused(wrong):
     with pytest.raises(ConfigError, match=f"{next(iter(wrong))} must be"):
         Restarts(**wrong)
+
+
+def test_a_life_is_what_a_supervisor_says_once_and_else_the_time() -> None:
+    assert said_life(None, 0, 50) == 50
+    assert said_life("70", 0, 50) == 70
+    assert said_life("70", 70, 50) == 71
+    assert said_life("70", 70, 90) == 90
+    for wrong in ("", "0", "-1", "pear", "9" * 20):
+        with pytest.raises(ConfigError, match="ACTORFLOW_INCARNATION must be a number from 1 on"):
+            said_life(wrong, 0, 50)

@@ -20,9 +20,9 @@ class Process:
         self.shake = handshake(incarnation)
         self.sessions: set[tuple[End, End]] = set()
 
-    def hear(self, form: Form, source: End, target: End) -> tuple[Form, End] | None:
+    def hear(self, form: Form, source: End, target: End, known: End) -> tuple[Form, End] | None:
         """Takes a datagram; returns what it answers."""
-        heard = self.shake.hear(form, source, target)
+        heard = self.shake.hear(form, source, target, known)
         if heard is Heard.RESTARTED:
             self.shake.end(Phase.DOWN)
             heard = self.shake.hear(form, source, target)
@@ -43,6 +43,7 @@ class Process:
         elif heard is Heard.GREET:
             return Form.HELLO, source
         elif heard is Heard.RESET:
+            assert form not in (Form.RESET, Form.GOODBYE), "what ends a session is not answered by an end"
             return Form.RESET, source
         return None
 
@@ -56,10 +57,11 @@ class Two(RuleBasedStateMachine):
         super().__init__()
         self.lives = [1, 1]
         self.ends = [Process(self.handshake, 1), Process(self.handshake, 1)]
-        self.way: list[tuple[int, Form, End, End]] = []  # to whom
+        self.way: list[tuple[int, Form, End, End, End]] = []  # to whom; what a Reset tells
 
     def say(self, who: int, form: Form, target: End) -> None:
-        self.way.append((1 - who, form, self.ends[who].shake.mine, target))
+        shake = self.ends[who].shake
+        self.way.append((1 - who, form, shake.mine, target, shake.theirs if form is Form.RESET else NOBODY))
 
     @rule(who=st.integers(0, 1))
     def greet(self, who: int) -> None:
@@ -76,6 +78,13 @@ class Two(RuleBasedStateMachine):
     @rule(who=st.integers(0, 1))
     def give_up(self, who: int) -> None:
         self.ends[who].shake.end(Phase.DOWN)
+
+    @rule(who=st.integers(0, 1))
+    def hear_garbage(self, who: int) -> None:
+        shake = self.ends[who].shake
+        if shake.phase is Phase.OPEN:
+            self.say(who, Form.RESET, shake.theirs)
+            shake.end(Phase.DOWN)
 
     @rule(who=st.integers(0, 1))
     def start_again(self, who: int) -> None:
@@ -103,10 +112,10 @@ class Two(RuleBasedStateMachine):
         if self.way:
             del self.way[n % len(self.way)]
 
-    def deliver(self, who: int, form: Form, source: End, target: End) -> None:
+    def deliver(self, who: int, form: Form, source: End, target: End, known: End) -> None:
         end = self.ends[who]
         before = (end.shake.mine, end.shake.theirs, end.shake.phase)
-        answer = end.hear(form, source, target)
+        answer = end.hear(form, source, target, known)
         if answer is not None and answer[0] is Form.RESET:
             assert (end.shake.mine, end.shake.theirs, end.shake.phase) == before, "it changes no state"
         if answer is not None:
@@ -175,19 +184,32 @@ class StaysOpen(Handshake):
 
 
 class TakesWhateverEndItIsFrom(Handshake):
-    def hear(self, form: Form, source: End, target: End) -> Heard:
+    def hear(self, form: Form, source: End, target: End, known: End = NOBODY) -> Heard:
         careless = form is Form.CHUNK and self.phase is Phase.OPEN
-        return Heard.TAKE if careless else super().hear(form, source, target)
+        return Heard.TAKE if careless else super().hear(form, source, target, known)
 
 
 class ResetsEverything(Handshake):
-    def hear(self, form: Form, source: End, target: End) -> Heard:
-        heard = super().hear(form, source, target)
+    def hear(self, form: Form, source: End, target: End, known: End = NOBODY) -> Heard:
+        heard = super().hear(form, source, target, known)
         return Heard.RESET if heard is Heard.IGNORE else heard
 
 
+class FencedByAnyReset(Handshake):
+    def _reset(self, source: End, target: End, known: End) -> Heard:
+        return super()._reset(source, target, End(self.mine.incarnation + 1, 1))
+
+
 @pytest.mark.parametrize(
-    "fault", [NeverNew, BelievesOldHellos, StaysOpen, TakesWhateverEndItIsFrom, ResetsEverything]
+    "fault",
+    [
+        NeverNew,
+        BelievesOldHellos,
+        StaysOpen,
+        TakesWhateverEndItIsFrom,
+        ResetsEverything,
+        FencedByAnyReset,
+    ],
 )
 def test_the_machine_finds_planted_faults(fault: type[Handshake]) -> None:
     machine: Any = type("Planted", (Two,), {"handshake": fault})
@@ -227,7 +249,16 @@ def test_what_a_datagram_does_to_an_open_session(form: Form, source: End, target
 def test_an_end_that_is_told_of_a_later_life_of_its_own_is_fenced() -> None:
     shake = Handshake(1)
 
-    assert shake.hear(Form.RESET, End(5, 2), End(1, 1)) is Heard.FENCED
+    assert shake.hear(Form.RESET, End(5, 2), End(1, 1), End(2, 1)) is Heard.FENCED
+
+
+@pytest.mark.parametrize("known", [NOBODY, End(1, 1)])
+def test_an_end_whose_peer_has_ended_what_it_has_not_begun_greets_again(known: End) -> None:
+    shake = Handshake(1)
+
+    assert shake.hear(Form.RESET, End(5, 2), End(1, 1), known) is Heard.GREET
+    shake.end(Phase.QUIET)
+    assert shake.hear(Form.RESET, End(5, 2), End(1, 2), known) is Heard.IGNORE
 
 
 def test_a_closed_end_tells_who_has_not_heard_its_goodbye() -> None:

@@ -177,9 +177,9 @@ def test_programs_that_differ_refuse_each_other_by_name_and_once() -> None:
     ((at_b, _),) = net.at_b.losses
     assert type(at_a) is type(at_b) is PeerRefused
     assert at_a.what == (
-        "all processes must run one program, got program 'abcd' (protocol 2) at 'worker0' and '1234' (protocol 2) here"
+        "all processes must run one program, got program 'abcd' (protocol 3) at 'worker0' and '1234' (protocol 3) here"
     )
-    assert "'1234' (protocol 2) at 'ps0' and 'abcd'" in at_b.what
+    assert "'1234' (protocol 3) at 'ps0' and 'abcd'" in at_b.what
     assert unacknowledged == (data(1),)
     assert net.a.stats().datagrams_sent < 20
     with pytest.raises(ChannelClosed):
@@ -210,12 +210,12 @@ def test_a_refused_peer_that_comes_back_with_the_same_program_is_taken() -> None
 def test_another_protocol_is_refused() -> None:
     net = Net()
     hello = net.from_b.waiting[0]
-    hello[1] = b"\x03" + hello[1][1:]
+    hello[1] = b"\x04" + hello[1][1:]
     net.a.receive(hello)
 
     ((reason, _),) = net.at_a.losses
     assert isinstance(reason, PeerRefused)
-    assert "(protocol 3) at 'worker0' and '' (protocol 2) here" in str(reason)
+    assert "(protocol 4) at 'worker0' and '' (protocol 3) here" in str(reason)
 
 
 @pytest.mark.parametrize(
@@ -474,7 +474,7 @@ def test_an_earlier_life_is_fenced() -> None:
     old.receive(net.from_a.waiting.pop())
 
     ((reason, unacknowledged),) = at_old.losses
-    assert str(reason) == "'ps0' knows a later life of this process than 2.1"
+    assert "'ps0' knows a later life of this process than 2.1, got 4.1" in str(reason)
     assert unacknowledged == (data(1),)
     assert old.stats().phase == "closed"
     assert (net.a.stats().phase, net.at_a.losses) == ("open", [])

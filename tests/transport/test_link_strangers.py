@@ -6,6 +6,7 @@ import pytest
 
 from actorflow.transport.credit import Window
 from actorflow.transport.datagrams import NOBODY, Datagram, End, Form, Hello, pack, pack_hello
+from actorflow.transport.handshake import Phase
 from tests.transport.net import Net, data
 
 
@@ -43,3 +44,20 @@ def test_who_has_started_again_tells_whoever_speaks_to_its_earlier_life() -> Non
 
     (_, answer) = net.from_a.log
     assert (answer.form, answer.source, answer.target) == (Form.HELLO, End(1, 1), End(7, 2))
+
+
+def test_an_end_that_greets_is_not_fenced_by_who_was_in_the_session_first_and_ended_it() -> None:
+    net = Net(turns=True)
+    net.turn()
+    net.from_b.waiting.clear()
+    net.b.receive(net.from_a.waiting.pop())
+    net.a.receive(net.from_b.waiting.pop())  # now a is in the session, and b has not heard of it
+    assert (net.a.phase, net.b.phase) == (Phase.OPEN, Phase.GREETING)
+
+    net.a.receive([b"garbage"])
+    net.deliver()
+    net.pass_time(3.0)
+    net.b.send(data(1))
+    net.deliver()
+
+    assert (net.at_a.bodies(), net.a.phase, net.b.phase) == ([1], Phase.OPEN, Phase.OPEN)

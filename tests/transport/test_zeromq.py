@@ -368,6 +368,22 @@ def test_a_port_that_is_taken() -> None:
     on_a_site(test)
 
 
+def test_a_socket_file_that_is_taken_and_one_that_was_left() -> None:
+    async def test(site: Site) -> None:
+        path = Path(site.folder) / "chief"
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(path))
+        ps0 = site.endpoint("ps0", f"ipc://{path}")
+        made = path.stat().st_ino
+        with pytest.raises(ConfigError, match="in use"):
+            site.endpoint("ps0", f"ipc://{path}")
+        assert path.stat().st_ino == made
+        ps0.close()
+        assert not path.exists()
+
+    on_a_site(test)
+
+
 def test_a_folder_that_others_may_enter_is_refused_to_both(tmp_path: Path) -> None:
     async def test(site: Site) -> None:
         ps0, worker0 = site.endpoint("ps0", "ipc"), site.endpoint("worker0")

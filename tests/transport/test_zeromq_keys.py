@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 from functools import partial
@@ -90,6 +91,28 @@ def test_a_file_that_changed_is_read_again_and_one_that_went_bad_is_not(
     assert "stay as they were" in caplog.text
     file.unlink()
     assert here.ring.publics
+
+
+def test_a_file_that_could_not_be_read_for_a_moment_is_read_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "keys"
+    Keyring.new().save(file)
+    here, there = Keyring.load(file), Keyring.load(file)
+    dropped = here.ring.current.public
+    there.rotate()
+    there.drop()
+
+    def full(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched, caplog.at_level(logging.WARNING):
+        patched.setattr("actorflow.transport.zeromq.keys.os.open", full)
+        assert dropped in here.ring.publics
+        assert dropped in here.ring.publics
+
+    assert len(caplog.messages) == 1, caplog.messages
+    assert here.ring == there.ring
 
 
 # -- between endpoints -----------------------------------------------------------------------------

@@ -246,6 +246,7 @@ class Bound:
                     self._entrance.told(News.FAILED)
         elif news in FAILURES:
             self._entrance.told(news)
+        self._pump.poke()
         self._bind_again_soon()
 
     def _ended(self, fd: int) -> None:
@@ -261,6 +262,7 @@ class Bound:
 
     def _asked(self) -> None:
         self._entrance.asked()
+        self._pump.poke()  # it may have unbound, which looks at the socket too
         self._bind_again_soon()
 
     def _bind_again_soon(self) -> None:
@@ -270,6 +272,7 @@ class Bound:
     def _bind_again(self) -> None:
         self._rebind = None
         self._entrance.bind_again()
+        self._pump.poke()
         self._bind_again_soon()
 
     def close(self, linger_s: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket as sockets
 import stat
 
 import zmq
@@ -43,6 +44,8 @@ def bind(socket: zmq.Socket[bytes], at: Place, asked: Door, pair: Pair | None) -
         socket.curve_secretkey = pair.secret.encode()
     socket.curve_server = asked is Door.KEYS
     said = _said(socket, at)
+    if isinstance(at, Ipc):
+        _check_free(at)
     try:
         socket.bind(said)
     except zmq.ZMQError as error:
@@ -106,6 +109,22 @@ def check_folder(at: Ipc, *, must_exist: bool) -> None:
             f"with mode {mode:04o}, user {found.st_uid}"
         )
         raise ConfigError(message, hint=f"chmod 700 {folder}")
+
+
+def _check_free(at: Ipc) -> None:
+    """Raises ConfigError when a process listens at a socket file, which libzmq would take away from it."""
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as asking:
+        asking.setblocking(False)
+        try:
+            asking.connect(str(at.path))
+        except BlockingIOError:  # so many ask that it has no room for us
+            pass
+        except OSError:  # nobody is there, or it has ended and left its file
+            return
+    message = (
+        f"an endpoint is bound to an address of this machine, got ipc://{at.path}: Address already in use"
+    )
+    raise ConfigError(message, hint="end the process that listens there, or name another file")
 
 
 def _said(socket: zmq.Socket[bytes], at: Place) -> str:

@@ -30,6 +30,7 @@ class Keyring:
         self.path = path
         self._ring = ring
         self._seen = seen  # what the file was when it was read last
+        self._told: tuple[int, ...] = ()  # what it was when it was told that it cannot be read
 
     @classmethod
     def new(cls) -> Keyring:
@@ -71,17 +72,19 @@ class Keyring:
             with contextlib.suppress(OSError):
                 seen = _looks(os.stat(self.path))
                 if seen != self._seen:
-                    self._seen = seen  # also of a file that is none, which is told of once
-                    self._reread(self.path)
+                    self._reread(self.path, seen)
         return self._ring
 
-    def _reread(self, path: Path) -> None:
+    def _reread(self, path: Path, seen: tuple[int, ...]) -> None:
         try:
-            text, self._seen = _read(path)
+            text, found = _read(path)
             self._ring = parse(text, str(path))
-        except ActorflowError as error:
-            log.warning("the keys stay as they were, since %s cannot be used: %s", path, error.what)
+        except (ActorflowError, OSError) as error:  # which may pass, so it is tried again, and told of once
+            if seen != self._told:
+                self._told = seen
+                log.warning("the keys stay as they were, since %s cannot be used: %s", path, error)
         else:
+            self._seen, self._told = found, ()
             log.info("keys were read again from %s: %d let in", path, len(self._ring.pairs))
 
     def handed_down(self) -> int:
