@@ -26,6 +26,7 @@ from actorflow.loop import run
 from actorflow.transport.address import Address
 from actorflow.transport.channel import Channel, Envelope, Receiver
 from actorflow.transport.link import Link
+from actorflow.transport.settings import LOCAL
 from actorflow.transport.shm import ShmWire
 from actorflow.transport.zeromq import Endpoint, Keyring
 from benchmarks.peers.second import Second, say, second
@@ -193,7 +194,10 @@ def linked(endpoint: Endpoint, peer: str, receiver: Receiver, *, shares: bool) -
     loop = asyncio.get_running_loop()
     wire: Any = endpoint.wire(peer)
     shared = ShmWire(wire) if shares else None
-    link = Link(peer, shared or wire, LoopTimers(loop), incarnation=1, receiver=receiver, soon=loop.call_soon)
+    link = Link(
+        peer, shared or wire, LoopTimers(loop),
+        incarnation=1, receiver=receiver, settings=LOCAL, soon=loop.call_soon,
+    )  # fmt: skip
     if shared is not None:
         shared.attach(link)
     hears = shared or link

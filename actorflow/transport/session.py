@@ -23,7 +23,7 @@ from actorflow.transport.kinds import Buffer, Limits
 from actorflow.transport.settings import Settings
 
 _HURRY_CHUNKS = 16  # received and not acknowledged: no more waiting for something to travel with
-_HURRY_BYTES = 1 << 20
+_HURRY_PART = 4  # or this part of the bytes of a flight, so that the sender hears of it before it has to wait
 _LANES = tuple(Lane)
 _CONTROL, _DATA = _LANES
 
@@ -83,6 +83,7 @@ class Session:
         self.ack_at: float | None = None
         self.probe_at: float | None = None
         self._probe_wait_s = settings.resend_s
+        self._hurry_bytes = settings.flight.bytes // _HURRY_PART
         self._owed_chunks = self._owed_bytes = 0
         self.told = NOTHING
         self.sent = self.received = self.peak_line = 0
@@ -237,7 +238,7 @@ class Session:
             self.ack_at = now + self._settings.ack_s
         self._owed_chunks += 1
         self._owed_bytes += size
-        if self._owed_chunks >= _HURRY_CHUNKS or self._owed_bytes >= _HURRY_BYTES:
+        if self._owed_chunks >= _HURRY_CHUNKS or self._owed_bytes >= self._hurry_bytes:
             self.ack_at = now
         receiving, assembly, limits = self.receiving[lane], self._assemblies[lane], self._limits
         if borrowed and number != receiving.upto + 1:  # it is held for a while

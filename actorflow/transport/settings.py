@@ -93,5 +93,10 @@ def _named(kinds: tuple[type, ...]) -> str:
 
 SETTINGS = Settings()
 
-LOCAL = Settings(gone_s=1.0)
-"""Between processes of one machine, where a connection does not break by itself: the process is gone."""
+LOCAL = Settings(gone_s=1.0, flight=Flight(bytes=8 << 20))
+"""Between processes of one machine, where a connection does not break by itself: the process is gone.
+
+What CONTROL may wait behind is 8 MiB there. Arrays of 1 MiB through shared memory, on a busy machine: 0.21
+acknowledgements for each instead of 0.57, and 0.13 ms of processor time at the receiver instead of 0.18,
+0.12 ms instead of 0.18 at the sender.
+"""

@@ -38,7 +38,7 @@ from actorflow.transport.shm_words import Said, Word
 from actorflow.transport.wire import Contact, Wire
 
 RING_BYTES = 8 << 20
-"""Of a ring: what a link has on the wire at most, twice 4 MiB.
+"""Of a ring: what a link has on the wire at most of its two lanes, or of one with the flight of `LOCAL`.
 
 More is slower, since less of it stays in caches. Two processes, 1 MiB at a time, GB/s with rings of 4, 8 and
 16 MiB: 64 MiB in a row 7.8, 7.9 and 7.2 (`np.copyto` of it 11.5), one and its answer 13.8, 13.0 and 9.1.

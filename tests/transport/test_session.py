@@ -9,6 +9,11 @@ import pytest
 
 from actorflow.arrays import frozen, read_only
 from actorflow.leases import lend, memory_of
+from actorflow.transport.channel import Lane
+from actorflow.transport.datagrams import NOBODY, Datagram, Form
+from actorflow.transport.kinds import LIMITS
+from actorflow.transport.session import Session
+from actorflow.transport.settings import LOCAL, SETTINGS, Settings
 from tests.transport.net import Net, data
 
 
@@ -58,3 +63,15 @@ def test_lent_memory_is_not_written_while_it_is_on_its_way() -> None:
     assert memory_of(cell) is not None
     net.a.send(data(cell[0]))
     assert memory_of(cell) is None
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, LOCAL])
+def test_a_quarter_of_a_flight_is_acknowledged_at_once(settings: Settings) -> None:
+    session, chunk = Session(settings, LIMITS), bytes(settings.flight.bytes // 8)
+    acknowledged_at = []
+    for number in (2, 3):  # held, as the first one has not come
+        datagram = Datagram(Form.CHUNK, NOBODY, NOBODY, lane=Lane.DATA, number=number, payload=chunk)
+        assert not list(session.arrived(datagram, 5.0))
+        acknowledged_at.append(session.ack_at)
+
+    assert acknowledged_at == [5.0 + settings.ack_s, 5.0]

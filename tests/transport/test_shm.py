@@ -636,9 +636,10 @@ def test_who_is_killed_takes_nothing_along_and_leaves_nothing(killed: str) -> No
 
 
 def test_slots_of_a_chunk_fit_into_a_ring_of_the_flight() -> None:
-    """A link has 4 MiB of each lane on the wire: in chunks, each in a slot."""
-    from actorflow.transport.delivery import Flight
+    """A link has a flight of each lane on the wire: in chunks, each in a slot."""
+    from actorflow.transport.settings import LOCAL, SETTINGS
     from actorflow.transport.shm import RING_BYTES
 
-    assert 2 * Flight().bytes <= RING_BYTES
+    assert 2 * SETTINGS.flight.bytes <= RING_BYTES
+    assert LOCAL.flight.bytes <= RING_BYTES  # one lane of it: what finds no room goes over the wire
     assert slot_bytes(1 << 20) == 1 << 20
