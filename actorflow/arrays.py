@@ -34,6 +34,9 @@ NDArray = np.ndarray
 Library = Any
 """A module with the functions of the Python array API: numpy or cupy."""
 
+_PAGE = 4096
+"""Bytes that come into memory at once, at least."""
+
 DType = np.dtype[Any]
 """A numpy dtype; CuPy's arrays have the same, bfloat16 too."""
 
@@ -354,6 +357,14 @@ def own_row(value: Array, i: int) -> Array:
 def empty(shape: tuple[int, ...], dtype: DType) -> Array:
     """Returns an array of `shape` with no meaning yet."""
     return np.empty(shape, dtype)
+
+
+def touch(value: Array) -> None:
+    """Writes what is there to each page of an array that owns its memory: zeros have none until then."""
+    flags = value.flags
+    if value.size and flags.owndata and flags.writeable and flags.c_contiguous and not value.dtype.hasobject:
+        pages = value.reshape(-1).view(np.uint8)[::_PAGE]
+        np.bitwise_or(pages, 0, out=pages)  # an assignment to itself numpy leaves out
 
 
 def vector(values: Sequence[Any], dtype: DType) -> Array:

@@ -46,6 +46,17 @@ class ApplyGradients:
     staleness: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class MakeState:
+    """Steward → shard → optimizer, asked: make the state before the first update; answered when that is done.
+
+    Attributes:
+        limit_s: How long that may take.
+    """
+
+    limit_s: float
+
+
 def check_shape(name: str, grad: Any, shape: tuple[int, ...]) -> None:
     """Raises StateError when a gradient is not of a variable of that shape."""
     if type(grad) is tuple:

@@ -20,13 +20,20 @@ from typing import Any
 from actorflow import arrays
 from actorflow.actors import staging
 from actorflow.actors.actor import Actor
-from actorflow.actors.gradients import ApplyGradients, Decision, Gradients, all_dense, check_shape
+from actorflow.actors.gradients import (
+    ApplyGradients,
+    Decision,
+    Gradients,
+    MakeState,
+    all_dense,
+    check_shape,
+)
 from actorflow.actors.offload import OFFLOAD_BYTES, offloaded
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import GroupId, Source
 from actorflow.actors.slots import MadeFor, Prepared, Slots, Tree
 from actorflow.actors.standing import stood_in_line
-from actorflow.actors.variable import BUSY, Borrow, Commit, Discard, Fill, Stage
+from actorflow.actors.variable import BUSY, Borrow, Commit, Discard, Fill, IsInitialised, Stage
 from actorflow.arrays import Array
 from actorflow.errors import ActorflowError, GraphError, InternalError, StateError, StepAborted
 from actorflow.messages import Call, CancelCall, Reply
@@ -61,8 +68,8 @@ class UpdateContext:
 class OptimizerActor(Actor):
     """Owns the state of one `minimize` and applies its updates one after the other.
 
-    Receives: ApplyGradients, as the body of a node's call.
-    Sends: Borrow, Stage and Fill (asked), Commit or Discard (control lane), to the variables.
+    Receives: ApplyGradients, as the body of a node's call; MakeState (asked).
+    Sends: IsInitialised, Borrow, Stage and Fill (asked), Commit or Discard (control lane), to the variables.
     Promise: an update is one commit group. All of `on_gradients`, every await in it and every check
         come before the commit; then all variables and the state change, or none does.
     Fails: an exception in `on_gradients` aborts the step that brought the gradients, and nothing
@@ -77,6 +84,7 @@ class OptimizerActor(Actor):
         self.count = 0
         self._slots: Slots | None = None
         self._made_for = MadeFor({}, {})
+        self._made_at: dict[str, int] = {}  # the versions of the variables then
         self._names: tuple[str, ...] = ()
         self._variables: Mapping[str, Ref] = {}
         self._order: tuple[str, ...] = ()
@@ -87,7 +95,7 @@ class OptimizerActor(Actor):
 
     @property
     def state(self) -> Tree:
-        """The committed state, None before the first update."""
+        """The committed state, None while none has been made: before the first update, or MakeState."""
         return None if self._slots is None else self._slots.tree()
 
     @property
@@ -117,7 +125,7 @@ class OptimizerActor(Actor):
         return "" if self.transform is None else self.transform.joint
 
     def init(self, params: Mapping[str, Array]) -> Tree:
-        """Returns the state before the first update."""
+        """Returns the state before the first update; that of a Transform on a thread if it is large."""
         return self._rule().init(dict(params))
 
     async def on_gradients(self, grads: Gradients, ctx: UpdateContext) -> tuple[Gradients, Tree]:
@@ -168,6 +176,9 @@ class OptimizerActor(Actor):
         """Turns one set of gradients into one commit group; the end of its step ends this as well."""
         if type(message) is CancelCall:
             return  # the call has not begun: it will be found void
+        if type(message) is MakeState:
+            await self._make_ready(message)
+            return
         if type(message) is not Call or type(message.body) is not ApplyGradients:
             what = f"an optimizer takes gradients, got {type(message).__name__}"
             raise InternalError(what)
@@ -215,13 +226,9 @@ class OptimizerActor(Actor):
 
     async def _update(self, asked: ApplyGradients, group: GroupId) -> tuple[Slots, Tree, dict[str, Stage]]:
         """Returns the state before, that afterwards, and what to stage; lets go of all it looked at."""
-        params: dict[str, Array] = {}
-        versions: dict[str, int] = {}
-        for name, ref in self._variables.items():
-            lent = await ref.ask(Borrow())
-            versions[name], params[name] = lent.pop(), lent.pop()
+        params, versions = await self._borrowed()
         grads = await self._given(asked.gradients, params)
-        slots = self._state_for(params)
+        slots = await self._state_for(params, versions)
         ctx = UpdateContext(_shown(params), slots.tree(), self.count, self._compute, asked.staleness)
         update: Any = await self.on_gradients(grads, ctx)
         if not isinstance(update, tuple) or len(update) != 2:
@@ -234,17 +241,51 @@ class OptimizerActor(Actor):
         stages = {n: Stage(group, deltas[n], proposed[n], versions[n]) for n in self._names}
         return slots, state, stages
 
-    def _state_for(self, params: Mapping[str, Array]) -> Slots:
-        """The state, made before the first update; raises StateError when it is of other shapes."""
+    async def _borrowed(self) -> tuple[dict[str, Array], dict[str, int]]:
+        """Returns the values of the variables, and their versions."""
+        params: dict[str, Array] = {}
+        versions: dict[str, int] = {}
+        for name, ref in self._variables.items():
+            lent = await ref.ask(Borrow())
+            versions[name], params[name] = lent.pop(), lent.pop()
+        return params, versions
+
+    async def _make_ready(self, asked: MakeState) -> None:
+        """Makes the state before the first update needs it; not while a variable has no value."""
+        if self._slots is not None:
+            return
+        for ref in self._variables.values():
+            if not await ref.ask(IsInitialised()):
+                return
+        self._slots = await self._state_for(*await self._borrowed())
+
+    async def _state_for(self, params: Mapping[str, Array], versions: dict[str, int]) -> Slots:
+        """The state. Before the first update it is made of these values, unless it has been.
+
+        Raises:
+            StateError: when it is of other shapes.
+        """
         shapes = {name: param.shape for name, param in params.items()}
+        if self.count == 0 and versions != self._made_at:
+            self._slots = None  # somebody has written since
         if self._slots is None:
-            slots = Slots(self.init(_shown(params)))
-            self._made_for = MadeFor(shapes, slots.shapes())
+            slots = await self._made(params)
+            self._made_for, self._made_at = MadeFor(shapes, slots.shapes()), versions
             return slots
         if shapes != self._made_for.params:
-            now = Slots(self.init(_shown(params)))
-            self._made_for.check(shapes, now.shapes())
+            self._made_for.check(shapes, (await self._made(params)).shapes())
         return self._slots
+
+    async def _made(self, params: Mapping[str, Array]) -> Slots:
+        """The state before the first update; an `init` of a user's own may use the actor, and stays here."""
+        if type(self).init is not OptimizerActor.init:
+            return Slots(self.init(_shown(params)))
+        before, self._nbytes = self._nbytes, sum(map(arrays.nbytes, params.values()))
+        try:
+            slots: Slots = await self._compute(_in_memory, self._rule().init, _shown(params))
+        finally:
+            self._nbytes = before
+        return slots
 
     async def _given(self, gradients: Sequence[Any], params: Mapping[str, Array]) -> dict[str, Any]:
         """The gradients by name, as `on_gradients` takes them."""
@@ -348,6 +389,13 @@ async def _decided(decision: Decision) -> StepAborted | None:
 def _shown(params: Mapping[str, Array]) -> Mapping[str, Array]:
     """The params as a rule may have them, which may be anybody's."""
     return MappingProxyType({name: arrays.handed(param) for name, param in params.items()})
+
+
+def _in_memory(init: Callable[[dict[str, Array]], Tree], params: Mapping[str, Array]) -> Slots:
+    """The state that `init` makes, all of it in memory."""
+    slots = Slots(init(dict(params)))
+    slots.touch()
+    return slots
 
 
 def check_descends(transform: Transform) -> None:

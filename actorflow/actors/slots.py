@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow.arrays import Array, NDArray
+from actorflow.arrays import Array, NDArray, touch
 from actorflow.errors import StateError
 from actorflow.rows import Rows, fill, held, put, spare_for
 from actorflow.spec import show
@@ -104,6 +104,12 @@ class Slots:
     def shapes(self) -> dict[Path, tuple[int, ...]]:
         """Returns the shape of every array, by where it is."""
         return {path: leaf.shape for path, leaf in self._leaves.items() if isinstance(leaf, NDArray)}
+
+    def touch(self) -> None:
+        """Has all memory of the arrays made now and not at the first update; on any thread."""
+        for leaf in self._leaves.values():
+            if isinstance(leaf, NDArray):
+                touch(leaf)
 
     def prepare(self, tree: Tree) -> Prepared:
         """Returns what a commit of `tree` needs.

@@ -30,6 +30,7 @@ class OpenShard:
         shards: How many shards there are.
         fresh: Whether gradients must come from the version that they are applied to.
         closes: Where shards close updates by themselves: how many contributions make one; else None.
+        limit_s: How long the state of the optimizer may take to be made.
     """
 
     shard: int
@@ -39,6 +40,7 @@ class OpenShard:
     shards: int
     fresh: bool
     closes: int | None
+    limit_s: float
 
 
 @travels("cluster.meet")

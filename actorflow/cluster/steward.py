@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from asyncio import Lock
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from actorflow.actors.actor import Actor
+from actorflow.actors.gradients import MakeState
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.resources import optimizer_actor
@@ -43,7 +45,8 @@ class Steward(Actor):
     """Opens and closes what this process contributes to training runs.
 
     **Receives** OpenShard, MeetAll, Enlist, Dismiss, Introduce, Describe, Quit, all asked.
-    **Promise** a message that is repeated does no harm: what is there stays.
+    **Promise** a message that is repeated does no harm: what is there stays. Orders are obeyed one after the
+    other; who asks what process this is, or has it quit, does not wait for them.
     **Fails** what cannot be opened is the answer's error; nothing is left half open.
 
     Args:
@@ -52,12 +55,15 @@ class Steward(Actor):
         clock: Tells how long batches take.
     """
 
+    reentrant: ClassVar[bool] = True
+
     def __init__(self, process: Process, work: Work | None, clock: Clock) -> None:
         self._process = process
         self._work = work
         self._clock = clock
         self._enlisted = 0  # the run for which the worker was opened
         self._worker: Worker | None = None
+        self._orders = Lock()
 
     async def receive(self, message: Any) -> int | ProcessRecord:
         """Obeys one message of the chief."""
@@ -66,9 +72,18 @@ class Steward(Actor):
                 return self._process.incarnation
             case Describe():
                 return self._process.about()
+            case Quit():
+                self._process.quit()
+            case _:
+                async with self._orders:
+                    await self._obey(message)
+        return True
+
+    async def _obey(self, message: Any) -> None:
+        match message:
             case OpenShard():
                 await self._dismiss(SHARD)
-                self._open_shard(message)
+                await self._open_shard(message)
             case MeetAll():
                 self._meet(message)
             case Enlist():
@@ -78,12 +93,9 @@ class Steward(Actor):
                     self._enlisted = message.run
             case Dismiss(actor):
                 await self._dismiss(actor)
-            case Quit():
-                self._process.quit()
             case _:
                 what = f"a steward takes what cluster.messages says, got {type(message).__name__}"
                 raise CoordinationError(what)
-        return True
 
     def _works(self) -> bool:
         """Whether there is a worker, and one that has not ended: cut off for long it gives up."""
@@ -94,7 +106,7 @@ class Steward(Actor):
         if cell is not None:
             await self.system.stop(cell)
 
-    def _open_shard(self, order: OpenShard) -> None:
+    async def _open_shard(self, order: OpenShard) -> None:
         graph = self._process.program.graph
         optimizer = graph.objects[order.optimizer]
 
@@ -102,7 +114,7 @@ class Steward(Actor):
             return optimizer_actor(optimizer)
 
         executor = self._process.executor
-        self.system.spawn(
+        shard = self.system.spawn(
             lambda: ShardActor(
                 order.shard,
                 {name: self._variable(name) for name in order.trained},
@@ -118,6 +130,11 @@ class Steward(Actor):
             ),
             name=SHARD,
         )
+        try:
+            await shard.ask(MakeState(order.limit_s), order.limit_s)
+        except BaseException:
+            await self._dismiss(SHARD)
+            raise
 
     def _variable(self, name: str) -> Ref:
         return self._process.executor.resources.find(Holder(Holding.RESOURCE, name))

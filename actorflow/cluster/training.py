@@ -104,7 +104,7 @@ class Training:
     # -- shards ---------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Opens a shard in each process that has one.
+        """Opens a shard in each process that has one, with the state of its optimizer, which may take long.
 
         Raises:
             ShardLost: a process is not there.
@@ -117,6 +117,7 @@ class Training:
         closes = None
         if self._settings.agreement == "per_shard":
             closes = enough(self.policy, full(len(layout.workers)))
+        opening = []
         for shard, process in enumerate(layout.ps):
             order = OpenShard(
                 shard,
@@ -126,14 +127,18 @@ class Training:
                 len(layout.ps),
                 self.policy.fresh,
                 closes,
+                self._settings.stuck_s,
             )
-            await self._ask_ps(process, order)
+            opening.append(self._ask_ps(process, order, order.limit_s))
+        for failed in await asyncio.gather(*opening, return_exceptions=True):
+            if failed is not None:
+                raise failed
         with _reached(" and ".join(layout.ps)):  # a process that began anew meanwhile has no values
             await self._attendance.initialise(names)
 
-    async def _ask_ps(self, process: str, order: Any) -> None:
+    async def _ask_ps(self, process: str, order: Any, limit_s: float | None = None) -> None:
         with _reached(process):
-            await self._steward(process).ask(order)
+            await self._steward(process).ask(order, limit_s)
 
     def _steward(self, process: str) -> Ref:
         return self._chief.post.ref(f"{process}/{STEWARD}")

@@ -402,9 +402,8 @@ class Rounds:
     def _unused(self, rank: int, why: str, *, gone: bool = False) -> None:
         """Ends what is out; nobody is left to hear of it when its worker is gone."""
         receipt = self.desk.revoke(rank, self.version, why)
-        if gone:
-            self._say.drop([receipt.outcome.number])
-        else:
+        self._say.drop([receipt.outcome.number])  # some of its gradients may have left before it ended
+        if not gone:
             self._say.receipts([receipt])
 
     def _fence(self, rank: int) -> None:

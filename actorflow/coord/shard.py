@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 from actorflow import arrays
 from actorflow.actors.actor import Actor
-from actorflow.actors.gradients import ApplyGradients
+from actorflow.actors.gradients import ApplyGradients, MakeState
 from actorflow.actors.offload import OFFLOAD_BYTES, offloaded
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Source
@@ -79,8 +79,8 @@ class _Close:
 class ShardActor(Actor):
     """Owns one optimizer over some of the variables, and takes part in the updates of all shards.
 
-    **Receives** Pull, Contribute, Fence, ReadStats (asked); Stage, Commit, Discard, Drop, End from a
-    coordinator, on one lane; Meet; Terminated of the coordinator and of other shards.
+    **Receives** MakeState, Pull, Contribute, Fence, ReadStats (asked); Stage, Commit, Discard, Drop, End
+    from a coordinator, on one lane; Meet; Terminated of the coordinator and of other shards.
     **Sends** Staged, Unstaged, Committed to the coordinator, on the control lane.
     **Promise** What is pulled is of one version, and does not change. What has been Staged can be committed:
     that awaits reads that are under way, and nothing else. A Discard leaves all as it was.
@@ -191,6 +191,8 @@ class ShardActor(Actor):
                 return self._close()
             case Meet():
                 self._fellows.meet(message, self.ref)
+            case MakeState():
+                return self._make_state(message)
             case Terminated():
                 return self._lost(message)
             case ReadStats():
@@ -236,6 +238,13 @@ class ShardActor(Actor):
         error = self._fellows.lost or self._error
         if error is not None:
             raise error.again()
+
+    async def _make_state(self, asked: MakeState) -> None:
+        """Has the optimizer make its state, so that the first update need not."""
+        try:
+            await self._optimizer.ask(asked, asked.limit_s)
+        except Exception as error:  # a user's rule may raise anything
+            raise unprepared(error, self._bound.rule, self._process or f"shard {self.shard}", None) from error
 
     # -- updates ----------------------------------------------------------------------------------------
 

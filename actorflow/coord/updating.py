@@ -91,23 +91,25 @@ class Update:
         """It waits behind a block that holds a variable, as long as that takes."""
 
 
-def unprepared(error: Exception, rule: str, place: str, version: int) -> ActorflowError:
-    """Returns why an update cannot be prepared, in words for whoever trains.
+def unprepared(error: Exception, rule: str, place: str, version: int | None) -> ActorflowError:
+    """Returns why an update cannot be prepared, or the state before the first, in words for whoever trains.
 
     Args:
         error: What was raised; one of ours says enough, but for what wraps an exception of an optimizer.
         rule: What the optimizer is called.
         place: Where it is.
-        version: That of the parameters, before the update.
+        version: That of the parameters, before the update; None when the state was to be made.
     """
     if isinstance(error, HandlerError) and error.__cause__ is not None:
         raised: BaseException = error.__cause__
-        what = f"the optimizer {rule} raised {said(raised)} on {place}, at the update of version {version}"
+        when = "when its state was made" if version is None else f"at the update of version {version}"
+        what = f"the optimizer {rule} raised {said(raised)} on {place}, {when}"
     elif isinstance(error, ActorflowError):
         return error
     else:
         raised = error
-        what = f"the update of version {version} could not be prepared on {place}: {said(error)}"
+        thing = f"the state of {rule}" if version is None else f"the update of version {version}"
+        what = f"{thing} could not be prepared on {place}: {said(error)}"
     wrapped = HandlerError(what, where=error.where if isinstance(error, ActorflowError) else None)
     wrapped.__cause__ = raised
     return wrapped

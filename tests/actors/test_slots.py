@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from actorflow import arrays
 from actorflow.actors.slots import MadeFor, Prepared, Slots
 from actorflow.errors import StateError
 from actorflow.rows import Rows
@@ -212,3 +214,28 @@ def test_a_state_of_other_shapes_names_the_variable_that_changed() -> None:
 
 def test_shapes_are_those_of_the_arrays_by_where_they_are() -> None:
     assert Slots({"w": (np.ones(2), 3), "n": np.zeros(())}).shapes() == {("w", 0): (2,), ("n",): ()}
+
+
+def test_memory_is_touched_and_what_is_in_it_stays() -> None:
+    own = np.array([-0.0, np.nan, 3.0])
+    shared = np.arange(10_000.0)
+    tree = {"zeros": np.zeros((2000, 3)), "own": own, "view": shared[::2], "none": np.zeros((0, 3)), "n": 1}
+    tree["fixed"], tree["scalar"] = arrays.read_only(np.ones(3)), np.zeros((), np.int64)
+    before = {key: np.array(leaf).tobytes() for key, leaf in tree.items()}
+
+    Slots(tree).touch()
+
+    assert {key: np.array(leaf).tobytes() for key, leaf in tree.items()} == before
+
+
+def test_zeros_are_in_memory_once_they_are_touched() -> None:
+    faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt  # noqa: E731
+    tree = {"zeros": np.zeros(64 << 20, np.uint8)}
+    begun = faults()
+
+    Slots(tree).touch()
+    touched = faults()
+    tree["zeros"][::4096] = 1
+
+    assert touched - begun >= 16
+    assert faults() - touched < 16

@@ -268,12 +268,12 @@ def test_a_ps_that_begins_anew_before_a_run_is_a_lost_shard(
     async def run(world: sim.World) -> None:
         ask = Training._ask_ps
 
-        async def crash_before(self: Training, process: str, order: Any) -> None:
+        async def crash_before(self: Training, process: str, order: Any, *limit: Any) -> None:
             if process == "ps1" and isinstance(order, last):
                 world.crash("ps1")
                 await world.restart("ps1")
                 await world.sleep(0.1)
-            await ask(self, process, order)
+            await ask(self, process, order, *limit)
 
         monkeypatch.setattr(Training, "_ask_ps", crash_before)
         async with af.Cluster.simulated(regression(), ps=2, workers=2, world=world) as cluster:

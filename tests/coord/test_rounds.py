@@ -17,12 +17,14 @@ from actorflow.coord.messages import (
     Beat,
     Committed,
     Computed,
+    Drop,
     Exhausted,
     Leave,
     Missed,
     Staged,
     Unstaged,
 )
+from actorflow.coord.outgoing import ToShard
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync, View
 from actorflow.coord.rounds import Rounds
 from actorflow.errors import KernelError
@@ -165,6 +167,19 @@ def test_messages_that_make_no_sense_change_nothing() -> None:
 
     assert (repr(world.rounds.permits), repr(world.rounds.members), repr(world.rounds.commitment)) == before
     assert world.rounds.ended is None
+
+
+def test_shards_are_told_to_drop_what_a_step_sent_before_it_failed() -> None:
+    world = World(Sync(), 2, 2, steps=2)
+    world.run_until_permits()
+    rank, lease = next(iter(world.rounds.permits.out.items()))
+
+    sends = world.rounds.hear(Missed(1, lease.number, rank), world.now)
+
+    dropped = [
+        send.shard for send in sends if isinstance(send, ToShard) and send.message == Drop(1, (lease.number,))
+    ]
+    assert dropped == [0, 1]
 
 
 # -- the laws can fail ---------------------------------------------------------------------------------------
