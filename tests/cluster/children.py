@@ -69,6 +69,13 @@ def mixed(seed: int) -> af.Program:
     return Task(sparse=True, dropout=0.4, seed=seed, epochs=3).program()
 
 
+def large(seed: int) -> af.Program:
+    """As `mixed`, with a table of 3.2 MB, of which a batch looks up some rows."""
+    from tests.cluster.programs import Task  # with hypothesis, which the others need not load
+
+    return Task(sparse=True, dropout=0.4, seed=seed, epochs=99, keys=200_000).program()
+
+
 def lookahead(seed: int) -> af.Program:
     """A small network trained by the optimizer of `examples/lookahead.py`."""
     return _custom(seed, lambda: example("lookahead").Lookahead(af.optim.adam(0.05), k=3))

@@ -54,6 +54,7 @@ class Task:
         sparse: Whether the first layer looks up rows of a table, whose gradients are rows.
         looks: How often it does: the second time from the end, the third time each row once.
         whole: Whether the loss has the whole table as well.
+        keys: Rows of the table.
     """
 
     rows: tuple[int, ...] = (3, 1, 4, 2, 3, 3)
@@ -64,6 +65,7 @@ class Task:
     epochs: int | None = None
     looks: int = 1
     whole: bool = False
+    keys: int = KEYS
 
     def program(self, wrap: Callable[[Sequence[Any]], Any] = list) -> af.Program:
         """Returns it: three variables, `table`, `w` and `b`; `wrap` makes the source of an epoch."""
@@ -73,7 +75,7 @@ class Task:
             x = af.placeholder("float32", (None, 4), name="x")
             y = af.placeholder("float32", (None, 2), name="y")
             keys = af.placeholder("int64", (None,), name="keys")
-            table = af.Variable(af.init.he((KEYS, 4) if self.sparse else (4, 4)), name="table")
+            table = af.Variable(af.init.he((self.keys, 4) if self.sparse else (4, 4)), name="table")
             w = af.Variable(af.init.he((4, 2)), name="w")
             b = af.Variable(af.init.zeros((2,)), name="b")
             hidden = sum(self._found(table, keys), x) if self.sparse else af.tanh(x @ table)
@@ -86,7 +88,7 @@ class Task:
             drawn = np.random.default_rng([self.seed, epoch, index])
             inputs = drawn.normal(size=(self.rows[index], 4)).astype("float32")
             fed = {"x": inputs, "y": inputs @ weights}
-            return {**fed, "keys": drawn.integers(0, KEYS, self.rows[index])} if self.sparse else fed
+            return {**fed, "keys": drawn.integers(0, self.keys, self.rows[index])} if self.sparse else fed
 
         def source(epoch: int) -> Any:
             return wrap([batch(epoch, index) for index in range(len(self.rows))])
@@ -98,7 +100,7 @@ class Task:
         """What is looked up in the table."""
         found = [
             af.embedding_lookup(table, keys),
-            af.gather(table, keys - KEYS),
+            af.gather(table, keys - self.keys),
             af.embedding_lookup(table, keys, unique=True, padding_id=1),
         ]
         return found[: self.looks]

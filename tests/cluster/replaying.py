@@ -22,12 +22,13 @@ from actorflow.tag import StepId
 from tests.coord.serial import Contribution, Values, folded, serial
 
 
-def replayed(program: af.Program, record: Sequence[Updated], ps: int) -> Values:
+def replayed(program: af.Program, record: Sequence[Updated], ps: int, first: Values | None = None) -> Values:
     """Returns the variables after the updates of a record, made one after the other in one process.
 
-    Every gradient is computed again, from the values of the version that it was computed from.
+    Every gradient is computed again, from the values of the version that it was computed from. `first` are the
+    variables before them, by default those that the program begins with.
     """
-    return asyncio.run(_replayed(program, record, laid_out(program, ("",) * ps, ("",)).trained))
+    return asyncio.run(_replayed(program, record, laid_out(program, ("",) * ps, ("",)).trained, first))
 
 
 def replayed_by_its_actor(
@@ -77,17 +78,19 @@ def _seen(versions: Sequence[Values], shards: Sequence[Sequence[str]], bases: Se
     return {name: versions[base][name] for names, base in zip(shards, bases, strict=True) for name in names}
 
 
-def replayed_apart(program: af.Program, record: Sequence[Updated], ps: int) -> Values:
+def replayed_apart(
+    program: af.Program, record: Sequence[Updated], ps: int, first: Values | None = None
+) -> Values:
     """Returns the variables after a record of shards that close updates by themselves.
 
     Each shard's are those of its own serial SGD over what it used; a gradient may come from different versions
-    of different shards.
+    of different shards. `first` as for `replayed`.
     """
-    return asyncio.run(_replayed_apart(program, record, laid_out(program, ("",) * ps, ("",)).trained))
+    return asyncio.run(_replayed_apart(program, record, laid_out(program, ("",) * ps, ("",)).trained, first))
 
 
 async def _replayed_apart(
-    program: af.Program, record: Sequence[Updated], shards: Sequence[Sequence[str]]
+    program: af.Program, record: Sequence[Updated], shards: Sequence[Sequence[str]], first: Values | None
 ) -> Values:
     about = {
         number: (rank, batch, bases, step)
@@ -98,7 +101,8 @@ async def _replayed_apart(
     }
     sets = [[u.per_shard[s] for u in record if u.per_shard[s]] for s in range(len(shards))]
     async with _Serial(program) as again:
-        versions: list[list[Values]] = [[{n: again.first[n] for n in names}] for names in shards]
+        begun = again.first if first is None else first
+        versions: list[list[Values]] = [[{n: begun[n] for n in names}] for names in shards]
         updates: list[list[list[Contribution]]] = [[] for _ in shards]
         grads: dict[int, Contribution] = {}
 
@@ -184,11 +188,12 @@ class _Serial:
 
 
 async def _replayed(
-    program: af.Program, record: Sequence[Updated], shards: Sequence[Sequence[str]]
+    program: af.Program, record: Sequence[Updated], shards: Sequence[Sequence[str]], first: Values | None
 ) -> Values:
     updates: list[list[Contribution]] = []
     async with _Serial(program) as again:
-        versions: list[Values] = [again.first]
+        begun = again.first if first is None else first
+        versions = [begun]
         for updated in record:
             made: list[Contribution] = []
             for (rank, _, batch, _), bases, step in zip(
@@ -196,5 +201,5 @@ async def _replayed(
             ):
                 made.append((rank, await again.gradients(step, _seen(versions, shards, bases), batch)))
             updates.append(made)
-            versions = serial(again.first, again.transform, updates)
+            versions = serial(begun, again.transform, updates)
     return versions[-1]
