@@ -177,11 +177,26 @@ def fit_together(a: Pair, b: Pair) -> bool:
     return bool(x.dtype == y.dtype and x.ndim and y.ndim and x.shape[1:] == y.shape[1:])
 
 
-def folded(grads: Sequence[Pair]) -> Pair:
+def reusable(cell: list[Array], like: Array) -> bool:
+    """Tells whether the array in `cell` may be written anew as one like `like`: nobody else holds it.
+
+    Args:
+        cell: One array of the caller's; he has no other reference to it.
+        like: What has the shape and dtype that are wanted.
+    """
+    array = _memory(cell)
+    return array is cell[0] and array.shape == like.shape and array.dtype == like.dtype
+
+
+def folded(grads: Sequence[Pair], spare: list[Array] | None = None) -> Pair:
     """Returns the sum of gradients, added from the left in their own dtype, divided by their number.
 
     One alone is returned as it is. Of pairs alone it is a pair, of the rows that one of them has, each
     the sum of those that have it; with an array among them, pairs are taken as arrays.
+
+    Args:
+        grads: At least one.
+        spare: An array, or none, that the result is written to if it is `reusable`, and taken out of.
 
     Raises:
         SpecError: when indices are not distinct and ascending, or name no row.
@@ -193,7 +208,7 @@ def folded(grads: Sequence[Pair]) -> Pair:
         _check_indices(grad, None if whole is None else whole.shape[0] if whole.ndim else 0)
     if whole is None:
         return _folded_rows(grads)
-    total = np.empty(whole.shape, whole.dtype)
+    total = spare.pop() if spare and reusable(spare, whole) else np.empty(whole.shape, whole.dtype)
     first: Array = _as_whole(grads[0], whole)
     for grad in grads[1:]:
         first = np.add(first, _as_whole(grad, whole), out=total)

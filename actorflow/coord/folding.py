@@ -9,12 +9,12 @@ passed on as it is, bit for bit.
 Sparse gradients stay sparse when all are: a row is the sum of those that touch it, divided by the count of
 all, as the dense mean would have it. When one is dense, all are taken as dense ones.
 
-Pure; the arithmetic is that of `rows.folded`.
+Pure but for `Spares`, whose memory nobody else can see; the arithmetic is that of `rows.folded`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 from actorflow import arrays, rows
@@ -25,11 +25,22 @@ Part = tuple[int, Mapping[str, Any]]
 """A rank, and the gradients of its contribution by variable: arrays, or pairs (indices, rows)."""
 
 
-def folded(parts: Sequence[Part]) -> dict[str, Any]:
+SPARE_BYTES = 1 << 20
+"""Of what is kept as a spare; less costs little to find anew.
+
+Two gradients of 100 MB: 11 ms in the system for the pages of a new result, and 0 with the spare.
+"""
+
+Spares = MutableMapping[str, list[Any]]
+"""By variable a list of what the last fold gave, which is written anew once nobody else holds it."""
+
+
+def folded(parts: Sequence[Part], spares: Spares | None = None) -> dict[str, Any]:
     """Returns one gradient for each variable.
 
     Args:
         parts: At least one, of distinct ranks, with the same variables.
+        spares: Where large results are kept for the next time, and taken from; several folds may run at once.
 
     Raises:
         SpecError: when gradients of one variable do not fit together; names the variable and the ranks.
@@ -40,12 +51,18 @@ def folded(parts: Sequence[Part]) -> dict[str, Any]:
         return dict(first)
     for name in first:
         _check(name, parts)
-    return {name: _of(name, parts) for name in first}
+    found = {}
+    for name in first:
+        spare = [] if spares is None else spares.pop(name, [])
+        found[name] = total = _of(name, parts, spare)
+        if spares is not None and type(total) is not tuple and total.nbytes >= SPARE_BYTES:
+            spares[name] = [total]
+    return found
 
 
-def _of(name: str, parts: Sequence[Part]) -> Any:
+def _of(name: str, parts: Sequence[Part], spare: list[Any]) -> Any:
     try:
-        return arrays.quietly(rows.folded, [gradients[name] for _, gradients in parts])
+        return arrays.quietly(rows.folded, [gradients[name] for _, gradients in parts], spare)
     except SpecError as error:
         ranks = ", ".join(str(rank) for rank, _ in parts)
         message = f"gradients of {name!r} from ranks {ranks}: {error.what}"

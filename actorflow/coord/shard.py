@@ -32,7 +32,7 @@ from actorflow.actors.variable import Read, ReadRows
 from actorflow.coord.aggregation import Contributions
 from actorflow.coord.closing import Closing
 from actorflow.coord.fellows import Fellows
-from actorflow.coord.folding import Part, folded
+from actorflow.coord.folding import Part, Spares, folded
 from actorflow.coord.meeting import Meet, ReadStats, stats
 from actorflow.coord.messages import (
     Commit,
@@ -137,6 +137,7 @@ class ShardActor(Actor):
         self._closing = None if closes is None else Closing(closes)
         self._process = process
         self._submit = submit
+        self._spares: Spares = {}  # as large as its variables, where several workers have dense gradients
         self._steady = Lock()  # whoever reads or changes all variables as one
         self._update: Update | None = None
         self._waiting = Waiting()
@@ -303,8 +304,8 @@ class ShardActor(Actor):
     async def _folded(self, parts: list[Part]) -> dict[str, Any]:
         large = sum(arrays.content_bytes(dict(gradients)) for _, gradients in parts) >= OFFLOAD_BYTES
         if self._submit is None or not large or len(parts) == 1:
-            return folded(parts)
-        found: dict[str, Any] = await offloaded(self._submit, folded, parts)
+            return folded(parts, self._spares)
+        found: dict[str, Any] = await offloaded(self._submit, folded, parts, self._spares)
         return found
 
     def _unstaged(self, stage: Stage, error: ActorflowError) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from actorflow import errors, rows
 from actorflow.arrays import as_dtype, same
-from actorflow.coord.folding import folded
+from actorflow.coord.folding import SPARE_BYTES, Spares, folded
 from tests.coord import serial
 from tests.strategies import examples
 
@@ -67,6 +67,39 @@ def test_scalars_are_folded_too() -> None:
     found = folded([(1, {"b": np.float32(2)}), (0, {"b": np.array(1, "float32")})])["b"]
 
     assert equal(found, np.array(1.5, "float32"))
+
+
+def _mean_into(spares: Spares, *numbers: float) -> Any:
+    grads = [np.full(SPARE_BYTES // 4, number, "float32") for number in numbers]
+    return folded([(rank, {"w": grad}) for rank, grad in enumerate(grads)], spares)["w"]
+
+
+def test_memory_of_a_fold_is_written_again_once_nobody_holds_it() -> None:
+    spares: Spares = {}
+    address = _mean_into(spares, 1, 3).ctypes.data
+    found = _mean_into(spares, 5, 7)
+
+    assert found.ctypes.data == address
+    assert (found == 6).all()
+
+
+@pytest.mark.parametrize("hold", [lambda a: a, lambda a: a[1:], memoryview, lambda a: a.reshape(2, -1)])
+def test_a_fold_that_somebody_holds_is_not_written_again(hold: Any) -> None:
+    spares: Spares = {}
+    held = hold(_mean_into(spares, 1, 3))
+
+    assert (_mean_into(spares, 5, 7) == 6).all()
+    assert (np.asarray(held) == 2).all()
+
+
+def test_a_spare_of_another_shape_or_dtype_is_let_be() -> None:
+    for spare in (np.zeros(2, "float32"), np.zeros((2, 2)), np.zeros(4, "float32")[:2]):
+        spares: Spares = {"w": [spare]}
+        del spare
+        grads = [np.ones((2, 2), "float32"), np.ones((2, 2), "float32")]
+
+        assert equal(folded(list(enumerate({"w": g} for g in grads)), spares)["w"], grads[0])
+        assert not spares  # and what is small is not kept
 
 
 def test_contributions_are_left_as_they_were() -> None:
