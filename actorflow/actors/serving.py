@@ -100,8 +100,9 @@ class Serving:
             self.answer(envelope, WireError(wrong), Say.ERROR)
             return True
         inquiry = self.open[number] = Inquiry(self, envelope)
-        inquiry.question = question = cell.inquire(envelope.body, envelope.limit_s, inquiry)
-        inquiry.stands = question in cell.waiters
+        question = cell.inquire(envelope.body, envelope.limit_s, inquiry)
+        if not inquiry.done():
+            inquiry.question, inquiry.stands = question, question in cell.waiters
         return not inquiry.stands
 
     def _cancel(self, number: int) -> None:
@@ -235,7 +236,11 @@ class Serving:
 
 
 class Inquiry(Holding):
-    """Where the answer to a question of another process goes: it leaves at once, as an `ask.Answer`."""
+    """Where the answer to a question of another process goes: it leaves at once, as an `ask.Answer`.
+
+    INVARIANT: once it is over it does not hold the question, which holds it: what was asked is let go at
+        once, not when cycles are collected.
+    """
 
     __slots__ = ("_envelope", "_over", "_serving", "_since_s", "name", "question", "stands")
 
@@ -289,6 +294,7 @@ class Inquiry(Holding):
         self._over = True
         self._serving.open.pop(self._envelope.ask, None)
         self.admitted()
+        self.question = None
 
 
 class _Standing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from actorflow.actors.gradients import Decision
@@ -40,7 +41,7 @@ class Update:
         self.pulled = pulled
         self.ready: Future[bool] = loop.create_future()
         self.applied: Future[None] = loop.create_future()
-        self.decision = Decision(self._staged, loop.create_future())
+        self.decision = Decision(partial(_staged, self.ready), loop.create_future())
         self.interrupt: Callable[[], None] | None = None
         self.error: BaseException | None = None
         self._decided = False
@@ -69,10 +70,6 @@ class Update:
 
     # -- what the optimizer says: a Reply ---------------------------------------------------------------
 
-    def _staged(self) -> None:
-        if not self.ready.done():
-            self.ready.set_result(True)
-
     def done(self, value: Any, undo: Any = None) -> None:
         """Hears that it is applied."""
         self.applied.set_result(None)
@@ -89,6 +86,12 @@ class Update:
 
     def stands(self, at: Any, why: Callable[[], str]) -> None:
         """It waits behind a block that holds a variable, as long as that takes."""
+
+
+def _staged(ready: Future[bool]) -> None:
+    """No method of the update: the decision would hold whoever holds it, with all that is staged."""
+    if not ready.done():
+        ready.set_result(True)
 
 
 def unprepared(error: Exception, rule: str, place: str, version: int | None) -> ActorflowError:
