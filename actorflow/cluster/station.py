@@ -58,9 +58,14 @@ class Ways(Protocol):
         ...
 
     def listen(
-        self, peer: str, receive: Callable[[Sequence[Buffer]], None], changed: Callable[[], None]
+        self,
+        peer: str,
+        receive: Callable[[Sequence[Buffer]], None],
+        changed: Callable[[], None],
+        *,
+        dials: bool = False,
     ) -> None:
-        """Says who takes what comes from a process."""
+        """Says who takes what comes from a process, and whether this one dials it."""
         ...
 
     def dial(self, peer: str, address: Address) -> None:
@@ -219,7 +224,7 @@ class Station:
             self._links[peer] = link
             wire.attach(link)
             self._wires.append(wire)
-            self.ways.listen(peer, wire.receive, wire.contact_changed)
+            self.ways.listen(peer, wire.receive, wire.contact_changed, dials=dials(self.name, peer))
             self.process.post.attach(link)
             link.start()
 

@@ -79,6 +79,7 @@ class RunDirectory:
         self.path = base / self.run
         self.shared = f"actorflow-{self.run}-"
         self._since_ms = epoch_ms()
+        self._closed = False
         self.socket("worker999-0123456789abcdef")  # says that the path is too long before anything is there
         sweep(base)
         half_made = base / f".{self.run}"
@@ -126,7 +127,7 @@ class RunDirectory:
         self._write(self.path, processes)
 
     def close(self, *, keep_logs: bool = False) -> Path | None:
-        """Removes the folder and what is left in shared memory; never raises.
+        """Removes the folder and what is left in shared memory; never raises, and closing again changes nothing.
 
         Args:
             keep_logs: Whether the logs stay, for something has failed. They are removed after `KEPT_S`.
@@ -134,6 +135,9 @@ class RunDirectory:
         Returns:
             Where the logs are, None when none were kept.
         """
+        if self._closed:
+            return None
+        self._closed = True
         _remove_shared(self.shared)
         kept = keep_logs and any(log.stat().st_size for log in (self.path / "logs").glob("*.log"))
         if not kept:

@@ -3,8 +3,10 @@
 Every connection has a routing id of its own: the name of the process, and chance. The rule, for a connection
 that is not the way to that name so far, by the end of a session that its datagram comes from (`End`):
 
-1. There is no way yet: it becomes the way.
+1. There is no way yet: it becomes the way if it says Hello. Else it may speak of a session that this process
+   had in an earlier life; the link hears that, as one of no session, and what it says goes back there.
 2. It says Hello from a later end than the way's: the process has started or begun again. It becomes the way.
+   This has to be believed, or no process that was started again would get in.
 3. It speaks as the same end, and the way is broken: the process has dialled anew. It becomes the way.
 4. It speaks as an earlier end: a process that was paused and given up. The link hears it, what the link says
    to that goes back there, and the way stays.
@@ -13,6 +15,8 @@ that is not the way to that name so far, by the end of a session that its datagr
 So who knows only a name reaches no session of it by anything but a Hello. A Hello from a larger incarnation
 takes the name: where keys are asked for, only who holds one that may speak as it can say that; at a socket
 file, every process of this user; at an open door, every process of this machine.
+A process that we dial ourselves is at the end of that connection and nowhere else: none that bears its name
+here is heard.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ from enum import Enum, auto
 from actorflow.transport.datagrams import End, Form
 
 RANDOM_BYTES = 16
+
+_OF_SESSION = (Form.CHUNK, Form.BEAT, Form.PROBE)
 
 
 class Turn(Enum):
@@ -55,7 +61,11 @@ def turn(now: Route | None, broken: bool, form: Form, source: End) -> Turn:
         form: Of the datagram.
         source: The end that it says it comes from.
     """
-    if now is None or (source == now.source and broken):
+    if now is None:
+        if form is Form.HELLO:
+            return Turn.TAKE
+        return Turn.ANSWER if form in _OF_SESSION else Turn.DROP
+    if source == now.source and broken:
         return Turn.TAKE
     if source > now.source:
         return Turn.TAKE if form is Form.HELLO else Turn.DROP

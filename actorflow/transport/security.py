@@ -145,6 +145,7 @@ class Refusal(Enum):
     UNKNOWN_NAME = "a name that nobody here knows"
     NOT_ITS_NAME = "a name that its key may not bear"
     STRANGER = "the name of a peer that is connected"
+    DIALLED = "the name of a peer that this process dials"
     REFUSED_THERE = "our own key, by the process that was dialled"
 
 

@@ -46,7 +46,12 @@ class HubWays:
         return HubWire(self, peer)
 
     def listen(
-        self, peer: str, receive: Callable[[Sequence[Buffer]], None], changed: Callable[[], None]
+        self,
+        peer: str,
+        receive: Callable[[Sequence[Buffer]], None],
+        changed: Callable[[], None],
+        *,
+        dials: bool = False,
     ) -> None:
         self.heard[peer] = receive
 

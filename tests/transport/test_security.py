@@ -185,10 +185,8 @@ class Ways:
                 self.now = Route(id, source)
                 self.heard.append((id, source))
             case Turn.ANSWER:
-                assert before is not None
-                assert source < before.source
-        assert self.now is not None
-        assert before is None or self.now.source >= before.source
+                assert before is None or source < before.source
+        assert before is None or (self.now is not None and self.now.source >= before.source)
 
 
 ends = st.builds(End, st.integers(1, 4), st.integers(1, 3))
@@ -216,6 +214,14 @@ def test_a_stranger_reaches_no_session_that_lasts(form: Form, source: End, their
 
     assert found is not Turn.TAKE or (form is Form.HELLO and source > theirs)
     assert found is not Turn.ANSWER or source < theirs
+
+
+@given(form=st.sampled_from(Form), source=ends)
+def test_where_there_is_no_way_only_a_hello_takes_it(form: Form, source: End) -> None:
+    found = routes.turn(None, False, form, source)
+
+    assert (found is Turn.TAKE) == (form is Form.HELLO)
+    assert found is not Turn.ANSWER or form not in (Form.RESET, Form.GOODBYE)  # those end a session
 
 
 def test_a_connection_has_the_name_of_its_process() -> None:

@@ -20,7 +20,8 @@ import zmq
 from actorflow.errors import ConfigError
 from actorflow.loop import loop_factory
 from actorflow.transport.channel import Envelope
-from actorflow.transport.datagrams import NOBODY, Datagram, End, Form, pack
+from actorflow.transport.credit import Window
+from actorflow.transport.datagrams import NOBODY, Datagram, End, Form, Hello, pack, pack_hello
 from actorflow.transport.wire import Contact
 from actorflow.transport.zeromq import Address, Endpoint, Keyring, Options
 from tests.transport.sockets import LOOPS, QUICK, Ear, Site, on_a_site, real_link, until
@@ -31,8 +32,11 @@ over_both_loops = pytest.mark.parametrize("loop", LOOPS, ids=["asyncio", "uvloop
 over_transports = pytest.mark.parametrize("transport", ["ipc", "tcp"])
 
 
+HELLO = pack_hello(Hello(Window(10, 1000), "program"))
+
+
 def hello(incarnation: int = 1, attempt: int = 1) -> list[Any]:
-    return pack(Datagram(Form.HELLO, End(incarnation, attempt), NOBODY, payload=b"hello"))
+    return pack(Datagram(Form.HELLO, End(incarnation, attempt), NOBODY, payload=HELLO))
 
 
 def beat(incarnation: int = 1, attempt: int = 1, size: int = 0) -> list[Any]:

@@ -15,7 +15,9 @@ import pytest
 import zmq
 
 from actorflow.transport.channel import Envelope, Lane
-from actorflow.transport.datagrams import NOBODY, Datagram, End, Form, pack
+from actorflow.transport.credit import Window
+from actorflow.transport.datagrams import NOBODY, Datagram, End, Form, Hello, pack, pack_hello, unpack
+from actorflow.transport.handshake import Phase
 from actorflow.transport.link import Link
 from actorflow.transport.security import Pair
 from actorflow.transport.settings import Settings
@@ -26,6 +28,7 @@ from tests.transport.ways import Recorder
 
 pytestmark = pytest.mark.wire
 
+HELLO = pack_hello(Hello(Window(10, 1000), "program"))
 SETTINGS = Settings(silence_s=20.0, beat_s=0.2, resend_s=0.05, ack_s=0.001)
 PAGE = 4096
 
@@ -130,7 +133,12 @@ FLOODS: dict[str, tuple[bytes, list[bytes], str]] = {
     "a name that is no text": (b"\xff" * 40, head(), "unknown_name"),
     "a name without a session": (NAME, head(), "stranger"),
     "a later life that does not say hello": (NAME, head(incarnation=9), "stranger"),
-    "a hello of the same life": (NAME, head(Form.HELLO, target=NOBODY, payload=b"hello"), "stranger"),
+    "a hello of a later life that is none": (
+        NAME,
+        head(Form.HELLO, 9, target=NOBODY, payload=b"hello"),
+        "malformed",
+    ),
+    "a hello of the same life": (NAME, head(Form.HELLO, target=NOBODY, payload=HELLO), "stranger"),
     "a reset of the session": (NAME, head(Form.RESET), "stranger"),
     "an acknowledgement of what was never sent": (NAME, head(Form.BEAT), "stranger"),
 }
@@ -151,6 +159,87 @@ def test_who_floods_with(flood: str) -> None:
             assert set(honest.ps0.stats().refused) == {reason}
 
     against(attack)
+
+
+HARM = {
+    "garbage": [b"\1" * 500],
+    "a word for an unknown session": head(Form.BEAT),
+    "a reset": head(Form.RESET),
+    "a chunk of garbage": head(payload=b"y" * 1000),
+    "a hello": head(Form.HELLO, 2**62, target=NOBODY, payload=HELLO),
+}
+
+
+def test_who_bears_the_name_of_a_process_that_we_dial_is_not_heard() -> None:
+    """Its way is the connection that we made: none that comes in is it, whatever it says first."""
+
+    async def test(site: Site) -> None:
+        ps0, worker0 = site.endpoint("ps0", "tcp"), site.endpoint("worker0", "tcp")
+        receivers = Recorder(), Recorder()
+        links = (
+            real_link(ps0, "worker0", receivers[0], settings=SETTINGS),
+            real_link(worker0, "ps0", receivers[1], settings=SETTINGS),
+        )
+        worker0.dial("ps0", ps0.addresses[0])
+        await until(lambda: all(link.phase is Phase.OPEN for link in links))
+        with contextlib.ExitStack() as stack:
+            n = [0]
+            for number, first in enumerate(HARM.values()):
+                name = b"ps0" + bytes([number]) * 16
+                dealer = stack.enter_context(stranger(worker0.addresses[0], name))
+                for parts in (first, *HARM.values()):
+                    dealer.send_multipart(parts)
+                    await until(lambda: worker0.stats().refused.get("dialled", 0) > n[0])
+                    n[0] += 1
+        links[0].send(Envelope("x", 1))
+        links[1].send(Envelope("x", 2))
+        await until(lambda: all(receiver.got for receiver in receivers))
+        assert worker0.stats().refused == {"dialled": len(HARM) * (1 + len(HARM))}
+        for link in links:
+            stats = link.stats()
+            assert (stats.sessions, stats.malformed, stats.phase) == (1, 0, "open")
+        assert [receiver.losses for receiver in receivers] == [[], []]
+
+    on_a_site(test)
+
+
+def test_nobody_of_the_name_of_a_process_that_will_be_dialled_is_heard_before() -> None:
+    async def test(site: Site) -> None:
+        worker0 = site.endpoint("worker0", "tcp")
+        ear = Ear(worker0, "ps0")
+        worker0.listen("ps0", ear.receive, ear.changed, dials=True)
+        with stranger(worker0.addresses[0], b"ps0" + b"?" * 16) as dealer:
+            dealer.send_multipart(HARM["a hello"])
+            await until(lambda: worker0.stats().refused == {"dialled": 1})
+        assert (ear.got, ear.contacts) == ([], [Contact.UNKNOWN])
+
+    on_a_site(test)
+
+
+def test_who_does_not_say_hello_becomes_no_way_and_is_answered_where_it_is() -> None:
+    """A process of whose session nothing is known here, as after a new start: it is to say Hello."""
+
+    async def test(site: Site) -> None:
+        ps0 = site.endpoint("ps0", "tcp")
+        receiver = Recorder()
+        link = real_link(ps0, "worker0", receiver, settings=SETTINGS)
+        with stranger(ps0.addresses[0], NAME) as dealer:
+            dealer.send_multipart(head(Form.RESET))
+            await until(lambda: ps0.stats().refused == {"stranger": 1})
+            dealer.send_multipart(head(Form.BEAT, target=End(7, 7)))
+            await until(lambda: dealer.poll(0))
+            (said,) = dealer.recv_multipart()
+            assert unpack([said[:104], said[104:]]).form is Form.HELLO
+            dealer.send_multipart(HARM["garbage"])
+            await until(lambda: ps0.stats().refused == {"stranger": 1, "malformed": 1})
+        assert ps0.wire("worker0").contact() is Contact.UNKNOWN
+        worker0 = site.endpoint("worker0")
+        there = real_link(worker0, "ps0", Recorder(), settings=SETTINGS)
+        worker0.dial("ps0", ps0.addresses[0])
+        await until(lambda: link.phase is there.phase is Phase.OPEN)
+        assert (link.stats().sessions, link.stats().malformed, receiver.losses) == (1, 0, [])
+
+    on_a_site(test)
 
 
 def test_who_sends_too_much_at_once_is_cut_off() -> None:
@@ -217,7 +306,7 @@ def test_who_stops_reading_blocks_nobody_and_holds_no_more_than_its_queue() -> N
     async def attack(honest: Honest) -> None:
         at_ps0 = Ear(honest.ps0, "worker2")
         with stranger(honest.address, b"worker2" + b"?" * 16, rcvhwm=1) as dealer:
-            dealer.send_multipart(head(Form.HELLO, target=NOBODY, payload=b"hello"))
+            dealer.send_multipart(head(Form.HELLO, target=NOBODY, payload=HELLO))
             await until(lambda: at_ps0.got)
             for _ in range(6):
                 for _ in range(1000):
@@ -238,9 +327,7 @@ def test_who_has_no_key_never_gets_to_say_anything() -> None:
             with stranger(honest.address, NAME, pair) as dealer:
                 for _ in range(3):
                     with contextlib.suppress(zmq.Again):
-                        dealer.send_multipart(
-                            head(Form.HELLO, 9, target=NOBODY, payload=b"hello"), zmq.NOBLOCK
-                        )
+                        dealer.send_multipart(head(Form.HELLO, 9, target=NOBODY, payload=HELLO), zmq.NOBLOCK)
                     await honest.exchange(2)
                 reason = "wrong_key" if pair else "handshake"
                 await until(lambda reason=reason: honest.ps0.stats().refused.get(reason))  # type: ignore[misc]
@@ -255,7 +342,7 @@ def test_who_is_of_another_user_is_not_let_in() -> None:
         ps0._bound._entrance.gate._user += 1
         at_ps0 = Ear(ps0, "worker0")
         with stranger(ps0.addresses[0], NAME) as dealer:
-            dealer.send_multipart(head(Form.HELLO, target=NOBODY, payload=b"hello"))
+            dealer.send_multipart(head(Form.HELLO, target=NOBODY, payload=HELLO))
             await until(lambda: ps0.stats().refused.get("other_user"))
         assert not at_ps0.got
 

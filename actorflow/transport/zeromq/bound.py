@@ -17,7 +17,7 @@ import zmq
 from actorflow.errors import WireError
 from actorflow.transport import routes
 from actorflow.transport.address import Address
-from actorflow.transport.datagrams import End, Form, unpack
+from actorflow.transport.datagrams import End, Form, unpack, unpack_hello
 from actorflow.transport.kinds import Buffer
 from actorflow.transport.routes import Route, Turn
 from actorflow.transport.security import Refusal
@@ -37,6 +37,11 @@ _REBIND_S = 0.02
 
 class Caller(Protocol):
     """Who listens for a name."""
+
+    @property
+    def dials(self) -> bool:
+        """Whether this process dials the one of that name: then nobody is it who comes in here."""
+        ...
 
     def heard(self, datagram: list[Buffer]) -> None:
         """Takes a datagram of its peer."""
@@ -167,6 +172,9 @@ class Bound:
         if name is None or caller is None:
             self._refuse(Refusal.UNKNOWN_NAME, frame)
             return
+        if caller.dials:
+            self._refuse(Refusal.DIALLED, frame)
+            return
         if not self._entrance.allows(_property(frame, "User-Id"), name):
             self._refuse(Refusal.NOT_ITS_NAME, frame)
             return
@@ -186,6 +194,8 @@ class Bound:
             return
         broken = now is not None and now.id not in self._fd_of
         match routes.turn(now, broken, said.form, said.source):
+            case Turn.TAKE if said.form is Form.HELLO and not _is_hello(said.payload):
+                self._refuse(Refusal.MALFORMED, frame)
             case Turn.TAKE:
                 self._lead(name, caller, routing_id, said.source)
                 caller.heard(datagram)
@@ -285,6 +295,14 @@ class Bound:
         for pump in (self._pump, *self._beside):
             pump.close()
         self._entrance.close(linger_s)
+
+
+def _is_hello(payload: Buffer) -> bool:
+    try:
+        unpack_hello(payload)
+    except WireError:
+        return False
+    return True
 
 
 def _property(frame: zmq.Frame, name: str) -> str:

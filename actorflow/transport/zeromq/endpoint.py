@@ -82,13 +82,26 @@ class Endpoint:
         """Returns the wire to a process, the same each time."""
         return self._peer(peer)
 
-    def listen(self, peer: str, receive: Receive, changed: Callable[[], None]) -> None:
-        """Says who takes datagrams of a process, and who hears that the contact to it has changed."""
+    def listen(
+        self, peer: str, receive: Receive, changed: Callable[[], None], *, dials: bool = False
+    ) -> None:
+        """Says who takes datagrams of a process, and who hears that the contact to it has changed.
+
+        Args:
+            peer: The process.
+            receive: Takes each datagram.
+            changed: Hears of the contact.
+            dials: Whether this process will dial that one: nobody of its name is heard who dials us.
+        """
         found = self._peer(peer)
         found.receive, found.changed = receive, changed
+        if dials:
+            found.never_inbound()
 
     def dial(self, peer: str, address: Address) -> None:
         """Connects to a process, instead of where it was dialled before; the same address changes nothing.
+
+        From then on nobody of its name is heard who dials us.
 
         Raises:
             ConfigError: the address is none, or needs keys.
@@ -113,6 +126,7 @@ class Endpoint:
             if before is not Contact.UNKNOWN:
                 dialled.contact = Contact.BROKEN
         found.dialled = dialled
+        found.never_inbound()
         if before is not found.contact():
             found.contact_changed()
 
@@ -159,11 +173,12 @@ class Endpoint:
 class _Peer:
     """The wire to a process: by the connection that was dialled, else by the one that dialled us."""
 
-    __slots__ = ("_answered", "_bound", "_ledger", "changed", "dialled", "name", "receive")
+    __slots__ = ("_answered", "_bound", "_ledger", "changed", "dialled", "dials", "name", "receive")
 
     def __init__(self, name: str, bound: Bound, ledger: Ledger) -> None:
         self.name = name
         self.dialled: Dialled | None = None
+        self.dials = False
         self.receive: Receive | None = None
         self.changed: Callable[[], None] | None = None
         self._bound = bound
@@ -188,6 +203,11 @@ class _Peer:
         else:
             ledger.datagrams_out += 1
             ledger.bytes_out += size
+
+    def never_inbound(self) -> None:
+        """Notes that this process dials that one, and forgets who has come in under its name."""
+        self.dials = True
+        self._bound.forget(self.name)
 
     def contact(self) -> Contact:
         """Returns what is known of the process."""
