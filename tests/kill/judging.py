@@ -57,10 +57,10 @@ def judge_updates(
     assert max(versions) - min(versions) <= 1, "half a commit is finished by the next"
     if whole:
         assert versions == [len(told)] * PS, "what is made is told"
-        counts = [int(value) - 1 for life in shards for name, value in life.values.items() if "@" in name]
-        assert set(counts) <= {len(told)}, f"variables have {counts} updates, {len(told)} were told of"
-    for life, version in zip(shards, versions, strict=True):
-        _judge_values(life, begun, version)
+        counts = {made for life in shards for made in life.counts.values()}
+        assert counts <= {len(told)}, f"variables have {counts} updates, {len(told)} were told of"
+    for life in shards:
+        _judge_values(life, begun)
 
 
 def _judge_shard(life: Life, begun: Mapping[int, Updated]) -> int:
@@ -73,18 +73,20 @@ def _judge_shard(life: Life, begun: Mapping[int, Updated]) -> int:
     return len(applied)
 
 
-def _judge_values(life: Life, begun: Mapping[int, Updated], version: int) -> None:
+def _judge_values(life: Life, begun: Mapping[int, Updated]) -> None:
     """Asserts that what a shard told of its variables is what serial SGD gives over as many updates.
 
-    It goes on while it tells, so that this may be fewer than it noted, or one more.
+    How many each has is compared with what the shard had noted when it looked, not with what it noted until it
+    was gone: it goes on meanwhile.
     """
     program = ProgramFile(PROGRAM).program(0)
-    for name in (name for name in life.values if not name.endswith("@")):
-        made = int(life.values[f"{name}@"]) - 1  # the first value is not an update's
-        assert made <= version + 1, f"{name} of {life.name} has {made} updates, of which it noted {version}"
+    before, after = life.noted
+    for name, value in life.values.items():
+        made, whose = life.counts[name], f"{name} of {life.name}"
+        assert before <= made <= after + 1, f"{whose} has {made} updates, when it noted {before} to {after}"
         expected = replayed(program, [begun[v] for v in range(1, made + 1)], PS)[name]
-        what = f"{name} of {life.name} is not what serial SGD gives over {made} updates"
-        assert life.values[name].tobytes() == expected.tobytes(), what
+        what = f"{whose} is not what serial SGD gives over {made} updates"
+        assert value.tobytes() == expected.tobytes(), what
 
 
 def history(begun: Mapping[int, Updated], told: Sequence[Updated], shards: Sequence[Life]) -> list[Operation]:

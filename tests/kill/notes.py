@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -21,13 +22,17 @@ class Life:
         name: chief, ps0, …
         pid: Which process it is.
         lines: What it noted after that.
-        values: The variables that it had at its end; none if it could not say.
+        values: The variables that it had when it looked at its end; none if it could not say.
+        counts: How many updates each of these has counted itself.
+        noted: How many updates the process had noted just before it looked, and just after.
     """
 
     name: str
     pid: Pid
     lines: list[dict[str, Any]] = field(default_factory=list)
     values: dict[str, np.ndarray] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    noted: tuple[int, int] = (0, 0)
 
     def of(self, kind: str) -> list[Any]:
         """Returns what it noted of one kind."""
@@ -43,16 +48,20 @@ def read(folder: Path) -> list[Life]:
             continue
         pid = Pid.read(lines[0]["process"])
         assert pid is not None
-        lives.append(Life(path.name.split("-")[0], pid, lines[1:], _values(path.with_suffix(".npz"))))
+        lives.append(Life(path.name.split("-")[0], pid, lines[1:], *_values(path.with_suffix(".npz"))))
     return sorted(lives, key=lambda life: (life.name, life.pid.started))
 
 
-def _values(path: Path) -> dict[str, np.ndarray]:
+def _values(path: Path) -> tuple[dict[str, np.ndarray], dict[str, int], tuple[int, int]]:
     try:
         with np.load(path) as found:
-            return dict(found)
-    except (OSError, ValueError, EOFError):  # it was killed, perhaps while it wrote
-        return {}
+            told = dict(found)
+    except (OSError, ValueError, EOFError, BadZipFile):  # it was killed, perhaps while it wrote
+        return {}, {}, (0, 0)
+    before, after = told.pop("@").tolist()
+    values = {name: value for name, value in told.items() if not name.endswith("@")}
+    counts = {name: int(told[f"{name}@"]) - 1 for name in values}  # the first value is not an update's
+    return values, counts, (before, after)
 
 
 def updated(data: dict[str, Any]) -> Updated:

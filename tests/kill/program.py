@@ -5,7 +5,11 @@ Every line is written at once into a file of the folder KILL_NOTES, so that it o
     NAME-PID.jsonl      the process itself; at the chief each update that it began and each that it told of;
                         at a shard each update that it applied
     NAME-PID.npz        the variables of a shard that ended in peace, or could before it had to end; NAME@ is
-                        which value it is, counted by the variable itself
+                        which value it is, counted by the variable itself, and @ how many updates the shard had
+                        noted just before it looked at the first, and just after the last
+
+ORDER: a shard goes on after it has looked, until it is closed: an update may come that it notes, and that these
+values do not have.
 
 A worker takes its time with a batch as long as the file `slow` is there.
 """
@@ -137,16 +141,22 @@ def _note_updates(notes: _Notes) -> None:
 def _note_commits(notes: _Notes) -> None:
     """At a shard: notes what it has applied, and at its end its values."""
     committed, close = Participant.committed, Station.close
+    noted = 0
 
     def applied(self: Participant) -> Any:
+        nonlocal noted
         stage = committed(self)
+        noted += 1
         notes.write({"applied": {"shard": self.shard, "version": self.version, "chosen": stage.chosen}})
         return stage
 
     async def closing(self: Station) -> None:
         try:
             async with asyncio.timeout(READ_S):
-                np.savez(notes.path.with_suffix(".npz"), **await _values(self))
+                before = noted
+                values = await _values(self)
+                values["@"] = np.array([before, noted])
+                np.savez(notes.path.with_suffix(".npz"), **values)
         except TimeoutError:  # it is in the middle of something
             pass
         await close(self)

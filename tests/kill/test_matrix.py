@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from actorflow.launch.alive import Pid
-from tests.kill.harming import Outcome, harmed
+from actorflow.program_file import ProgramFile
+from tests.cluster.replaying import replayed
+from tests.kill.harming import PROGRAM, PS, Outcome, harmed
 from tests.kill.judging import judge, judge_updates
 from tests.kill.matrix import MATRIX, Cell, Harm, Role
 from tests.kill.notes import Life, updated
@@ -78,11 +79,39 @@ def test_an_update_that_a_shard_applied_twice_is_found() -> None:
         _judge(lives)
 
 
-def test_values_that_are_not_those_of_the_updates_are_found() -> None:
+def _with_values(made: int, noted: tuple[int, int], has: int | None = None) -> list[Life]:
+    """Lives of which ps0 has `w` after so many updates, by its own count; really after `has`."""
     lives = _lives()
-    lives[1].values = {"w": np.zeros((4, 2), "float32"), "w@": np.array(4)}
-    with pytest.raises(AssertionError, match="not what serial SGD gives"):
-        _judge(lives)
+    told = [updated(data) for data in lives[0].of("told")]
+    program = ProgramFile(PROGRAM).program(0)
+    lives[1].values = {"w": replayed(program, told[: made if has is None else has], PS)["w"]}
+    lives[1].counts, lives[1].noted = {"w": made}, noted
+    return lives
+
+
+@pytest.mark.parametrize(("made", "noted"), [(2, (2, 2)), (3, (3, 3)), (3, (2, 2)), (2, (1, 2))])
+def test_a_shard_may_look_at_its_values_before_its_last_update(made: int, noted: tuple[int, int]) -> None:
+    """Three updates are noted in the end: the third came after it looked, or while it did."""
+    lives = _with_values(made, noted)
+    judge_updates(lives, [updated(data) for data in lives[0].of("told")], whole=False)
+
+
+def test_values_that_are_not_those_of_the_updates_are_found() -> None:
+    for has in (1, 2):
+        with pytest.raises(AssertionError, match="not what serial SGD gives"):
+            _judge(_with_values(3, (3, 3), has))
+
+
+@pytest.mark.parametrize("made", [1, 4])
+def test_values_that_do_not_have_what_the_shard_had_noted_are_found(made: int) -> None:
+    lives = _with_values(made, (2, 2))
+    with pytest.raises(AssertionError, match=f"has {made} updates, when it noted 2 to 2"):
+        judge_updates(lives, [updated(data) for data in lives[0].of("told")], whole=False)
+
+
+def test_a_run_that_went_on_to_its_end_has_all_values() -> None:
+    with pytest.raises(AssertionError, match="3 were told of"):
+        _judge(_with_values(2, (2, 2)))
 
 
 def test_a_cell_that_ends_otherwise_is_found() -> None:
