@@ -200,7 +200,7 @@ class Stepping:
                 waiter.set_result(None)
 
     def _over(self, future: Future[list[Any]]) -> None:
-        self._step.told = None  # a cycle would hold all its values until it is collected
+        self._step.told = None  # it would hold this, and this the step, with all values
         if not future.cancelled():
             future.exception()  # whoever waits asks for it, and nobody may
         for _, waiter in self._waiting:

@@ -127,7 +127,7 @@ class RunDirectory:
         self._write(self.path, processes)
 
     def close(self, *, keep_logs: bool = False) -> Path | None:
-        """Removes the folder and what is left in shared memory; never raises, and closing again changes nothing.
+        """Removes the folder and what is left in shared memory; never raises, and does so once.
 
         Args:
             keep_logs: Whether the logs stay, for something has failed. They are removed after `KEPT_S`.

@@ -115,7 +115,8 @@ def test_training_in_a_session_leaves_no_large_array_to_the_collector(sparse: bo
     async def main() -> list[str]:
         made = program(sparse=sparse)
         async with af.Session(made.graph) as session:
-            feeds = next(iter(made.batches(0)))
+            batches: Any = made.batches(0)
+            feeds = next(iter(batches))
             await session.run(made.train, feeds)
             with uncollected() as garbage:
                 for _ in range(4):
