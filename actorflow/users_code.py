@@ -2,31 +2,61 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError, Task, current_task
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import walk_tb
+from typing import Any
 
 from actorflow.errors import ActorflowError, ProgramError, Where
 from actorflow.graph.builder import is_users, line_at
 
 
 @contextmanager
-def users_code(name: str) -> Iterator[None]:
+def users_code(name: str, *, ends: bool = True) -> Iterator[None]:
     """Turns what fails inside, unless it is an error of ours, into a ProgramError at the user's line.
+
+    A CancelledError is the code's own failure unless somebody has cancelled the task that runs, and a
+    GeneratorExit unless the coroutine is closed from outside that.
 
     Args:
         name: What the error calls the code.
+        ends: Whether KeyboardInterrupt and SystemExit pass, which end the program. On a process that serves
+            a program of another they are failures like others: whoever runs it must hear why.
     """
+    task = _task()
     try:
         yield
     except ActorflowError:
         raise
-    except Exception as error:
+    except BaseException as error:
+        if _passes(error, task, ends=ends):
+            raise
         message = f"{name} must not fail"
         raise ProgramError(message, where=_place(error)) from error
 
 
-def _place(error: Exception) -> Where | None:
+def _passes(error: BaseException, task: Task[Any] | None, *, ends: bool) -> bool:
+    """Whether an error is none of the code that was called from a task."""
+    match error:
+        case Exception():
+            return False
+        case CancelledError():
+            return task is not None and task.cancelling() > 0
+        case GeneratorExit():
+            return task is None or _task() is not task
+        case _:
+            return ends
+
+
+def _task() -> Task[Any] | None:
+    try:
+        return current_task()
+    except RuntimeError:  # no loop runs
+        return None
+
+
+def _place(error: BaseException) -> Where | None:
     """The innermost line of the first file that is not ours."""
     told = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__) if is_users(f)]
     lines = [line for file, line in told if file == told[0][0]]

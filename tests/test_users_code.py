@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from actorflow.errors import InputError, ProgramError
@@ -26,3 +28,49 @@ def test_our_errors_and_interrupts_pass_as_they_are(error: BaseException) -> Non
         raise error
 
     assert caught.value is error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_what_ends_a_program_is_a_failure_where_another_program_is_served(error: BaseException) -> None:
+    with (
+        pytest.raises(ProgramError, match="batches must not fail") as caught,
+        users_code("batches", ends=False),
+    ):
+        raise error
+
+    assert caught.value.__cause__ is error
+
+
+def test_a_cancellation_is_a_failure_unless_somebody_cancels() -> None:
+    async def awaiting(own: bool) -> None:
+        with users_code("evaluate"):
+            if own:
+                raise asyncio.CancelledError
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        with pytest.raises(ProgramError, match="evaluate must not fail"):
+            await asyncio.create_task(awaiting(True))
+        waits = asyncio.create_task(awaiting(False))
+        await asyncio.sleep(0)
+        waits.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waits
+
+    asyncio.run(main())
+
+
+def test_who_is_closed_from_outside_has_not_failed() -> None:
+    async def awaiting() -> None:
+        with users_code("evaluate"):
+            await asyncio.sleep(10)
+
+    async def begun() -> None:
+        waits.send(None)
+
+    async def main() -> None:
+        await asyncio.create_task(begun())
+        waits.close()  # raises whatever comes of it but GeneratorExit
+
+    waits = awaiting()
+    asyncio.run(main())

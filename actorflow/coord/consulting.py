@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from math import inf, isnan
 from operator import index
@@ -9,6 +10,9 @@ from typing import Any, TypeVar, get_args
 
 from actorflow.coord.policy import Policy, Round, Short, View
 from actorflow.errors import ActorflowError, ConfigError, PolicyError, said
+
+_FAILURES = (Exception, CancelledError, GeneratorExit)
+"""How a policy fails: nobody else cancels or closes a plain function; all others end the program."""
 
 T = TypeVar("T")
 
@@ -25,7 +29,7 @@ def checked(policy: Policy, seats: int) -> Policy:
         policy.check(seats)
     except ActorflowError:
         raise
-    except Exception as error:
+    except _FAILURES as error:
         what = f"{name}.check must find out whether it fits {seats} workers, it raised {said(error)}"
         raise PolicyError(what) from error
     _attribute(policy, "fresh", "True or False", lambda fresh: isinstance(fresh, bool))
@@ -125,7 +129,7 @@ def _attribute(policy: Policy, name: str, wanted: str, fits: Callable[[Any], boo
     try:
         value = getattr(policy, name)
         good = fits(value)
-    except Exception as error:
+    except _FAILURES as error:
         what = f"{owner}.{name} must be {wanted}, and reading it raised {said(error)}"
         raise PolicyError(what) from error
     if not good:
@@ -167,11 +171,11 @@ def _asked(policy: Policy, verb: str, about: Any, read: Callable[[Any], T], want
     name = f"{type(policy).__name__}.{verb}"
     try:
         found = getattr(policy, verb)(about)
-    except Exception as error:
+    except _FAILURES as error:
         what = f"{name} must decide, it raised {said(error)}"
         raise PolicyError(what) from error
     try:
         return read(found)
-    except Exception as error:
+    except _FAILURES as error:
         what = f"{name} must give {wanted}, got {found!r:.60}"
         raise PolicyError(what) from error

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from actorflow.coord.messages import Batch
@@ -90,7 +90,7 @@ class Supply:
             if self._epoch != at.epoch:
                 await self._alone(self._open(at.epoch))
             elif self._sequence is not None:
-                with users_code(f"batches({at.epoch})"):
+                with _users(at.epoch):
                     found: Feeds = self._sequence[at.index]
                 return found
             elif (kept := self._kept(at.index)) is not None:
@@ -146,16 +146,16 @@ class Supply:
 
     async def _open(self, epoch: int) -> None:
         await self._leave()
-        with users_code(f"batches({epoch})"):
+        with _users(epoch):
             source = self._batches(epoch)
-        self.openings += 1
-        if isinstance(source, Sequence):
-            self._learn(epoch, len(source))
-            self._sequence = source
-        else:
-            scope = self._opening(source, epoch)
-            self._reader = await scope.__aenter__()
-            self._scope = scope
+            self.openings += 1
+            if isinstance(source, Sequence):
+                self._learn(epoch, len(source))
+                self._sequence = source
+            else:
+                scope = self._opening(source, epoch)
+                self._reader = await scope.__aenter__()
+                self._scope = scope
         self._awaits = isinstance(source, AsyncIterable)
         self._epoch = epoch
 
@@ -164,7 +164,8 @@ class Supply:
         assert self._reader is not None
         assert self._epoch is not None
         try:
-            feeds = await self._reader.take()
+            with _users(self._epoch):
+                feeds = await self._reader.take()
             if feeds is None:
                 self._learn(self._epoch, self._taken)
                 return
@@ -177,10 +178,12 @@ class Supply:
     async def _leave(self) -> None:
         """Closes the epoch that is open."""
         scope, self._scope = self._scope, None
+        epoch = self._epoch
         self._epoch = self._sequence = self._reader = self._given = self._read = None
         self._taken = 0
-        if scope is not None:
-            await scope.__aexit__(None, None, None)
+        if scope is not None and epoch is not None:
+            with _users(epoch):
+                await scope.__aexit__(None, None, None)
 
     def _kept(self, index: int) -> _Kept | None:
         return next((k for k in (self._given, self._read) if k is not None and k.number == index), None)
@@ -191,3 +194,8 @@ class Supply:
             hint = "an iterator is used up after one epoch: make a new one at each call"
             raise ProgramError(message, hint=hint)
         self.sizes[epoch] = size
+
+
+def _users(epoch: int) -> AbstractContextManager[None]:
+    """Blames the program for all that its batches raise: nothing of it may end the worker."""
+    return users_code(f"batches({epoch})", ends=False)

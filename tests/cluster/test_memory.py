@@ -67,27 +67,27 @@ def kind(holder: Any) -> str:
     return type(holder).__qualname__ + names
 
 
+ROWS, WIDTH = 100, 120
+
+
+def fed(epoch: int) -> Iterator[dict[str, Any]]:
+    for k in range(40):
+        rng = np.random.default_rng([epoch, k])
+        yield {"keys": rng.permutation(ROWS)[:90], "x": rng.normal(size=(90, ROWS)).astype("float32")}
+
+
 def program(*, sparse: bool = False) -> af.Program:
     """One table, whose rows are looked up or which is multiplied as a whole, and a large bias."""
-    rows, width = 100, 120
     with af.Graph(seed=0) as graph:
         keys = af.placeholder("int64", (None,), name="keys")
-        x = af.placeholder("float32", (None, rows), name="x")
-        table = af.Variable(af.init.he((rows, width)), name="table")
-        deep = af.Variable(af.init.he((width, rows)), name="deep")
+        x = af.placeholder("float32", (None, ROWS), name="x")
+        table = af.Variable(af.init.he((ROWS, WIDTH)), name="table")
+        deep = af.Variable(af.init.he((WIDTH, ROWS)), name="deep")
         hidden = af.embedding_lookup(table, keys) if sparse else x @ table
         loss = af.mean((hidden @ deep - x) ** 2)
         train = af.minimize(loss, af.optim.adam(0.01))
 
-    def batches(epoch: int) -> Iterator[dict[str, Any]]:
-        for k in range(40):
-            rng = np.random.default_rng([epoch, k])
-            yield {
-                "keys": rng.permutation(rows)[:90],
-                "x": rng.normal(size=(90, rows)).astype("float32"),
-            }
-
-    return af.Program(graph=graph, loss=loss, train=train, batches=batches, epochs=1)
+    return af.Program(graph=graph, loss=loss, train=train, batches=fed, epochs=1)
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
@@ -115,8 +115,7 @@ def test_training_in_a_session_leaves_no_large_array_to_the_collector(sparse: bo
     async def main() -> list[str]:
         made = program(sparse=sparse)
         async with af.Session(made.graph) as session:
-            batches: Any = made.batches(0)
-            feeds = next(iter(batches))
+            feeds = next(fed(0))
             await session.run(made.train, feeds)
             with uncollected() as garbage:
                 for _ in range(4):

@@ -171,6 +171,33 @@ def test_what_the_programs_code_raises_reaches_the_caller_at_its_line() -> None:
     assert "test_trainer.py" in str(caught.value)
 
 
+@pytest.mark.parametrize("ending", [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError])
+def test_batches_that_would_end_a_worker_end_the_run_with_their_line(ending: type[BaseException]) -> None:
+    program = regression()
+
+    def failing(epoch: int) -> Iterator[Any]:
+        yield program.batches(epoch)[0]  # type: ignore[index]
+        raise ending
+
+    with pytest.raises(ProgramError, match=r"batches\(0\) must not fail") as caught:
+        events(replace(program, batches=failing))
+    assert "test_trainer.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("ending", [GeneratorExit, asyncio.CancelledError])
+@pytest.mark.parametrize("name", ["evaluate", "test"])
+def test_scores_that_would_cancel_the_trainer_fail_with_their_line(
+    name: str, ending: type[BaseException]
+) -> None:
+    async def failing(_session: Any) -> dict[str, float]:
+        await asyncio.sleep(0)
+        raise ending
+
+    with pytest.raises(ProgramError, match=rf"{name} must not fail") as caught:
+        events(replace(regression(batches=3), **{name: failing}))
+    assert "test_trainer.py" in str(caught.value)
+
+
 def test_a_loss_that_is_not_finite_ends_the_run() -> None:
     program = regression()
     bad = {"x": np.full((1, 4), np.nan, np.float32), "y": np.ones((1, 2), np.float32)}

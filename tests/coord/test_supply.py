@@ -303,3 +303,62 @@ def test_a_stream_that_somebody_opened_is_refused() -> None:
         run(lambda: supply(lambda _: pipeline(0).open()).batch(Batch(0, 0)))
     with pytest.raises(errors.ProgramError, match="must return an iterable of feeds, got 7"):
         run(lambda: supply(lambda _: 7).batch(Batch(0, 0)))
+
+
+ENDINGS = [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError]
+
+
+class Raising(list[Any]):
+    """A sequence whose elements raise."""
+
+    def __init__(self, ending: type[BaseException]) -> None:
+        super().__init__([{"x": 1}])
+        self.ending = ending
+
+    def __getitem__(self, at: Any) -> Any:
+        raise self.ending
+
+
+def fail(ending: type[BaseException]) -> None:
+    raise ending
+
+
+def raises_at(where: str, ending: type[BaseException]) -> Callable[[int], Any]:
+    def plain_generator() -> Iterator[Any]:
+        fail(ending)
+        yield {}
+
+    async def async_generator() -> AsyncIterator[Any]:
+        await asyncio.sleep(0)
+        fail(ending)
+        yield {}
+
+    def batches(epoch: int) -> Any:
+        match where:
+            case "the call":
+                raise ending
+            case "a sequence":
+                return Raising(ending)
+            case "a generator":
+                return plain_generator()
+            case _:
+                return async_generator()
+
+    return batches
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("where", ["the call", "a sequence", "a generator", "an async generator"])
+def test_what_is_no_exception_is_a_failure_of_the_program_as_well(
+    where: str, ending: type[BaseException]
+) -> None:
+    async def main() -> None:
+        source = supply(raises_at(where, ending))
+        with pytest.raises(
+            errors.ProgramError, match=r"(?s)batches\(0\) must not fail.*test_supply\.py:\d+"
+        ) as caught:
+            await source.batch(Batch(0, 0))
+        assert isinstance(caught.value.__cause__, ending)
+        await source.close()
+
+    sim.run(main, limits=LIMITS)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -85,3 +87,19 @@ def test_a_failure_is_told_where_it_is_awaited() -> None:
 
     with_update(body)
     with_update(decided)
+
+
+def test_it_is_let_go_of_without_the_collector() -> None:
+    async def main() -> None:
+        update = Update(Stage(1, 0, ((0, 1),)), (0,), asyncio.get_running_loop())
+        held = ref(update)
+        update.decision.staged()
+        update.done(1)
+        del update
+        assert held() is None
+
+    gc.disable()
+    try:
+        af.run(main())
+    finally:
+        gc.enable()
