@@ -18,7 +18,7 @@ from actorflow.transport.settings import SETTINGS, Settings
 def add_common(add: Callable[..., Any], links: Callable[[str], Settings] = links) -> None:
     """Adds the arguments that all processes of a cluster share; `links` reads how links behave."""
     add("--seed", type=natural, default=0, metavar="N", help="the seed to build with (default 0)")
-    add("--keys", metavar="FILE", help="the key ring, see `actorflow keys`")
+    add("--keys", metavar="FILE", help="the key ring, see `actorflow keys`; none: without")
     add("--threads", type=natural, default=1, metavar="N", help="threads for slow kernels (default 1)")
     add("--ready-s", type=seconds, default=60.0, metavar="S", help="wait so long for the others (default 60)")
     add("--lost-s", type=seconds, default=10.0, metavar="S", help="wait so long for a chief that is gone")

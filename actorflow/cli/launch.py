@@ -56,7 +56,12 @@ def add_to(commands: Commands) -> None:
     add("program", metavar="PROGRAM", help="a file that defines build(seed), or package.module:build")
     add("--ps", type=positive, default=1, metavar="N", help="processes that hold variables (default 1)")
     add("--workers", type=positive, default=1, metavar="N", help="processes that compute (default 1)")
-    add("--transport", choices=("ipc", "tcp"), default="ipc", help="how they talk (default ipc)")
+    add(
+        "--transport",
+        choices=("ipc", "tcp"),
+        default="ipc",
+        help="how they talk (default ipc); over tcp with keys of their own, unless --keys says none",
+    )
     add("--logs", type=Path, metavar="DIR", help="keep what the processes print here")
     add("--restarts", type=natural, default=5, metavar="N", help="restarts of a process a minute (default 5)")
     add_common(add, local_links)
@@ -124,7 +129,7 @@ class _Launch:
         return code
 
     def _start(self) -> None:
-        args, chief = self._args, self._address()
+        args, chief, keys = self._args, self._address(), self._keys()
         for job, count in (("chief", 1), ("ps", args.ps), ("worker", args.workers)):
             for index in range(count):
                 task = Task(job, index, args.ps, args.workers, chief)
@@ -135,7 +140,16 @@ class _Launch:
                     {**os.environ, **task.environ(), FOLDER: str(self._folder.path)},
                     restarts=NEVER if job == CHIEF else Restarts(limit=args.restarts),
                     log=None if job == CHIEF else self._log(name),
+                    keys=keys,
                 )
+
+    def _keys(self) -> bytes | None:
+        """Keys of this run alone, which its processes inherit: over tcp, where none were given."""
+        if self._args.transport == "ipc" or self._args.keys is not None:
+            return None
+        from actorflow.transport.zeromq.keys import Keyring  # with zmq, which is slow to load
+
+        return Keyring.new().ring.text().encode()
 
     def _address(self) -> str:
         """Where the chief is to be found."""

@@ -109,10 +109,12 @@ class Cluster(ABC):
             program: What it runs.
             ps: How many processes have parameters: ps0, ps1, …
             workers: How many compute: worker0, worker1, …
-            **options: `seed`, to build with; `transport`, "ipc" or "tcp"; `keys`, a key ring or its file;
-                `ready_s`, how long to wait until all are there, or all `ps` and `least` of the workers;
-                `threads` for slow kernels of each process; `links`, what links may hold and how long they
-                wait; `placement`, as for a `Session`; `restarts`, how often a process that dies is started
+            **options: `seed`, to build with; `transport`, "ipc" or "tcp"; `keys`, a key ring or its file:
+                over tcp it makes a ring of its own unless one is given, or False, with which every user of
+                this machine can connect, and fill the memory of the processes; `ready_s`, how long to wait
+                until all are there, or all `ps` and `least` of the workers; `threads` for slow kernels of
+                each process; `links`, what links may hold and how long they wait; `placement`, as for a
+                `Session`; `restarts`, how often a process that dies is started
                 again; `work_s`, how long a worker is held up at a contribution, and `straggler`, how that is
                 disturbed: for experiments that are compared with simulated ones.
 

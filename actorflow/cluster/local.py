@@ -9,12 +9,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from actorflow.cluster.connected import Opening
 from actorflow.cluster.link_text import told
 from actorflow.cluster.process import CHIEF
-from actorflow.cluster.sockets import keyring, opened
+from actorflow.cluster.sockets import local_keyring, opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ConfigError, NotReady, ProgramError
 from actorflow.launch.exits import worth_restart
@@ -59,7 +59,7 @@ class LocalCluster(Opening):
         ps: int = 1,
         workers: int = 1,
         transport: str = "ipc",
-        keys: Keyring | str | Path | None = None,
+        keys: Keyring | str | Path | Literal[False] | None = None,
         ready_s: float = 60.0,
         least: int | None = None,
         threads: int = 1,
@@ -86,7 +86,7 @@ class LocalCluster(Opening):
         )
         self._seed = seed
         self._transport = transport
-        self._keys = keyring(keys)
+        self._keys = local_keyring(keys, transport)
         self._restarts = Restarts() if restarts is None else restarts
         self._delay = _delay(work_s, straggler, seed)
         self._ends: dict[str, str] = {}

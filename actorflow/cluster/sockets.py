@@ -10,7 +10,7 @@ from typing import Any
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.station import Open, Ways
 from actorflow.errors import ConfigError
-from actorflow.launch.inherited import KEYS, take
+from actorflow.launch.inherited import KEYS, NO_KEYS, take
 from actorflow.launch.task import Task
 from actorflow.transport.address import Address, Ipc, place
 from actorflow.transport.zeromq import Endpoint, Keyring
@@ -35,25 +35,41 @@ def opened(bind: str, keys: Keyring | None = None) -> Open:
 
 
 def keyring(given: Any) -> Keyring | None:
-    """Returns the keys that a cluster was given: a ring, or the file of one.
+    """Returns the keys that a cluster was given: a ring, or the file of one; None for None and False.
 
     Raises:
-        ConfigError: it is neither, or holds no keys.
+        ConfigError: it is none of these, or holds no keys.
     """
-    if given is None or isinstance(given, Keyring):
+    if given is None or given is False:
+        return None
+    if isinstance(given, Keyring):
         return given
     if isinstance(given, str | Path):
         return Keyring.load(given)
-    message = f"keys are a key ring or its file, got {type(given).__name__}"
+    message = f"keys are a key ring or its file, or False for none, got {given!r:.60}"
     raise ConfigError(message, hint="`actorflow keys new FILE` makes one")
 
 
+def local_keyring(given: Any, transport: str) -> Keyring | None:
+    """Returns the keys of a cluster on this machine: over tcp it has its own where none are given.
+
+    Without, every user of the machine could connect, and fill the memory of its processes.
+
+    Raises:
+        ConfigError: as `keyring`.
+    """
+    return Keyring.new() if given is None and transport == "tcp" else keyring(given)
+
+
 def inherited_keyring(file: str | None) -> Keyring | None:
-    """Returns the keys of a process that was started with them: by a file, or by its launcher's pipe."""
+    """Returns the keys of a process that was started with them: by a file, or by its launcher's pipe.
+
+    There are none where the file is `NO_KEYS`.
+    """
     pipe = take(KEYS)
     if pipe is not None:
         return Keyring.of(pipe)
-    return None if file is None else Keyring.load(file)
+    return None if file is None or file == NO_KEYS else Keyring.load(file)
 
 
 def chief_at(address: str, keys: Keyring | None) -> Address:

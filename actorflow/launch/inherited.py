@@ -14,6 +14,9 @@ DEATH_PIPE = "ACTORFLOW_DEATH_PIPE"
 KEYS = "ACTORFLOW_KEYS_PIPE"
 """A pipe that holds key material and has been closed at the other end."""
 
+NO_KEYS = "none"
+"""What stands for no keys at all where the name of their file is expected."""
+
 FOLDER = "ACTORFLOW_FOLDER"
 """The folder of the cluster, for a process whose own address does not tell it."""
 

@@ -248,6 +248,8 @@ def test_a_wrong_command_line_is_explained(
 def test_real_processes_answer_and_one_that_was_stopped_is_named(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Whoever asks has no keys: they answer at sockets in the folder of the run, over whatever they train."""
+
     async def asked(timeout_s: str) -> dict[str, Any]:
         code = await asyncio.to_thread(dump.run, arguments("--json", "--timeout-s", timeout_s))
         assert code == 0
@@ -256,7 +258,7 @@ def test_real_processes_answer_and_one_that_was_stopped_is_named(
 
     async def main() -> None:
         async with (
-            LocalCluster(build, workers=1) as cluster,
+            LocalCluster(build, workers=1, transport="tcp") as cluster,
             aclosing(af.Trainer(cluster).run()) as events,
         ):
             async for event in events:

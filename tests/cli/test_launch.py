@@ -15,7 +15,12 @@ import pytest
 
 from actorflow.cli import command
 from actorflow.cli.cluster_arguments import common, links_of, training
+from actorflow.cli.launch import _Launch
+from actorflow.cluster.sockets import inherited_keyring
+from actorflow.errors import ConfigError
+from actorflow.launch.inherited import NO_KEYS
 from actorflow.launch.rundir import running
+from actorflow.transport.security import parse
 from tests.cluster.children import alive, own_runs
 
 PROGRAM = "tests.cluster.children:build"
@@ -98,6 +103,31 @@ def test_sigterm_drains_all_of_it(left: Left) -> None:
     assert wrong == ""
     assert not any(map(alive, there.values()))
     assert left() == []
+
+
+@pytest.mark.parametrize(
+    ("said", "own"),
+    [
+        (["--transport", "tcp"], True),
+        (["--transport", "tcp", "--keys", "none"], False),
+        (["--transport", "tcp", "--keys", "FILE"], False),
+        ([], False),
+    ],
+)
+def test_over_tcp_a_run_has_keys_of_its_own_unless_something_is_said_of_them(
+    said: list[str], own: bool
+) -> None:
+    args = command._parser().parse_args(["launch", "p.py", *said])
+    keys = _Launch(args, "p.py")._keys()
+    assert (keys is not None) == own
+    if keys is not None:
+        assert len(parse(keys.decode(), "there").pairs) == 1
+
+
+def test_none_names_no_file_of_keys() -> None:
+    assert inherited_keyring(NO_KEYS) is None
+    with pytest.raises(ConfigError, match="keys come from a file, got "):
+        inherited_keyring(f"./{NO_KEYS}")
 
 
 def test_what_all_processes_share_is_handed_on() -> None:

@@ -216,7 +216,7 @@ def test_a_worker_that_begins_anew_takes_part_again(ipc: str) -> None:
         ({"threads": -1}, "threads is how many run slow kernels, at least 0, got -1"),
         ({"least": 3}, "least is how many workers must be there, 1 to 1, got 3"),
         ({"links": "fast"}, "links are as Settings say, got 'fast'"),
-        ({"keys": 7}, "keys are a key ring or its file, got int"),
+        ({"keys": 7}, "keys are a key ring or its file, or False for none, got 7"),
         ({"workers": 0}, "worker is how many processes of that kind there are, at least 1, got 0"),
         ({"seed": 1}, "a connected cluster has no option seed"),
     ],

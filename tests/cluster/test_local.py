@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -20,6 +20,7 @@ from actorflow.errors import ConfigError, ProgramError, ShardLost
 from actorflow.launch.rundir import RunDirectory
 from actorflow.launch.supervisor import Exited, Started, Supervisor
 from actorflow.transport.settings import Settings
+from actorflow.transport.zeromq import Keyring
 from tests.cluster.children import alive, build, own_runs
 from tests.cluster.stations import until
 
@@ -159,6 +160,35 @@ def test_what_it_cannot_be_is_refused(program: Any, options: Any, error: type[Ex
     with pytest.raises(error) as caught:
         af.Cluster.local(program, **options)
     assert str(caught.value).startswith(said)
+
+
+def test_over_tcp_a_cluster_has_keys_of_its_own_unless_it_is_to_have_none() -> None:
+    given = Keyring.new()
+    rings = [LocalCluster(build, transport="tcp")._keys for _ in range(2)]
+    assert all(ring is not None and ring.path is None for ring in rings)
+    assert len({ring.ring.current.public for ring in rings if ring is not None}) == 2
+    assert LocalCluster(build, transport="tcp", keys=given)._keys is given
+    assert LocalCluster(build, transport="tcp", keys=False)._keys is None
+    assert LocalCluster(build)._keys is None
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("keys", [None, False])
+def test_over_tcp_it_trains_with_keys_of_its_own_or_with_none(
+    left: Left, keys: Literal[False] | None
+) -> None:
+    async def main() -> None:
+        async with LocalCluster(build, transport="tcp", keys=keys, ready_s=READY_S) as one:
+            assert one._station is not None
+            table = one._station.table.entries
+            assert [entry.name for entry in table] == ["chief", "ps0", "worker0"]
+            assert all(entry.addresses[0].startswith("tcp://127.0.0.1:") for entry in table)
+            assert all(bool(entry.key) == (keys is None) for entry in table)
+            steps = [event.step async for event in af.Trainer(one, af.Sync()).run(steps=3)]
+            assert steps[-1] == 3
+
+    af.run(main())
+    assert left() == []
 
 
 def test_a_child_starts_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
