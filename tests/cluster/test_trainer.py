@@ -193,8 +193,9 @@ def test_scores_that_would_cancel_the_trainer_fail_with_their_line(
         await asyncio.sleep(0)
         raise ending
 
+    given: dict[str, Any] = {name: failing}
     with pytest.raises(ProgramError, match=rf"{name} must not fail") as caught:
-        events(replace(regression(batches=3), **{name: failing}))
+        events(replace(regression(batches=3), **given))
     assert "test_trainer.py" in str(caught.value)
 
 

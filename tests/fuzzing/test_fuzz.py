@@ -102,11 +102,11 @@ def finds_memory_before_it_looks_at_limits(patch: pytest.MonkeyPatch) -> None:
 def takes_whatever_end_it_is_from(patch: pytest.MonkeyPatch) -> None:
     hear = Handshake.hear
 
-    def careless(self: Handshake, form: Form, source: Any, target: Any) -> Heard:
+    def careless(self: Handshake, form: Form, source: Any, target: Any, *known: Any) -> Heard:
         return (
             Heard.TAKE
             if form is Form.CHUNK and self.phase is Phase.OPEN
-            else hear(self, form, source, target)
+            else hear(self, form, source, target, *known)
         )
 
     patch.setattr(Handshake, "hear", careless)
