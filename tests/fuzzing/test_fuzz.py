@@ -151,6 +151,7 @@ def believes_every_place(patch: pytest.MonkeyPatch) -> None:
 def test_it_finds_a_transport_that(
     fault: Patch, where: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    recorded()  # ORDER: of sound transport
     fault(monkeypatch)
 
     with pytest.raises(Finding, match=said):
