@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from collections.abc import Callable
 from math import inf, isnan
 from operator import index
 from typing import Any, TypeVar, get_args
 
+from actorflow.cancelling import FAILURES
 from actorflow.coord.policy import Policy, Round, Short, View
 from actorflow.errors import ActorflowError, ConfigError, PolicyError, said
 
-_FAILURES = (Exception, CancelledError, GeneratorExit)
+_FAILURES = (*FAILURES, GeneratorExit)
 """How a policy fails: nobody else cancels or closes a plain function; all others end the program."""
 
 T = TypeVar("T")

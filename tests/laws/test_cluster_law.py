@@ -127,7 +127,7 @@ def folds_in_order_of_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
         return tuple(self.open.pop(rank) for rank in tuple(self.open) if rank in wanted)[::-1]
 
     monkeypatch.setattr(Contributions, "take", take)
-    monkeypatch.setattr(shard, "folded", lambda parts: summed([gradients for _, gradients in parts]))
+    monkeypatch.setattr(shard, "folded", lambda parts, _: summed([gradients for _, gradients in parts]))
 
 
 def summed(each: list[Any]) -> Any:
@@ -137,7 +137,7 @@ def summed(each: list[Any]) -> Any:
 
 
 def does_not_divide(monkeypatch: pytest.MonkeyPatch) -> None:
-    def folded(parts: Any) -> Any:
+    def folded(parts: Any, _spares: Any) -> Any:
         return summed([gradients for _, gradients in sorted(parts, key=lambda part: part[0])])
 
     monkeypatch.setattr(shard, "folded", folded)
