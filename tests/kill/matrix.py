@@ -65,6 +65,9 @@ class Cell:
 
 KILLED = ("{victim} was killed by SIGKILL", r"{victim} is started again \(life 2\)")
 GONE = ("ShardLost: .*{victim}",)
+ALONE = (r"{victim}: ShardLost: shard \d, of 'ps\d', is gone", r"ps\d ended with 69: the coordinator is gone")
+"""The chief says which shard has given it up, and the launcher that shards have missed the chief."""
+
 
 MATRIX = (
     Cell(Role.WORKER, Harm.KILL, says=KILLED, returns=True),
@@ -78,7 +81,7 @@ MATRIX = (
     Cell(Role.PS, Harm.LONG, Fate.ERROR, 1, GONE),
     Cell(Role.CHIEF, Harm.KILL, Fate.ERROR, 69, ("chief was killed by SIGKILL, and with it the run",)),
     Cell(Role.CHIEF, Harm.PAUSE, stalls=True),
-    Cell(Role.CHIEF, Harm.LONG, Fate.ERROR, 1, ("ShardLost: ",)),
+    Cell(Role.CHIEF, Harm.LONG, Fate.ERROR, 1, ALONE),
     Cell(Role.LAUNCHER, Harm.KILL, Fate.CHILDREN_EXIT, -9),
     Cell(Role.LAUNCHER, Harm.PAUSE, stalls=False),
     Cell(Role.LAUNCHER, Harm.LONG, stalls=False),

@@ -28,12 +28,12 @@ from tests.kill.harming import PROGRAM, ROOT, Launched
 
 MOST_S = 1.0
 TRIES = 3
-"""Other work of the machine may take a second as well: the fastest of so many tries counts."""
+"""Where other work may take a second as well, the fastest of so many tries counts; elsewhere the first."""
 
 
 def in_time(once: Callable[[], float]) -> None:
-    took = []
-    while len(took) < TRIES and (not took or min(took) >= MOST_S):
+    took, busy = [], os.getloadavg()[0] > (os.cpu_count() or 1) + 1
+    while len(took) < (TRIES if busy else 1) and (not took or min(took) >= MOST_S):
         took.append(once())
     assert min(took) < MOST_S, took
 
