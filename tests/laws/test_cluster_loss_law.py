@@ -161,7 +161,7 @@ def test_the_law_finds_a_cluster_that(
 ) -> None:
     fault(monkeypatch)
 
-    @settings(max_examples=200, deadline=None, database=None, derandomize=True, phases=(Phase.generate,))
+    @settings(max_examples=300, deadline=None, database=None, derandomize=True, phases=(Phase.generate,))
     @given(when_s=st.integers(20, 120).map(lambda n: n * 0.0005), schedule=sim.schedules())
     def law(when_s: float, schedule: Any) -> None:
         lost(Sync(), Task(), schedule, name, when_s, None, unheard)
