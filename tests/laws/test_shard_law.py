@@ -404,7 +404,9 @@ def test_the_law_finds_pulls_that_read_in_the_middle_of_a_commit(monkeypatch: py
 
 def test_the_law_finds_a_fold_from_the_other_end(monkeypatch: pytest.MonkeyPatch) -> None:
     fold: Any = folding.folded
-    monkeypatch.setattr(shard_module, "folded", lambda parts, _: fold([(-rank, grads) for rank, grads in parts]))
+    monkeypatch.setattr(
+        shard_module, "folded", lambda parts, _: fold([(-rank, grads) for rank, grads in parts])
+    )
 
     plan_of_the_fault(program(Script(ranks=3, needed=3)))
 
