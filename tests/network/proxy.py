@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 
 
 class Way(Enum):
@@ -47,7 +49,7 @@ class Proxy:
         self.port = int(self._socket.getsockname()[1])
         for event in self._open.values():
             event.set()
-        self._serving = self._later(self._serve())
+        self._serving = self._later(self._serve)
 
     def hold(self, way: Way) -> None:
         """Lets nothing pass that way any more; what comes is kept."""
@@ -91,8 +93,8 @@ class Proxy:
             return
         self._writers |= {writer, back}
         pumps = [
-            self._later(self._pump(reader, back, Way.OUT)),
-            self._later(self._pump(there, writer, Way.BACK)),
+            self._later(partial(self._pump, reader, back, Way.OUT)),
+            self._later(partial(self._pump, there, writer, Way.BACK)),
         ]
         await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         for end in (writer, back):
@@ -115,7 +117,7 @@ class Proxy:
                 await writer.drain()
                 self.passed[way] += len(piece)
 
-        writing, due = self._later(write()), 0.0
+        writing, due = self._later(write), 0.0
         try:
             with suppress(OSError):
                 while piece := await reader.read(1 << 16):
@@ -124,13 +126,14 @@ class Proxy:
         finally:
             writing.cancel()
 
-    def _later(self, coroutine: object) -> asyncio.Task[None]:
-        task: asyncio.Task[None] = asyncio.ensure_future(_quietly(coroutine))
+    def _later(self, do: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.ensure_future(_quietly(do))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
 
-async def _quietly(coroutine: object) -> None:
+async def _quietly(do: Callable[[], Awaitable[None]]) -> None:
+    """Makes the coroutine only when it is to run: one that is cancelled before would never be awaited."""
     with suppress(OSError):
-        await coroutine  # type: ignore[misc]
+        await do()
