@@ -133,6 +133,17 @@ class Teller(Actor):
         return perf_counter() - start
 
 
+async def _streamed(here: Ear | Counter, there: Second, size: int, n: int) -> float:
+    """Returns the seconds until `n` arrays of `size` bytes have come that were asked for."""
+    start = perf_counter()
+    done = here.expect(n)
+    there.tell("stream", size, n)
+    array = await asyncio.wait_for(done, DEADLINE_S)
+    seconds = perf_counter() - start
+    assert array.nbytes == size
+    return seconds
+
+
 class Envelopes:
     """The first process's end of a link."""
 
@@ -144,13 +155,7 @@ class Envelopes:
 
     async def stream(self, size: int, n: int) -> float:
         """Returns the seconds until `n` envelopes of `size` bytes have come that were asked for."""
-        start = perf_counter()
-        done = self._ear.expect(n)
-        self._there.tell("stream", size, n)
-        array = await asyncio.wait_for(done, DEADLINE_S)
-        seconds = perf_counter() - start
-        assert array.nbytes == size
-        return seconds
+        return await _streamed(self._ear, self._there, size, n)
 
     async def ask(self, size: int, n: int) -> float:
         """Returns the seconds of `n` envelopes, each answered by a small one before the next."""
@@ -175,13 +180,7 @@ class Actors:
 
     async def stream(self, size: int, n: int) -> float:
         """Returns the seconds until an actor here has handled `n` tells of an actor there."""
-        start = perf_counter()
-        done = self._counter.expect(n)
-        self._there.tell("stream", size, n)
-        array = await asyncio.wait_for(done, DEADLINE_S)
-        seconds = perf_counter() - start
-        assert array.nbytes == size
-        return seconds
+        return await _streamed(self._counter, self._there, size, n)
 
     async def ask(self, size: int, n: int) -> float:
         """Returns the seconds in which an actor here asks one there `n` times in a row."""

@@ -27,6 +27,7 @@ from actorflow.coord.worker import AwaitEnd, WorkerDone
 from actorflow.errors import ActorflowError, CoordinationError
 from actorflow.plan.program import Holder, Holding
 from actorflow.transport.settings import Settings
+from tests.cluster.begun import about_to_begin
 from tests.cluster.replaying import replayed
 
 LIMITS = sim.Limits(max_steps=60_000)
@@ -76,14 +77,7 @@ def watched(ran: Ran) -> Iterator[None]:
 
     def making(self: Desk, ranks: Any) -> Any:
         found = make(self, ranks)
-        chosen.append(
-            Updated(
-                0,
-                tuple((r, e.lease.number, e.lease.batch, e.base) for r, e in self.making.items()),
-                bases=tuple(entry.bases for entry in self.making.values()),
-                steps=tuple(self.permits.batches.ordinal(e.lease.batch) for e in self.making.values()),
-            )
-        )
+        chosen.append(about_to_begin(self))
         return found
 
     def beginning(self: Commitment, numbers: Any) -> Any:

@@ -38,6 +38,7 @@ from actorflow.coord.messages import Updated
 from actorflow.coord.participant import Participant
 from actorflow.launch.alive import Pid
 from actorflow.plan.program import Holder, Holding
+from tests.cluster.begun import about_to_begin
 
 BATCHES = 1000
 SLOW_S = 0.04
@@ -115,14 +116,7 @@ def _note_updates(notes: _Notes) -> None:
 
     def making(self: Desk, ranks: Any) -> Any:
         found = make(self, ranks)
-        chosen.append(
-            Updated(
-                0,
-                tuple((r, e.lease.number, e.lease.batch, e.base) for r, e in self.making.items()),
-                bases=tuple(entry.bases for entry in self.making.values()),
-                steps=tuple(self.permits.batches.ordinal(e.lease.batch) for e in self.making.values()),
-            )
-        )
+        chosen.append(about_to_begin(self))
         return found
 
     def beginning(self: Commitment, numbers: Any) -> Any:
