@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from abc import abstractmethod
 from asyncio import Event, Future
 from collections.abc import Coroutine, Iterable, Mapping
 from inspect import signature
@@ -83,9 +84,9 @@ class Opening(Cluster):
 
     # -- what each kind gives -------------------------------------------------------------------------
 
+    @abstractmethod
     async def _set_up(self) -> Open:
         """Prepares what the chief needs, and returns how it gets its sockets."""
-        raise NotImplementedError
 
     def _folder(self) -> Path | None:
         """Returns the folder of the cluster, where the address or the environment does not tell it."""
