@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from actorflow.cli import STOPPED
 from actorflow.cli.table import columns
 from actorflow.datasets import fetching, kept
 from actorflow.datasets.dataset import Absent, Dataset, Tell
@@ -64,9 +65,13 @@ def _state(dataset: Dataset, places: Places) -> str:
 
 def _fetch(args: argparse.Namespace) -> int:
     dataset = named(args.name)
-    with _progress() as tell:
-        done = fetching.fetch(dataset, to=args.to, tell=tell)
-        tell(f"{dataset.name} was there" if done.source is None else f"{dataset.name} is from: {done.source}")
+    try:
+        with _progress() as tell:
+            done = fetching.fetch(dataset, to=args.to, tell=tell)
+            tell(f"{dataset.name} {'was there' if done.source is None else f'is from: {done.source}'}")
+    except KeyboardInterrupt:
+        print(f"stopped by Ctrl-C; {dataset.name} is as it was", file=sys.stderr)
+        return STOPPED
     print(f"{done.path}\n{done.size:,} bytes\nsha256 {done.sha256}")
     return 0
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from actorflow.cli import main
+from actorflow.datasets import fetching
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +67,15 @@ def test_what_cannot_be_had_ends_with_1_and_the_ways_out(capsys: pytest.CaptureF
     assert out == ""
     assert err.startswith("DatasetMissing: data set 'austen' must be found with its right content, got:\n")
     assert "apt install r-cran-janeaustenr" in err
+
+
+def test_ctrl_c_ends_it_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped(*args: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fetching, "fetch", stopped)
+
+    assert said(capsys, "fetch", "austen", code=130) == ("", "stopped by Ctrl-C; austen is as it was\n")
 
 
 def test_a_wrong_name_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,7 +111,7 @@ def test_a_package_with_another_content_is_refused_and_nothing_kept(places: Plac
 
     for get in (fetching.load, fetching.fetch):
         with pytest.raises(DatasetDamaged, match="the package: 15 bytes with sha256"):
-            get(package.dataset, places=places)  # type: ignore[operator]
+            get(package.dataset, places=places)
     assert not places.kept.exists()
 
 
