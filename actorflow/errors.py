@@ -177,6 +177,18 @@ class InputError(ActorflowError):
     """An element that could not be read or made; names source and element."""
 
 
+class DatasetError(ActorflowError):
+    """A data set that cannot be had."""
+
+
+class DatasetMissing(DatasetError):
+    """No place that a data set could come from has it; the text names them all, and what can be done."""
+
+
+class DatasetDamaged(DatasetError):
+    """What lies under the name of a data set has another checksum."""
+
+
 class StateError(ActorflowError):
     """A stateful resource cannot do what was asked."""
 

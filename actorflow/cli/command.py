@@ -25,7 +25,7 @@ examples/digits.py. Exit codes: 0 done, 1 the run failed, 2 the command line or 
 wrong, 130 stopped by Ctrl-C."""
 
 
-COMMANDS = ("train", "graph", "ops", "simulate", "launch", "worker", "dump", "top", "keys")
+COMMANDS = ("train", "graph", "ops", "simulate", "launch", "worker", "dump", "top", "keys", "data")
 """Each is a module of this package, which is imported when it is asked for: all of them take a second."""
 
 # What a stream without a name says that cannot be written. The program's own code does its writing
