@@ -33,14 +33,16 @@ def _whole_cost(x: Any, *rest: Any, **attrs: Any) -> float:
     return x.nbytes / 4 + _EACH * x.present
 
 
-def _rows_cost(into: Any, x: Any, *rest: Any, **attrs: Any) -> float:
+def _rows_cost(x: Any, *rest: Any, **attrs: Any) -> float:
     """What views of as many rows cost."""
     return _EACH * float(x.shape[0] if x.shape else 1)
 
 
-def _each_cost(into: Any, indices: Any, *rest: Any, **attrs: Any) -> float:
-    """What as many elements cost as there are indices, if all are copied."""
-    return _EACH * float(indices.size) + sum(float(getattr(r, "size", 0)) for r in rest)
+def _each_cost(x: Any, indices: Any, *late: Any, **attrs: Any) -> float:
+    """What it costs to copy as many elements as there are indices, each of the mean size."""
+    if not isinstance(x, TensorList):
+        return _UNKNOWN
+    return float(indices.size) * (_EACH + x.nbytes / 4.0 / max(1, x.present))
 
 
 def _smaller_cost(a: Any, b: Any, **attrs: Any) -> float:
@@ -141,7 +143,7 @@ def list_stack(x: TensorList, *, dtype: str, shape: Shape | None, xp: Library = 
 
 
 @kernel("list_unstack", cost=_rows_cost)
-def list_unstack(into: TensorList, x: Array) -> TensorList:
+def list_unstack(x: Array, into: TensorList) -> TensorList:
     """The list with the rows of `x`, from index 0 on."""
     rows = [_row(x, i) for i in range(x.shape[0])]
     if not into.present and into.size in (None, len(rows)) and len(into) <= len(rows):
@@ -168,8 +170,8 @@ def list_gather(x: TensorList, indices: Array, *, dtype: str, shape: Shape | Non
     return _stacked([x.read(i) for i in _numbers(indices)], dtype, shape, xp)
 
 
-@kernel("list_scatter", cost=_each_cost)
-def list_scatter(into: TensorList, indices: Array, values: Array, *, add: bool) -> TensorList:
+@kernel("list_scatter", cost=_rows_cost)
+def list_scatter(indices: Array, values: Array, into: TensorList, *, add: bool) -> TensorList:
     """The list with the rows of `values` at `indices`, or added there."""
     at = _numbers(indices)
     if len(at) != values.shape[0]:
@@ -214,8 +216,8 @@ def list_lengths(x: TensorList, *, xp: Library = np) -> Array:
     return xp.asarray([value.shape[0] for value in x.values()], dtype=as_dtype("int64"))
 
 
-@kernel("list_split", cost=_each_cost)
-def list_split(into: TensorList, x: Array, lengths: Array) -> TensorList:
+@kernel("list_split", cost=lambda x, lengths, into, **attrs: _rows_cost(lengths))
+def list_split(x: Array, lengths: Array, into: TensorList) -> TensorList:
     """The list with pieces of `x` of these lengths, from index 0 on."""
     pieces = [x[start:end] for start, end in _pieces(lengths, x.shape)]
     for i, piece in enumerate(pieces):
@@ -223,7 +225,7 @@ def list_split(into: TensorList, x: Array, lengths: Array) -> TensorList:
     return into
 
 
-@kernel("list_concat_like", cost=_each_cost)
+@kernel("list_concat_like", cost=_whole_cost)
 def list_concat_like(
     x: TensorList, lengths: Array, *late: Array, dtype: str, shape: Shape, xp: Library = np
 ) -> Array:

@@ -84,7 +84,7 @@ def like_spec(what: str, given: ListSpec, late: Specs, attrs: Attrs) -> Spec:
     if found.dtype != given.dtype:
         message = f"{what} gives {name_of(given.dtype)}, as in the list, got {name_of(found.dtype)}"
         raise SpecError(message)
-    if not late and not found.is_static:
-        message = f"{what} needs a shape, got {found}"
+    if found.is_static != (not late):
+        message = f"{what} is told a shape once, got {found} and {len(late)} tensors with one"
         raise SpecError(message)
     return found

@@ -29,7 +29,7 @@ from actorflow.ops.list_rules import (
     zeros_like_attrs,
 )
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.spec import Dim, ListSpec, agreed, spec
+from actorflow.spec import Dim, ListSpec, Spec, agreed, spec
 
 
 def empty_like(x: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ def _new_spec(inputs: Specs, attrs: Attrs) -> Specs:
     asked_with=({"dtype": "float32", "shape": None, "within": (), "size": None},),
 )
 @verb
-def list_new(element: Any, size: int | None = None, *, name: str | None = None) -> Tensor:
+def list_new(element: Spec, size: int | None = None, *, name: str | None = None) -> Tensor:
     """An empty list, of elements that fit the spec `element`; of `size` indices, or one that grows.
 
     Shapes:   -> a list of `element`, which may be a list itself
