@@ -261,8 +261,10 @@ def _read_spec(value: Any, record: _Record, key: str, depth: int = 0) -> Spec:
     try:
         if isinstance(of, list | tuple):
             return _read_list(shape, _read_spec(of, record, key, depth + 1))
-        if not isinstance(of, str) or not (shape is None or isinstance(shape, list | tuple)):
-            raise record.wrong(key, f"must hold pairs of a list of sizes and a dtype, got {value!r:.60}")
+        if not isinstance(of, str):
+            raise record.wrong(key, f"must hold pairs (shape, dtype), got {value!r:.60}")
+        if shape is not None and not isinstance(shape, list | tuple):
+            raise record.wrong(key, f"must have lists as shapes, got {shape!r:.60}")
         return spec(of, shape)
     except SpecError as error:
         raise record.wrong(key, f"is no spec: {error.what}") from None

@@ -23,7 +23,8 @@ Shape = tuple[int, ...]
 _UNKNOWN = 10_000.0
 """What the work with a whole list costs while a plan knows nothing of it: so much that it is measured."""
 
-_EACH = 500.0  # units of one element; about a microsecond goes by in a write, a read or a view
+_EACH = 500.0
+"""Units of one element, about nanoseconds: its view takes 200, its write 1000, its place in a stack 450."""
 
 
 def _whole_cost(x: Any, *rest: Any, **attrs: Any) -> float:

@@ -19,6 +19,7 @@ from actorflow.ops.list_rules import (
     Specs,
     check_element,
     check_index,
+    integers,
     like_spec,
     row_of,
     tensor_list,
@@ -150,7 +151,7 @@ def list_gather(x: Any, indices: Any, *, name: str | None = None) -> Tensor:
     """
     x = as_tensor(x)
     element = tensor_list("list_gather", x.spec).element
-    return build_one("list_gather", [x, indices], when_empty(element), name=name)
+    return build_one("list_gather", [x, integers(indices)], when_empty(element), name=name)
 
 
 def _scatter_spec(inputs: Specs, attrs: Attrs) -> Specs:
@@ -193,7 +194,7 @@ def list_scatter(
     values = as_tensor(values)
     if into is None:
         into = list_new(row_of("list_scatter", values.spec))
-    return build_one("list_scatter", [indices, values, into], {"add": add}, name=name)
+    return build_one("list_scatter", [integers(indices), values, into], {"add": add}, name=name)
 
 
 def _gather_like_spec(inputs: Specs, attrs: Attrs) -> Specs:
@@ -222,7 +223,7 @@ def list_gather_like(x: Any, indices: Any, like: Any, *, name: str | None = None
     Raises:   SpecError when rows of `like` do not fit the elements.
     """
     late, attrs = zeros_like_attrs(like)
-    return build_one("list_gather_like", [x, indices, *late], attrs, name=name)
+    return build_one("list_gather_like", [x, integers(indices), *late], attrs, name=name)
 
 
 # -------------------------------------------------------------------------------- concat and split
@@ -303,7 +304,7 @@ def list_split(x: Any, lengths: Any, into: Any = None, *, name: str | None = Non
     Raises:   SpecError for a scalar, and for pieces that do not fit `into`; in the step ListError when
               the lengths do not add up to n.
     """
-    x, lengths = as_tensor(x), as_tensor(lengths)
+    x, lengths = as_tensor(x), integers(lengths)
     if into is None:
         row = row_of("list_split", x.spec).shape
         count = None if not lengths.shape else lengths.shape[0]
@@ -343,4 +344,4 @@ def list_concat_like(x: Any, lengths: Any, like: Any, *, name: str | None = None
     Raises:   SpecError when `like` does not fit the elements.
     """
     late, attrs = zeros_like_attrs(like)
-    return build_one("list_concat_like", [x, lengths, *late], attrs, name=name)
+    return build_one("list_concat_like", [x, integers(lengths), *late], attrs, name=name)

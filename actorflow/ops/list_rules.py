@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import name_of
+from actorflow.arrays import as_dtype, name_of
 from actorflow.errors import SpecError
 from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.node import Attr
@@ -32,6 +32,12 @@ def tensor_list(what: str, given: Spec) -> ListSpec:
         message = f"{what} takes a list of tensors, got a {found}"
         raise SpecError(message, hint="read the lists in it, one by one")
     return found
+
+
+def integers(values: Any) -> Tensor:
+    """Returns indices as a tensor: numbers of Python are int32 whatever they stand beside; `[]` is too."""
+    empty = isinstance(values, list | tuple) and not values
+    return as_tensor(values, dtype=as_dtype("int32") if empty else None)
 
 
 def check_index(what: str, index: Spec, rank: int = 0) -> None:

@@ -24,6 +24,7 @@ from actorflow.ops.list_rules import (
     Specs,
     check_element,
     check_index,
+    integers,
     like_spec,
     list_spec,
     zeros_like_attrs,
@@ -115,7 +116,7 @@ def list_write(x: Any, index: Any, value: Any, *, name: str | None = None) -> Te
     Raises:   SpecError for another element; in the step ListError for an index that was written or that
               the size excludes.
     """
-    return build_one("list_write", [x, as_tensor(index), value], name=name)
+    return build_one("list_write", [x, integers(index), value], name=name)
 
 
 def _push_spec(inputs: Specs, attrs: Attrs) -> Specs:
@@ -166,7 +167,7 @@ def list_read(x: Any, index: Any, *, name: str | None = None) -> Tensor:
     Gradient: a list with g at `index` and nothing else.
     Raises:   in the step ListError where nothing was written.
     """
-    return build_one("list_read", [x, as_tensor(index)], name=name)
+    return build_one("list_read", [x, integers(index)], name=name)
 
 
 def list_one(index: Any, value: Any, like: Tensor) -> Tensor:
@@ -208,13 +209,12 @@ def list_read_or_zeros(x: Any, index: Any, like: Any, *, name: str | None = None
     Raises:   SpecError when `like` does not fit the elements.
     """
     x = as_tensor(x)
-    index = as_tensor(index)  # a number would become one of the dtype of the list
     element = list_spec("list_read_or_zeros", x.spec).element
     if isinstance(element, ListSpec):
         attrs: Attrs = {"dtype": "list", "shape": None}
-        return build_one("list_read_or_zeros", [x, index], attrs, name=name)
+        return build_one("list_read_or_zeros", [x, integers(index)], attrs, name=name)
     late, attrs = zeros_like_attrs(like)
-    return build_one("list_read_or_zeros", [x, index, *late], attrs, name=name)
+    return build_one("list_read_or_zeros", [x, integers(index), *late], attrs, name=name)
 
 
 # -------------------------------------------------------------------------------------------- sum

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from actorflow.arrays import DType, as_dtype
+from actorflow.arrays import DType
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.builder import Tensor, source_line
 from actorflow.ops import given, list_rows, lists
 from actorflow.ops.list_rules import tensor_list
 from actorflow.ops.placing import placed
@@ -125,12 +125,12 @@ class TensorArray:
 
     def gather(self, indices: Any, *, name: str | None = None) -> Tensor:
         """The elements at a vector of `indices`, along a new first axis; an index may come again."""
-        return list_rows.list_gather(self.flow, _integers(indices), name=name)
+        return list_rows.list_gather(self.flow, indices, name=name)
 
     def scatter(self, indices: Any, values: Any, *, name: str | None = None) -> TensorArray:
         """Gives the array with the rows of `values` at a vector of `indices`; as so many writes."""
         values = typed(values, self.dtype)
-        return self._next(list_rows.list_scatter(_integers(indices), values, self.flow, name=name))
+        return self._next(list_rows.list_scatter(indices, values, self.flow, name=name))
 
     def concat(self, *, name: str | None = None) -> Tensor:
         """All elements one behind the other along their first axis, in which they may differ."""
@@ -139,7 +139,7 @@ class TensorArray:
     def split(self, x: Any, lengths: Any, *, name: str | None = None) -> TensorArray:
         """Gives the array with pieces of `x`, of these `lengths`, at 0, 1, …; as so many writes."""
         x = typed(x, self.dtype)
-        return self._next(list_rows.list_split(x, _integers(lengths), self.flow, name=name))
+        return self._next(list_rows.list_split(x, lengths, self.flow, name=name))
 
     def size(self, *, name: str | None = None) -> Tensor:
         """How many indices there are, an int32 scalar; in an array that grows, one more than the last."""
@@ -162,9 +162,3 @@ class TensorArray:
             hint = None if size is None or index < 0 else "make the array without a size, and it grows"
             raise SpecError(message, where=Where(defined_at=source_line()), hint=hint)
         return index
-
-
-def _integers(values: Any) -> Tensor:
-    """A vector of integers; an empty list of Python is one."""
-    empty = isinstance(values, list | tuple) and not values
-    return as_tensor(values, dtype=as_dtype("int32")) if empty else as_tensor(values)

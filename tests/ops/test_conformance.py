@@ -39,7 +39,8 @@ for path in sorted(Path(__file__).parent.glob("samples_*.py")):
 COMPUTED = sorted(
     n
     for n, d in opdef.table().items()
-    if d.effect in (Effect.PURE, Effect.RANDOM) and not d.takes_lists  # these have laws of their own: test_lists
+    if d.effect in (Effect.PURE, Effect.RANDOM)
+    and not d.takes_lists  # these have laws of their own: test_lists
 )
 DIFFERENTIABLE = [
     n
