@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow.errors import GradientError, ListError, SpecError
 from actorflow.graph import opdef
+from actorflow.graph.accepts import accepted
 from actorflow.graph.opdef import Effect
 from actorflow.kernels import registry
 from actorflow.ops import list_rows as rows
@@ -172,10 +173,21 @@ def test_every_op_on_lists_is_in_a_program_and_has_a_kernel_for_every_library() 
     assert {(n, registry.EVERY) for n in ops} <= registry.table().keys()
 
 
+def test_the_table_of_ops_tells_the_dtypes_of_elements() -> None:
+    told = {n: accepted(d) for n, d in opdef.table().items() if d.takes_lists}
+
+    write, add, new = (told[f"list_{n}"] for n in ("write", "add", "new"))
+    assert write is not None and add is not None and new is not None
+    assert (len(write.inputs[0]), write.alike) == (16, (0, 1, 0))
+    assert "int64" in write.inputs[1] and "float32" not in write.inputs[1]
+    assert "bool" not in add.inputs[0] and "complex64" in add.inputs[0]
+    assert (new.inputs, len(new.outputs)) == ((), 16)
+
+
 # ----------------------------------------------------------------------- any program against plain ops
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(deadline=None, max_examples=examples(25))
 @given(data=st.data())
 def test_any_program_on_an_array_has_the_gradients_of_one_on_tensors(data: st.DataObject) -> None:
     """Writes, sums and reads of versions, as drawn; a dict of tensors does the same without lists."""
