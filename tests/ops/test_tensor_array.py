@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import actorflow as af
+from actorflow import sim
 from actorflow.errors import FeedError, FetchError, ListError, SpecError
+from actorflow.ops.lists import list_add
+from actorflow.sim.choosers import Schedule
 from actorflow.structure import flatten
 from tests.reference import evaluate
+from tests.strategies import examples, run_drawn
 
 ROWS = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], "float32")
 
@@ -150,6 +155,24 @@ def test_a_large_array_is_stacked_on_a_thread_and_counted_in_the_times_of_kernel
 
     assert ("list_stack", "/cpu:0") in times
     assert "list" not in text
+
+
+@settings(deadline=None, max_examples=examples(10))
+@given(schedule=sim.schedules())
+def test_no_schedule_changes_what_versions_hold(schedule: Schedule) -> None:
+    """Many nodes write to one version, and some of them read on a thread."""
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (3, 2), name="x")
+        base = af.TensorArray.of(x)
+        forks = [af.TensorArray("float32").unstack(x).write(3 + i, x[i]) for i in range(3)]
+        forks += [af.TensorArray.around(list_add(base.flow, fork.flow)) for fork in (base, base.of(x * x))]
+        y = af.sum(af.concat([fork.gather([0, 2]) for fork in forks] + [base.stack()], 0) * x[0])
+        found = [y, *af.gradients(y, x)]
+
+    made = run_drawn(graph, schedule, lambda s: s.run(found, {x: ROWS}))
+
+    for a, b in zip(made, evaluate(graph, found, {x: ROWS}), strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 # --------------------------------------------------------------------------------------- misuse
