@@ -4,8 +4,8 @@ A list is a value like any other: an op that writes gives a new list, and the on
 The gradient of a list is a list of the same elements, in which what is absent is zero. Such lists grow
 as they need to, since several versions of one list may have different lengths.
 
-Where a gradient needs the shape of a value and not the value, it takes what the spec knows, and else the
-shape that the step computes: a loop then keeps a few integers a turn, and no tensors.
+Where a gradient needs the shape of a value and not the value, it takes what the spec knows, and else
+`shape` of it: who keeps that for later keeps a few integers, and nothing where the shape is static.
 """
 
 from __future__ import annotations

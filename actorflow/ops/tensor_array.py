@@ -7,7 +7,8 @@ from typing import Any
 
 from actorflow.arrays import DType
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, source_line
+from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.graph import Graph
 from actorflow.ops import given, list_rows, lists
 from actorflow.ops.list_rules import tensor_list
 from actorflow.ops.placing import placed
@@ -144,6 +145,15 @@ class TensorArray:
     def size(self, *, name: str | None = None) -> Tensor:
         """How many indices there are, an int32 scalar; in an array that grows, one more than the last."""
         return lists.list_size(self.flow, name=name)
+
+    def as_tensor(self) -> Tensor:
+        """Its list, for ops on lists; every other op says that it takes none."""
+        return as_tensor(self.flow)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph in which it was made."""
+        return self.flow.graph
 
     def taken_apart(self) -> tuple[Sequence[Tensor], Callable[[Sequence[Tensor]], TensorArray]]:
         """Its tensor, and how an array is made of another: so that loops and branches carry arrays."""
