@@ -22,7 +22,7 @@ from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
 from actorflow.graph.slices import Gradient, IndexedSlices, joined
-from actorflow.spec import Spec, merge
+from actorflow.spec import ListSpec, Spec, agreed
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,10 +303,10 @@ def _writes(node: Node, variable: str) -> bool:
 def fits(grad: Spec, of: Spec) -> bool:
     """Tells whether a gradient of that spec may be one of a tensor of spec `of`, or a direction for it."""
     try:
-        merge(grad.shape, of.shape)
+        agreed(grad, of)
     except SpecError:
         return False
-    return grad.dtype == of.dtype
+    return True
 
 
 def _total(node: Node, parts: Sequence[Gradient]) -> Gradient:
@@ -322,7 +322,8 @@ def _total(node: Node, parts: Sequence[Gradient]) -> Gradient:
             return joined(slices)
         total, *rest = (as_tensor(part) for part in parts)
         for part in rest:
-            total = total + part
+            is_list = isinstance(total.spec, ListSpec)
+            total = opdef.lookup("list_add").constructor(total, part) if is_list else total + part
     return total
 
 

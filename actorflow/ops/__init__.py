@@ -259,6 +259,7 @@ from actorflow.ops.stacks import Stack
 from actorflow.ops.state import Variable, apply_gradients
 from actorflow.ops.statistics import logsumexp, median, quantile, std, var, vector_norm
 from actorflow.ops.systems import cholesky_solve, det, inv, slogdet, solve, triangular_solve
+from actorflow.ops.tensor_array import TensorArray
 from actorflow.ops.text import (
     bytes_join,
     bytes_length,
@@ -292,8 +293,9 @@ from actorflow.ops.trigonometry import (
 __all__ = [
     "Barrier", "ConditionalAccumulator", "Counter", "FIFOQueue", "HashTable", "PaddingFIFOQueue",
     "PartitionedVariable", "PriorityQueue", "RandomShuffleQueue", "SparseConditionalAccumulator", "Stack",
-    "Variable", "abs", "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
-    "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any", "apply_gradients", "arange",
+    "TensorArray", "Variable", "abs", "absolute_difference", "acos", "acosh", "adaptive_avg_pool",
+    "adaptive_max_pool", "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any",
+    "apply_gradients", "arange",
     "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh", "atan", "atan2", "atanh",
     "atomic", "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space", "binary_cross_entropy",
     "bincount", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",

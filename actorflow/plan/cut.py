@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from actorflow.errors import PlacementError
+from actorflow.plan.copies import check_moves
 from actorflow.plan.gates import NO_GATES, Gates, copied, held
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
 from actorflow.plan.uses import uses
@@ -101,7 +102,7 @@ def cut(
             them by a bare token. Only where one device of that process takes the value.
 
     Raises:
-        PlacementError: when an edge inside a loop leads to another process.
+        PlacementError: when an edge inside a loop leads to another process, or one that carries a list.
     """
     return _Cutting(program, process_of, home, within, gates).result()
 
@@ -177,6 +178,7 @@ class _Cutting:
             for source in node.inputs:
                 if isinstance(source, Edge) and self._crosses(source.node, there):
                     self._check_root(source.node, node)
+                    check_moves(self._nodes[source.node], source.output, self._of[source.node], there)
                     data[source, there] = None
             for c in node.controls:
                 if self._crosses(c, there):
