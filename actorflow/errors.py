@@ -173,6 +173,10 @@ class DataError(KernelError):
     """An element of the data is not what an op was told to read; names its place and its text."""
 
 
+class ListError(KernelError):
+    """A list of tensors was read where nothing is, written twice at one index, or past its size."""
+
+
 class InputError(ActorflowError):
     """An element that could not be read or made; names source and element."""
 

@@ -64,6 +64,43 @@ class Spec:
         return f"{show(self.shape)} {name_of(self.dtype)}"
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class ListSpec(Spec):
+    """What is known about a list of tensors; prints as `list of (None, 784) float32`.
+
+    Its shape is `(size,)`, with None for a list that grows, and its dtype that of the tensors. No array
+    fits it: only ops that say so take lists and make them.
+
+    Attributes:
+        element: What each element fits: a Spec, or the ListSpec of lists in the list.
+    """
+
+    element: Spec
+
+    def __init__(self, element: Spec, size: int | None = None) -> None:
+        object.__setattr__(self, "shape", check_shape((size,)))
+        object.__setattr__(self, "dtype", element.dtype)
+        object.__setattr__(self, "element", element)
+
+    @property
+    def size(self) -> Dim:
+        """How many elements there are; None for a list that grows."""
+        return None if self.shape is None else self.shape[0]
+
+    @property
+    def is_static(self) -> bool:
+        """False: how many bytes it has is known in the step."""
+        return False
+
+    def fits(self, shape: tuple[int, ...], dtype: DType) -> bool:
+        """False: an array is no list."""
+        return False
+
+    def __str__(self) -> str:
+        """Number and spec of the elements, as users read them in errors."""
+        return f"list of {'' if self.size is None else f'{self.size} × '}{self.element}"
+
+
 def spec(dtype: Any, shape: Iterable[Dim] | None = ()) -> Spec:
     """Returns the spec with checked sizes; raises SpecError on a negative or non-integer size."""
     try:
@@ -132,6 +169,17 @@ def merge(a: Shape, b: Shape) -> Shape:
         message = f"shapes must agree, got {show(a)} and {show(b)}"
         raise SpecError(message)
     return tuple(y if x is None else x for x, y in zip(a, b, strict=True))
+
+
+def agreed(a: Spec, b: Spec) -> Spec:
+    """Returns what is known when both describe one tensor or list; raises SpecError if none can."""
+    if isinstance(a, ListSpec) and isinstance(b, ListSpec):
+        (size,) = merge(a.shape, b.shape) or (None,)
+        return ListSpec(agreed(a.element, b.element), size)
+    if isinstance(a, ListSpec) or isinstance(b, ListSpec) or a.dtype != b.dtype:
+        message = f"specs must agree, got {a} and {b}"
+        raise SpecError(message)
+    return Spec(merge(a.shape, b.shape), a.dtype)
 
 
 def axis_of(axis: int, rank: int) -> int:

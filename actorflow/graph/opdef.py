@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from actorflow.errors import GraphError, SpecError
 from actorflow.graph.node import Attr
-from actorflow.spec import Spec
+from actorflow.spec import ListSpec, Spec
 
 SpecRule = Callable[[Sequence[Spec], Mapping[str, Attr]], Sequence[Spec]]
 """(input specs, attributes) -> output specs; raises SpecError without a place."""
@@ -47,6 +47,8 @@ class Effect(Enum):
     PURE = "pure"  # a kernel; same inputs, same outputs
     RANDOM = "random"  # a kernel that is handed a seed and a counter
     FEED = "feed"  # its value comes with the step
+    ARGUMENT = "argument"  # its value is given by the node that runs the body in which it stands
+    FUNCTION = "function"  # runs bodies; what these touch, its attributes say
     CONSTANT = "constant"  # its value lies in the graph's table
     READ = "read"  # asks the actor of attrs["resource"]; ordered after writes before it
     WRITE = "write"  # tells it; ordered after reads and writes before it
@@ -77,6 +79,7 @@ class OpDef:
         sparse: Whether the rule takes IndexedSlices for the gradient of an output; else it is handed
             the dense tensor. Every rule may give them.
         fills: Whether it puts into attrs["resource"] what others wait for there.
+        takes_lists: Whether inputs and outputs may be lists of tensors.
     """
 
     name: str
@@ -87,6 +90,7 @@ class OpDef:
     asked_with: tuple[Mapping[str, Attr], ...] = ()
     sparse: bool = False
     fills: bool = False
+    takes_lists: bool = False
 
 
 _TABLE: dict[str, OpDef] = {}
@@ -99,14 +103,15 @@ def op(
     gradient: GradientRule | _NotDifferentiable | None = None,
     effect: Effect = Effect.PURE,
     takes_bytes: bool = False,
+    takes_lists: bool = False,
     asked_with: tuple[Mapping[str, Attr], ...] = (),
     sparse: bool = False,
     fills: bool = False,
 ) -> Callable[[Constructor], Constructor]:
     """Registers the decorated constructor as op `name`.
 
-    With `takes_bytes` its spec rule is asked about bytes too. For all other ops they are refused
-    before, as inputs and as results. `asked_with` is for an op whose attributes `accepts` cannot
+    With `takes_bytes` its spec rule is asked about bytes too, with `takes_lists` about lists of tensors.
+    For all other ops they are refused before, as inputs and as results. `asked_with` is for an op whose attributes `accepts` cannot
     find by itself, or that takes other dtypes with others: some sets of them, all of the keys.
 
     Raises:
@@ -117,30 +122,40 @@ def op(
         if name in _TABLE:
             message = f"op names are unique, {name!r} is taken by {_TABLE[name].constructor!r}"
             raise GraphError(message)
-        rule = spec if takes_bytes else _without_bytes(name, spec)
-        _TABLE[name] = OpDef(name, constructor, rule, gradient, effect, asked_with, sparse, fills)
+        rule = _guarded(name, spec, takes_bytes=takes_bytes, takes_lists=takes_lists)
+        _TABLE[name] = OpDef(
+            name, constructor, rule, gradient, effect, asked_with, sparse, fills, takes_lists
+        )
         return constructor
 
     return register
 
 
-def _without_bytes(name: str, spec: SpecRule) -> SpecRule:
-    """The rule of an op that is for numbers and bool only."""
+def _guarded(name: str, spec: SpecRule, *, takes_bytes: bool, takes_lists: bool) -> SpecRule:
+    """The rule of an op behind a guard that refuses what it is not for: bytes, lists, or both."""
+    if takes_bytes and takes_lists:
+        return spec
     asked = spec.rule if isinstance(spec, Promoting) else spec
 
+    def check(specs: Sequence[Spec], does: str, bytes_hint: str, list_hint: str) -> None:
+        for one in specs:
+            if not takes_bytes and one.dtype.kind == "O":
+                message = f"{name} {does} no bytes, got {one}"
+                raise SpecError(message, hint=bytes_hint)
+            if not takes_lists and isinstance(one, ListSpec):
+                message = f"{name} {does} no lists, got a {one}"
+                raise SpecError(message, hint=list_hint)
+
     def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-        for given in inputs:
-            if given.dtype.kind == "O":
-                message = f"{name} takes no bytes, got {given}"
-                raise SpecError(message, hint="af.to_number and af.decode_raw make numbers of bytes")
+        check(inputs, "takes", "af.to_number and af.decode_raw make numbers of bytes", _OF_A_LIST)
         outputs = asked(inputs, attrs)
-        for made in outputs:
-            if made.dtype.kind == "O":
-                message = f"{name} makes no bytes, got {made}"
-                raise SpecError(message, hint="af.as_bytes makes bytes of numbers")
+        check(outputs, "makes", "af.as_bytes makes bytes of numbers", "register it with takes_lists=True")
         return outputs
 
     return Promoting(rule, spec.first) if isinstance(spec, Promoting) else rule
+
+
+_OF_A_LIST = "a list gives tensors: af.TensorArray reads one, or stacks them all"
 
 
 def lookup(name: str) -> OpDef:

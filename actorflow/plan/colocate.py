@@ -23,8 +23,10 @@ from actorflow.plan.homes import NOWHERE, State, existing, state_home
 HasKernel = Callable[[str, str], bool]
 """(op, device) -> whether that device can compute that op."""
 
-_COMPUTES = frozenset({Effect.PURE, Effect.RANDOM})
-_UNPLACED = frozenset({Effect.CONSTANT, Effect.FEED})  # each device has its own; what is fed is on the host
+_COMPUTES = frozenset({Effect.PURE, Effect.RANDOM, Effect.FUNCTION})
+_UNPLACED = frozenset(
+    {Effect.CONSTANT, Effect.FEED, Effect.ARGUMENT}
+)  # each device has its own; what is fed is on the host
 _COLOCATED = "what is colocated shares a device"
 
 
