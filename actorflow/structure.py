@@ -41,3 +41,17 @@ def _visit(tree: Any, leaves: list[Any]) -> Rebuild:
     index = len(leaves)
     leaves.append(tree)
     return lambda values: values[index]
+
+
+def outline(tree: Any) -> str:
+    """Returns how a structure is built, its leaves as `*`: two are alike if this is the same."""
+    if tree is None:
+        return "None"
+    if isinstance(tree, Mapping):
+        return "{" + ", ".join(f"{key!r}: {outline(value)}" for key, value in tree.items()) + "}"
+    if isinstance(tree, list):
+        return "[" + ", ".join(map(outline, tree)) + "]"
+    if isinstance(tree, tuple):
+        kind = type(tree).__name__ if hasattr(tree, "_fields") else ""
+        return f"{kind}(" + ", ".join(map(outline, tree)) + (",)" if len(tree) == 1 else ")")
+    return type(tree).__name__ if hasattr(tree, "taken_apart") else "*"

@@ -27,6 +27,7 @@ _PLAIN = frozenset(
     {
         Kind.KERNEL,
         Kind.RANDOM,
+        Kind.ROUTINE,
         Kind.COPY,
         Kind.REQUEST,
         Kind.WAIT,

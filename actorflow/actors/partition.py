@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from actorflow.actors.blocks import body_inside, release
@@ -19,7 +20,9 @@ from actorflow.actors.live import Layout, Live, lives
 from actorflow.actors.node import NodeActor
 from actorflow.actors.ref import Ref, Sender
 from actorflow.actors.register import Source
+from actorflow.actors.routine import compiled, cost_of
 from actorflow.actors.step import Step
+from actorflow.actors.turning import turning
 from actorflow.actors.working import counter, measured, submitted
 from actorflow.errors import InternalError, PlacementError
 from actorflow.kernels import registry
@@ -205,6 +208,8 @@ class Partition:
         match plan.kind:
             case Kind.KERNEL | Kind.RANDOM:
                 return self._kernel(node)
+            case Kind.ROUTINE:
+                node.run = self._routine(node)
             case Kind.COPY:
                 node.run = self._copy(node)
             case Kind.REQUEST | Kind.WAIT:
@@ -247,13 +252,37 @@ class Partition:
         node.run = measured(node, device, function, estimate)
         return None
 
+    def _routine(self, node: NodeActor) -> Run:
+        plan = node.plan
+        assert plan.routine is not None
+        device = self._device(plan)
+
+        def bind(inner: PlanNode) -> Callable[..., Any]:
+            try:
+                return registry.find(inner.op, device.library).bind(inner.attrs)
+            except PlacementError as error:
+                raise error.at(inner.where) from None
+
+        def cost(inner: PlanNode, given: Sequence[Any]) -> float:
+            return registry.find(inner.op, device.library).cost(*given, **inner.attrs)
+
+        found = compiled(plan.routine, len(plan.inputs), bind, partial(self._brought, device))
+        units = cost_of(plan.routine, cost)
+        short = units is not None and not isinstance(device, Gpu) and device.surely_inline(units)
+        return turning(node, device, found, short=short)
+
     def _device(self, plan: PlanNode) -> AnyDevice:
         return self._around.devices.get(plan.device) or self._host
 
     def _constant(self, value: Any, plan: PlanNode) -> Any:
         """Returns a constant as an array of the device that computes with it."""
-        device = self._device(plan)
-        if not isinstance(device, Gpu) or plan.kind not in (Kind.KERNEL, Kind.RANDOM):
+        if plan.kind not in (Kind.KERNEL, Kind.RANDOM, Kind.ROUTINE):
+            return value
+        return self._brought(self._device(plan), value)
+
+    def _brought(self, device: AnyDevice, value: Any) -> Any:
+        """Returns a constant as an array of a device, which gets it once."""
+        if not isinstance(device, Gpu):
             return value
         key = (device.name, id(value))
         if key not in self._copies:

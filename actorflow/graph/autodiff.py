@@ -17,6 +17,7 @@ from typing import Any
 from actorflow.arrays import is_differentiable
 from actorflow.errors import GradientError, SpecError, Where
 from actorflow.graph import opdef
+from actorflow.graph.body import is_around
 from actorflow.graph.builder import Tensor, as_tensor, on_behalf_of, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port
@@ -101,6 +102,24 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -
     return [x.joined(g) if hasattr(x, "parts") else g[0] for x, g in zip(wanted, parted, strict=True)]
 
 
+def back_through(
+    body: Graph, ys: Sequence[tuple[Port, Gradient]], xs: Sequence[Port]
+) -> list[Gradient | None]:
+    """Returns the gradient of ports of a body, built in the current graph, around which the body lies.
+
+    Args:
+        body: Whose nodes are gone back through.
+        ys: Ports of it, each with the gradient that it starts with, a tensor of the current graph.
+        xs: Ports of it.
+    """
+    targets = [Tensor(body, port) for port, _ in ys]
+    sources = [_Source(Tensor(body, port).name, (port,)) for port in xs]
+    sweep = _Sweep(body, targets, sources, frozenset())
+    for y, (_, start) in zip(targets, ys, strict=True):
+        sweep.seed(y, start)
+    return sweep.run()
+
+
 def _parts(x: Any) -> Sequence[Any]:
     """What `x` is made of: itself, or the parts of a partitioned variable."""
     parts: Sequence[Any] = x.parts if hasattr(x, "parts") else (x,)
@@ -122,7 +141,8 @@ def check_source(x: Any, what: str = "gradients go to") -> None:
     if not isinstance(x, Tensor) and not hasattr(x, "reads"):
         message = f"{what} tensors and variables, got {type(x).__name__} {x!r:.60}"
         raise GradientError(message, where=Where(defined_at=source_line()), hint=advice(x))
-    if x.graph is not current():
+    graph = current()
+    if not is_around(x.graph, graph):
         message = f"{what} tensors and variables of the current graph, {x!r} belongs to another graph"
         where = x.node.where if isinstance(x, Tensor) else Where(defined_at=source_line())
         raise GradientError(message, where=where, hint="build both inside one `with Graph()`")
@@ -154,7 +174,8 @@ class _Source:
     @staticmethod
     def of(x: Any, what: str) -> _Source:
         check_source(x, what)
-        return _Source(name_of(x), (x.port,) if isinstance(x, Tensor) else tuple(r.port for r in x.reads()))
+        ports = (as_tensor(x).port,) if isinstance(x, Tensor) else tuple(r.port for r in x.reads())
+        return _Source(name_of(x), ports)
 
 
 class _Sweep:
@@ -295,6 +316,8 @@ class _Sweep:
 
 def _writes(node: Node, variable: str) -> bool:
     effect = opdef.lookup(node.op).effect
+    if effect is Effect.FUNCTION:
+        return variable in node.attrs["writes"]
     if effect in (Effect.COMMIT, Effect.LOCK, Effect.UNLOCK):  # others may write until it is locked
         return variable in node.attrs["resources"]
     return effect is Effect.WRITE and node.attrs["resource"] == variable

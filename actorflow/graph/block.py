@@ -77,6 +77,9 @@ def marks(
             )
             raise GraphError(message, hint="lock it as well, or build this before the block or after it")
         return {"block": block.name}
+    if effect is Effect.FUNCTION and (attrs["reads"] or attrs["writes"] or attrs["waits"]):
+        message = f"what touches state inside an atomic block stands in no loop or branch, got {op.name}"
+        raise GraphError(message, hint="build it before the block or after it")
     why = _REFUSED.get(effect)
     if why is not None:
         message = f"{why}, got {op.name} inside {block.name!r} of {block.defined_at}"

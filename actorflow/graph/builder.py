@@ -18,6 +18,7 @@ from actorflow.dtypes import common
 from actorflow.errors import ActorflowError, ConfigError, GraphError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.block import marks
+from actorflow.graph.body import Body, is_around
 from actorflow.graph.device import merged
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
@@ -101,10 +102,8 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
         SpecError: for a value that no tensor of that dtype can hold.
     """
     if isinstance(value, Tensor):
-        if value.graph is not current():
-            message = f"{value!r} belongs to another graph"
-            raise GraphError(message, where=value.node.where, hint="build both inside one `with Graph()`")
-        return value
+        graph = current()
+        return value if value.graph is graph else _captured(graph, value)
     if hasattr(value, "as_tensor"):
         tensor = value.as_tensor()
         assert isinstance(tensor, Tensor)
@@ -127,6 +126,20 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
         defined_at=line,
     )
     return Tensor(graph, Port(node.id))
+
+
+def _captured(graph: Graph, value: Tensor) -> Tensor:
+    """What stands in a body for a tensor of a graph around it; GraphError when `graph` is not such a body."""
+    if isinstance(graph, Body):
+        return Tensor(graph, graph.capture(value.graph, value.port))
+    if isinstance(value.graph, Body) and is_around(graph, value.graph):
+        body = value.graph
+        message = f"{value!r} is computed inside {body.what} ({body.defined_at}), and known only there"
+        raise GraphError(
+            message, where=value.node.where, hint="let that return it, and use what the op gives"
+        )
+    message = f"{value!r} belongs to another graph"
+    raise GraphError(message, where=value.node.where, hint="build both inside one `with Graph()`")
 
 
 def _as_constant(value: Any, dtype: DType | None) -> Array:
@@ -359,13 +372,15 @@ def on_behalf_of(node: Node, prefix: str) -> Iterator[None]:
     """Makes the nodes built inside belong to `node`: its source line, its place, its name.
 
     They are named `prefix/<name of node>/…` inside the current name scope, so that an error in a
-    node that the user never wrote points at the line that caused it.
+    node that the user never wrote points at the line that caused it. Inside a body, whose nodes have long
+    names, only the last part of the name counts.
     """
     graph = current()
     has_place = bool(node.device or node.colocate)
+    local = node.name.rpartition("/")[2] if isinstance(graph, Body) else node.name
     scope = replace(
         graph.scope,
-        name=f"{graph.scope.name}{prefix}/{node.name}/",
+        name=f"{graph.scope.name}{prefix}/{local}/",
         device=node.device if has_place else graph.scope.device,
         colocate=node.colocate if has_place else graph.scope.colocate,
         defined_at=node.defined_at,

@@ -17,7 +17,8 @@ def fingerprint(graph: Graph) -> str:
     `likeness` tells. Where in which file something was made does not: paths differ between machines.
     """
     data, constants = to_data(graph)
-    for made in (*data["nodes"], *data["resources"]):
+    of_bodies = [node for body in data["bodies"] for node in body["nodes"]]
+    for made in (*data["nodes"], *data["resources"], *data["bodies"], *of_bodies):
         del made["defined_at"]
     data["objects"] = graph.likenesses
     told = blake2b(json.dumps(data, sort_keys=True).encode(), digest_size=16)

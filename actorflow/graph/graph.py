@@ -2,8 +2,8 @@
 
 Nodes hold plain data. What is too large or not data lies out of line: arrays in `constants`,
 stateful resources by name in `resources`, Python objects (optimizers, custom gradients) by key in
-`objects`. Since nodes never change and ids grow, a plan made for some fetches stays valid when
-the graph grows.
+`objects`, subgraphs by key in `bodies`. Since nodes change in nothing but new outputs (`Graph.grow`), and
+ids grow, a plan made for some fetches stays valid when the graph grows.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from actorflow.arrays import Array
-from actorflow.errors import GraphError
+from actorflow.errors import GraphError, InternalError
 from actorflow.graph.block import Block
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.resource import ResourceDef
@@ -59,6 +59,8 @@ class Graph:
         self.resources: dict[str, ResourceDef] = {}
         self.objects: dict[str, Any] = {}
         self.likenesses: dict[str, str] = {}
+        self.bodies: dict[str, Any] = {}
+        self.salt = 0
         self.scope = Scope()
         self._by_name: dict[str, NodeId] = {}
         self._counts: dict[str, int] = {}
@@ -138,6 +140,19 @@ class Graph:
         self.nodes.append(node)
         self._by_name[node.name] = node.id
 
+    def grow(self, node: NodeId, attrs: Mapping[str, Attr], outputs: tuple[Spec, ...]) -> Node:
+        """Gives a node more outputs, and the attributes that say so; those it has stay what they are.
+
+        The one change that a node may undergo: a gradient asks a functional node for values of its bodies.
+        Plans that were made before do not ask for them.
+        """
+        before = self.nodes[node]
+        if outputs[: len(before.outputs)] != before.outputs:
+            message = f"a node that grows keeps the outputs it has, {before.name!r} would not"
+            raise InternalError(message, where=before.where)
+        self.nodes[node] = replace(before, attrs=attrs, outputs=outputs)
+        return self.nodes[node]
+
     def unique(self, name: str, *, exact: bool = False) -> str:
         """Returns `name` inside the scope, made unique among nodes; raises instead when `exact`."""
         wanted = f"{self.scope.name}{name}"
@@ -203,6 +218,11 @@ class Graph:
             yield
         finally:
             self.scope = before
+
+
+def opened() -> Graph | None:
+    """Returns the graph that is being built, None when none is."""
+    return _current.get()
 
 
 def current() -> Graph:

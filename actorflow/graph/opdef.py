@@ -47,6 +47,8 @@ class Effect(Enum):
     PURE = "pure"  # a kernel; same inputs, same outputs
     RANDOM = "random"  # a kernel that is handed a seed and a counter
     FEED = "feed"  # its value comes with the step
+    ARGUMENT = "argument"  # its value is given by the node that runs the body in which it stands
+    FUNCTION = "function"  # runs bodies; what these touch, its attributes say
     CONSTANT = "constant"  # its value lies in the graph's table
     READ = "read"  # asks the actor of attrs["resource"]; ordered after writes before it
     WRITE = "write"  # tells it; ordered after reads and writes before it

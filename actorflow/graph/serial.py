@@ -16,6 +16,8 @@ from actorflow.arrays import Array, held, name_of
 from actorflow.errors import ActorflowError, GraphError, SpecError
 from actorflow.graph import opdef
 from actorflow.graph.block import check_blocks
+from actorflow.graph.body import ARGUMENT, Body
+from actorflow.graph.checking import check_functions
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect
@@ -43,6 +45,7 @@ def to_data(graph: Graph) -> tuple[Data, list[Array]]:
         "nodes": [_node_data(node) for node in graph.nodes],
         "resources": [_resource_data(r) for r in graph.resources.values()],
         "objects": list(graph.objects),
+        "bodies": [_body_data(body) for body in graph.bodies.values()],
     }
     return data, list(graph.constants)
 
@@ -58,6 +61,18 @@ def _node_data(node: Node) -> Data:
         "device": node.device,
         "colocate": node.colocate,
         "defined_at": node.defined_at,
+    }
+
+
+def _body_data(body: Body) -> Data:
+    return {
+        "key": body.key,
+        "what": body.what,
+        "defined_at": body.defined_at,
+        "nodes": [_node_data(node) for node in body.nodes],
+        "arguments": [list(port) for port in body.arguments],
+        "given": body.given,
+        "results": [list(port) for port in body.results],
     }
 
 
@@ -118,10 +133,29 @@ def from_data(data: Any, arrays: Sequence[Array], objects: Mapping[str, Any] | N
             message = f"the graph needs the object {key!r}, which was not handed in"
             raise GraphError(message, hint="build or import the program that made the graph")
         graph.keep_object(key, (objects or {})[key])
-    for node in graph.nodes:
-        _check_references(graph, node)
+    for entry in top.listed("bodies"):
+        _read_body(graph, _Record(entry, f"body {len(graph.bodies)}"))
+    for within in (graph, *graph.bodies.values()):
+        for node in within.nodes:
+            _check_references(within, node)
+    check_functions(graph)
     check_blocks(graph.nodes, graph.resources)
     return graph
+
+
+def _read_body(graph: Graph, record: _Record) -> None:
+    """Reads a body; where it stands does not matter any more, so the graph itself is taken for that."""
+    if (key := record.field("key", str)) in graph.bodies:
+        raise record.wrong("key", f"must be unique, got {key!r:.60} again")
+    body = Body(graph, key, record.field("what", str), record.field("defined_at", str))
+    for entry in record.listed("nodes"):
+        _read_node(body, _Record(entry, f"node {len(body.nodes)} of {record.what}"))
+    arguments = [_read_port(body, p, record, "arguments") for p in record.listed("arguments")]
+    given = record.field("given", int)
+    if any(body.nodes[port.node].op != ARGUMENT for port in arguments) or not 0 <= given <= len(arguments):
+        raise record.wrong("arguments", "must name its arguments, and how many of them are given")
+    results = [_read_port(body, p, record, "results") for p in record.listed("results")]
+    body.restored(arguments, given, results)
 
 
 def _read_constant(array: Any) -> Array:

@@ -61,6 +61,7 @@ from actorflow.ops.bits import (
     logical_xor,
 )
 from actorflow.ops.blocks import batch_to_space, depth_to_space, space_to_batch, space_to_depth
+from actorflow.ops.branches import case, cond, switch_case
 from actorflow.ops.broadcast import broadcast_like, broadcast_to, sum, sum_to
 from actorflow.ops.choose import (
     argwhere,
@@ -150,6 +151,7 @@ from actorflow.ops.logic import (
     not_equal,
     where,
 )
+from actorflow.ops.loops import while_loop
 from actorflow.ops.losses import (
     absolute_difference,
     binary_cross_entropy,
@@ -190,6 +192,7 @@ from actorflow.ops.random import (
     random_truncated_normal,
     random_uniform,
 )
+from actorflow.ops.recompute import recompute
 from actorflow.ops.records import parse_csv, parse_example
 from actorflow.ops.reduce import all, any, argmax, argmin, count, count_nonzero, max, mean, min, prod
 from actorflow.ops.resize import resize
@@ -300,9 +303,9 @@ __all__ = [
     "atomic", "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space", "binary_cross_entropy",
     "bincount", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
     "bitwise_xor", "boolean_mask", "broadcast_arrays", "broadcast_like", "broadcast_to", "bytes_join",
-    "bytes_length", "bytes_lower", "bytes_slice", "bytes_split", "bytes_strip", "bytes_upper", "cast",
+    "bytes_length", "bytes_lower", "bytes_slice", "bytes_split", "bytes_strip", "bytes_upper", "case", "cast",
     "cbrt", "ceil", "celu", "check_numerics", "cholesky", "cholesky_solve", "clip", "complex", "concat",
-    "conj", "constant", "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d",
+    "cond", "conj", "constant", "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d",
     "conv3d_transpose", "copysign", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity", "count",
     "count_nonzero", "cross", "ctc_loss", "cumulative_max", "cumulative_min", "cumulative_prod",
     "cumulative_sum", "custom_gradient", "decode_base64", "decode_raw", "decode_utf8", "deg2rad",
@@ -323,21 +326,21 @@ __all__ = [
     "mish", "moveaxis", "multiply", "multiply_no_nan", "nan_to_num", "negative", "nextafter", "nonzero",
     "normalise", "not_equal", "one_hot", "ones", "ones_like", "outer", "pad", "parse_csv", "parse_example",
     "pinv", "placeholder", "poisson_nll", "polygamma", "positive", "pow", "prod", "put_along_axis", "qr",
-    "quantile", "rad2deg", "random_bernoulli", "random_categorical", "random_exponential",
-    "random_integers", "random_normal", "random_permutation", "random_shuffle", "random_truncated_normal",
-    "random_uniform", "rank", "real", "reciprocal", "regex_match", "regex_replace", "relu", "relu6",
-    "remainder", "repeat", "reshape", "reshape_like", "resize", "reverse_sequence", "rms_norm", "roll",
-    "round", "rsqrt", "scaled_dot_product_attention", "scatter_add", "scatter_max", "scatter_min",
-    "scatter_nd", "scatter_nd_add", "scatter_nd_max", "scatter_nd_min", "scatter_nd_update",
-    "scatter_update", "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_prod",
-    "segment_sum", "select", "selu", "separable_conv2d", "sequence_mask", "shape", "sigmoid",
-    "sigmoid_cross_entropy", "sign", "signbit", "silu", "sin", "sinc", "sinh", "size", "slice",
-    "slice_update", "slogdet", "smooth_l1_loss", "softmax", "softmax_cross_entropy", "softplus", "softsign",
-    "solve", "sort", "space_to_batch", "space_to_depth", "split", "sqrt", "square", "squared_difference",
-    "squeeze", "stack", "std", "stop_gradient", "subtract", "sum", "sum_to", "svd", "svdvals", "swapaxes",
+    "quantile", "rad2deg", "random_bernoulli", "random_categorical", "random_exponential", "random_integers",
+    "random_normal", "random_permutation", "random_shuffle", "random_truncated_normal", "random_uniform",
+    "rank", "real", "reciprocal", "recompute", "regex_match", "regex_replace", "relu", "relu6", "remainder",
+    "repeat", "reshape", "reshape_like", "resize", "reverse_sequence", "rms_norm", "roll", "round", "rsqrt",
+    "scaled_dot_product_attention", "scatter_add", "scatter_max", "scatter_min", "scatter_nd",
+    "scatter_nd_add", "scatter_nd_max", "scatter_nd_min", "scatter_nd_update", "scatter_update",
+    "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum", "select",
+    "selu", "separable_conv2d", "sequence_mask", "shape", "sigmoid", "sigmoid_cross_entropy", "sign",
+    "signbit", "silu", "sin", "sinc", "sinh", "size", "slice", "slice_update", "slogdet", "smooth_l1_loss",
+    "softmax", "softmax_cross_entropy", "softplus", "softsign", "solve", "sort", "space_to_batch",
+    "space_to_depth", "split", "sqrt", "square", "squared_difference", "squeeze", "stack", "std",
+    "stop_gradient", "subtract", "sum", "sum_to", "svd", "svdvals", "swapaxes", "switch_case",
     "take_along_axis", "tan", "tanh", "tensordot", "threshold", "tile", "to_number", "topk", "transpose",
     "trapezoid", "triangular_solve", "tril", "triplet_loss", "triu", "trunc", "unique_all", "unique_counts",
     "unique_inverse", "unique_values", "unsorted_segment_max", "unsorted_segment_mean",
     "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sum", "unstack", "var", "vecdot",
-    "vector_norm", "weighted_mean", "where", "zeros", "zeros_like",
+    "vector_norm", "weighted_mean", "where", "while_loop", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from actorflow.arrays import DType
 from actorflow.errors import GraphError, SpecError, Where
+from actorflow.graph.body import root_of
 from actorflow.graph.builder import Tensor, as_tensor, name_scope, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.operators import Operators
@@ -278,7 +279,7 @@ class PartitionedVariable(Operators):
         return f"{self.name.removeprefix(self.graph.scope.name)}/{verb}"
 
     def _check_graph(self) -> None:
-        if self.graph is not current():
+        if self.graph is not root_of(current()):
             message = f"{self!r} belongs to another graph"
             where = Where(defined_at=self.parts[0].definition.defined_at)
             raise GraphError(message, where=where, hint="build both inside one `with Graph()`")

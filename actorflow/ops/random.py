@@ -27,7 +27,7 @@ def node_seed(seed: int | None) -> int:
     graph, so that ops without a seed draw independently and rebuilding the graph repeats them.
     """
     graph = current()
-    return _mixed(graph.seed, 0, len(graph)) if seed is None else _mixed(graph.seed, 1, seed)
+    return _mixed(graph.seed, 0, graph.salt + len(graph)) if seed is None else _mixed(graph.seed, 1, seed)
 
 
 def resource_seed(seed: int | None) -> int:

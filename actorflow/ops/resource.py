@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from actorflow.arrays import DType, converted, name_of
 from actorflow.errors import GraphError, SpecError, Where
+from actorflow.graph.body import root_of
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr
@@ -26,7 +27,7 @@ class Handle(Generic[Definition]):
     def __init__(self, definition: Definition) -> None:
         """Declares the state in the current graph."""
         self.definition = definition
-        self.graph = current()
+        self.graph = root_of(current())
         self.graph.add_resource(definition)
 
     @property
@@ -50,7 +51,7 @@ class Handle(Generic[Definition]):
         return {}
 
     def _attrs(self, extra: Mapping[str, Attr]) -> dict[str, Attr]:
-        if self.graph is not current():
+        if self.graph is not root_of(current()):
             message = f"{self!r} belongs to another graph"
             hint = "build both inside one `with Graph()`"
             raise GraphError(message, where=Where(defined_at=self.definition.defined_at), hint=hint)
@@ -58,7 +59,7 @@ class Handle(Generic[Definition]):
 
     def _local(self, op_name: str) -> str:
         verb = op_name.removeprefix(f"{self.definition.kind}_")
-        return f"{self.name.removeprefix(self.graph.scope.name)}/{verb}"
+        return f"{self.name.removeprefix(current().scope.name)}/{verb}"
 
 
 def resource_name(graph: Graph, name: str | None, default: str, where: Where) -> str:

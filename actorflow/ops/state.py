@@ -8,15 +8,17 @@ variable happen in the order in which the program built them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
+from weakref import WeakKeyDictionary
 
 from actorflow.arrays import DType, as_dtype, is_floating
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import Use, advice
+from actorflow.graph.body import Body, is_open, root_of
 from actorflow.graph.builder import Tensor, as_tensor, build_one, name_scope, source_line
 from actorflow.graph.graph import Graph, current
-from actorflow.graph.node import Attr, NodeId, Port
+from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op
 from actorflow.graph.operators import Operators
 from actorflow.graph.resource import VariableDef
@@ -89,9 +91,8 @@ class Variable(Writes, Operators):
             defined_at=line,
             **sharing(graph, shared_name, "variable", where),
         )
-        self.graph = graph
-        self._seen = NodeId(0)
-        self._reads: dict[frozenset[NodeId], Tensor] = {}  # since the last write, by control inputs
+        self.graph = root_of(graph)
+        self._seen: WeakKeyDictionary[Graph, _Seen] = WeakKeyDictionary()
         graph.add_resource(self.definition)
 
     @classmethod
@@ -104,9 +105,8 @@ class Variable(Writes, Operators):
             raise GraphError(message, hint=f"it has {known}" if known else None)
         variable = cls.__new__(cls)
         variable.definition = definition
-        variable.graph = graph
-        variable._seen = NodeId(0)
-        variable._reads = {}
+        variable.graph = root_of(graph)
+        variable._seen = WeakKeyDictionary()
         return variable
 
     @property
@@ -149,20 +149,27 @@ class Variable(Writes, Operators):
         One that is there is used again; but never one that waits for more, or for less.
         """
         graph = self._check_graph()
-        for node in graph.nodes[self._seen :]:
-            if _writes(node.op, node.attrs, self.name):
-                self._reads.clear()
+        seen = self._seen.setdefault(graph, _Seen())
+        for node in graph.nodes[seen.nodes :]:
+            if _writes(node, self.name):
+                seen.reads.clear()
             elif node.op == "read_variable" and node.attrs["resource"] == self.name:
-                self._reads[frozenset(node.controls)] = Tensor(graph, Port(node.id))
-        self._seen = NodeId(len(graph.nodes))
-        found = self._reads.get(frozenset(graph.scope.controls))
-        return self.read() if found is None else found
+                seen.reads[frozenset(node.controls)] = node.id
+        seen.nodes = len(graph.nodes)
+        found = seen.reads.get(frozenset(graph.scope.controls))
+        if found is not None:
+            return Tensor(graph, Port(found))
+        read = self.read()
+        if isinstance(graph, Body):
+            graph.implicit.add(read.port.node)
+        return read
 
     def reads(self) -> list[Tensor]:
-        """Every read in the graph, in the order of the program."""
+        """Every read in the current graph, or in its own one, in the order of the program."""
+        graph = current() if is_open(self.graph) else self.graph
         return [
-            Tensor(self.graph, Port(node.id))
-            for node in self.graph.nodes
+            Tensor(graph, Port(node.id))
+            for node in graph.nodes
             if node.op == "read_variable" and node.attrs["resource"] == self.name
         ]
 
@@ -200,14 +207,15 @@ class Variable(Writes, Operators):
     @property
     def _local(self) -> str:
         """The name as the open name scope sees it: its nodes are named after it."""
-        return self.name.removeprefix(self.graph.scope.name)
+        return self.name.removeprefix(current().scope.name)
 
     def _check_graph(self) -> Graph:
-        if self.graph is not current():
+        graph = current()
+        if self.graph is not root_of(graph):
             message = f"{self!r} belongs to another graph"
             hint = "build both inside one `with Graph()`"
             raise GraphError(message, where=Where(defined_at=self.definition.defined_at), hint=hint)
-        return self.graph
+        return graph
 
     def __bool__(self) -> bool:
         return bool(self.as_tensor())
@@ -237,17 +245,27 @@ def check_variables(rule: str, variables: Any) -> None:
         if not isinstance(variable, Variable):
             message = f"{rule} variables, got {type(variable).__name__} {variable!r:.60}"
             raise GraphError(message, where=where, hint=advice(variable))
-        if variable.graph is not current():
+        if variable.graph is not root_of(current()):
             message = f"{rule} variables of the current graph, {variable!r} belongs to another graph"
             raise GraphError(message, where=where, hint="build both inside one `with Graph()`")
 
 
-def _writes(op_name: str, attrs: Mapping[str, Attr], resource: str) -> bool:
+@dataclass(slots=True)
+class _Seen:
+    """What a variable knows of a graph: how many nodes, and reads since the last write, by controls."""
+
+    nodes: int = 0
+    reads: dict[frozenset[NodeId], NodeId] = field(default_factory=dict)
+
+
+def _writes(node: Node, resource: str) -> bool:
     """Tells whether a node changes the variable `resource`."""
-    effect = lookup(op_name).effect
+    effect = lookup(node.op).effect
     if effect is Effect.COMMIT:
-        return resource in attrs["resources"]
-    return effect is Effect.WRITE and attrs["resource"] == resource
+        return resource in node.attrs["resources"]
+    if effect is Effect.FUNCTION:
+        return resource in node.attrs["writes"]
+    return effect is Effect.WRITE and node.attrs["resource"] == resource
 
 
 def _check_no_bytes(local: str, held: Spec, where: Where) -> None:
@@ -295,8 +313,9 @@ def spec_and_initial(
 
 
 def _build_initial(graph: Graph, local: str, initial: Initial, dtype: DType | None, where: Where) -> Tensor:
-    """Builds the first value outside control dependencies: it is computed in a step of its own."""
-    with graph.scoped(replace(graph.scope, controls=(), colocate=None)), name_scope(f"{local}/initial"):
+    """Builds the first value outside of bodies and control dependencies: in a step of its own."""
+    scope, root = replace(graph.scope, controls=(), colocate=None), root_of(graph)
+    with root, root.scoped(scope), name_scope(f"{local}/initial"):
         if hasattr(initial, "build"):
             initial = initial.build()
         elif callable(initial):

@@ -25,8 +25,10 @@ from actorflow.spec import ListSpec
 HasKernel = Callable[[str, str], bool]
 """(op, device) -> whether that device can compute that op."""
 
-_COMPUTES = frozenset({Effect.PURE, Effect.RANDOM})
-_UNPLACED = frozenset({Effect.CONSTANT, Effect.FEED})  # each device has its own; what is fed is on the host
+_COMPUTES = frozenset({Effect.PURE, Effect.RANDOM, Effect.FUNCTION})
+_UNPLACED = frozenset(
+    {Effect.CONSTANT, Effect.FEED, Effect.ARGUMENT}
+)  # each device has its own; what is fed is on the host
 _COLOCATED = "what is colocated shares a device"
 _OF_A_LIST = "a list of tensors stays on one device with what makes and takes it"
 

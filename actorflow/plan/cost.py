@@ -20,7 +20,9 @@ from typing import Any
 
 from actorflow.arrays import Array
 from actorflow.errors import ConfigError
+from actorflow.graph import opdef
 from actorflow.graph.node import Attr
+from actorflow.graph.opdef import Effect
 from actorflow.kernels import registry
 from actorflow.kernels.device import Shaped
 from actorflow.plan.devices import named, process_of, within_process
@@ -42,6 +44,9 @@ def units_of_kernels(op: str, inputs: Sequence[Any], attrs: Mapping[str, Attr]) 
 
 def has_kernel(op: str, device: str) -> bool:
     """Tells whether there is a kernel of `op` for that device."""
+    entry = opdef.table().get(op)
+    if entry is not None and entry.effect is Effect.FUNCTION:  # of what its bodies have kernels
+        return True
     library = "cupy" if named(device).kind == "gpu" else "numpy"
     known = registry.table()
     return (op, library) in known or (op, registry.EVERY) in known

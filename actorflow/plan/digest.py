@@ -12,6 +12,7 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.graph.resource import ResourceDef
 from actorflow.plan.program import Constant, Edge, Holding, Program
+from actorflow.plan.routine import Routine
 
 
 def digest(program: Program, graph: Graph) -> int:
@@ -24,6 +25,22 @@ def digest(program: Program, graph: Graph) -> int:
         program: The program.
         graph: That from which it was lowered.
     """
+    whole: Sequence[object] = (_of_nodes(program), _turns(program), graph.seed)
+    return crc32(repr((whole, _state(program, graph))).encode())
+
+
+def _turns(program: Program) -> tuple[object, ...]:
+    turns = sorted(program.parallel_iterations.items())
+    return program.feeds, program.fetches, program.hidden, turns
+
+
+def _of_routine(routine: Routine) -> tuple[object, ...]:
+    told = [(_of_nodes(program), _turns(program)) for program in routine.bodies]
+    rest = routine.flow.value, routine.results, routine.kept, routine.frame, routine.most, routine.draws
+    return (*told, rest)
+
+
+def _of_nodes(program: Program) -> int:
     found = 0
     for node in program.nodes:
         told = (
@@ -36,11 +53,10 @@ def digest(program: Program, graph: Graph) -> int:
             tuple(str(s) for s in node.outputs),
             node.device,
             node.frame,
+            None if node.routine is None else _of_routine(node.routine),
         )
         found = crc32(repr(told).encode(), found)
-    turns = sorted(program.parallel_iterations.items())
-    whole: Sequence[object] = (program.feeds, program.fetches, program.hidden, turns, graph.seed)
-    return crc32(repr((whole, _state(program, graph))).encode(), found)
+    return found
 
 
 def _state(program: Program, graph: Graph) -> list[object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from actorflow.errors import FeedError, PlacementError
 from actorflow.graph import opdef
@@ -16,6 +17,7 @@ from actorflow.plan.colocate import colocated
 from actorflow.plan.copies import with_copies
 from actorflow.plan.cost import has_kernel
 from actorflow.plan.devices import named
+from actorflow.plan.functions import routine_of
 from actorflow.plan.homes import NOWHERE, State
 from actorflow.plan.level import by_level
 from actorflow.plan.order import program_order, touched
@@ -33,6 +35,7 @@ _KINDS = {
     Effect.WAIT: Kind.WAIT,
     Effect.LOCK: Kind.WAIT,
     Effect.UNLOCK: Kind.RELEASE,
+    Effect.FUNCTION: Kind.ROUTINE,
 }
 
 
@@ -149,13 +152,14 @@ def _built(
         spec = node.outputs[port.index]
         nodes.append(PlanNode(node.name, "feed", Kind.FEED, (), outputs=(spec,), where=node.where))
     fed = frozenset(feeds)
+    wanted = {*fetches, *(port for i in needed for port in graph.nodes[i].inputs)}
     for i in by_level(graph, needed, order):
         node = graph.nodes[i]
         effect = opdef.lookup(node.op).effect
         variables.update(n for n in touched(node) if isinstance(graph.resources.get(n), VariableDef))
+        if effect is Effect.ARGUMENT or (effect is Effect.FEED and Port(i) in fed):
+            continue
         if effect is Effect.FEED:
-            if Port(i) in fed:
-                continue
             message = f"placeholder {node.name!r} must be fed, {node.outputs[0]}"
             raise FeedError(message, where=node.where, hint=f"add {node.name!r} to the feeds of this step")
         if effect is Effect.CONSTANT:
@@ -167,6 +171,9 @@ def _built(
         _check_no_bytes(graph, node, effect, device)
         controls = tuple(dict.fromkeys(index[c] for c in (*node.controls, *order.get(i, ())) if c in index))
         index[i] = len(nodes)
+        routine = None
+        if effect is Effect.FUNCTION:
+            routine = routine_of(graph, node, wanted, device, partial(_body, passes=passes))
         nodes.append(
             PlanNode(
                 name=node.name,
@@ -178,6 +185,7 @@ def _built(
                 outputs=node.outputs,
                 device=device,
                 resource=_holder(node, effect),
+                routine=routine,
                 where=node.where,
             )
         )
@@ -197,6 +205,14 @@ def _built(
         hidden=len(hidden),
     )
     return improved(program, passes)
+
+
+def _body(
+    body: Graph, fetches: Sequence[Port], feeds: Sequence[Port], device: str, *, passes: Sequence[str]
+) -> Program:
+    """Returns the program of a body, with all its nodes on one device."""
+    needed = prune(body, fetches, feeds)
+    return _built(body, needed, fetches, feeds, dict.fromkeys(needed, device), passes)
 
 
 def _check_no_bytes(graph: Graph, node: Node, effect: Effect, device: str) -> None:

@@ -30,6 +30,8 @@ def touched(node: Node) -> tuple[str, ...]:
         return tuple(node.attrs["resources"])
     if effect in (Effect.READ, Effect.WRITE):
         return (node.attrs["resource"],)
+    if effect is Effect.FUNCTION:
+        return tuple(dict.fromkeys((*node.attrs["reads"], *node.attrs["writes"])))
     return ()
 
 

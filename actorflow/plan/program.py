@@ -15,6 +15,7 @@ from typing import NamedTuple
 from actorflow.arrays import Array
 from actorflow.errors import Where
 from actorflow.graph.node import Attr
+from actorflow.plan.routine import Routine
 from actorflow.spec import Spec
 
 
@@ -24,6 +25,7 @@ class Kind(Enum):
     FEED = "feed"  # passes on a value that comes with Start
     FETCH = "fetch"  # hands its input to the step
     KERNEL = "kernel"  # calls a kernel
+    ROUTINE = "routine"  # runs the bodies of a functional node, in one go
     RANDOM = "random"  # calls a kernel with a counter
     SEND = "send"  # hands its input, or a bare token, to the process attrs["destination"]
     RECV = "recv"  # passes on what the process attrs["source"] sent under attrs["key"]
@@ -76,6 +78,7 @@ class PlanNode:
         frame: Name path of the frame in which the inputs meet, `()` at the root; an Enter belongs
             to the frame that it leaves.
         resource: Whom a REQUEST or WAIT asks.
+        routine: What a ROUTINE runs.
     """
 
     name: str
@@ -88,6 +91,7 @@ class PlanNode:
     device: str = ""
     frame: tuple[str, ...] = ()
     resource: Holder | None = None
+    routine: Routine | None = None
     where: Where = field(default_factory=Where)
 
 

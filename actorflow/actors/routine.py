@@ -1,0 +1,278 @@
+"""Writes a routine out as one Python function: kernels in a row, with loops and branches around them.
+
+Nothing of the actor model happens inside: a node that runs a routine is one firing. What is written is a
+generator that stops after every turn of a loop, so that whoever drives it can end it, go on later, or go
+on on a thread. A routine without loops is a plain function.
+
+Random kernels are given the same counters as the nodes of the lowered form have: step, frame and turn.
+
+Gain over running turns as nodes: see `benchmarks control_flow`.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from traceback import walk_tb
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from actorflow.actors.node import of_kernel
+from actorflow.errors import Where
+from actorflow.kernels.device import Shaped
+from actorflow.lists import TensorList
+from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
+from actorflow.plan.routine import Flow, Routine
+from actorflow.spec import ListSpec, Spec
+
+Bind = Callable[[PlanNode], Callable[..., Any]]
+"""(node) -> its kernel with the attributes filled in."""
+
+_LARGE_BYTES = 64 * 1024  # of a value that is let go of as soon as nobody needs it
+_files = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A routine as a function.
+
+    Attributes:
+        function: (step, frame, turn, *inputs) -> the outputs; a generator function if it `turns`, which
+            puts them into the list that it is given first.
+        turns: Whether there are loops.
+        source: What was written.
+        places: The node that each line computes.
+    """
+
+    function: Callable[..., Any]
+    turns: bool
+    source: str
+    name: str
+    places: Mapping[int, tuple[str, Where]]
+
+    def placed(self, error: BaseException) -> BaseException:
+        """Returns an error of one of its kernels as one of ours, at the node that failed."""
+        line = 0
+        for frame, at in walk_tb(error.__traceback__):
+            if frame.f_code.co_filename == self.name:
+                line = at
+        if line not in self.places:
+            return error
+        op, where = self.places[line]
+        return of_kernel(op, error, where)
+
+
+def compiled(routine: Routine, inputs: int, bind: Bind, constant: Callable[[Any], Any]) -> Compiled:
+    """Writes a routine out and compiles it.
+
+    Args:
+        routine: The routine.
+        inputs: How many inputs the node has: of a branch the number of the branch comes first.
+        bind: Gives kernels.
+        constant: Brings a constant to the device.
+    """
+    return _Writer(bind, constant).whole(routine, inputs)
+
+
+class _Writer:
+    """One function in the making: its lines, the names of its values and what it refers to."""
+
+    def __init__(self, bind: Bind, constant: Callable[[Any], Any]) -> None:
+        self.bind = bind
+        self.constant = constant
+        self.lines: list[str] = []
+        self.places: dict[int, tuple[str, Where]] = {}
+        self.known: dict[str, Any] = {
+            "whole": _whole,
+            "listed": TensorList.of,
+            "absent": np.zeros((), np.bool_),
+            "crc32": crc32,
+        }
+        self.names = count()
+        self.turns = False
+        self.depth = 1
+        self.step = ("frame", "turn", "mark")  # names of: frame path, turn, its checksum
+
+    def whole(self, routine: Routine, inputs: int) -> Compiled:
+        names = [self.fresh() for _ in range(inputs)]
+        if routine.draws:
+            self.write("mark = crc32(repr(frame).encode()) if frame else 0")
+        outputs = self.routine(routine, names, ("", Where()))
+        told = "".join(f"{name}, " for name in outputs)
+        if self.turns:
+            self.write(f"out.append(({told}))")
+        else:
+            self.write(f"return ({told})" if len(outputs) != 1 else f"return {outputs[0]}")
+        head = "out, step, frame, turn" if self.turns else "step, frame, turn"
+        file = f"<routine {next(_files)}>"
+        source = "\n".join([f"def routine({', '.join([head, *names])}):", *self.lines, ""])
+        scope = dict(self.known)
+        exec(compile(source, file, "exec"), scope)
+        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+        return Compiled(scope["routine"], self.turns, source, file, self.places)
+
+    # -- lines -----------------------------------------------------------------------------------------
+
+    def fresh(self) -> str:
+        return f"v{next(self.names)}"
+
+    def refer(self, prefix: str, value: Any) -> str:
+        name = f"{prefix}{len(self.known)}"
+        self.known[name] = value
+        return name
+
+    def write(self, line: str, place: tuple[str, Where] | None = None) -> None:
+        self.lines.append("    " * self.depth + line)
+        if place is not None:
+            self.places[len(self.lines) + 1] = place
+
+    # -- flow ------------------------------------------------------------------------------------------
+
+    def routine(self, routine: Routine, inputs: Sequence[str], place: tuple[str, Where]) -> list[str]:
+        """Writes a routine; returns the names of its outputs, those of a node."""
+        if routine.flow is Flow.LOOP:
+            return self.loop(routine, inputs, place)
+        if routine.flow is Flow.CALL:
+            results = self.program(routine.bodies[0], inputs)
+            return self.outputs(routine, 0, results)
+        return self.branch(routine, inputs, place)
+
+    def outputs(self, routine: Routine, body: int, results: Sequence[str]) -> list[str]:
+        """The results, and of what is kept that which comes from this body."""
+        kept = [results[k[1]] if k is not None and k[0] == body else "absent" for k in routine.kept]
+        return [*results[: routine.results], *kept]
+
+    def branch(self, routine: Routine, inputs: Sequence[str], place: tuple[str, Where]) -> list[str]:
+        chosen, given = inputs[0], inputs[1:]
+        names = [self.fresh() for _ in range(routine.results + len(routine.kept))]
+        number = self.fresh()
+        self.write(f"{number} = int({chosen})", place)
+        last = len(routine.bodies) - 1
+        for b, program in enumerate(routine.bodies):
+            test = "True" if not last else f"{number} == {b}"
+            self.write("else:" if b == last > 0 else f"{'if' if b == 0 else 'elif'} {test}:")
+            self.depth += 1
+            found = self.outputs(routine, b, self.program(program, given))
+            self.write(f"{', '.join(names)} = {', '.join(found)}" if names else "pass")
+            self.depth -= 1
+        return names
+
+    def loop(self, routine: Routine, inputs: Sequence[str], place: tuple[str, Where]) -> list[str]:
+        self.turns = True
+        count_, given = routine.results, inputs[routine.results :]
+        loop_vars = [self.fresh() for _ in range(count_)]
+        turn, lists = self.fresh(), [self.fresh() if k is not None else None for k in routine.kept]
+        self.write(f"{', '.join(loop_vars)} = {', '.join(inputs[:count_])}")
+        self.write(f"{turn} = 0")
+        for name in lists:
+            if name is not None:
+                self.write(f"{name} = []")
+        outer = self.step
+        if routine.draws:
+            frame, mark = self.fresh(), self.fresh()
+            self.write(f"{frame} = (*{outer[0]}, ({routine.frame!r}, {outer[1]}))")
+            self.write(f"{mark} = crc32(repr({frame}).encode())")
+            self.step = (frame, turn, mark)
+        self.write("while True:" if routine.most is None else f"while {turn} < {routine.most}:")
+        self.depth += 1
+        (test,) = self.program(routine.bodies[0], [*loop_vars, *given])
+        self.write(f"if not {test}:", place)
+        self.write("    break")
+        results = self.program(routine.bodies[1], [*loop_vars, *given])
+        for name, kept in zip(lists, routine.kept, strict=True):
+            if name is not None and kept is not None:
+                self.write(f"{name}.append({results[kept[1]]})")
+        self.write(f"{', '.join(loop_vars)} = {', '.join(results[:count_])}")
+        self.write(f"{turn} += 1")
+        self.write("yield")
+        self.depth -= 1
+        self.step = outer
+        trips = self.fresh()
+        self.write(f"{trips} = whole({turn})")
+        return [*loop_vars, trips, *("absent" if name is None else f"listed({name})" for name in lists)]
+
+    def program(self, program: Program, inputs: Sequence[str]) -> list[str]:
+        """Writes the nodes of a body; returns the names of its fetches."""
+        names: dict[Edge, str] = {Edge(i): name for i, name in zip(program.feeds, inputs, strict=True)}
+        last = _last_uses(program)
+        for i, node in enumerate(program.nodes):
+            if node.kind in (Kind.FEED, Kind.FETCH):
+                continue
+            given = [self.source(source, names) for source in node.inputs]
+            place = (node.op, node.where)
+            if node.kind is Kind.ROUTINE:
+                assert node.routine is not None
+                made = self.routine(node.routine, given, place)
+            else:
+                kernel = self.refer("k", self.bind(node))
+                if node.kind is Kind.RANDOM:
+                    given.append(f"counter=(step, {self.step[1]}, {self.step[2]}, 0)")
+                made = [self.fresh() for _ in node.outputs]
+                self.write(f"{', '.join(made)} = {kernel}({', '.join(given)})", place)
+            names.update((Edge(i, k), name) for k, name in enumerate(made))
+            gone = [names[e] for e in last.get(i, ()) if e in names and names[e].isidentifier()]
+            if gone:
+                self.write(" = ".join([*gone, "None"]))
+        return [self.source(program.nodes[i].inputs[0], names) for i in program.fetches]
+
+    def source(self, source: Edge | Constant, names: Mapping[Edge, str]) -> str:
+        return names[source] if isinstance(source, Edge) else self.refer("c", self.constant(source.value))
+
+
+def _last_uses(program: Program) -> dict[int, list[Edge]]:
+    """For each node the large values that nobody needs after it; what a body is given is not its to drop."""
+    last: dict[Edge, int] = {}
+    for i, node in enumerate(program.nodes):
+        last.update((s, i) for s in node.inputs if isinstance(s, Edge))
+    gone: dict[int, list[Edge]] = {}
+    for edge, i in last.items():
+        maker = program.nodes[edge.node]
+        if (
+            maker.kind is Kind.KERNEL
+            and program.nodes[i].kind is not Kind.FETCH
+            and _is_large(maker.outputs[edge.output])
+        ):
+            gone.setdefault(i, []).append(edge)
+    return gone
+
+
+def _is_large(spec: Spec) -> bool:
+    if isinstance(spec, ListSpec) or not spec.is_static:
+        return True
+    size = spec.dtype.itemsize
+    for n in spec.shape or ():
+        size *= n or 0
+    return size >= _LARGE_BYTES
+
+
+def _whole(turns: int) -> Any:
+    return np.asarray(turns, np.int32)
+
+
+def cost_of(routine: Routine, cost: Callable[[PlanNode, Sequence[Any]], float]) -> float | None:
+    """Returns what one turn, or one call, of a routine costs in units; None where shapes do not tell.
+
+    Args:
+        routine: The routine.
+        cost: (node, its inputs as arrays or as `Shaped`) -> units.
+    """
+    total = 0.0
+    for program in routine.programs():
+        for node in program.nodes:
+            if node.kind not in (Kind.KERNEL, Kind.RANDOM):
+                continue
+            given: list[Any] = []
+            for source in node.inputs:
+                if isinstance(source, Constant):
+                    given.append(source.value)
+                    continue
+                spec = program.nodes[source.node].outputs[source.output]
+                if not spec.is_static and not isinstance(spec, ListSpec):
+                    return None
+                given.append(Shaped(tuple(n or 0 for n in spec.shape or ())))
+            total += cost(node, given)
+    return total

@@ -1,0 +1,153 @@
+"""Building functional nodes: their bodies, what these take from outside, and what they touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from actorflow.arrays import DType
+from actorflow.errors import GraphError, Where
+from actorflow.graph.body import Body, as_spec
+from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import Attr, NodeId, Port
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op
+from actorflow.ops.state import Variable
+from actorflow.spec import Spec
+from actorflow.structure import flatten, outline
+
+
+@contextmanager
+def building(graph: Graph) -> Iterator[None]:
+    """Forgets the bodies that were begun inside when it fails."""
+    before = set(graph.bodies)
+    try:
+        yield
+    except BaseException:
+        for key in graph.bodies.keys() - before:
+            del graph.bodies[key]
+        raise
+
+
+def given(body: Body, specs: Sequence[Spec], name: str, line: str) -> list[Tensor]:
+    """Adds the arguments that a node gives its body each time."""
+    ports = [body.add_argument(spec, f"{name}_{k}", line) for k, spec in enumerate(specs)]
+    return [Tensor(body, port) for port in ports]
+
+
+def called(body: Body, function: Any, args: Sequence[Any]) -> Any:
+    """Returns what the user's function builds in a body.
+
+    Raises:
+        GraphError: when it is no function, or takes other arguments.
+    """
+    if not callable(function):
+        message = f"{body.what} is built by a function, got {type(function).__name__} {function!r:.60}"
+        raise GraphError(message, where=Where(defined_at=body.defined_at))
+    with body:
+        return function(*args)
+
+
+def leaves_of(body: Body, made: Any, dtypes: Sequence[DType | None] | None = None) -> list[Tensor]:
+    """Returns the leaves of what was built as tensors of the body; numbers take these dtypes."""
+    leaves, _ = flatten(made)
+    wanted = dtypes if dtypes is not None else [None] * len(leaves)
+    with body:
+        return [as_tensor(leaf, dtype=dtype) for leaf, dtype in zip(leaves, wanted, strict=True)]
+
+
+def check_outline(body: Body, made: Any, wanted: Any, rule: str) -> None:
+    """Raises GraphError unless `made` is built of tuples, lists and dicts as `wanted` is."""
+    got, asked = outline(made), outline(wanted)
+    if got != asked:
+        message = f"{rule}, got {got} from {body.what}, and {asked}"
+        raise GraphError(message, where=Where(defined_at=body.defined_at))
+
+
+def completed(bodies: Sequence[Body], results: Sequence[Sequence[Tensor]]) -> list[Tensor]:
+    """Completes the bodies of one node, and returns what they capture, one list for all of them.
+
+    A variable that was used as a tensor, and that nothing in them writes, is read once, outside: so
+    gradients reach it, and bodies that only compute stay such.
+    """
+    outer = bodies[0].outer
+    written = {name for body in bodies for name in touched(body)["writes"]}
+    with outer:
+        for body in bodies:
+            for read in sorted(body.implicit):
+                name = body.nodes[read].attrs["resource"]
+                if name not in written:
+                    body.stand_for(read, Variable.existing(outer, name).as_tensor().port)
+    captured = list(dict.fromkeys(port for body in bodies for port in body.captured))
+    for body, found in zip(bodies, results, strict=True):
+        body.finish([tensor.port for tensor in found], captured)
+    return [Tensor(outer, port) for port in captured]
+
+
+def touched(*bodies: Body) -> dict[str, Attr]:
+    """Returns what bodies touch beside their arguments, as attributes of their node.
+
+    `reads`, `writes` and `waits` name the state that they read, change and wait at; `random` tells whether
+    they draw.
+    """
+    reads: set[str] = set()
+    writes: set[str] = set()
+    waits: set[str] = set()
+    draws = False
+    for body in bodies:
+        for node in body.nodes:
+            match lookup(node.op).effect:
+                case Effect.READ:
+                    reads.add(node.attrs["resource"])
+                case Effect.WRITE:
+                    writes.add(node.attrs["resource"])
+                case Effect.WAIT:
+                    waits.add(node.attrs["resource"])
+                case Effect.COMMIT | Effect.LOCK | Effect.UNLOCK:
+                    writes.update(node.attrs["resources"])
+                case Effect.RANDOM:
+                    draws = True
+                case Effect.FUNCTION:
+                    reads.update(node.attrs["reads"])
+                    writes.update(node.attrs["writes"])
+                    waits.update(node.attrs["waits"])
+                    draws = draws or node.attrs["random"]
+                case _:
+                    pass
+    return {
+        "reads": tuple(sorted(reads)),
+        "writes": tuple(sorted(writes)),
+        "waits": tuple(sorted(waits)),
+        "random": draws,
+    }
+
+
+def is_pure(attrs: Mapping[str, Attr]) -> bool:
+    """Tells whether the bodies of a functional node only compute."""
+    return not (attrs["reads"] or attrs["writes"] or attrs["waits"])
+
+
+def line_of(graph: Graph) -> str:
+    """Returns the user's line that asks for a functional node."""
+    return graph.scope.defined_at or source_line()
+
+
+def port_attr(port: Port) -> Attr:
+    """Returns a port as an attribute."""
+    return (int(port.node), port.index)
+
+
+def as_port(attr: Attr) -> Port:
+    """Returns the port that `port_attr` made an attribute of."""
+    return Port(NodeId(attr[0]), attr[1])
+
+
+def _argument_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+    return (as_spec(attrs["spec"]),)
+
+
+@op("argument", spec=_argument_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.ARGUMENT, takes_bytes=True)
+def argument(x: Tensor) -> Tensor:
+    """What a body is given by the node that runs it: `x` of the graph around, in the current body."""
+    return as_tensor(x)

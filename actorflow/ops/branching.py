@@ -1,0 +1,121 @@
+"""How a node is built that runs one of several bodies, for `ops.branches` and for its gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from actorflow.arrays import DType
+from actorflow.errors import GraphError, SpecError, Where
+from actorflow.graph.body import Body, as_attr
+from actorflow.graph.builder import Tensor, build
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import Attr
+from actorflow.graph.opdef import Effect, lookup
+from actorflow.ops.bodies import building, called, check_outline, completed, leaves_of, touched
+from actorflow.spec import ListSpec, Shape, Spec
+from actorflow.structure import flatten
+
+_KEEPS = frozenset({Effect.WRITE, Effect.COMMIT, Effect.WAIT})
+_NUMBERS = (bool, int, float, complex)
+
+
+def branched(
+    graph: Graph,
+    verb: str,
+    index: Tensor,
+    functions: Sequence[Callable[[], Any]],
+    names: Sequence[str],
+    lower: bool | None,
+    name: str | None,
+    line: str,
+) -> Any:
+    """Builds a node that runs one of the functions' bodies; see `ops.branches`.
+
+    Args:
+        graph: The current graph.
+        verb: What errors and names call it.
+        index: A bool scalar, or an integer one.
+        functions: What builds each branch, that for False or 0 first.
+        names: What each branch is called.
+        lower: Whether it runs as nodes of its own.
+        name: Of the node.
+        line: The user's.
+    """
+    title = graph.unique(name or verb)
+    with building(graph):
+        bodies = [
+            Body(graph, f"{title}/{branch}", f"branch {branch!r} of {title!r}", line) for branch in names
+        ]
+        made = [called(body, function, ()) for body, function in zip(bodies, functions, strict=True)]
+        for body, found in zip(bodies[1:], made[1:], strict=True):
+            check_outline(body, found, made[0], "all branches return the same structure")
+        dtypes = _dtypes(made)
+        results = [leaves_of(body, found, dtypes) for body, found in zip(bodies, made, strict=True)]
+        specs = [_agreed(bodies, k, [r[k] for r in results]) for k in range(len(dtypes))]
+        _check_captures(graph, bodies)
+        captured = completed(bodies, results)
+        attrs: dict[str, Attr] = {
+            "branches": tuple(body.key for body in bodies),
+            "outputs": tuple(as_attr(s) for s in specs),
+            "saved": (),
+            "lower": lower,
+            **touched(*bodies),
+        }
+        outputs = build("case", [index, *captured], attrs, name=name or verb)
+    _, whole = flatten(made[0])
+    return whole(outputs)
+
+
+def _dtypes(made: Sequence[Any]) -> list[DType | None]:
+    """For each leaf the dtype that numbers take: that of a tensor which another branch returns there."""
+    rows = [flatten(found)[0] for found in made]
+    found: list[DType | None] = []
+    for leaves in zip(*rows, strict=True):
+        typed = [leaf for leaf in leaves if hasattr(leaf, "dtype")]
+        numbers = any(isinstance(leaf, _NUMBERS) for leaf in leaves)
+        found.append(typed[0].dtype if typed and numbers else None)
+    return found
+
+
+def _agreed(bodies: Sequence[Body], k: int, results: Sequence[Tensor]) -> Spec:
+    """What the branches have in common at result `k`; SpecError when they do not agree."""
+    first = results[0].spec
+    shape: Shape = first.shape
+    for body, result in zip(bodies[1:], results[1:], strict=True):
+        lists = isinstance(first, ListSpec), isinstance(result.spec, ListSpec)
+        if result.dtype != first.dtype or len(set(lists)) > 1:
+            message = (
+                f"result {k} has one spec in all branches, got\n"
+                f"  {results[0].spec} from {bodies[0].what}, defined at {results[0].node.defined_at}\n"
+                f"  {result.spec} from {body.what}, defined at {result.node.defined_at}"
+            )
+            where = Where(node=body.key, defined_at=body.defined_at)
+            raise SpecError(message, where=where, hint="convert one with af.cast")
+        shape = common_shape(shape, result.shape)
+    return first if isinstance(first, ListSpec) else Spec(shape, first.dtype)
+
+
+def common_shape(a: Shape, b: Shape) -> Shape:
+    """Returns what two shapes have in common: None for sizes that differ, and for ranks that do."""
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
+
+
+def _check_captures(graph: Graph, bodies: Sequence[Body]) -> None:
+    """Raises GraphError when a branch captures what has an effect, and nobody but it asks for that."""
+    for body in bodies:
+        for port in body.captured:
+            node = graph.nodes[port.node]
+            if lookup(node.op).effect not in _KEEPS:
+                continue
+            elsewhere = any(port.node in {p.node for p in n.inputs} for n in graph.nodes[port.node + 1 :])
+            others = any(p.node == port.node for o in bodies if o is not body for p in o.captured)
+            if not elsewhere and not others:
+                message = (
+                    f"what is built outside of a branch happens whichever is taken, got {node.name!r} "
+                    f"({node.op} of {node.defined_at}), which only {body.what} uses"
+                )
+                hint = "build it inside the branch; or, if it is to happen always, pass af.identity of it"
+                raise GraphError(message, where=Where(defined_at=body.defined_at), hint=hint)

@@ -1,0 +1,153 @@
+"""Gradients of bodies: what they need of the forward pass, and copies of bodies in another graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Any
+
+from actorflow.arrays import is_differentiable
+from actorflow.graph import opdef
+from actorflow.graph.autodiff import back_through
+from actorflow.graph.body import ARGUMENT, Body, as_attr
+from actorflow.graph.builder import Tensor, as_tensor
+from actorflow.graph.graph import Graph, current
+from actorflow.graph.node import NodeId, Port
+from actorflow.graph.slices import Gradient, IndexedSlices
+from actorflow.ops.bodies import given, port_attr
+from actorflow.ops.lists import list_new
+from actorflow.ops.source import zeros_like
+from actorflow.spec import ListSpec, Spec
+
+
+class Backward:
+    """The gradient of one body, as a body of its own around which the forward one lies.
+
+    Attributes:
+        found: For each x its gradient in `body`, None where no path leads.
+        body: The subgraph; its first arguments are the gradients of the ys.
+    """
+
+    def __init__(self, forward: Body, ys: Sequence[Port], xs: Sequence[Port], title: str, line: str) -> None:
+        self.forward = forward
+        self.body = Body(forward, title, f"the gradient of {forward.what}", line)
+        specs = [forward.nodes[port.node].outputs[port.index] for port in ys]
+        starts = given(self.body, specs, "gradient", line)
+        with self.body:
+            self.found = back_through(forward, list(zip(ys, starts, strict=True)), xs)
+
+    def forget(self) -> None:
+        """Takes the body out of the table: it was a draft, or has been copied to where it is needed."""
+        del self.body.bodies[self.body.key]
+
+    def copied(self, starts: Sequence[Tensor], values: Sequence[Tensor]) -> list[Gradient | None]:
+        """Builds it in the current graph.
+
+        Args:
+            starts: The gradients of the ys.
+            values: What stands for `body.captured`.
+        """
+        ports = copied(self.body, (*starts, *values))
+
+        def of_tensor(tensor: Tensor) -> Tensor:
+            return Tensor(current(), ports[tensor.port])
+
+        def of(grad: Gradient | None) -> Gradient | None:
+            if not isinstance(grad, IndexedSlices):
+                return None if grad is None else of_tensor(grad)
+            rows = of_tensor(grad.rows) if isinstance(grad.rows, Tensor) else grad.shape or ()
+            made = IndexedSlices(of_tensor(grad.values), of_tensor(grad.indices), rows)
+            made.spec = grad.spec
+            return made
+
+        return [of(grad) for grad in self.found]
+
+
+def copied(
+    body: Body,
+    args: Sequence[Tensor],
+    *,
+    ways: Mapping[Port, Port] | None = None,
+    only: Set[NodeId] | None = None,
+    after: Sequence[NodeId] = (),
+) -> dict[Port, Port]:
+    """Builds the nodes of a body in the current graph; returns the port there of each of its ports.
+
+    Args:
+        body: The body.
+        args: What stands for its arguments, captures included; empty where `ways` says so.
+        ways: What stands for ports besides.
+        only: Which nodes; None for all.
+        after: Nodes of the current graph for which they wait.
+    """
+    graph = current()
+    ports: dict[Port, Port] = dict(ways or {})
+    for argument, arg in zip(body.arguments, args, strict=bool(args)):
+        ports[argument] = as_tensor(arg).port
+    ids: dict[NodeId, NodeId] = {}
+    around = graph.scope
+    for node in body.nodes:
+        if node.op == ARGUMENT or (only is not None and node.id not in only):
+            continue
+        waits = (*around.controls, *after, *(ids[c] for c in node.controls if c in ids))
+        scope = replace(
+            around,
+            device=node.device or around.device,
+            colocate=node.colocate or around.colocate,
+            controls=tuple(dict.fromkeys(waits)),
+        )
+        with graph.scoped(scope):
+            copy = graph.add(
+                node.op,
+                name=node.name.removeprefix(f"{body.key}/"),
+                inputs=tuple(ports[port] for port in node.inputs),
+                attrs=node.attrs,
+                outputs=node.outputs,
+                defined_at=node.defined_at,
+            )
+        ids[node.id] = copy.id
+        ports.update({Port(node.id, k): Port(copy.id, k) for k in range(len(node.outputs))})
+    return ports
+
+
+def kept(graph: Graph, node: NodeId, key: tuple[Any, ...], of: Spec) -> Tensor:
+    """Returns the output of a functional node that gives a value of its bodies, which it may grow for that.
+
+    Args:
+        graph: Where the node is.
+        node: It.
+        key: How an entry of its attribute `saved` begins that asks for the value.
+        of: The spec of the value.
+    """
+    found = graph.nodes[node]
+    saved = found.attrs["saved"]
+    for k, entry in enumerate(saved):
+        if entry[: len(key)] == key:
+            return Tensor(graph, Port(node, len(found.outputs) - len(saved) + k))
+    attrs = {**found.attrs, "saved": (*saved, (*key, as_attr(of)))}
+    inputs = [graph.nodes[p.node].outputs[p.index] for p in found.inputs]
+    outputs = tuple(opdef.lookup(found.op).spec(inputs, attrs))
+    graph.grow(node, attrs, outputs)
+    return Tensor(graph, Port(node, len(outputs) - 1))
+
+
+def argument_of(body: Body, port: Port) -> int | None:
+    """Returns which argument of a body a port is, None for what it computes."""
+    return body.arguments.index(port) if body.nodes[port.node].op == ARGUMENT else None
+
+
+def saved_key(port: Port) -> tuple[int, int]:
+    """Returns how an entry of `saved` names a port of a body."""
+    node, index = port_attr(port)
+    return node, index
+
+
+def carries(of: Spec) -> bool:
+    """Tells whether gradients flow through values of that spec."""
+    return is_differentiable(of.dtype)
+
+
+def zeros_for(value: Tensor) -> Tensor:
+    """Returns zeros like a tensor; for a list the list without elements, which stands for zeros."""
+    spec = value.spec
+    return list_new(spec.element) if isinstance(spec, ListSpec) else zeros_like(value)

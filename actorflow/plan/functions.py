@@ -1,0 +1,92 @@
+"""Makes routines of functional nodes: each body becomes a program, as a graph does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Set
+
+from actorflow.errors import GraphError, PlacementError
+from actorflow.graph import opdef
+from actorflow.graph.body import bodies_of
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import Node, NodeId, Port
+from actorflow.graph.opdef import Effect
+from actorflow.plan.program import Program
+from actorflow.plan.routine import Flow, Routine
+
+Build = Callable[[Graph, Sequence[Port], Sequence[Port], str], Program]
+"""(body, fetches, feeds, device) -> its program."""
+
+
+def routine_of(graph: Graph, node: Node, wanted: Set[Port], device: str, build: Build) -> Routine:
+    """Returns what a functional node runs in one go.
+
+    Args:
+        graph: Where it is.
+        node: It.
+        wanted: The ports that the program asks for: of values that are kept for gradients only these are.
+        device: Where it runs.
+        build: Makes the program of a body.
+
+    Raises:
+        PlacementError: when a body names another device.
+    """
+    check_one_device(graph, node)
+    check_pure(graph, node)
+    attrs = node.attrs
+    saved = attrs["saved"]
+    first_kept = len(node.outputs) - len(saved)
+    asked = [Port(node.id, first_kept + k) in wanted for k in range(len(saved))]
+    bodies = bodies_of(graph, node)
+    fetches = [list(body.results) for body in bodies]
+    kept: list[tuple[int, int] | None] = []
+    for entry, is_asked in zip(saved, asked, strict=True):
+        if not is_asked:
+            kept.append(None)
+            continue
+        body, node_id, index = {"while_loop": (1, *entry[:2]), "call": (0, *entry[:2])}.get(
+            node.op, entry[:3]
+        )
+        kept.append((body, len(fetches[body])))
+        fetches[body].append(Port(NodeId(node_id), index))
+    programs = tuple(
+        build(body, ports, body.arguments, device) for body, ports in zip(bodies, fetches, strict=True)
+    )
+    is_loop = node.op == "while_loop"
+    return Routine(
+        flow=Flow.LOOP if is_loop else Flow.BRANCH if node.op == "case" else Flow.CALL,
+        bodies=programs,
+        results=attrs["count"] if is_loop else first_kept,
+        kept=tuple(kept),
+        frame=node.name if is_loop else "",
+        most=attrs["max_iterations"] if is_loop else None,
+        draws=attrs["random"],
+    )
+
+
+def functions(graph: Graph, nodes: Iterable[Node]) -> Iterable[Node]:
+    """Yields the functional nodes among `nodes`."""
+    return (node for node in nodes if opdef.lookup(node.op).effect is Effect.FUNCTION)
+
+
+def check_pure(graph: Graph, node: Node) -> None:
+    """Raises GraphError unless the bodies of a functional node only compute."""
+    attrs = node.attrs
+    touched = sorted({*attrs["reads"], *attrs["writes"], *attrs["waits"]})
+    if touched:
+        message = f"what runs in one go only computes, got {node.name!r}, which touches {', '.join(touched)}"
+        hint = "read or write it before or after; a variable that is used as a tensor is read outside"
+        raise GraphError(message, where=node.where, hint=hint)
+
+
+def check_one_device(graph: Graph, node: Node) -> None:
+    """Raises PlacementError unless all that the bodies compute is placed as the node itself."""
+    for body in bodies_of(graph, node):
+        for inner in body.nodes:
+            if inner.device != node.device and opdef.lookup(inner.op).effect in (Effect.PURE, Effect.RANDOM):
+                message = (
+                    f"what runs in one go is on one device, got {inner.name!r} on {inner.device!r} "
+                    f"within {node.name!r} on {node.device!r}"
+                )
+                raise PlacementError(message, where=inner.where, hint="open the device scope around it")
+        for inner in functions(graph, body.nodes):
+            check_one_device(graph, inner)
