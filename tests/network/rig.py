@@ -84,7 +84,9 @@ class Rig(ConnectedCluster):
             ps=ps,
             workers=workers,
             threads=0,
-            links=replace(LINKS, silence_s=PATIENT_S, busy_s=PATIENT_S, gone_s=PATIENT_S) if patient else LINKS,
+            links=replace(LINKS, silence_s=PATIENT_S, busy_s=PATIENT_S, gone_s=PATIENT_S)
+            if patient
+            else LINKS,
             ready_s=30.0,
             keys=keys,
         )
