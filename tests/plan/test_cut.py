@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 
 import actorflow as af
-from actorflow.errors import PlacementError
 from actorflow.plan.cut import Cut, cut
 from actorflow.plan.devices import process_of, within_process
 from actorflow.plan.digest import digest
@@ -239,17 +237,6 @@ def test_a_take_that_is_used_at_home_by_way_of_another_process_is_numbered_too()
 
 
 # -- what is refused -------------------------------------------------------------------------------
-
-
-def test_a_loop_stays_in_one_process() -> None:
-    x = spec("float32", ())
-    inside = PlanNode("inside", "exp", Kind.KERNEL, (Edge(0),), outputs=(x,), device=DEVICES[1], frame=("w",))
-    enter = PlanNode(
-        "enter", "enter", Kind.ENTER, (Constant(np.float32(1)),), attrs={"frame": "w"}, outputs=(x,)
-    )
-
-    with pytest.raises(PlacementError, match="a loop stays in one process"):
-        cut_up(Program((enter, inside)))
 
 
 def test_a_program_that_means_something_else_has_another_digest() -> None:
