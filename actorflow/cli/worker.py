@@ -21,6 +21,7 @@ from actorflow.cluster.chaos import Chaos, kill
 from actorflow.cluster.connected import ConnectedCluster
 from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
+from actorflow.cluster.messages import Counts
 from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.record import RunRecord
@@ -95,6 +96,7 @@ def _serve(
         links=links_of(args),
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
         delay=args.delay,
+        counts=_counts(args, task),
     )
     try:
         reason = runner.run(serve(program, task, manner, calls))
@@ -135,6 +137,7 @@ def _lead(
             threads=args.threads,
             links=links_of(args),
         )
+        cluster.counts = _counts(args, task)
         with display:
             reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls, cluster.hasten))
     except ActorflowError as error:
@@ -214,3 +217,17 @@ def _task(args: argparse.Namespace) -> Task:
         )
         raise ConfigError(message, hint=hint)
     return task
+
+
+def _counts(args: argparse.Namespace, task: Task) -> Counts:
+    """Returns how many processes there are, with who said so: a flag, a variable, or an engine."""
+
+    def by(name: str) -> str:
+        if getattr(args, name) is not None:
+            return f"--{name}"
+        variable = f"ACTORFLOW_{name.upper()}"
+        return (
+            variable if os.environ.get(variable, "").strip() and task.source != "TF_CONFIG" else task.source
+        )
+
+    return Counts(task.ps, task.workers, by("ps"), by("workers"))

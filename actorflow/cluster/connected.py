@@ -15,7 +15,7 @@ from typing import Any
 from actorflow.clock import epoch_ms
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.layout import numbered
-from actorflow.cluster.messages import STEWARD, Describe, Introduce, Quit, Table
+from actorflow.cluster.messages import STEWARD, Counts, Describe, Introduce, Quit, Table
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.cluster.record import ProcessRecord, RunRecord
 from actorflow.cluster.recruiter import UNREACHED
@@ -52,6 +52,9 @@ class Opening(Cluster):
         least: How many workers must be there; None for all. Those that come later take part then.
         threads: Worker threads of the chief for slow kernels.
         links: What links may hold, and how long they wait.
+
+    Attributes:
+        counts: How many processes there are, and who said so.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class Opening(Cluster):
             raise ConfigError(message)
         self._ready_s = ready_s
         self._least = workers if least is None else least
+        self.counts = Counts(ps, workers, "ps=", "workers=")
         self._threads = threads
         self._links = links
         self._station: Station | None = None
@@ -147,6 +151,7 @@ class Opening(Cluster):
             links=self._links,
             heard=self._heard,
             folder=self._folder(),
+            counts=self.counts,
         )
         self._station = await station.open()
         station.ended.add_done_callback(self._ended)

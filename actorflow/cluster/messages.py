@@ -105,6 +105,22 @@ class Quit:
     """Chief → steward, asked: the cluster ends, your process may leave; answered with True."""
 
 
+@travels("cluster.counts")
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many processes a cluster has, by one of them.
+
+    Attributes:
+        ps, workers: How many of these there are.
+        ps_by, workers_by: Who says so: a flag, a variable, an engine, an argument.
+    """
+
+    ps: int
+    workers: int
+    ps_by: str
+    workers_by: str
+
+
 @travels("cluster.here")
 @dataclass(frozen=True, slots=True)
 class Here:
@@ -119,6 +135,7 @@ class Here:
         host: The host's name.
         started: When it started, in ticks since its host did; see `launch.alive`.
         world: The boot of its host, and the namespace in which `pid` is its own.
+        counts: How many processes it takes there to be; None where nobody has told it.
     """
 
     name: str
@@ -129,6 +146,7 @@ class Here:
     host: str = ""
     started: int = 0
     world: str = ""
+    counts: Counts | None = None
 
 
 @travels("cluster.table")

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import actorflow as af
-from actorflow.cluster.messages import NEIGHBOURS, STEWARD, Introduce, Quit, Table
+from actorflow.cluster.entry import code_of
+from actorflow.cluster.messages import NEIGHBOURS, STEWARD, Counts, Introduce, Quit, Table
 from actorflow.cluster.neighbours import Patience
-from actorflow.errors import ActorDied, ActorflowError, CoordinatorLost, Fenced, PeerRefused
+from actorflow.errors import ActorDied, ActorflowError, CoordinatorLost, Fenced, Misplaced, PeerRefused
 from tests.cluster.programs import regression
 from tests.cluster.stations import NAMES, SOON, Stations, stations, until
 
@@ -160,8 +161,32 @@ def test_one_that_the_cluster_does_not_have_is_told_so() -> None:
     async def main() -> None:
         async with stations(["chief"]) as them:
             them.names = (*NAMES, "worker7")
-            stranger = await them.open("worker7", patience=HASTE)
-            assert isinstance(await ended(stranger), CoordinatorLost)
+            stranger = await them.open("worker7")
+            assert isinstance(reason := await ended(stranger), Misplaced)
+            assert "there are 2 workers, numbers 0 to 1, got worker7" in reason.what
+            chief = them.there["chief"]
+            await them.kill("worker7")
+            await until(lambda: not chief.process.post.peers()["worker7"])  # which is no matter to anybody
+            assert not chief.ended.done()
+            assert chief.reached() == ()
+            assert chief.losses == {}
+
+    af.run(main())
+
+
+def test_one_that_counts_otherwise_is_told_so() -> None:
+    async def main() -> None:
+        async with stations() as them:
+            await them.open("chief", counts=Counts(1, 2, "--ps", "--workers"))
+            await them.open("worker1", counts=Counts(1, 2, "--ps", "ACTORFLOW_WORKERS"))
+            other = await them.open("worker0", counts=Counts(1, 3, "--ps", "ACTORFLOW_WORKERS"))
+            assert isinstance(reason := await ended(other), Misplaced)
+            assert "got 3 at worker0 (ACTORFLOW_WORKERS) and 2 at the chief (--workers)" in reason.what
+            assert code_of(reason) == 2
+            table = them.there["chief"].table
+            await until(lambda: them.there["chief"].table.find("worker1"))
+            assert table.find("worker0") is None
+            assert not them.there["worker1"].ended.done()
 
     af.run(main())
 

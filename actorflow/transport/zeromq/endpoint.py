@@ -63,11 +63,12 @@ class Endpoint:
         self._ledger = Ledger(name)
         self._peers: dict[str, _Peer] = {}
         self._closed = False
+        self._greet: Callable[[str], None] | None = None
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._context.setsockopt(zmq.BLOCKY, 0)
         try:
             self._bound = Bound(
-                self._context, loop, bind, self._peers.get, keys=keys, options=options, ledger=self._ledger
+                self._context, loop, bind, self._caller, keys=keys, options=options, ledger=self._ledger
             )
         except ConfigError:
             self._context.term()
@@ -97,6 +98,18 @@ class Endpoint:
         found.receive, found.changed = receive, changed
         if dials:
             found.never_inbound()
+
+    def greet(self, stranger: Callable[[str], None]) -> None:
+        """Says who hears of the name of a process that dialled us while nobody listens for it.
+
+        It may `listen` for that; else the process is refused.
+        """
+        self._greet = stranger
+
+    def _caller(self, name: str) -> _Peer | None:
+        if name not in self._peers and self._greet is not None:
+            self._greet(name)
+        return self._peers.get(name)
 
     def dial(self, peer: str, address: Address) -> None:
         """Connects to a process, instead of where it was dialled before; the same address changes nothing.
