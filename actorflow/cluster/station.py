@@ -73,6 +73,10 @@ class Ways(Protocol):
         """Connects to a process; replaces what was dialled before."""
         ...
 
+    def refusal(self, peer: str) -> str:
+        """Says how a process that was dialled refuses this one; "" when it does not."""
+        ...
+
     def greet(self, stranger: Callable[[str], None]) -> None:
         """Says who hears of a process that has come, and for which nobody listens: it may listen then."""
         ...
@@ -267,7 +271,16 @@ class Station:
         assert self._chief is not None, "who is not the chief knows its address"
         ways.dial(CHIEF, self._chief)
         directory = ref(f"{CHIEF}/{DIRECTORY}")
-        system.spawn(Neighbours, here, directory, self._dial, self.end, self._patience, name=NEIGHBOURS)
+        system.spawn(
+            Neighbours,
+            here,
+            directory,
+            self._dial,
+            self.end,
+            self._patience,
+            lambda: ways.refusal(CHIEF),
+            name=NEIGHBOURS,
+        )
 
     async def close(self) -> None:
         """Says goodbye to all and frees everything; harmless when it is not open."""

@@ -41,6 +41,7 @@ class HubWays:
         self.routes: dict[str, str] = {}  # peer → the address that was dialled
         self.answered: dict[str, str] = {}  # peer → where what was heard last came from
         self.heard: dict[str, Callable[[Sequence[Buffer]], None]] = {}
+        self.refused: dict[str, str] = {}
         self.strangers: Callable[[str], None] | None = None
 
     def wire(self, peer: str) -> Any:
@@ -55,6 +56,9 @@ class HubWays:
         dials: bool = False,
     ) -> None:
         self.heard[peer] = receive
+
+    def refusal(self, peer: str) -> str:
+        return self.refused.get(peer, "")
 
     def greet(self, stranger: Callable[[str], None]) -> None:
         self.strangers = stranger

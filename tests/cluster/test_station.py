@@ -103,6 +103,23 @@ def test_who_never_hears_of_a_chief_says_so() -> None:
     af.run(main())
 
 
+def test_who_is_refused_by_its_chief_says_so_and_names_keys() -> None:
+    async def main() -> None:
+        async with stations() as them:
+            ps = await them.open("ps0", patience=HASTE)
+            ps.ways.refused["chief"] = "9 handshakes in a row were refused at x"  # type: ignore[attr-defined]
+            reason = await ended(ps)
+            assert isinstance(reason, PeerRefused)
+            assert (
+                reason.what
+                == "a process and its chief have a key in common; 9 handshakes in a row were refused at x"
+            )
+            assert "`actorflow keys`" in (reason.hint or "")
+            assert code_of(reason) == 2
+
+    af.run(main())
+
+
 def test_a_chief_that_stays_away_is_lost_after_a_while() -> None:
     async def main() -> None:
         async with stations(["chief", "ps0"]) as them:

@@ -151,6 +151,11 @@ class Endpoint:
             found.dialled = None
             found.contact_changed()
 
+    def refusal(self, peer: str) -> str:
+        """Says how a process that was dialled refuses us; "" when it does not."""
+        found = self._peers.get(peer)
+        return "" if found is None or found.dialled is None else found.dialled.refusal
+
     def stats(self) -> EndpointStats:
         """Returns the account of this endpoint."""
         return self._ledger.stats(self._bound.connections)
