@@ -85,6 +85,7 @@ class Opening(Cluster):
         self._failed: ActorflowError | None = None
         self._free: set[str] = set()  # who has been let go
         self._record: RunRecord | None = None
+        self._unready: ActorflowError | None = None  # why it could not begin
 
     # -- what each kind gives -------------------------------------------------------------------------
 
@@ -139,7 +140,7 @@ class Opening(Cluster):
 
     async def _start(self) -> None:
         self._failed, self._changed, self._free = None, Event(), set()
-        self._record = None
+        self._record = self._unready = None
         ways = await self._set_up()
         station = Station(
             CHIEF,
@@ -156,7 +157,12 @@ class Opening(Cluster):
         self._station = await station.open()
         station.ended.add_done_callback(self._ended)
         await self._bring(station)
-        await self._describe(station, await self._ready(station))
+        try:
+            there = await self._ready(station)
+        except ActorflowError as error:
+            self._unready = error
+            raise
+        await self._describe(station, there)
 
     def hasten(self) -> None:
         """Has the end of a run wait for nobody for long: the cluster is about to be closed."""
@@ -180,10 +186,10 @@ class Opening(Cluster):
                     await station.close()
 
     async def _let_go(self, station: Station) -> None:
-        """Tells all who are there that they may leave."""
+        """Tells all who are there that they may leave, and why where nothing has begun."""
         ref = station.process.post.ref
         there = [name for name in self.lives() if name != CHIEF]
-        asks = [ref(f"{name}/{STEWARD}").ask(Quit(), _LEAVE_S) for name in there]
+        asks = [ref(f"{name}/{STEWARD}").ask(Quit(self._unready), _LEAVE_S) for name in there]
         answers = await asyncio.gather(*asks, return_exceptions=True)
         self._free = {name for name, answer in zip(there, answers, strict=True) if answer is True}
 

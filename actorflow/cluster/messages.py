@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from actorflow.errors import ActorflowError
 from actorflow.transport.registry import travels
 
 STEWARD = "steward"
@@ -102,7 +103,13 @@ class Dismiss:
 @travels("cluster.quit")
 @dataclass(frozen=True, slots=True)
 class Quit:
-    """Chief → steward, asked: the cluster ends, your process may leave; answered with True."""
+    """Chief → steward, asked: the cluster ends, your process may leave; answered with True.
+
+    Attributes:
+        reason: Why the cluster could not begin; None where it has, or nobody minds.
+    """
+
+    reason: ActorflowError | None = None
 
 
 @travels("cluster.counts")

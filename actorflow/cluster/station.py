@@ -205,7 +205,7 @@ class Station:
                 self._program,
                 threads=self._threads,
                 work=None if self._work is None else self._work(loop),
-                quit=self._quit,
+                quit=self.end,
             )
             stack.push_async_callback(self.process.close)
             self.process.post.on_lost(self._lost)
@@ -308,9 +308,6 @@ class Station:
             self.ended.set_result(reason)
 
     # -- what is heard ------------------------------------------------------------------------------
-
-    def _quit(self) -> None:
-        self.end(None)
 
     def _learn(self, table: Table) -> None:
         self.table = table
