@@ -67,7 +67,7 @@ def test_an_error_of_the_graph_exits_1(tmp_path: Path, capsys: pytest.CaptureFix
 def test_ctrl_c_while_the_file_is_imported_exits_130(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["train", write(tmp_path, "raise KeyboardInterrupt")]) == 130
+    assert main(["train", write(tmp_path, "import signal\nsignal.raise_signal(signal.SIGINT)")]) == 130
     assert capsys.readouterr().err == "stopped by Ctrl-C before it began\n"
 
 
