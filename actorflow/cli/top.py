@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.live import Live as Screen
 from rich.table import Table
 from rich.text import Text
 
 from actorflow.cli import STOPPED
+from actorflow.cli.output import Output
 from actorflow.cli.running import Found, Request, add_arguments
 from actorflow.cluster.report import Look, Report
 from actorflow.cluster.survey import Survey, survey
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
         LaunchError: no cluster runs here, or several do and none is named.
     """
     found = Found(args, ask)
-    console = Console(highlight=False, markup=False)
+    console = Output()
     if not console.is_terminal:
         console.width = max(console.width, _WIDE)
     pause = threading.Event()
@@ -64,6 +64,7 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
             pause.wait(_ONCE_S)
             now = _look(found, args)
             console.print(table(found.title, now, before, console.width))
+            console.check()
             return 0 if now.reports else 1
         with Screen(console=console, auto_refresh=False) as screen:
             over = ""
@@ -75,6 +76,7 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
                     over = error.what
                 else:
                     screen.update(table(found.title, now, before, console.width), refresh=True)
+                    console.check()
                     before = now
         console.print(over)
     except KeyboardInterrupt:

@@ -11,11 +11,10 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from actorflow.cli.arguments import natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, links_of
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
+from actorflow.cli.output import Output
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
 from actorflow.cluster.connected import ConnectedCluster
@@ -118,7 +117,7 @@ def _lead(
     args: argparse.Namespace, task: Task, program: Program, calls: Calls, runner: asyncio.Runner
 ) -> int:
     """Trains as the chief."""
-    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console = Output(soft_wrap=True)
     plain = args.no_progress or not console.is_terminal
     if args.epochs is None and args.steps is None:
         args.epochs = program.epochs
@@ -150,6 +149,7 @@ def _lead(
         return code_of(reason)
     display.end(ended[0])
     summary(console, {args.seed: ended[0]})
+    console.check()
     return Exit.DONE
 
 

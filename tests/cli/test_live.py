@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 import actorflow as af
 from actorflow import sim
 from actorflow.cli import cluster_arguments, launch
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
+from actorflow.cli.output import Output
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.trainer import EpochDone, RunDone
 from tests.cli.test_observed import run, seat, update
@@ -23,9 +23,9 @@ from tests.cluster.programs import regression
 WORKERS = ("worker0", "worker1", "worker2")
 
 
-def console(width: int = 100, *, terminal: bool = True) -> tuple[Console, io.StringIO]:
+def console(width: int = 100, *, terminal: bool = True) -> tuple[Output, io.StringIO]:
     file = io.StringIO()
-    made = Console(
+    made = Output(
         file=file, width=width, height=30, force_terminal=terminal, color_system=None, soft_wrap=not terminal
     )
     return made, file
