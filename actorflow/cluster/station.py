@@ -220,7 +220,8 @@ class Station:
         return self
 
     def _connect(self, loop: AbstractEventLoop) -> None:
-        program, timers = fingerprint(self._program.graph), LoopTimers(loop)
+        graph, timers = self._program.graph, LoopTimers(loop)
+        program = f"{fingerprint(graph)}/{graph.seed}"  # so that another seed is told from another program
 
         def way(peer: str) -> None:
             wire = ShmWire(self.ways.wire(peer))
@@ -323,7 +324,8 @@ class Station:
             return
         self.losses[peer] = reason
         if self._links[peer].phase is Phase.CLOSED:
-            self.end(Fenced(reason.what))
+            hint = f"is another {self.name} running? Else ACTORFLOW_INCARNATION gives it a later life"
+            self.end(Fenced(reason.what, hint=hint))
         elif peer == CHIEF and isinstance(reason, PeerRefused):
             self.end(reason)
 

@@ -143,7 +143,7 @@ def test_who_is_missing_is_named_with_what_is_known(ipc: str) -> None:
     error = af.run(main())
     assert error.what == "all processes must be there within 0.7 s, and worker0 and worker1 are not"
     (note,) = error.__notes__
-    assert note.startswith("  worker1: all processes must run one program, got program ")
+    assert note.startswith("  worker1: all processes must be given one seed, got 3 at 'worker1' and 0 here")
 
 
 @pytest.mark.wire

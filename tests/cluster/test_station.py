@@ -75,6 +75,7 @@ def test_an_earlier_life_finds_that_others_go_on_without_it() -> None:
             try:
                 assert isinstance(reason := await ended(old), Fenced)
                 assert "knows a later life of this process" in reason.what
+                assert (reason.hint or "").startswith("is another worker0 running?")
             finally:
                 await old.close()
 
@@ -167,9 +168,20 @@ def test_a_silence_of_the_chief_that_passes_ends_nothing() -> None:
 def test_another_program_is_refused() -> None:
     async def main() -> None:
         async with stations(["chief"]) as them:
-            other = await them.open("worker0", program=regression(seed=5))
+            other = await them.open("worker0", program=regression(dropout=0.5))
             assert isinstance(reason := await ended(other), PeerRefused)
             assert "all processes must run one program" in reason.what
+
+    af.run(main())
+
+
+def test_another_seed_is_refused_in_other_words() -> None:
+    async def main() -> None:
+        async with stations(["chief"]) as them:
+            other = await them.open("worker0", program=regression(seed=5))
+            assert isinstance(reason := await ended(other), PeerRefused)
+            assert reason.what == "all processes must be given one seed, got 0 at 'chief' and 5 here"
+            assert "--seed" in (reason.hint or "")
 
     af.run(main())
 
