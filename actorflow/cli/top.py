@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from actorflow.cli import STOPPED
+from actorflow.cli.arguments import often
 from actorflow.cli.output import Output
 from actorflow.cli.running import Found, Request, add_arguments
 from actorflow.cluster.report import Look, Report
@@ -38,7 +39,7 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser("top", help="watch the processes of a running cluster", description=about)
     add_arguments(parser)
     parser.add_argument(
-        "--every-s", type=float, default=1.0, metavar="S", help="how often to look (default 1)"
+        "--every-s", type=often, default=1.0, metavar="S", help="how often to look (default 1)"
     )
     parser.add_argument("--once", action="store_true", help="print one table, and end")
     parser.set_defaults(command=run)
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
         with Screen(console=console, auto_refresh=False) as screen:
             over = ""
             while not over:
-                pause.wait(max(0.1, args.every_s))
+                pause.wait(args.every_s)
                 try:
                     now = _look(found, args)
                 except LaunchError as error:  # the last table stays on the screen
