@@ -41,7 +41,12 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 def run(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code; Ctrl-C is for the caller."""
     _prepare_streams()
-    args = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
+    said = sys.argv[1:] if argv is None else argv
+    parser = _parser(said)
+    if not said:  # what there is to say
+        parser.print_help(sys.stderr)
+        return 2
+    args = parser.parse_args(said)
     try:
         code: int = args.command(args)
         sys.stdout.flush()
