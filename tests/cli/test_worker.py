@@ -44,7 +44,7 @@ def chief_with_keys(keys: Keyring) -> Iterator[str]:
 
     async def main() -> None:
         loop, over = asyncio.get_running_loop(), asyncio.Event()
-        made = Endpoint(loop, "chief", 1, ["tcp://127.0.0.1:0"], keys=keys)
+        made = Endpoint(loop, "chief", ["tcp://127.0.0.1:0"], keys=keys)
         try:
             ready.put((made.addresses[0].at, lambda: loop.call_soon_threadsafe(over.set)))
             await over.wait()

@@ -252,7 +252,7 @@ def test_one_endpoint_has_socket_files_and_ports() -> None:
     async def test(site: Site) -> None:
         keys = Keyring.new()
         loop = asyncio.get_running_loop()
-        ps0 = Endpoint(loop, "ps0", 1, ["tcp://127.0.0.1:0", f"ipc://{site.folder}/ps0"], keys=keys)
+        ps0 = Endpoint(loop, "ps0", ["tcp://127.0.0.1:0", f"ipc://{site.folder}/ps0"], keys=keys)
         site.endpoints.append(ps0)
         by_file, by_port = ps0.addresses
         assert (by_file.key, by_port.key) == (None, keys.ring.current.public)

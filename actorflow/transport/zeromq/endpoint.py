@@ -32,7 +32,6 @@ class Endpoint:
     Args:
         loop: Whose turns it takes; what is heard is handed over in them.
         name: Of this process.
-        incarnation: Its life.
         bind: Where others dial it: "tcp://127.0.0.1:0", "ipc:///FOLDER/FILE"; the folder of a socket file is
             ours, with mode 0700. Outside this machine tcp needs keys.
         keys: Those of the cluster, or None.
@@ -46,7 +45,6 @@ class Endpoint:
         self,
         loop: AbstractEventLoop,
         name: str,
-        incarnation: int,
         bind: Sequence[str] = (),
         *,
         keys: Keyring | None = None,
@@ -56,7 +54,6 @@ class Endpoint:
             message = f"the name of a process has 1 to {MAX_NAME_BYTES} bytes, got {name!r:.60}"
             raise ConfigError(message)
         self.name = name
-        self.incarnation = incarnation
         self._loop = loop
         self._keys = keys
         self._options = options
