@@ -19,6 +19,8 @@ from actorflow.trainer import EpochDone, Event, Progress, RunDone
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from actorflow.cli.output import Output
+
 _QUIET_S = 10.0  # plain lines: say something at least this often
 _LOOK_S = 0.2  # the live bar: look at the pipeline no more often
 _BUSY = 0.05  # the end names stages that were busy for so much of the time
@@ -27,7 +29,7 @@ _BUSY = 0.05  # the end names stages that were busy for so much of the time
 class Display:
     """Remembers where a run is, and shows it while its `with` block lasts."""
 
-    def __init__(self, console: Console, seed: int) -> None:
+    def __init__(self, console: Output, seed: int) -> None:
         self._console = console
         self._seed = seed
         self._last: Progress | None = None
@@ -40,7 +42,8 @@ class Display:
         return
 
     def show(self, event: Event) -> None:
-        """Takes the next event of the run."""
+        """Takes the next event of the run; raises BrokenPipeError when nobody reads on."""
+        self._console.check()
         self._last = event
         if isinstance(event, EpochDone):
             self._scores = event.scores
@@ -76,7 +79,7 @@ class Display:
 class Log(Display):
     """One line an epoch, and one every 10 s within a long one."""
 
-    def __init__(self, console: Console, seed: int) -> None:
+    def __init__(self, console: Output, seed: int) -> None:
         super().__init__(console, seed)
         self._now = SystemClock.now
         self._spoke = self._now()
@@ -95,7 +98,7 @@ class Live(Display):
     While steps wait for input, a line of its own says what for: among the figures it would push them out.
     """
 
-    def __init__(self, console: Console, seed: int) -> None:
+    def __init__(self, console: Output, seed: int) -> None:
         super().__init__(console, seed)
         self._bar = Bar(
             TextColumn(f"seed {seed}"),
@@ -123,7 +126,7 @@ class Live(Display):
         super().show(event)
         self._bar.update(self._task, completed=event.step, total=event.total)
         # Four columns stay free: the terminal echoes ^C there, and must not begin a new line with it.
-        self._line.plain = _fitting(self._figures(event), self._console.width - 4)
+        self._line.plain = fitting(self._figures(event), self._console.width - 4)
         if isinstance(event, EpochDone) or self._now() - self._looked >= _LOOK_S:
             self._looked = self._now()
             self._input.plain = str(event.input)[: self._console.width - 4]
@@ -134,7 +137,7 @@ class Live(Display):
         return Group(self._bar, *lines)
 
 
-def _fitting(facts: Iterable[str], width: int) -> str:
+def fitting(facts: Iterable[str], width: int) -> str:
     """As many facts as fit whole, from the left; the first one is cut where not even that fits."""
     line, *others = facts
     for fact in others:
