@@ -105,7 +105,7 @@ def cut(
             them by a bare token. Only where one device of that process takes the value.
 
     Raises:
-        PlacementError: when a loop over several processes has no predicate, or an edge between two carries a list.
+        PlacementError: when a loop over several processes has no predicate, or a list would leave one.
     """
     return _Cutting(program, process_of, home, within, gates).result()
 

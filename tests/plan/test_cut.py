@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
 import actorflow as af
+from actorflow.errors import PlacementError
 from actorflow.plan.cut import Cut, cut
 from actorflow.plan.devices import process_of, within_process
 from actorflow.plan.digest import digest
