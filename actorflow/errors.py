@@ -269,6 +269,10 @@ class NotReady(CoordinationError):
     """Processes of a cluster are missing when it is opened; names them, and says how they ended."""
 
 
+class Misplaced(CoordinationError):
+    """This process counts the processes of its cluster otherwise than the chief, or has no place in it."""
+
+
 class PolicyError(CoordinationError):
     """A policy raised, or decided what cannot be, such as an update of what nobody has computed."""
 
