@@ -27,7 +27,8 @@ from actorflow.cluster.trainer import UpdateDone
 from actorflow.trainer import EpochDone, Event, Progress, RunDone
 
 if TYPE_CHECKING:
-    from actorflow.cli.output import Output
+    from rich.console import Console
+
     from actorflow.cluster.cluster import Cluster
 
 _QUIET_S = 3.0  # plain lines: say something at least this often
@@ -57,7 +58,7 @@ class ClusterDisplay(Display):
 
     def __init__(
         self,
-        console: Output,
+        console: Console,
         seed: int,
         *,
         workers: Sequence[str] = (),
@@ -138,7 +139,7 @@ class ClusterDisplay(Display):
 class ClusterLog(ClusterDisplay):
     """A line every few seconds and at the end of epochs, and for each worker that comes or goes."""
 
-    def __init__(self, console: Output, seed: int, **known: Any) -> None:
+    def __init__(self, console: Console, seed: int, **known: Any) -> None:
         super().__init__(console, seed, **known)
         self._spoke = self._now()
         self._epoch_told = self._spoke - _APART_S
@@ -178,7 +179,7 @@ class ClusterLive(ClusterDisplay):
     Drawn in a thread of its own, from copies: nothing that runs waits for a terminal.
     """
 
-    def __init__(self, console: Output, seed: int, **known: Any) -> None:
+    def __init__(self, console: Console, seed: int, **known: Any) -> None:
         super().__init__(console, seed, **known)
         self._news: deque[str] = deque(maxlen=_NEWS)
         self._bar = Bar(

@@ -12,14 +12,13 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from actorflow.batches import Input, shown
+from actorflow.cli.output import Output
 from actorflow.cli.table import columns
 from actorflow.clock import SystemClock
 from actorflow.trainer import EpochDone, Event, Progress, RunDone
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from actorflow.cli.output import Output
 
 _QUIET_S = 10.0  # plain lines: say something at least this often
 _LOOK_S = 0.2  # the live bar: look at the pipeline no more often
@@ -29,7 +28,7 @@ _BUSY = 0.05  # the end names stages that were busy for so much of the time
 class Display:
     """Remembers where a run is, and shows it while its `with` block lasts."""
 
-    def __init__(self, console: Output, seed: int) -> None:
+    def __init__(self, console: Console, seed: int) -> None:
         self._console = console
         self._seed = seed
         self._last: Progress | None = None
@@ -43,7 +42,8 @@ class Display:
 
     def show(self, event: Event) -> None:
         """Takes the next event of the run; raises BrokenPipeError when nobody reads on."""
-        self._console.check()
+        if isinstance(self._console, Output):
+            self._console.check()
         self._last = event
         if isinstance(event, EpochDone):
             self._scores = event.scores
@@ -79,7 +79,7 @@ class Display:
 class Log(Display):
     """One line an epoch, and one every 10 s within a long one."""
 
-    def __init__(self, console: Output, seed: int) -> None:
+    def __init__(self, console: Console, seed: int) -> None:
         super().__init__(console, seed)
         self._now = SystemClock.now
         self._spoke = self._now()
@@ -98,7 +98,7 @@ class Live(Display):
     While steps wait for input, a line of its own says what for: among the figures it would push them out.
     """
 
-    def __init__(self, console: Output, seed: int) -> None:
+    def __init__(self, console: Console, seed: int) -> None:
         super().__init__(console, seed)
         self._bar = Bar(
             TextColumn(f"seed {seed}"),

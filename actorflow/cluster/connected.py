@@ -284,7 +284,7 @@ class Opening(Cluster):
         missing = [name for name in self.names[1:] if name not in answered]
         all_ = "all processes" if self._least == len(self.workers) else f"all ps and {self._least} workers"
         message = f"{all_} must be there within {self._ready_s:g} s, and {_listed(missing)} not"
-        error = NotReady(message, hint="start them, or give them longer: --ready-s, or ready_s=")
+        error = NotReady(message, hint="start them, or give them longer: --ready-s (ready_s= in Python)")
         for line in self._how(missing):
             error.add_note(f"  {line}")
         return error
