@@ -21,7 +21,7 @@ from actorflow.actors.ref import Ref, Sender
 from actorflow.actors.register import Source
 from actorflow.actors.step import Step
 from actorflow.actors.working import counter, measured, submitted
-from actorflow.errors import InternalError, PlacementError
+from actorflow.errors import ActorflowError, InternalError, PlacementError
 from actorflow.kernels import registry
 from actorflow.kernels.device import Estimate, Shaped
 from actorflow.kernels.devices import AnyDevice
@@ -289,7 +289,10 @@ class Partition:
     def _request(self, node: NodeActor) -> Run:
         plan = node.plan
         assert plan.resource is not None
-        ref = self._around.find(plan.resource)
+        try:
+            ref = self._around.find(plan.resource)
+        except ActorflowError as error:
+            raise error.at(plan.where) from error.__cause__
         sender = self._around.sender
         body: Body = body_of(plan, self._around.source, self._around.sequence)
         may_wait = plan.kind is Kind.WAIT
