@@ -226,8 +226,8 @@ def call(
             hint = "pass a function that makes the message of the arrays, such as its class"
             raise GraphError(message, where=_here(), hint=hint)
     elif not callable(asks) or not can_be_called(asks, *tensors):
-        message = f"call takes the name of a method, or what makes a message of {len(tensors)} arrays"
-        raise GraphError(f"{message}, got {method!r:.60}", where=_here())
+        message = f"call takes a name, or what makes a message of {len(tensors)} arrays, got {asks!r:.60}"
+        raise GraphError(message, where=_here())
     _check_rule(gradient)
     given.flag(ordered, "ordered")
     named = _named(name, asks if not isinstance(asks, str) else None, str(asks))
@@ -336,9 +336,10 @@ def _gradient(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
     back = listed(asked.gradient(use, *filled))
     if len(back) != len(use.inputs):
         message = (
-            f"the gradient rule of {node.name!r} gives one gradient for each of its {len(use.inputs)} inputs"
+            f"the gradient rule of {node.name!r} gives a gradient for each of {len(use.inputs)} inputs, "
+            f"got {len(back)}"
         )
-        raise GradientError(f"{message}, got {len(back)}", where=node.where, hint="None is no gradient")
+        raise GradientError(message, where=node.where, hint="None is no gradient")
     found: list[Gradient | None] = []
     for i, (x, g) in enumerate(zip(use.inputs, back, strict=True)):
         made = g if g is None or isinstance(g, IndexedSlices) else as_tensor(g, dtype=x.dtype)

@@ -216,10 +216,9 @@ def _holder(node: Node, effect: Effect) -> Holder | None:
     if effect is Effect.COMMIT:
         return Holder(Holding.OPTIMIZER, node.attrs["optimizer"])
     if effect is Effect.ASK:
-        actor = node.attrs.get("actor")
-        return (
-            Holder(Holding.FUNCTION, node.attrs["object"]) if actor is None else Holder(Holding.ACTOR, actor)
-        )
+        if "actor" in node.attrs:
+            return Holder(Holding.ACTOR, node.attrs["actor"])
+        return Holder(Holding.FUNCTION, node.attrs["object"])
     if effect in (Effect.READ, Effect.WRITE, Effect.WAIT, Effect.LOCK):
         return Holder(Holding.RESOURCE, node.attrs["resource"])
     return None
