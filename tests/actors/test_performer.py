@@ -19,10 +19,7 @@ F32 = af.Spec((), "float32")
 
 
 def simulated(main: Callable[[], Awaitable[Any]]) -> Any:
-    outcome = sim.run(main)
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.result
+    return sim.run(main).result
 
 
 def run(graph: af.Graph, body: Callable[[af.Session], Awaitable[Any]], **options: Any) -> Any:
