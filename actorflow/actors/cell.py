@@ -296,7 +296,7 @@ class Cell(Turns):
     # -- the rest of a life ------------------------------------------------------------------------
 
     def spawn(
-        self, factory: Callable[..., object], args: tuple[Any, ...], name: str | None, max_messages: int
+        self, factory: Callable[..., Actor], args: tuple[Any, ...], name: str | None, max_messages: int
     ) -> Cell:
         """Starts an actor that ends with this incarnation, beside this one; see `Actor.spawn`."""
         if self.phase not in (Phase.NEW, Phase.LIVE):

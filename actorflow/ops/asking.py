@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from actorflow.arrays import is_differentiable, name_of
-from actorflow.errors import ConfigError, GradientError, GraphError, Where
+from actorflow.errors import GradientError, GraphError, Where
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import Use, fits, listed
 from actorflow.graph.builder import Tensor, as_tensor, build, source_line
@@ -21,6 +21,7 @@ from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect, op
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops import given
+from actorflow.ops.arguments import verb
 from actorflow.ops.resource import can_be_called
 from actorflow.spec import Spec, spec
 from actorflow.structure import Rebuild, flatten
@@ -94,7 +95,8 @@ class ActorHandle:
         return f"<ActorHandle {self.key}>"
 
 
-def actor(factory: Callable[..., Any], *args: Any, name: str | None = None) -> ActorHandle:
+@verb
+def actor(factory: Any, *args: Any, name: str | None = None) -> ActorHandle:
     """Declares an actor of the user's that nodes can `call`; every session has one of its own.
 
     It is started when a session first needs it, with `factory(*args)`, and stopped with the session; so
@@ -110,8 +112,7 @@ def actor(factory: Callable[..., Any], *args: Any, name: str | None = None) -> A
         GraphError: for what cannot be called.
     """
     graph = current()
-    what: Any = factory
-    if not callable(what):
+    if not callable(factory):
         message = f"actor takes a class, or a function that makes an actor, got {factory!r:.60}"
         hint = "pass the class and its arguments: af.actor(Counter, 3)"
         raise GraphError(message, where=_here(), hint=hint)
@@ -120,13 +121,14 @@ def actor(factory: Callable[..., Any], *args: Any, name: str | None = None) -> A
     return ActorHandle(key, graph.scope.device, definition)
 
 
+@verb
 def py_actor(
-    fn: Callable[..., Any],
+    fn: Any,
     inputs: Any,
     outputs: Any,
     *,
     deadline_s: float | None = None,
-    gradient: Callable[..., Any] | None = None,
+    gradient: Any = None,
     concurrency: int | None = None,
     name: str | None = None,
 ) -> Any:
@@ -153,9 +155,8 @@ def py_actor(
 
     Raises:
         GraphError: when `fn` cannot be called with as many arguments, or `outputs` are no specs.
-        ConfigError: for a deadline that is no number above 0.
-        SpecError: for a concurrency that is no integer of at least 1; in a step, when a value that `fn`
-            returned does not fit.
+        SpecError: for a deadline that is no number above 0, or a concurrency that is no integer of at least
+            1; in a step, when a value that `fn` returned does not fit.
         KernelError: in a step, when `fn` raised; names its line.
         DeadlinePassed: in a step, when `fn` did not end in time.
 
@@ -166,9 +167,8 @@ def py_actor(
     <Tensor double:0 (3,) float32>
     """
     tensors = [as_tensor(x) for x in listed(inputs)]
-    what: Any = fn
-    if not callable(what) or not can_be_called(what, *tensors):
-        message = f"py_actor takes a function of {len(tensors)} arrays, got {fn!r:.60}"
+    if not callable(fn) or not can_be_called(fn, *tensors):
+        message = f"py_actor takes a function of its inputs, {len(tensors)} arrays, got {fn!r:.60}"
         raise GraphError(message, where=_here(), hint="give it one parameter for each input")
     limit = given.limit(concurrency, "concurrency")
     _check_rule(gradient)
@@ -176,13 +176,14 @@ def py_actor(
     return _asked("py_actor", tensors, found, deadline_s, _named(name, fn, "py_actor"))
 
 
+@verb
 def call(
     target: Any,
-    method: str | Callable[..., Any],
+    method: Any,
     *args: Any,
     outputs: Any,
     deadline_s: float | None = None,
-    gradient: Callable[..., Any] | None = None,
+    gradient: Any = None,
     ordered: bool = True,
     name: str | None = None,
 ) -> Any:
@@ -210,27 +211,26 @@ def call(
 
     Raises:
         GraphError: for a target that is no actor of this graph, or a method that is none.
-        ConfigError, SpecError, KernelError, DeadlinePassed: as for `py_actor`.
+        SpecError, KernelError, DeadlinePassed: as for `py_actor`.
         ActorDied: in a step, when the actor has stopped.
         PlacementError: for the `Ref` of an actor that lives elsewhere than the node.
     """
     graph = current()
     tensors = [as_tensor(x) for x in args]
     key, device = _target(target)
-    asks: Any = method
-    if isinstance(asks, str):
+    if isinstance(method, str):
         if not isinstance(target, ActorHandle):
             message = (
                 f"a method is called by name on what af.actor declares, got {method!r} of {target!r:.60}"
             )
             hint = "pass a function that makes the message of the arrays, such as its class"
             raise GraphError(message, where=_here(), hint=hint)
-    elif not callable(asks) or not can_be_called(asks, *tensors):
-        message = f"call takes a name, or what makes a message of {len(tensors)} arrays, got {asks!r:.60}"
+    elif not callable(method) or not can_be_called(method, *tensors):
+        message = f"call takes a name, or what makes a message of {len(tensors)} arrays, got {method!r:.60}"
         raise GraphError(message, where=_here())
     _check_rule(gradient)
     given.flag(ordered, "ordered")
-    named = _named(name, asks if not isinstance(asks, str) else None, str(asks))
+    named = _named(name, method if not isinstance(method, str) else None, str(method))
     scope = graph.scope if device is None else replace(graph.scope, device=device, colocate=None)
     with graph.scoped(scope):
         found = Question(method, outputs, gradient)
@@ -283,14 +283,11 @@ def _specs(outputs: Any) -> tuple[list[Spec], Rebuild]:
     return (leaves, rebuild) if leaves else ([_DONE], lambda made: made[0])
 
 
-def _deadline(deadline_s: Any) -> float | None:
-    if deadline_s is None:
-        return None
-    number = isinstance(deadline_s, int | float) and not isinstance(deadline_s, bool)
-    if not number or not 0 < deadline_s < float("inf"):
-        message = f"deadline_s is a number of seconds above 0, got {deadline_s!r:.60}"
-        raise ConfigError(message, where=_here(), hint="None is no limit")
-    return float(deadline_s)
+def _deadline(deadline_s: float | None) -> float | None:
+    if deadline_s is not None and not 0 < deadline_s < float("inf"):
+        message = f"deadline_s is a number of seconds above 0, got {deadline_s!r}"
+        raise given.refused(message, "None is no limit")
+    return None if deadline_s is None else float(deadline_s)
 
 
 def _check_rule(gradient: Any) -> None:
@@ -299,11 +296,11 @@ def _check_rule(gradient: Any) -> None:
         raise GraphError(message, where=_here())
 
 
-def _named(name: Any, thing: Any, otherwise: str) -> str:
+def _named(name: str | None, thing: Any, otherwise: str) -> str:
     """The name that was given, or that of the code."""
     if name is not None:
-        if not isinstance(name, str) or not name:
-            message = f"a name is a text and not empty, got {name!r:.60}"
+        if not name:
+            message = f"a name is a text and not empty, got {name!r}"
             raise GraphError(message, where=_here())
         return name
     found = getattr(thing, "__name__", otherwise).strip("<>")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,11 +15,12 @@ import pytest
 
 import actorflow as af
 from actorflow import errors, sim
+from actorflow.spec import spec
 
-F32 = af.Spec((), "float32")
+F32 = spec("float32", ())
 
 
-def simulated(main: Callable[[], Awaitable[Any]]) -> Any:
+def simulated(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     return sim.run(main).result
 
 
@@ -46,7 +48,7 @@ def test_a_node_gives_what_a_coroutine_returns() -> None:
 
     with af.Graph() as graph:
         x = af.placeholder("float32", (None,))
-        y = af.py_actor(double, x, af.Spec((None,), "float32")) + 1.0
+        y = af.py_actor(double, x, spec("float32", (None,))) + 1.0
 
     assert run(graph, lambda s: s.run(y, {x: [1.0, 2.0]})).tolist() == [3, 5]
 
@@ -62,7 +64,7 @@ def test_outputs_have_the_structure_that_was_asked_for() -> None:
     async def parted(x: Any) -> Any:
         return {"sum": x.sum(), "pair": (x[0], int(x[1]))}
 
-    specs = {"pair": (F32, af.Spec((), "int64")), "sum": F32}
+    specs = {"pair": (F32, spec("int64", ())), "sum": F32}
     with af.Graph() as graph:
         made = af.py_actor(parted, af.constant([1.0, 2.0]), specs)
 
@@ -133,10 +135,10 @@ def test_inputs_are_read_only_and_outputs_are_copies() -> None:
         buffer[:] = x
         return buffer
 
-    spec = af.Spec((2,), "float32")
+    pair = spec("float32", (2,))
     with af.Graph() as graph:
         x = af.placeholder("float32", (2,))
-        y = af.py_actor(fill, x, spec)
+        y = af.py_actor(fill, x, pair)
 
     async def body(session: af.Session) -> list[Any]:
         first = await session.run(y, {x: [1, 2]})
@@ -149,8 +151,8 @@ def test_inputs_are_read_only_and_outputs_are_copies() -> None:
 @pytest.mark.parametrize(
     ("outputs", "returned", "told"),
     [
-        (af.Spec((2,), "float32"), np.zeros(3, "float32"), r"output 0 must fit \(2,\) float32, got \(3,\)"),
-        (af.Spec((2,), "float32"), np.zeros(2), r"output 0 must fit \(2,\) float32, got \(2,\) float64"),
+        (spec("float32", (2,)), np.zeros(3, "float32"), r"output 0 must fit \(2,\) float32, got \(3,\)"),
+        (spec("float32", (2,)), np.zeros(2), r"output 0 must fit \(2,\) float32, got \(2,\) float64"),
         ((F32, F32), (1.0,), "2 values in a tuple, got 1"),
         ((F32, F32), 1.0, "2 values in a tuple, got float"),
         ({"a": F32}, {"b": 1.0}, r"a dict with the keys \['a'\], got \['b'\]"),
@@ -188,7 +190,9 @@ def test_what_code_raises_names_its_line_and_is_the_cause(plain: bool) -> None:
     with pytest.raises(errors.KernelError) as caught:
         run(graph, lambda s: s.run(y))
     line = broken.__code__.co_firstlineno + 1
-    assert re.search(rf"'bad' raised ValueError: no such thing at \S*test_performer.py:{line}", caught.value.what)
+    assert re.search(
+        rf"'bad' raised ValueError: no such thing at \S*test_performer.py:{line}", caught.value.what
+    )
     assert isinstance(caught.value.__cause__, ValueError)
     assert caught.value.where is not None and caught.value.where.node == "bad"
 
@@ -251,7 +255,9 @@ def test_the_deadline_of_a_node_names_it_and_cancels_the_code() -> None:
 
     async def body(session: af.Session) -> None:
         assert await session.run(y, {x: 1.0}) == 1
-        with pytest.raises(errors.DeadlinePassed, match=r"py_actor 'sleepy' did not end within .* 2 s") as caught:
+        with pytest.raises(
+            errors.DeadlinePassed, match=r"py_actor 'sleepy' did not end within .* 2 s"
+        ) as caught:
             await session.run(y, {x: 5.0})
         assert caught.value.where is not None and caught.value.where.node == "sleepy"
         await asyncio.sleep(0)
@@ -307,20 +313,20 @@ def test_the_end_of_a_step_cancels_what_runs_and_forgets_what_waits(how: str) ->
     run(graph, body)
 
 
-def test_code_that_swallows_its_cancellation_is_dropped_and_reported(caplog: pytest.LogCaptureFixture) -> None:
+def test_code_that_swallows_its_cancellation_is_dropped_and_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def stubborn(x: Any) -> Any:
         until = now() + 30.0
         while now() < until:
-            try:
+            with suppress(asyncio.CancelledError):
                 await asyncio.sleep(30.0)
-            except asyncio.CancelledError:
-                pass
         return x
 
     with af.Graph() as graph:
         y = af.py_actor(stubborn, af.constant(1.0), F32, concurrency=1, deadline_s=1.0)
 
-    async def main() -> tuple[float, float]:
+    async def main() -> Any:
         async with af.ActorSystem() as system:
             async with af.Session(graph, system=system) as session:
                 for _ in range(2):  # the second gets the place of the first

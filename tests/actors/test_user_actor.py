@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +16,13 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
+from actorflow.spec import spec
 from tests.spreading import SCOPES, Cluster
 
-I64 = af.Spec((), "int64")
+I64 = spec("int64", ())
 
 
-def simulated(main: Callable[[], Awaitable[Any]], **options: Any) -> Any:
+def simulated(main: Callable[[], Coroutine[Any, Any, Any]], **options: Any) -> Any:
     return sim.run(main, **options).result
 
 
@@ -93,7 +95,7 @@ def test_every_session_has_an_actor_of_its_own_for_all_its_calls() -> None:
         first = af.call(total, "add", 1, outputs=I64)
         second = af.call(total, "add", 1, outputs=I64)
 
-    async def main() -> list[Any]:
+    async def main() -> Any:
         async with af.ActorSystem() as system:
             found = []
             for _ in range(2):
@@ -119,8 +121,8 @@ def test_ordered_calls_of_a_step_happen_in_program_order_and_others_side_by_side
     def built(ordered: bool) -> tuple[af.Graph, list[Any]]:
         with af.Graph() as graph:
             sleeper = af.actor(Sleeper)
-            spec = af.Spec((), "float64")
-            naps = [af.call(sleeper, Nap, s, outputs=spec, ordered=ordered) for s in (3.0, 1.0, 2.0)]
+            at = spec("float64", ())
+            naps = [af.call(sleeper, Nap, s, outputs=at, ordered=ordered) for s in (3.0, 1.0, 2.0)]
         return graph, naps
 
     graph, naps = built(ordered=True)
@@ -129,7 +131,11 @@ def test_ordered_calls_of_a_step_happen_in_program_order_and_others_side_by_side
     assert np.round(run(graph, lambda s: s.run(naps)), 1).tolist() == [3, 1, 2]
 
 
-@given(schedule=sim.schedules(), amounts=st.lists(st.integers(-9, 9), min_size=1, max_size=4), steps=st.integers(1, 3))
+@given(
+    schedule=sim.schedules(),
+    amounts=st.lists(st.integers(-9, 9), min_size=1, max_size=4),
+    steps=st.integers(1, 3),
+)
 @settings(max_examples=25, deadline=None)
 def test_under_any_schedule_a_step_calls_in_order_and_each_once(
     schedule: Any, amounts: list[int], steps: int
@@ -137,13 +143,13 @@ def test_under_any_schedule_a_step_calls_in_order_and_each_once(
     with af.Graph() as graph:
         total = af.actor(Total, 0, 0.001)
         added = [af.call(total, "add", a, outputs=I64) for a in amounts]
-        history = af.call(total, "history", outputs=af.Spec((None,), "int64"))
+        history = af.call(total, "history", outputs=spec("int64", (None,)))
 
-    async def body(session: af.Session) -> list[int]:
+    async def body(session: af.Session) -> Any:
         await asyncio.gather(*(session.run(added) for _ in range(steps)))
         return (await session.run(history)).tolist()
 
-    async def main() -> list[int]:
+    async def main() -> Any:
         async with af.Session(graph) as session:
             return await body(session)
 
@@ -169,7 +175,9 @@ def test_what_a_handler_raises_fails_the_step_and_the_actor_goes_on() -> None:
 
     async def body(session: af.Session) -> int:
         await session.run(added, {x: 1})
-        with pytest.raises(errors.KernelError, match=r"actor 'Picky' raised ValueError: not that at") as caught:
+        with pytest.raises(
+            errors.KernelError, match=r"actor 'Picky' raised ValueError: not that at"
+        ) as caught:
             await session.run(added, {x: -1})
         assert caught.value.where is not None and caught.value.where.node == "added"
         assert "test_user_actor.py" in str(caught.value.where.defined_at)
@@ -204,7 +212,9 @@ def test_a_deadline_passes_although_the_actor_works_on() -> None:
         patient = af.call(total, "add", x, outputs=I64)
 
     async def body(session: af.Session) -> int:
-        with pytest.raises(errors.DeadlinePassed, match="actor 'Total' did not end within its deadline of 2 s"):
+        with pytest.raises(
+            errors.DeadlinePassed, match="actor 'Total' did not end within its deadline of 2 s"
+        ):
             await session.run(added, {x: 1})
         return int(await session.run(patient, {x: 1}))
 
@@ -216,7 +226,7 @@ def test_a_question_that_was_not_begun_is_not_handled_when_its_step_ends() -> No
         x = af.placeholder("int64", ())
         total = af.actor(Total, 0, 1.0)
         added = af.call(total, "add", x, outputs=I64)
-        history = af.call(total, "history", outputs=af.Spec((None,), "int64"))
+        history = af.call(total, "history", outputs=spec("int64", (None,)))
 
     async def body(session: af.Session) -> Any:
         steps = [asyncio.ensure_future(session.run(added, {x: k})) for k in (1, 2, 3)]
@@ -232,7 +242,7 @@ def test_a_question_that_was_not_begun_is_not_handled_when_its_step_ends() -> No
 
 
 def test_a_running_actor_is_asked_by_its_ref_and_outlives_the_session() -> None:
-    async def main() -> list[Any]:
+    async def main() -> Any:
         async with af.ActorSystem() as system:
             ref = system.spawn(Total, 5)
             with af.Graph() as graph:
@@ -280,7 +290,7 @@ class Team(af.Actor):
 def test_actors_spawned_during_a_step_end_with_the_session() -> None:
     with af.Graph() as graph:
         team = af.actor(Team)
-        squares = af.call(team, "squares", np.array([2, 3]), outputs=af.Spec((2,), "int64"))
+        squares = af.call(team, "squares", np.array([2, 3]), outputs=spec("int64", (2,)))
 
     async def main() -> None:
         async with af.ActorSystem() as system:
@@ -338,16 +348,14 @@ def test_an_actor_that_does_not_end_does_not_hold_up_the_session(caplog: pytest.
         async def wait(self) -> int:
             until = asyncio.get_running_loop().time() + 30.0
             while asyncio.get_running_loop().time() < until:
-                try:
+                with suppress(asyncio.CancelledError):
                     await asyncio.sleep(30.0)
-                except asyncio.CancelledError:
-                    pass
             return 0
 
     with af.Graph() as graph:
         waits = af.call(af.actor(Stubborn), "wait", outputs=I64)
 
-    async def main() -> float:
+    async def main() -> Any:
         async with af.ActorSystem(deadline_s=2.0) as system:
             async with af.Session(graph, system=system) as session:
                 step = asyncio.ensure_future(session.run(waits))
@@ -407,7 +415,7 @@ def test_over_processes_the_end_of_a_step_cancels_code_elsewhere() -> None:
         return x
 
     with af.Graph() as graph, af.device(SCOPES[1]):
-        napped = af.py_actor(nap, af.constant(4), af.Spec((), "int32"))
+        napped = af.py_actor(nap, af.constant(4), spec("int32", ()))
 
     async def main() -> None:
         async with Cluster(graph) as cluster:
@@ -435,7 +443,7 @@ def test_on_a_cluster_code_runs_with_the_chief_or_where_its_scope_says() -> None
         train = af.minimize(loss, af.optim.sgd(0.1))
     program = af.Program(graph=graph, loss=loss, train=train, batches=lambda epoch: [{}], epochs=1)
 
-    async def main() -> int:
+    async def main() -> Any:
         async with af.Cluster.simulated(program, workers=2) as cluster:
             return int(await cluster.run(two.name, {}))
 

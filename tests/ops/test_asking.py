@@ -14,8 +14,9 @@ from actorflow import errors
 from actorflow.graph.fingerprint import fingerprint
 from actorflow.plan.lower import lower
 from actorflow.plan.order import program_order
+from actorflow.spec import spec
 
-F32 = af.Spec((), "float32")
+F32 = spec("float32", ())
 
 
 async def same(x: Any) -> Any:
@@ -37,11 +38,11 @@ class Total(af.Actor):
 @pytest.mark.parametrize(
     ("build", "error", "told"),
     [
-        (lambda x: af.py_actor(3, x, F32), errors.GraphError, "takes a function of 1 arrays, got 3"),
-        (lambda x: af.py_actor(same, [x, x], F32), errors.GraphError, "takes a function of 2 arrays"),
+        (lambda x: af.py_actor(3, x, F32), errors.GraphError, "a function of its inputs, 1 arrays, got 3"),
+        (lambda x: af.py_actor(same, [x, x], F32), errors.GraphError, "its inputs, 2 arrays"),
         (lambda x: af.py_actor(same, x, "float32"), errors.GraphError, "outputs are specs"),
-        (lambda x: af.py_actor(same, x, F32, deadline_s=0), errors.ConfigError, "above 0, got 0"),
-        (lambda x: af.py_actor(same, x, F32, deadline_s=True), errors.ConfigError, "got True"),
+        (lambda x: af.py_actor(same, x, F32, deadline_s=0), errors.SpecError, "above 0, got 0"),
+        (lambda x: af.py_actor(same, x, F32, deadline_s=True), errors.SpecError, "got True"),
         (lambda x: af.py_actor(same, x, F32, concurrency=0), errors.SpecError, "at least 1, got 0"),
         (lambda x: af.py_actor(same, x, F32, gradient=3), errors.GraphError, "gradient is a rule"),
         (lambda x: af.py_actor(same, x, F32, name=""), errors.GraphError, "a name is a text"),
@@ -53,7 +54,7 @@ class Total(af.Actor):
             errors.GraphError,
             "a message of 1 arrays",
         ),
-        (lambda x: af.call(af.actor(Total), "add", x, outputs=F32, ordered=1), errors.SpecError, "ordered"),
+        (lambda x: af.call(af.actor(Total), "add", x, outputs=F32, name=""), errors.GraphError, "a name is"),
     ],
 )
 def test_what_cannot_mean_anything_is_refused_at_the_users_line(
@@ -70,7 +71,10 @@ def test_an_actor_of_another_graph_is_refused() -> None:
     with af.Graph():
         total = af.actor(Total)
 
-    with af.Graph(), pytest.raises(errors.GraphError, match="<ActorHandle actor/Total> belongs to another graph"):
+    with (
+        af.Graph(),
+        pytest.raises(errors.GraphError, match="<ActorHandle actor/Total> belongs to another graph"),
+    ):
         af.call(total, "add", 1.0, outputs=F32)
 
 
@@ -190,7 +194,7 @@ def test_outputs_that_nobody_uses_have_gradients_of_zero() -> None:
 
     with af.Graph() as graph:
         x = af.constant(3.0)
-        a, b, _ = af.py_actor(both, x, (F32, F32, af.Spec((), "int32")), gradient=rule)
+        a, b, _ = af.py_actor(both, x, (F32, F32, spec("int32", ())), gradient=rule)
         grads = [af.gradients(a, [x])[0], af.gradients(b, [x])[0], af.gradients([a, b], [x])[0]]
 
     assert fetched(graph, grads) == [1, 10, 11]
