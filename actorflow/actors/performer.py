@@ -224,7 +224,6 @@ class PerformerActor(Actor):
         begun = "did not end" if run.task is not None else "waited for its turn and did not begin"
         message = f"{self.what} {begun} within its deadline of {deadline_s:g} s"
         run.timer = None
-        self._waiting.pop(run.reply, None)
         run.reply.failed(DeadlinePassed(message, hint="raise deadline_s of the node, or leave it out"))
         self._cancel(run)
 
@@ -246,10 +245,7 @@ class PerformerActor(Actor):
         attrs = run.asked.attrs
         try:
             found = _checked(self.what, self._outputs(attrs), specs_of(attrs["outputs"]), value)
-        except ActorflowError as error:
-            run.reply.failed(error)
-            return
-        except MemoryError as error:
+        except Exception as error:  # noqa: BLE001  what was returned may be an object that raises when it is looked at
             self._failed(run, error)
             return
         run.reply.done(found[0] if len(found) == 1 else found)

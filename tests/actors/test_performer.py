@@ -138,7 +138,7 @@ def test_inputs_are_read_only_and_outputs_are_copies() -> None:
     pair = spec("float32", (2,))
     with af.Graph() as graph:
         x = af.placeholder("float32", (2,))
-        y = af.py_actor(fill, x, pair)
+        y = af.py_actor(fill, x + 0.0, pair)
 
     async def body(session: af.Session) -> list[Any]:
         first = await session.run(y, {x: [1, 2]})
@@ -215,6 +215,42 @@ def test_our_own_errors_pass_as_they_are_and_other_steps_go_on() -> None:
     bad, good = run(graph, body)
     assert isinstance(bad, errors.OutOfRange)
     assert good == 1
+
+
+class Odd:
+    """What raises when it is looked at."""
+
+    def __array__(self, *args: Any, **named: Any) -> Any:
+        raise RuntimeError("look away")
+
+
+def test_what_cannot_be_looked_at_fails_its_step() -> None:
+    async def odd() -> Any:
+        return Odd()
+
+    with af.Graph() as graph:
+        y = af.py_actor(odd, [], F32)
+
+    with pytest.raises(errors.KernelError, match="look away"):
+        run(graph, lambda s: s.run(y))
+
+
+def test_code_may_run_steps_of_its_session() -> None:
+    sessions: list[af.Session] = []
+
+    async def inner(x: Any) -> Any:
+        return await sessions[0].run(square, {z: x})
+
+    with af.Graph() as graph:
+        z = af.placeholder("float32", ())
+        square = z * z
+        y = af.py_actor(inner, af.constant(3.0), F32)
+
+    async def body(session: af.Session) -> Any:
+        sessions.append(session)
+        return await session.run(y)
+
+    assert run(graph, body) == 9
 
 
 def test_code_that_cancels_itself_fails_its_step() -> None:
@@ -313,6 +349,28 @@ def test_the_end_of_a_step_cancels_what_runs_and_forgets_what_waits(how: str) ->
     run(graph, body)
 
 
+def test_a_call_that_waits_is_forgotten_with_its_step() -> None:
+    with af.Graph() as graph:
+        y = af.py_actor(nap, af.constant(1.0), F32, concurrency=1, deadline_s=50.0)
+
+    async def main() -> Any:
+        async with af.ActorSystem() as system, af.Session(graph, system=system) as session:
+            steps = [asyncio.ensure_future(session.run(y)) for _ in range(3)]
+            await asyncio.sleep(0.5)
+            (cell,) = system.actors.values()
+            before = repr(cell.behaviour)
+            steps[1].cancel()
+            await asyncio.sleep(0.1)
+            after = repr(cell.behaviour)
+            await asyncio.gather(*steps, return_exceptions=True)
+            return before, after, repr(cell.behaviour), len(system.wheel)
+
+    *shown, timers = simulated(main)
+    told = "<PerformerActor of py_actor 'nap', {} of at most 1 run, {} wait>"
+    assert shown == [told.format(1, 2), told.format(1, 1), told.format(0, 0)]
+    assert timers == 0
+
+
 def test_code_that_swallows_its_cancellation_is_dropped_and_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -374,7 +432,7 @@ def test_a_simulated_run_repeats_itself() -> None:
     assert sorted(once(2)) == [float(i) for i in range(8)]
 
 
-def test_a_taken_element_comes_back_when_the_code_that_got_it_fails() -> None:
+def test_a_taken_element_comes_back_when_the_code_fails_and_is_used_when_it_has_ended() -> None:
     async def picky(x: Any) -> Any:
         await asyncio.sleep(1.0)
         raise ValueError
@@ -383,11 +441,15 @@ def test_a_taken_element_comes_back_when_the_code_that_got_it_fails() -> None:
         queue = af.FIFOQueue(4, "float32", ())
         put, size = queue.enqueue(af.constant(1.0)), queue.size()
         made = af.py_actor(picky, queue.dequeue(), F32)
+        used = af.py_actor(picky, af.py_actor(nap, queue.dequeue(), F32), F32)
 
-    async def body(session: af.Session) -> Any:
+    async def body(session: af.Session) -> list[int]:
         await session.run(put)
-        with pytest.raises(errors.KernelError):
-            await session.run(made)
-        return await session.run(size)
+        sizes = []
+        for fetch in (made, used):
+            with pytest.raises(errors.KernelError):
+                await session.run(fetch)
+            sizes.append(int(await session.run(size)))
+        return sizes
 
-    assert run(graph, body) == 1
+    assert run(graph, body) == [1, 0]

@@ -12,6 +12,7 @@ import pytest
 import actorflow as af
 from actorflow import errors
 from actorflow.graph.fingerprint import fingerprint
+from actorflow.plan.digest import digest
 from actorflow.plan.lower import lower
 from actorflow.plan.order import program_order
 from actorflow.spec import spec
@@ -113,6 +114,20 @@ def test_graphs_of_other_code_have_other_fingerprints() -> None:
 
     assert built(same) == built(same)
     assert len({built(same), built(other), built(same, concurrency=2), built(same, deadline_s=2.0)}) == 4
+
+
+def test_processes_that_mean_other_code_have_other_digests() -> None:
+    async def other(x: Any) -> Any:
+        return x + 1
+
+    def built(fn: Any, *args: Any) -> int:
+        with af.Graph() as graph:
+            made = af.py_actor(fn, af.constant(1.0), F32, name="f")
+            asked = af.call(af.actor(Total, *args, name="total"), "add", made, outputs=F32)
+        return digest(lower(graph, [asked.port], [], ["/cpu:0"]), graph)
+
+    assert built(same) == built(same)
+    assert len({built(same), built(other), built(same, 3)}) == 3
 
 
 # -- order -----------------------------------------------------------------------------------------
