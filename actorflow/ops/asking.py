@@ -265,12 +265,27 @@ def _asked(
     """Builds the node, and returns its outputs in the structure that was asked for."""
     specs, rebuild = _specs(found.outputs)
     settings = {
-        "object": current().add_object(f"{op_name}/{name}", found),
+        "object": _kept(f"{op_name}/{name}", found),
         "outputs": tuple((s.shape, name_of(s.dtype)) for s in specs),
         "deadline_s": _deadline(deadline_s),
         **attrs,
     }
     return rebuild(build(op_name, tensors, settings, name=name))
+
+
+def _kept(key: str, found: UserFunction | Question) -> str:
+    """Returns the key of the object: for a question that has been asked before, the one that it has.
+
+    A function is kept anew for each node, which has calls of its own to count.
+    """
+    graph = current()
+    n, known = 0, key
+    while isinstance(found, Question) and known in graph.objects:
+        if graph.objects[known] == found:
+            return known
+        n += 1
+        known = f"{key}_{n}"
+    return graph.add_object(key, found)
 
 
 def _specs(outputs: Any) -> tuple[list[Spec], Rebuild]:

@@ -15,6 +15,7 @@ from actorflow.graph.fingerprint import fingerprint
 from actorflow.plan.digest import digest
 from actorflow.plan.lower import lower
 from actorflow.plan.order import program_order
+from actorflow.plan.structure_key import structure_key
 from actorflow.spec import spec
 
 F32 = spec("float32", ())
@@ -152,6 +153,19 @@ def test_ordered_calls_name_no_variables() -> None:
         made = af.call(af.actor(Total), "add", 1.0, outputs=F32)
 
     assert lower(graph, [made.port], [], ["/cpu:0"]).variables == frozenset()
+
+
+def test_the_same_question_built_again_is_the_same_program() -> None:
+    with af.Graph() as graph:
+        total, other = af.actor(Total), af.actor(Total)
+        asked = [
+            af.call(actor, method, 1.0, outputs=F32)
+            for actor, method in ((total, "add"), (total, "add"), (other, "add"), (total, "again"))
+        ]
+    one, same_one, two, three = (structure_key(lower(graph, [a.port], [], ["/cpu:0"])) for a in asked)
+
+    assert one == same_one
+    assert len({one, two, three}) == 3
 
 
 # -- gradients -------------------------------------------------------------------------------------
