@@ -157,6 +157,10 @@ class FetchError(ActorflowError):
     """A fetch that is not in the session's graph or cannot be computed."""
 
 
+class GrowingGraph(UserWarning):
+    """A graph grows with every step of a session: each is planned anew, and no node is let go of."""
+
+
 class PlacementError(ActorflowError):
     """A device that does not exist, or a kernel that it does not have."""
 

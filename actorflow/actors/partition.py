@@ -24,7 +24,7 @@ from actorflow.actors.routine import compiled, cost_of
 from actorflow.actors.step import Step
 from actorflow.actors.turning import turning
 from actorflow.actors.working import counter, measured, submitted
-from actorflow.errors import InternalError, PlacementError
+from actorflow.errors import ActorflowError, InternalError, PlacementError
 from actorflow.kernels import registry
 from actorflow.kernels.device import Estimate, Shaped
 from actorflow.kernels.devices import AnyDevice
@@ -337,7 +337,10 @@ class Partition:
     def _request(self, node: NodeActor) -> Run:
         plan = node.plan
         assert plan.resource is not None
-        ref = self._around.find(plan.resource)
+        try:
+            ref = self._around.find(plan.resource)
+        except ActorflowError as error:
+            raise error.at(plan.where) from error.__cause__
         sender = self._around.sender
         body: Body = body_of(plan, self._around.source, self._around.sequence)
         may_wait = plan.kind is Kind.WAIT

@@ -54,6 +54,7 @@ class Effect(Enum):
     WRITE = "write"  # tells it; ordered after reads and writes before it
     COMMIT = "commit"  # a training update of all attrs["resources"], in one commit group
     WAIT = "wait"  # asks it, and may wait there for long; not ordered with others
+    ASK = "ask"  # runs code of the user; calls of attrs["actor"] with attrs["ordered"] in program order
     LOCK = "lock"  # locks it for an atomic block of attrs["resources"], waiting for others to unlock it
     UNLOCK = "unlock"  # ends that block: all that was written in it becomes visible
 

@@ -244,9 +244,13 @@ def _check_references(graph: Graph, node: Node) -> None:
         if not node.outputs[0].fits(array.shape, array.dtype):
             message = f"the constant must fit {node.outputs[0]}, got {Spec(array.shape, array.dtype)}"
             raise GraphError(message, where=node.where)
-    if "object" in node.attrs and node.attrs["object"] not in graph.objects:
-        message = f"the graph has no object {node.attrs['object']!r}"
-        raise GraphError(message, where=node.where)
+    asks = effect is Effect.ASK
+    named = ["object"] if "object" in node.attrs or asks else []
+    named += ["actor"] if asks and node.attrs.get("ordered") is not None else []
+    for attr in named:
+        if (key := node.attrs.get(attr)) not in graph.objects:
+            message = f"the graph has no object {key!r}"
+            raise GraphError(message, where=node.where)
     names = [node.attrs["resource"]] if "resource" in node.attrs else node.attrs.get("resources", ())
     for name in names:
         if name not in graph.resources:

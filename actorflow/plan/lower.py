@@ -33,6 +33,7 @@ _KINDS = {
     Effect.WRITE: Kind.REQUEST,
     Effect.COMMIT: Kind.WAIT,
     Effect.WAIT: Kind.WAIT,
+    Effect.ASK: Kind.WAIT,
     Effect.LOCK: Kind.WAIT,
     Effect.UNLOCK: Kind.RELEASE,
     Effect.FUNCTION: Kind.ROUTINE,
@@ -230,6 +231,10 @@ def _holder(node: Node, effect: Effect) -> Holder | None:
     """Returns whom the node asks, None for a node that computes."""
     if effect is Effect.COMMIT:
         return Holder(Holding.OPTIMIZER, node.attrs["optimizer"])
+    if effect is Effect.ASK:
+        if "actor" in node.attrs:
+            return Holder(Holding.ACTOR, node.attrs["actor"])
+        return Holder(Holding.FUNCTION, node.attrs["object"])
     if effect in (Effect.READ, Effect.WRITE, Effect.WAIT, Effect.LOCK):
         return Holder(Holding.RESOURCE, node.attrs["resource"])
     return None

@@ -7,6 +7,8 @@ grow in program order, so the added edges can never close a cycle.
 An atomic block stands in this order as one write of all its variables: what was built before waits for
 none of its locks, what was built after for its end. So do the blocks of one step among themselves, whatever
 they lock: a step never holds the locks of one and waits for those of another.
+
+Ordered calls of an actor of the user stand in this order as writes of it.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ from actorflow.graph.node import Node, NodeId
 from actorflow.graph.opdef import Effect
 
 _SEVERAL = frozenset({Effect.COMMIT, Effect.LOCK, Effect.UNLOCK})
-_WRITES = frozenset({Effect.WRITE, *_SEVERAL})
+_WRITES = frozenset({Effect.WRITE, Effect.ASK, *_SEVERAL})
 _BLOCKS = ("",)  # what all atomic blocks touch; no variable has that name
 
 
 def touched(node: Node) -> tuple[str, ...]:
-    """Returns the names of the variables that the node reads, writes, trains or locks with others."""
+    """Returns the names of the variables that the node reads, writes, trains or locks with others.
+
+    Of an ordered call of an actor that is the key of it, behind a mark that begins no name.
+    """
     effect = opdef.lookup(node.op).effect
     if effect in _SEVERAL:
         return tuple(node.attrs["resources"])
@@ -32,6 +37,8 @@ def touched(node: Node) -> tuple[str, ...]:
         return (node.attrs["resource"],)
     if effect is Effect.FUNCTION:
         return tuple(dict.fromkeys((*node.attrs["reads"], *node.attrs["writes"])))
+    if effect is Effect.ASK and node.attrs.get("ordered"):
+        return (f"\0{node.attrs['actor']}",)
     return ()
 
 
