@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 
 from actorflow.errors import FeedError, PlacementError
 from actorflow.graph import opdef
@@ -138,6 +139,7 @@ def _built(
     feeds: Sequence[Port],
     first: Mapping[NodeId, str],
     passes: Sequence[str],
+    constants: Mapping[Port, Constant] = MappingProxyType({}),
 ) -> Program:
     order = joined(program_order(graph, needed), block_edges(graph, needed))
     nodes: list[PlanNode] = []
@@ -152,6 +154,7 @@ def _built(
         edges[port] = Edge(len(nodes))
         spec = node.outputs[port.index]
         nodes.append(PlanNode(node.name, "feed", Kind.FEED, (), outputs=(spec,), where=node.where))
+    edges.update(constants)
     fed = frozenset(feeds)
     wanted = {*fetches, *(port for i in needed for port in graph.nodes[i].inputs)}
     for i in by_level(graph, needed, order):
@@ -174,7 +177,8 @@ def _built(
         index[i] = len(nodes)
         routine = None
         if effect is Effect.FUNCTION:
-            routine = routine_of(graph, node, wanted, device, partial(_body, passes=passes))
+            inputs = [edges[port] for port in node.inputs]
+            routine = routine_of(graph, node, inputs, wanted, device, partial(_body, passes=passes))
         nodes.append(
             PlanNode(
                 name=node.name,
@@ -209,11 +213,17 @@ def _built(
 
 
 def _body(
-    body: Graph, fetches: Sequence[Port], feeds: Sequence[Port], device: str, *, passes: Sequence[str]
+    body: Graph,
+    fetches: Sequence[Port],
+    feeds: Sequence[Port],
+    device: str,
+    constants: Mapping[Port, Constant],
+    *,
+    passes: Sequence[str],
 ) -> Program:
     """Returns the program of a body, with all its nodes on one device."""
     needed = prune(body, fetches, feeds)
-    return _built(body, needed, fetches, feeds, dict.fromkeys(needed, device), passes)
+    return _built(body, needed, fetches, feeds, dict.fromkeys(needed, device), passes, constants)
 
 
 def _check_no_bytes(graph: Graph, node: Node, effect: Effect, device: str) -> None:
