@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,8 @@ class Case:
         name: `group: what it shows`.
         because: Why actorflow comes to something else, one line; empty where it does not.
         instead: What it comes to then.
-        needs: What actorflow must have for the case to run: a public name.
+        needs: What actorflow must have for the case to run: public names, or "lowered" bodies.
+        wrong: Why ours comes to something else and should not, one line: a fault that is known.
     """
 
     name: str
@@ -40,7 +41,8 @@ class Case:
     ours: Our | None = None
     because: str = ""
     instead: Any = None
-    needs: tuple[str, ...] = field(default=())
+    needs: tuple[str, ...] = ()
+    wrong: str = ""
 
 
 CASES: dict[str, Case] = {}
@@ -58,14 +60,16 @@ def tensorflow(name: str) -> Callable[[Their], Their]:
     return add
 
 
-def actorflow(name: str, *, because: str = "", instead: Any = None, needs: str = "") -> Callable[[Our], Our]:
+def actorflow(
+    name: str, *, because: str = "", instead: Any = None, needs: str = "", wrong: str = ""
+) -> Callable[[Our], Our]:
     """Makes the decorated function our side of case `name`; the rest as `Case` has it."""
 
     def add(function: Our) -> Our:
         found = CASES.setdefault(name, Case(name))
         assert found.ours is None, f"our side of {name!r} is there already"
         found.ours, found.because, found.instead = function, because, instead
-        found.needs = tuple(needs.split())
+        found.needs, found.wrong = tuple(needs.split()), wrong
         return function
 
     return add

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import numpy as np
 import tensorflow
 
 from tests.conformance.case import Case
 from tests.conformance.primitives import Primitives
 from tests.conformance.recording import encoded
+from tests.conformance.resources import Resources
 
 tf = tensorflow.compat.v1
 errors = tensorflow.errors
@@ -50,6 +52,14 @@ class Theirs:
 
     def __init__(self, session: Any) -> None:
         self.session = session
+        self._given: dict[Any, Any] = {}
+
+    def given(self, value: Any) -> Any:
+        """A value of floats that comes from outside in every step."""
+        array = np.asarray(value, "float32")
+        made = tf.placeholder(tf.float32, array.shape)
+        self._given[made] = array
+        return made
 
     def initialise(self) -> None:
         """Gives all variables their first values."""
@@ -59,9 +69,11 @@ class Theirs:
         """What a step gives, or how it fails; `within` so many seconds."""
         options = tf.RunOptions(timeout_in_ms=round((within or 20) * 1000))
         try:
-            return plain(self.session.run(fetches, feeds, options=options))
+            return plain(self.session.run(fetches, self._given | (feeds or {}), options=options))
         except tuple(FAILURES) as error:
             return next(name for kind, name in FAILURES.items() if isinstance(error, kind))
+        except (ValueError, TypeError):  # a fetch or feed that cannot be
+            return "invalid"
 
     def begin(self, fetches: Any, feeds: Any = None) -> Pending:
         """Starts a step, which then waits for something."""
@@ -72,6 +84,12 @@ class Theirs:
         from tests.conformance.primitives_theirs import RawOps
 
         return RawOps(self)
+
+    def resources(self) -> Resources:
+        """Queues, accumulators, barriers and arrays."""
+        from tests.conformance.resources_theirs import TheirResources
+
+        return TheirResources(self)
 
 
 class Pending:
