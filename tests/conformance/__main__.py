@@ -23,7 +23,7 @@ def asked() -> tuple[str, dict[str, Any]]:
     from tests.conformance import theirs
 
     theirs.prepare()
-    return theirs.tensorflow.__version__, {name: theirs.outcome(case) for name, case in cases().items()}
+    return theirs.VERSION, {name: theirs.outcome(case) for name, case in cases().items()}
 
 
 def compared(version: str, outcomes: dict[str, Any]) -> list[str]:
@@ -41,7 +41,9 @@ def compared(version: str, outcomes: dict[str, Any]) -> list[str]:
 
 def main() -> int:
     """Does what was asked for, and returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tests.conformance", description="programs beside TensorFlow")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.conformance", description="programs beside TensorFlow"
+    )
     parser.add_argument("what", choices=["record", "compare", "page"])
     what = parser.parse_args().what
     if what == "page":

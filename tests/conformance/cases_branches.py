@@ -29,7 +29,9 @@ async def _(s: Any) -> Any:
 def _(s: Any) -> Any:
     p = s.tf.placeholder(s.tf.bool, ())
     y = s.tf.cond(
-        p, lambda: {"a": s.tf.constant(1), "b": s.tf.zeros(2)}, lambda: {"a": s.tf.constant(2), "b": s.tf.ones(2)}
+        p,
+        lambda: {"a": s.tf.constant(1), "b": s.tf.zeros(2)},
+        lambda: {"a": s.tf.constant(2), "b": s.tf.ones(2)},
     )
     return [s.run(y, {p: pred}) for pred in (True, False)]
 
@@ -88,12 +90,20 @@ async def _(s: Any) -> Any:
 
 
 def their_refused(s: Any, what: str) -> Any:
-    yes, no = s.tf.constant(1), {"dtypes": s.tf.constant(2.0), "structures": (s.tf.constant(1), s.tf.constant(2))}[what]
-    return s.run(s.tf.cond(s.tf.constant(True), lambda: yes + 0, lambda: s.tf.nest.map_structure(s.tf.identity, no)))
+    yes, no = (
+        s.tf.constant(1),
+        {"dtypes": s.tf.constant(2.0), "structures": (s.tf.constant(1), s.tf.constant(2))}[what],
+    )
+    return s.run(
+        s.tf.cond(s.tf.constant(True), lambda: yes + 0, lambda: s.tf.nest.map_structure(s.tf.identity, no))
+    )
 
 
 async def our_refused(s: Any, what: str) -> Any:
-    yes, no = af.constant(1), {"dtypes": af.constant(2.0), "structures": (af.constant(1), af.constant(2))}[what]
+    yes, no = (
+        af.constant(1),
+        {"dtypes": af.constant(2.0), "structures": (af.constant(1), af.constant(2))}[what],
+    )
     return await s.run(af.cond(af.constant(True), lambda: yes + 0, lambda: no))
 
 
@@ -230,7 +240,7 @@ async def _(s: Any) -> Any:
     y = af.cond(p, lambda: af.gather(table, [1, 3, 1]) * 2.0, lambda: af.gather(table, [0, 0, 2]))
     (grad,) = af.gradients(y, table)
     feeds = [{p: pred, table: np.ones((4, 2), "float32")} for pred in (True, False)]
-    return [await s.run(grad * 1.0 if isinstance(grad, af.Tensor) else grad.to_dense(), feed) for feed in feeds]
+    return [await s.run(s.dense(grad), feed) for feed in feeds]
 
 
 @tensorflow("branches: only what is built inside happens in one branch alone")
@@ -282,4 +292,6 @@ async def _(s: Any) -> Any:
     queue, p = af.FIFOQueue(9, "int32", ()), af.placeholder("bool", ())
     await s.run(queue.enqueue_many(([1, 2, 3],)))
     y = af.cond(p, queue.dequeue, lambda: af.constant(-1))
-    return [await s.run(y, {p: pred}) for pred in (False, True, False, True)] + [int(await s.run(queue.size()))]
+    return [await s.run(y, {p: pred}) for pred in (False, True, False, True)] + [
+        int(await s.run(queue.size()))
+    ]

@@ -32,12 +32,16 @@ async def _(s: Any) -> Any:
 
 
 async def our_limited(s: Any, most: int) -> Any:
-    return await s.run(af.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x + x), (0, 1.0), max_iterations=most))
+    return await s.run(
+        af.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x + x), (0, 1.0), max_iterations=most)
+    )
 
 
 def their_limited(s: Any, most: int) -> Any:
     first = (s.tf.constant(0), s.tf.constant(1.0))
-    return s.run(s.tf.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x + x), first, maximum_iterations=most))
+    return s.run(
+        s.tf.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x + x), first, maximum_iterations=most)
+    )
 
 
 for most in (0, 3, 9):
@@ -47,13 +51,13 @@ for most in (0, 3, 9):
 
 async def our_parallel(s: Any, parallel: int) -> Any:
     x = af.constant(np.arange(4, dtype="float32"))
-    body = lambda i, y: (i + 1, y * 0.5 + x)  # noqa: E731
+    body = lambda i, y: (i + 1, y * 0.5 + x)
     return await s.run(af.while_loop(lambda i, y: i < 12, body, (0, x), parallel_iterations=parallel))
 
 
 def their_parallel(s: Any, parallel: int) -> Any:
     x = s.tf.constant(np.arange(4, dtype="float32"))
-    body = lambda i, y: (i + 1, y * 0.5 + x)  # noqa: E731
+    body = lambda i, y: (i + 1, y * 0.5 + x)
     return s.run(s.tf.while_loop(lambda i, y: i < 12, body, (0, x), parallel_iterations=parallel))
 
 
@@ -135,7 +139,7 @@ async def _(s: Any) -> Any:
 @tensorflow("loops: a loop in a branch")
 def _(s: Any) -> Any:
     p = s.tf.placeholder(s.tf.bool, ())
-    power = lambda: s.tf.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 3), (0, 1))[1]  # noqa: E731
+    power = lambda: s.tf.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 3), (0, 1))[1]
     y = s.tf.cond(p, power, lambda: s.tf.constant(-1))
     return [s.run(y, {p: pred}) for pred in (True, False)]
 
@@ -143,19 +147,23 @@ def _(s: Any) -> Any:
 @actorflow("loops: a loop in a branch")
 async def _(s: Any) -> Any:
     p = af.placeholder("bool", ())
-    power = lambda: af.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 3), (0, 1))[1]  # noqa: E731
+    power = lambda: af.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 3), (0, 1))[1]
     y = af.cond(p, power, lambda: af.constant(-1))
     return [await s.run(y, {p: pred}) for pred in (True, False)]
 
 
 @tensorflow("loops: a variable that nobody changes is passed on")
 def _(s: Any) -> Any:
-    return s.run(s.tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x), (0, np.ones((2, 2), "float32"))))
+    return s.run(
+        s.tf.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x), (0, np.ones((2, 2), "float32")))
+    )
 
 
 @actorflow("loops: a variable that nobody changes is passed on")
 async def _(s: Any) -> Any:
-    return await s.run(af.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x), (0, np.ones((2, 2), "float32"))))
+    return await s.run(
+        af.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x), (0, np.ones((2, 2), "float32")))
+    )
 
 
 @tensorflow("loops: two variables change places")
@@ -172,26 +180,26 @@ async def _(s: Any) -> Any:
 def _(s: Any) -> Any:
     x = s.tf.constant([1.0])
     shapes = [s.tf.TensorShape([]), s.tf.TensorShape([None])]
-    body = lambda i, x: (i + 1, s.tf.concat([x, x + 1.0], 0))  # noqa: E731
+    body = lambda i, x: (i + 1, s.tf.concat([x, x + 1.0], 0))
     return s.run(s.tf.while_loop(lambda i, x: i < 3, body, [s.tf.constant(0), x], shape_invariants=shapes)[1])
 
 
 @actorflow("loops: a vector grows, as its shape says")
 async def _(s: Any) -> Any:
     x = af.constant([1.0])
-    body = lambda i, x: (i + 1, af.concat([x, x + 1.0], 0))  # noqa: E731
+    body = lambda i, x: (i + 1, af.concat([x, x + 1.0], 0))
     return await s.run(af.while_loop(lambda i, x: i < 3, body, (0, x), shapes=[(), (None,)])[1])
 
 
 @tensorflow("loops: a vector may not grow unless its shape says so")
 def _(s: Any) -> Any:
-    body = lambda i, x: (i + 1, s.tf.concat([x, x], 0))  # noqa: E731
+    body = lambda i, x: (i + 1, s.tf.concat([x, x], 0))
     return s.run(s.tf.while_loop(lambda i, x: i < 3, body, (0, s.tf.constant([1.0])))[1])
 
 
 @actorflow("loops: a vector may not grow unless its shape says so")
 async def _(s: Any) -> Any:
-    body = lambda i, x: (i + 1, af.concat([x, x], 0))  # noqa: E731
+    body = lambda i, x: (i + 1, af.concat([x, x], 0))
     return await s.run(af.while_loop(lambda i, x: i < 3, body, (0, af.constant([1.0])))[1])
 
 
@@ -294,7 +302,9 @@ def _(s: Any) -> Any:
 @actorflow("loops: an index beyond a table fails in the step")
 async def _(s: Any) -> Any:
     table = af.constant([1, 2, 3])
-    return await s.run(af.while_loop(lambda i, t: i < 9, lambda i, t: (i + 1, t + af.gather(table, i)), (0, 0)))
+    return await s.run(
+        af.while_loop(lambda i, t: i < 9, lambda i, t: (i + 1, t + af.gather(table, i)), (0, 0))
+    )
 
 
 @tensorflow("loops: a variable is written every turn")
@@ -351,4 +361,6 @@ async def _(s: Any) -> Any:
     queue = af.FIFOQueue(9, "int32", ())
     await s.run(queue.enqueue_many(([1, 2],)))
     await s.run(queue.close())
-    return await s.run(af.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, t + queue.dequeue()), (0, 0))[1])
+    return await s.run(
+        af.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, t + queue.dequeue()), (0, 0))[1]
+    )

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-import actorflow as af
+import actorflow as package
 from tests.conformance.case import actorflow, tensorflow
 
+af: Any = package
 X = np.array([[1.0, 2.0], [3.0, -4.0], [0.5, 0.25]], "float32")
 
 
@@ -25,7 +26,7 @@ async def _(s: Any) -> Any:
 @tensorflow("mapping: map_fn of several, with results of other dtypes")
 def _(s: Any) -> Any:
     xs = (s.tf.constant(X), s.tf.constant([1, 2, 3]))
-    fn = lambda pair: (pair[0][0] > 0.75, pair[1] * 10)  # noqa: E731
+    fn = lambda pair: (pair[0][0] > 0.75, pair[1] * 10)
     return s.run(s.tf.map_fn(fn, xs, dtype=(s.tf.bool, s.tf.int32)))
 
 
@@ -66,7 +67,9 @@ def _(s: Any) -> Any:
 
 @actorflow("mapping: scan from the last row", needs="scan")
 async def _(s: Any) -> Any:
-    return await s.run(af.scan(lambda total, x: total * 0.5 + x, af.constant(X), af.zeros((2,)), reverse=True))
+    return await s.run(
+        af.scan(lambda total, x: total * 0.5 + x, af.constant(X), af.zeros((2,)), reverse=True)
+    )
 
 
 @tensorflow("mapping: scan has a gradient")

@@ -159,7 +159,9 @@ def loop_in_a_loop(b: Primitives) -> Any:
     _, i_on = b.switch(i, go_on, outer)
     total_end, total_on = b.switch(total, go_on, outer)
     limit, step = (b.enter(wire, "inner", outer, constant=True) for wire in (i_on, one))
-    j = b.loop_merge(b.enter(b.add(zero, b.switch(zero, go_on, outer)[1], frame=outer), "inner", outer), inner)
+    j = b.loop_merge(
+        b.enter(b.add(zero, b.switch(zero, go_on, outer)[1], frame=outer), "inner", outer), inner
+    )
     part = b.loop_merge(b.enter(total_on, "inner", outer), inner)
     again = b.loop_cond(b.less(j, limit, inner), inner)
     _, j_on = b.switch(j, again, inner)

@@ -19,7 +19,9 @@ def numbers(*values: int) -> Any:
 @both("queues: first in, first out")
 async def _(s: Resources) -> Any:
     queue = s.fifo(9, "int32", [()])
-    told = await s.do(queue.enqueue(np.int32(5)), queue.enqueue(np.int32(6)), queue.enqueue_many(numbers(7, 8)))
+    told = await s.do(
+        queue.enqueue(np.int32(5)), queue.enqueue(np.int32(6)), queue.enqueue_many(numbers(7, 8))
+    )
     taken = queue.dequeue()
     return [told, [await s.run(taken) for _ in range(4)]]
 
@@ -27,7 +29,9 @@ async def _(s: Resources) -> Any:
 @both("queues: several components, which stay together")
 async def _(s: Resources) -> Any:
     queue = s.fifo(9, ["int32", "float32"], [(), (2,)])
-    await s.do(queue.enqueue_many((np.array([1, 2, 3], "int32"), np.arange(6, dtype="float32").reshape(3, 2))))
+    await s.do(
+        queue.enqueue_many((np.array([1, 2, 3], "int32"), np.arange(6, dtype="float32").reshape(3, 2)))
+    )
     return [await s.run(queue.dequeue()), await s.run(queue.dequeue_many(2))]
 
 
@@ -45,7 +49,11 @@ async def _(s: Resources) -> Any:
     return [await s.run(queue.dequeue()), await s.run(queue.dequeue())]
 
 
-@both("queues: what has no shape is not stacked")
+@both(
+    "queues: what has no shape is not stacked",
+    instead="refused when built",
+    because="shapes are known when the graph is built",
+)
 async def _(s: Resources) -> Any:
     return await s.run(s.fifo(9, "int32", None).dequeue_many(2))
 
@@ -151,7 +159,11 @@ async def _(s: Resources) -> Any:
 async def _(s: Resources) -> Any:
     queue = s.fifo(9, "int32", [()])
     await s.do(queue.enqueue_many(numbers(1, 2)), queue.close())
-    return [await s.run(queue.dequeue_many(3)), int(await s.run(queue.size())), await s.run(queue.dequeue_many(2))]
+    return [
+        await s.run(queue.dequeue_many(3)),
+        int(await s.run(queue.size())),
+        await s.run(queue.dequeue_many(2)),
+    ]
 
 
 @both("queues: dequeue_up_to of a closed queue takes the rest")
@@ -197,13 +209,21 @@ async def _(s: Resources) -> Any:
     return [closed, await waiting, await s.run(taken), await s.run(taken)]
 
 
-@both("queues: closing twice")
+@both(
+    "queues: closing twice",
+    instead=["done", "invalid"],
+    because="an error of whoever closes, and another one than what an enqueue meets",
+)
 async def _(s: Resources) -> Any:
     queue = s.fifo(1, "int32", [()])
     return [await s.do(queue.close()), await s.do(queue.close())]
 
 
-@both("queues: a dequeue_many that was given up")
+@both(
+    "queues: a dequeue_many that was given up",
+    instead=["deadline", 2],
+    because="what a step that fails has taken goes back to its place",
+)
 async def _(s: Resources) -> Any:
     queue = s.fifo(9, "int32", [()])
     await s.do(queue.enqueue_many(numbers(1, 2)))
@@ -257,9 +277,18 @@ async def _(s: Resources) -> Any:
     first = await s.run(queue.dequeue_many(8))
     await s.do(queue.close())
     rest = await s.run(queue.dequeue_many(4))
-    return [first.shape[0], rest.shape[0], np.sort(np.concatenate([first, rest])), await s.run(queue.dequeue())]
+    return [
+        first.shape[0],
+        rest.shape[0],
+        np.sort(np.concatenate([first, rest])),
+        await s.run(queue.dequeue()),
+    ]
 
 
-@both("queues: a shuffle queue that keeps more than fit")
+@both(
+    "queues: a shuffle queue that keeps more than fit",
+    instead="refused when built",
+    because="both numbers are known when the graph is built",
+)
 async def _(s: Resources) -> Any:
     return await s.do(s.shuffle(2, 3, "int32", [()]).enqueue(np.int32(1)))

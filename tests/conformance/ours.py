@@ -39,7 +39,8 @@ def outcome(case: Case) -> Any:
     if missing := [name for name in case.needs if not hasattr(af, name) and name != LOWERED]:
         raise Missing(f"af.{missing[0]}")
     if not inspect.iscoroutinefunction(case.ours):  # what runs without a loop
-        return encoded(case.ours(PlanNodes()))
+        program: Any = case.ours
+        return encoded(program(PlanNodes()))
     try:
         return encoded(af.run(_outcome(case.ours)))
     except errors.GraphError as error:
@@ -71,10 +72,16 @@ class Ours:
         self._given[made] = array
         return made
 
+    def dense(self, grad: Any) -> Any:
+        """A gradient with all its rows."""
+        return grad.to_dense() if isinstance(grad, af.IndexedSlices) else grad
+
     async def run(self, fetches: Any, feeds: Any = None, *, within: float | None = None) -> Any:
         """What a step gives, or how it fails; `within` so many seconds."""
         try:
-            return plain(await self.session.run(fetches, self._given | (feeds or {}), deadline_s=within or 20))
+            return plain(
+                await self.session.run(fetches, self._given | (feeds or {}), deadline_s=within or 20)
+            )
         except tuple(FAILURES) as error:
             return next(name for kind, name in FAILURES.items() if isinstance(error, kind))
 

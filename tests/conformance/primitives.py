@@ -5,7 +5,7 @@ So that a case of them is one program, which TensorFlow runs as raw ops and we a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tests.conformance.case import actorflow, tensorflow
@@ -35,7 +35,9 @@ class Primitives(Protocol):
     def merge(self, *wires: Wire, frame: str = "") -> tuple[Wire, Wire]:
         """The one input that is alive, and its index."""
 
-    def enter(self, x: Wire, name: str, frame: str = "", *, constant: bool = False, parallel: int = 10) -> Wire:
+    def enter(
+        self, x: Wire, name: str, frame: str = "", *, constant: bool = False, parallel: int = 10
+    ) -> Wire:
         """Into the first turn of loop `name`; a constant into every turn."""
 
     def exit(self, x: Wire, frame: str) -> Wire:
@@ -57,10 +59,13 @@ class Primitives(Protocol):
         """What the wires carry in a step, or how it fails."""
 
 
-def primitive(name: str) -> Any:
+Program = Callable[[Primitives], Any]
+
+
+def primitive(name: str) -> Callable[[Program], Program]:
     """Makes a program of primitives a case, of both sides."""
 
-    def add(program: Any) -> Any:
+    def add(program: Program) -> Program:
         @tensorflow(name)
         def _(s: Any) -> Any:
             return program(s.primitives())

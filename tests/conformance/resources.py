@@ -51,6 +51,12 @@ class Resources(Protocol):
     def loop(self, cond: Any, body: Any, first: Sequence[Any]) -> Any:
         """What `while_loop` gives."""
 
+    def integer(self, x: Any) -> Any:
+        """A number as int32."""
+
+    def after(self, x: Any) -> Any:
+        """A block in which what is built comes after `x`."""
+
     def sum(self, x: Any) -> Any:
         """The sum of all elements."""
 
@@ -70,7 +76,9 @@ class Resources(Protocol):
         """Likewise for an op, as `do`."""
 
 
-def both(name: str, *, because: str = "", instead: Any = None, wrong: str = "") -> Callable[[Program], Program]:
+def both(
+    name: str, *, because: str = "", instead: Any = None, wrong: str = ""
+) -> Callable[[Program], Program]:
     """Makes a program a case, of both sides."""
 
     def add(program: Program) -> Program:

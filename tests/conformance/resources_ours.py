@@ -48,6 +48,12 @@ class OurResources:
     def loop(self, cond: Any, body: Any, first: Any) -> Any:
         return af.while_loop(cond, body, first)
 
+    def integer(self, x: Any) -> Any:
+        return af.cast(x, "int32")
+
+    def after(self, x: Any) -> Any:
+        return af.control_dependencies([x])
+
     def sum(self, x: Any) -> Any:
         return af.sum(x)
 

@@ -6,15 +6,15 @@ import threading
 from typing import Any
 
 import numpy as np
-import tensorflow
+import tensorflow as tf
 
 from tests.conformance.case import Case
 from tests.conformance.primitives import Primitives
 from tests.conformance.recording import encoded
 from tests.conformance.resources import Resources
 
-tf = tensorflow.compat.v1
-errors = tensorflow.errors
+v1, errors = tf.compat.v1, tf.errors
+VERSION: str = tf.__version__
 SETTLED_S = 0.15
 """After so long a step that was begun waits, or is done."""
 
@@ -30,14 +30,14 @@ FAILURES = {
 
 def prepare() -> None:
     """Makes TensorFlow what it was: graphs, and loops of Switch and Merge."""
-    tf.disable_v2_behavior()
-    tf.logging.set_verbosity(tf.logging.ERROR)
+    v1.disable_v2_behavior()
+    v1.logging.set_verbosity(v1.logging.ERROR)
 
 
 def outcome(case: Case) -> Any:
     """What TensorFlow comes to, encoded."""
     assert case.theirs is not None
-    with tf.Graph().as_default(), tf.Session() as session:
+    with v1.Graph().as_default(), v1.Session() as session:
         try:
             return encoded(case.theirs(Theirs(session)))
         except (ValueError, TypeError, errors.InvalidArgumentError):
@@ -47,8 +47,8 @@ def outcome(case: Case) -> Any:
 class Theirs:
     """What a case uses: `tf` is `tf.compat.v1`, `raw` is `tf.raw_ops`."""
 
-    tf = tf
-    raw = tensorflow.raw_ops
+    tf = v1
+    raw = tf.raw_ops
 
     def __init__(self, session: Any) -> None:
         self.session = session
@@ -57,17 +57,17 @@ class Theirs:
     def given(self, value: Any) -> Any:
         """A value of floats that comes from outside in every step."""
         array = np.asarray(value, "float32")
-        made = tf.placeholder(tf.float32, array.shape)
+        made = v1.placeholder(v1.float32, array.shape)
         self._given[made] = array
         return made
 
     def initialise(self) -> None:
         """Gives all variables their first values."""
-        self.session.run(tf.global_variables_initializer())
+        self.session.run(v1.global_variables_initializer())
 
     def run(self, fetches: Any, feeds: Any = None, *, within: float | None = None) -> Any:
         """What a step gives, or how it fails; `within` so many seconds."""
-        options = tf.RunOptions(timeout_in_ms=round((within or 20) * 1000))
+        options = v1.RunOptions(timeout_in_ms=round((within or 20) * 1000))
         try:
             return plain(self.session.run(fetches, self._given | (feeds or {}), options=options))
         except tuple(FAILURES) as error:
