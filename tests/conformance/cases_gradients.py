@@ -280,3 +280,19 @@ async def _(s: Any) -> Any:
     x = af.constant(1.5)
     y = af.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), (0, x))[1]
     return await s.run(af.gradients(y, x))
+
+
+@tensorflow("gradients: of a constant that a branch uses")
+def _(s: Any) -> Any:
+    x = s.tf.constant(1.5)
+    y = s.tf.cond(s.tf.constant(True), lambda: x * x, lambda: x * 5.0)
+    return s.run(s.tf.gradients(y, x))
+
+
+@actorflow(
+    "gradients: of a constant that a branch uses", wrong="a constant that a body uses is written again in it"
+)
+async def _(s: Any) -> Any:
+    x = af.constant(1.5)
+    y = af.cond(af.constant(True), lambda: x * x, lambda: x * 5.0)
+    return await s.run(af.gradients(y, x))

@@ -87,12 +87,11 @@ class Ours:
 
     async def begin(self, fetches: Any, feeds: Any = None) -> Awaitable[Any]:
         """Starts a step, which then waits for something; gives what to await for its outcome."""
-        others = len(self.session.dump().steps)
+        others = {step.id for step in self.session.dump().steps}
         task = asyncio.create_task(self.run(fetches, feeds))
         while not task.done():
-            steps = self.session.dump().steps
-            if len(steps) > others and all(step.waits for step in steps):
-                break
+            if any(step.waits for step in self.session.dump().steps if step.id not in others):
+                break  # what it asks of a queue lies in that queue's mailbox, before all that comes later
             await asyncio.sleep(0)
 
         async def result() -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from tests.conformance.case import cases
@@ -16,8 +17,12 @@ HEAD = """\
 # Beside TensorFlow
 
 Small programs are written twice, for TensorFlow's graphs of version 1 (`tf.compat.v1`, `tf.raw_ops`) and for
-actorflow: {counts}. What TensorFlow {version} came to is kept in `tests/conformance/recorded.json`, and every run
-of the tests compares. A program comes to arrays, with their dtypes, or to a failure of some kind:
+actorflow. What TensorFlow {version} came to is kept in `tests/conformance/recorded.json`, and every run of the
+tests compares. There are
+
+{counts}.
+
+A program comes to arrays, with their dtypes, or to a failure of some kind:
 
 | | TensorFlow raises | actorflow raises |
 |---|---|---|
@@ -53,7 +58,7 @@ def text() -> str:
     """The page, from the cases and from what is kept."""
     version, kept = read()
     groups = Counter(name.partition(":")[0] for name in cases())
-    counts = ", ".join(f"{count} of {group}" for group, count in groups.items())
+    counts = fill(", ".join(f"{count} of {group}" for group, count in groups.items()), 110)
     rows = [
         f"| {name} | {shown(kept[name])} | {shown(encoded(case.instead))} | {case.because} |"
         for name, case in cases().items()

@@ -31,7 +31,7 @@ FAILURES = {
 def prepare() -> None:
     """Makes TensorFlow what it was: graphs, and loops of Switch and Merge."""
     v1.disable_v2_behavior()
-    v1.logging.set_verbosity(v1.logging.ERROR)
+    v1.logging.set_verbosity(v1.logging.FATAL)
 
 
 def outcome(case: Case) -> Any:
