@@ -60,7 +60,7 @@ async def _(s: Resources) -> Any:
 @both(
     "barriers: the order of keys that came together",
     instead=np.array([b"a", b"b"], object),
-    because="the order of the keys, whichever is complete first; there keys of one batch leave as they are completed",
+    because="keys leave in their order; there those of one batch leave as they are completed",
 )
 async def _(s: Resources) -> Any:
     barrier = pair(s)

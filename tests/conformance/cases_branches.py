@@ -270,7 +270,7 @@ def _(s: Any) -> Any:
 @actorflow(
     "branches: a write that was built outside happens in any case",
     instead="refused when built",
-    because="the commonest surprise of cond: a write that only one branch uses would happen whichever is taken",
+    because="the commonest surprise of cond: it looks as if the write belonged to the branch",
 )
 async def _(s: Any) -> Any:
     v = af.Variable(0, dtype="int32")

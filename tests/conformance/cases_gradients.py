@@ -239,7 +239,7 @@ def _(s: Any) -> Any:
 @actorflow(
     "gradients: of a gradient",
     instead=[np.float32(27.0)],
-    because="the gradient of a loop is a loop as others; loops of Switch and Merge have no second gradient there",
+    because="the gradient of a loop is a loop as others; there it has no gradient",
 )
 async def _(s: Any) -> Any:
     x = s.given(1.5)
