@@ -273,9 +273,7 @@ def _(s: Any) -> Any:
     return s.run(s.tf.gradients(y, x))
 
 
-@actorflow(
-    "gradients: of a constant that a body uses", wrong="a constant that a body uses is written again in it"
-)
+@actorflow("gradients: of a constant that a body uses")
 async def _(s: Any) -> Any:
     x = af.constant(1.5)
     y = af.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * x), (0, x))[1]
@@ -289,9 +287,7 @@ def _(s: Any) -> Any:
     return s.run(s.tf.gradients(y, x))
 
 
-@actorflow(
-    "gradients: of a constant that a branch uses", wrong="a constant that a body uses is written again in it"
-)
+@actorflow("gradients: of a constant that a branch uses")
 async def _(s: Any) -> Any:
     x = af.constant(1.5)
     y = af.cond(af.constant(True), lambda: x * x, lambda: x * 5.0)
