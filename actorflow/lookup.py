@@ -7,6 +7,7 @@ from typing import Any
 
 from actorflow import arrays
 from actorflow.errors import FeedError, FetchError, counted
+from actorflow.graph.body import Body, root_of
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
@@ -26,8 +27,9 @@ def fetch_port(graph: Graph, fetch: Any) -> Port:
     if isinstance(fetch, Tensor):
         if fetch.graph is graph:
             return fetch.port
-        message = f"fetch {fetch.name!r} belongs to another graph than this session's"
-        raise FetchError(message, where=fetch.node.where, hint="open a session on its graph")
+        why, hint = _elsewhere(graph, fetch)
+        message = f"fetch {fetch.name!r} {why}"
+        raise FetchError(message, where=fetch.node.where, hint=hint)
     if isinstance(fetch, str) and isinstance(graph.resources.get(fetch), VariableDef):
         fetch = Variable.existing(graph, fetch)
     if isinstance(fetch, str):
@@ -47,6 +49,15 @@ def fetch_port(graph: Graph, fetch: Any) -> Port:
             return fetch_port(graph, fetch.as_tensor())
     message = f"a fetch is a tensor, a variable, a name, or a structure of them, got {type(fetch).__name__}"
     raise FetchError(message)
+
+
+def _elsewhere(graph: Graph, tensor: Tensor) -> tuple[str, str]:
+    """Why a tensor that is none of the graph cannot be fetched or fed, and what to try."""
+    body = tensor.graph
+    if isinstance(body, Body) and root_of(body) is graph:
+        why = f"is computed inside {body.what} ({body.defined_at}), and has a value only there"
+        return why, "let that return it, and use what the op gives"
+    return "belongs to another graph than this session's", "open a session on its graph"
 
 
 def fetched(graph: Graph, fetches: Any) -> tuple[tuple[Port, ...], Callable[[Sequence[Any]], Any]]:
@@ -81,8 +92,9 @@ def feed_port(graph: Graph, key: Any) -> Port:
     if isinstance(key, Tensor):
         if key.graph is graph:
             return key.port
-        message = f"feed {key.name!r} belongs to another graph than this session's"
-        raise FeedError(message, where=key.node.where, hint="open a session on its graph")
+        why, hint = _elsewhere(graph, key)
+        message = f"feed {key.name!r} {why}"
+        raise FeedError(message, where=key.node.where, hint=hint)
     if not isinstance(key, str):
         message = f"the key of a feed is a tensor or its name, got {type(key).__name__}"
         raise FeedError(message)

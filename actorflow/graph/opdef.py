@@ -111,8 +111,9 @@ def op(
     """Registers the decorated constructor as op `name`.
 
     With `takes_bytes` its spec rule is asked about bytes too, with `takes_lists` about lists of tensors.
-    For all other ops they are refused before, as inputs and as results. `asked_with` is for an op whose attributes `accepts` cannot
-    find by itself, or that takes other dtypes with others: some sets of them, all of the keys.
+    For all other ops they are refused before, as inputs and as results. `asked_with` is for an op whose
+    attributes `accepts` cannot find by itself, or that takes other dtypes with others: some sets of them,
+    all of the keys.
 
     Raises:
         GraphError: when another op has that name.
