@@ -16,7 +16,7 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import NodeId, Port
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.branching import branched
-from actorflow.ops.kept import Backward, argument_of, carries, kept, saved_key, zeros_for
+from actorflow.ops.kept import Backward, argument_of, carries, fitted, kept, saved_key, zeros_for
 
 
 def gradient_of_branches(use: Use, *grads: Gradient | None) -> Sequence[Gradient | None]:
@@ -97,7 +97,7 @@ def _branch(
                 assert isinstance(grad, IndexedSlices)
                 found.append([grad.values, grad.indices])
             else:
-                found.append(as_tensor(grad))
+                found.append(fitted(as_tensor(grad), use.inputs[wanted[k]].spec))
         return found
 
     return build

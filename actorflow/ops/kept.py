@@ -15,6 +15,7 @@ from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import NodeId, Port
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.bodies import given, port_attr
+from actorflow.ops.facts import ensure_shape
 from actorflow.ops.lists import list_new
 from actorflow.ops.source import zeros_like
 from actorflow.spec import ListSpec, Spec
@@ -151,3 +152,13 @@ def zeros_for(value: Tensor) -> Tensor:
     """Returns zeros like a tensor; for a list the list without elements, which stands for zeros."""
     spec = value.spec
     return list_new(spec.element) if isinstance(spec, ListSpec) else zeros_like(value)
+
+
+def fitted(grad: Tensor, of: Spec) -> Tensor:
+    """Returns a gradient as one whose shape is known as well as that of what it is of."""
+    wanted, known = of.shape, grad.shape
+    if isinstance(of, ListSpec) or wanted is None:
+        return grad
+    if known is not None and all(w is None or w == n for w, n in zip(wanted, known, strict=True)):
+        return grad
+    return ensure_shape(grad, wanted)
