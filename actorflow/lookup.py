@@ -35,6 +35,9 @@ def fetch_port(graph: Graph, fetch: Any) -> Port:
     if isinstance(fetch, str):
         node, index = _named(graph, fetch)
         if node is None:
+            inner = _within(graph, fetch)
+            if inner is not None:
+                return fetch_port(graph, inner)
             message = f"fetch {fetch!r} names no tensor of the graph"
             raise FetchError(message, hint=_near(graph, fetch))
         if index is None:
@@ -99,6 +102,8 @@ def feed_port(graph: Graph, key: Any) -> Port:
         message = f"the key of a feed is a tensor or its name, got {type(key).__name__}"
         raise FeedError(message)
     node, index = _named(graph, key)
+    if node is None and (inner := _within(graph, key)) is not None:
+        return feed_port(graph, inner)
     if node is None or index is None:
         names = [n.name for n in graph.nodes if n.op == "placeholder"]
         hint = (
@@ -199,6 +204,15 @@ def _named(graph: Graph, name: str) -> tuple[Node | None, int | None]:
     if node is None or not output.isdecimal() or int(output) >= len(node.outputs):
         return node, None
     return node, int(output)
+
+
+def _within(graph: Graph, name: str) -> Tensor | None:
+    """Returns the tensor of a body that is named so, if there is one."""
+    for body in graph.bodies.values():
+        node, index = _named(body, name)
+        if node is not None and index is not None:
+            return Tensor(body, Port(node.id, index))
+    return None
 
 
 def _near(graph: Graph, name: str) -> str | None:

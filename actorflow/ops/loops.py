@@ -109,7 +109,7 @@ def while_loop(
             "lower": lower,
             **touched(test, turn),
         }
-        outputs = build("while_loop", [*first, *captured], attrs, name=name)
+        outputs = build("while_loop", [*first, *captured], attrs, name=title.removeprefix(graph.scope.name))
     return whole(outputs[: len(first)])
 
 

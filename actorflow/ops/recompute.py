@@ -63,7 +63,7 @@ def recompute(function: Callable[..., Any]) -> Callable[..., Any]:
                 "lower": None,
                 **touched(body),
             }
-            outputs = build("call", captured, attrs, name=name)
+            outputs = build("call", captured, attrs, name=title.removeprefix(graph.scope.name))
         return whole(outputs)
 
     return constructor
