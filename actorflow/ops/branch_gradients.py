@@ -44,7 +44,7 @@ def gradient_of_branches(use: Use, *grads: Gradient | None) -> Sequence[Gradient
         sparse = {k for k in reached if all(_is_rows(d.found[k]) for d in drafts)}
         functions = []
         for b, (branch, draft) in enumerate(zip(branches, drafts, strict=True)):
-            values = [_value(use, b, branch, port) for port in draft.body.captured]
+            values = [None if port is None else _value(use, b, branch, port) for port in draft.values]
             functions.append(_branch(use, draft, [*starts, *seeds[b]], values, wanted, reached, sparse))
         names = [branch.key.rpartition("/")[2] for branch in branches]
         made = branched(
@@ -79,7 +79,7 @@ def _branch(
     use: Use,
     draft: Backward,
     starts: Sequence[Tensor],
-    values: Sequence[Tensor],
+    values: Sequence[Tensor | None],
     wanted: Sequence[int],
     reached: Sequence[int],
     sparse: set[int],
@@ -87,7 +87,7 @@ def _branch(
     """What builds the gradient of one branch: for each x that is reached its gradient, or zeros."""
 
     def build() -> list[Any]:
-        made = draft.copied([as_tensor(s) for s in starts], [as_tensor(v) for v in values])
+        made = draft.copied([as_tensor(s) for s in starts], [None if v is None else as_tensor(v) for v in values])
         found: list[Any] = []
         for k in reached:
             grad = made[k]

@@ -88,7 +88,7 @@ class _Loop:
         n, node, graph = self.count, self.node, self.graph
         loop_vars = [j for j in range(n) if carries(self.carried[j])]
         wanted = [c for c in range(n, len(node.inputs)) if self.use.needs[c]]
-        values = [self._value(port) for port in draft.body.captured]
+        values = [None if port is None else self._value(port) for port in draft.values]
         forward = [self._forward(k) for k in self.kept]
         trips = Tensor(graph, Port(node.id, n))
         first = [self._start(j) for j in active]
@@ -101,7 +101,7 @@ class _Loop:
 
         def body(i: Tensor, *rest: Tensor) -> list[Tensor]:
             starts = [*rest[: len(active)]]
-            read = [value(i) for value in values]
+            read = [None if value is None else value(i) for value in values]
             seeds = [
                 list_read_or_zeros(grad, i, like(i))
                 for grad, like in zip(self.kept.values(), forward, strict=True)
