@@ -23,7 +23,7 @@ from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import KINDS, ResourceDef
 from actorflow.leases import lent_copy
-from actorflow.spec import Spec, spec
+from actorflow.spec import ListSpec, Spec, spec
 
 FORMAT = 1
 _MAX_DEPTH = 16
@@ -81,6 +81,8 @@ def _attr_data(value: Attr) -> Any:
 
 
 def _spec_data(of: Spec) -> list[Any]:
+    if isinstance(of, ListSpec):
+        return [None if of.shape is None else list(of.shape), {"list": _spec_data(of.element)}]
     return [None if of.shape is None else list(of.shape), name_of(of.dtype)]
 
 
@@ -284,12 +286,19 @@ def _read_attr(value: Any, record: _Record, depth: int = 0) -> Attr:
     return tuple(_read_attr(v, record, depth + 1) for v in value)
 
 
-def _read_spec(value: Any, record: _Record, key: str) -> Spec:
-    if not isinstance(value, list | tuple) or len(value) != 2 or not isinstance(value[1], str):
+def _read_spec(value: Any, record: _Record, key: str, depth: int = 0) -> Spec:
+    if not isinstance(value, list | tuple) or len(value) != 2 or not isinstance(value[1], str | dict):
         raise record.wrong(key, f"must hold pairs (shape, dtype), got {value!r:.60}")
     shape, dtype = value
     if shape is not None and not isinstance(shape, list | tuple):
         raise record.wrong(key, f"must have lists as shapes, got {shape!r:.60}")
+    if isinstance(dtype, dict):
+        if shape is None or len(shape) != 1 or depth == _MAX_DEPTH:
+            raise record.wrong(key, f"must have lists of one size, got {value!r:.60}")
+        element = _read_spec(dtype.get("list"), record, key, depth + 1)
+        if shape[0] is not None and (type(shape[0]) is not int or shape[0] < 0):
+            raise record.wrong(key, f"must have lists of a size, or None, got {shape!r:.60}")
+        return ListSpec(element, shape[0])
     try:
         return spec(dtype, shape)
     except SpecError as error:

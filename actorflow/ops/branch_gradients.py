@@ -6,9 +6,10 @@ and stand-ins that nobody looks at for those of the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from actorflow.arrays import name_of
 from actorflow.graph.autodiff import Use
 from actorflow.graph.body import Body
 from actorflow.graph.builder import Tensor, as_tensor
@@ -16,6 +17,7 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import NodeId, Port
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.branching import branched
+from actorflow.ops.fill import zeros
 from actorflow.ops.kept import Backward, argument_of, carries, fitted, kept, saved_key, zeros_for
 
 
@@ -41,7 +43,11 @@ def gradient_of_branches(use: Use, *grads: Gradient | None) -> Sequence[Gradient
         reached = [k for k in range(len(wanted)) if any(d.found[k] is not None for d in drafts)]
         if not reached:
             return [None] * len(node.inputs)
-        sparse = {k for k in reached if all(_is_rows(d.found[k]) for d in drafts)}
+        sparse = {
+            k: rows
+            for k in reached
+            if (rows := _rows(use.inputs[wanted[k]], [d.found[k] for d in drafts])) is not None
+        }
         functions = []
         for b, (branch, draft) in enumerate(zip(branches, drafts, strict=True)):
             values = [None if port is None else _value(use, b, branch, port) for port in draft.values]
@@ -59,12 +65,22 @@ def gradient_of_branches(use: Use, *grads: Gradient | None) -> Sequence[Gradient
     return found
 
 
-def _is_rows(grad: Gradient | None) -> bool:
-    return isinstance(grad, IndexedSlices) and not isinstance(grad.rows, Tensor)
+def _rows(x: Tensor, grads: Sequence[Gradient | None]) -> IndexedSlices | None:
+    """One of the gradients of `x`, if all that there are are rows; those of no branch can be told as none."""
+    found = [grad for grad in grads if grad is not None]
+    rows = [g for g in found if isinstance(g, IndexedSlices) and not isinstance(g.rows, Tensor)]
+    known = len(found) == len(grads) or (x.shape is not None and None not in x.shape[1:])
+    return rows[0] if len(rows) == len(found) and known else None
 
 
 def _rows_of(x: Tensor, parts: Sequence[Tensor]) -> IndexedSlices:
     return IndexedSlices(parts[0], parts[1], x.shape or ())
+
+
+def _no_rows(x: Tensor, like: IndexedSlices) -> list[Tensor]:
+    assert x.shape is not None
+    shape = (0, *x.shape[1:])
+    return [zeros(shape, name_of(like.values.dtype)), zeros((0,), name_of(like.indices.dtype))]
 
 
 def _value(use: Use, b: int, branch: Body, port: Port) -> Tensor:
@@ -82,7 +98,7 @@ def _branch(
     values: Sequence[Tensor | None],
     wanted: Sequence[int],
     reached: Sequence[int],
-    sparse: set[int],
+    sparse: Mapping[int, IndexedSlices],
 ) -> Callable[[], list[Any]]:
     """What builds the gradient of one branch: for each x that is reached its gradient, or zeros."""
 
@@ -91,7 +107,9 @@ def _branch(
         found: list[Any] = []
         for k in reached:
             grad = made[k]
-            if grad is None:
+            if grad is None and k in sparse:
+                found.append(_no_rows(use.inputs[wanted[k]], sparse[k]))
+            elif grad is None:
                 found.append(zeros_for(as_tensor(use.inputs[wanted[k]])))
             elif k in sparse:
                 assert isinstance(grad, IndexedSlices)

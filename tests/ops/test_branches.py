@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def test_cond_takes_the_branch_of_its_predicate(taken: bool) -> None:
 def test_switch_case_takes_the_last_branch_for_a_number_that_none_has(index: int, given: int) -> None:
     with af.Graph() as graph:
         i = af.placeholder("int64", name="i")
-        y = af.switch_case(i, [lambda k=k: af.constant(10 + k) for k in range(3)])
+        y = af.switch_case(i, [partial(af.constant, 10 + k) for k in range(3)])
 
     assert run(graph, y, {i: index}) == given
 
@@ -140,13 +141,16 @@ def test_rows_of_a_table_in_both_branches_have_sparse_gradients() -> None:
         table = af.Variable(np.ones((5, 2)), name="table")
         y = af.cond(p, lambda: af.sum(af.gather(table, [1, 3])), lambda: af.sum(af.gather(table, [4])) * 2.0)
         (slope,) = af.gradients(y, table)
+        assert isinstance(slope, IndexedSlices)
         dense = slope.to_dense()
 
-    assert isinstance(slope, IndexedSlices)
     assert run(graph, dense, {p: True}).sum(1).tolist() == [0, 2, 0, 2, 0]
     assert run(graph, dense, {p: False}).sum(1).tolist() == [0, 0, 0, 0, 4]
     assert len(run(graph, slope.indices, {p: False})) == 1
 
+
+NOT: Any = 2.0
+"""What is no function."""
 
 # -- refusals ------------------------------------------------------------------------------------------
 
@@ -177,11 +181,11 @@ def test_branches_of_two_dtypes_are_told_with_both_specs_and_lines() -> None:
         (SpecError, lambda x: af.cond(1, lambda: x, lambda: x), "cond takes a bool scalar, got () int32"),
         (SpecError, lambda x: af.cond(x > 1, lambda: x, lambda: x), "cond takes a bool scalar, got (2,) bool"),
         (GraphError, lambda x: af.cond(True, lambda: (x, x), lambda: x), "got (*, *) from branch 'true' of 'cond', and *"),
-        (GraphError, lambda x: af.cond(True, lambda: x, 2.0), "branch 'false' of 'cond' is built by a function, got float 2.0"),
+        (GraphError, lambda x: af.cond(True, lambda: x, NOT), "branch 'false' of 'cond' is built by a function, got float 2.0"),
         (SpecError, lambda x: af.switch_case(1.5, [lambda: x]), "switch_case takes an integer scalar, got () float32"),
         (GraphError, lambda x: af.switch_case(1, []), "a list of functions, one or more, got []"),
-        (GraphError, lambda x: af.switch_case(1, lambda: x), "a list of functions"),
-        (GraphError, lambda x: af.case([lambda: x], lambda: x), "a list of pairs (predicate, function)"),
+        (GraphError, lambda x: af.switch_case(1, NOT), "a list of functions, one or more, got 2.0"),
+        (GraphError, lambda x: af.case([NOT], lambda: x), "a list of pairs (predicate, function)"),
         (SpecError, lambda x: af.case([(True, lambda: x), (x, lambda: x)], lambda: x), "got (2,) float32 as predicate 1"),
     ],
 )  # fmt: skip
