@@ -12,7 +12,7 @@ Gain over running turns as nodes: see `benchmarks control_flow`.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from traceback import walk_tb
@@ -35,6 +35,8 @@ Bind = Callable[[PlanNode], Callable[..., Any]]
 
 _LARGE_BYTES = 64 * 1024  # of a value that is let go of as soon as nobody needs it
 _COUNT = as_dtype("int32")
+_FILE = "<routine "
+_DEEPEST = 15  # levels of indentation; Python has no more than 20 loops in each other
 _files = count()
 
 
@@ -65,24 +67,24 @@ class Compiled:
             puts them into the list that it is given first.
         turns: Whether there are loops.
         source: What was written.
-        places: The node that each line computes, and the loops around it, outermost first.
+        places: For each file and line the node that it computes, and the loops around that.
     """
 
     function: Callable[..., Any]
     turns: bool
     source: str
-    name: str
-    places: Mapping[int, Place]
+    places: Mapping[tuple[str, int], Place]
 
     def placed(self, error: BaseException, tag: Tag) -> BaseException:
         """Returns an error of one of its kernels as one of ours, at the node that failed, and in its turn."""
-        line, values = 0, {}
-        for frame, at in walk_tb(error.__traceback__):
-            if frame.f_code.co_filename == self.name:
-                line, values = at, frame.f_locals
-        if line not in self.places:
+        place: Place | None = None
+        values: dict[str, Any] = {}
+        for frame, line in walk_tb(error.__traceback__):
+            if frame.f_code.co_filename.startswith(_FILE):
+                place = self.places.get((frame.f_code.co_filename, line))
+                values.update(frame.f_locals)
+        if place is None:
             return error
-        place = self.places[line]
         for name, turn in place.loops:
             tag = Tag(tag.step, (*tag.frame, (name, tag.iteration)), values[turn])
         where = replace(place.where, frame=str(tag)) if tag.frame else place.where
@@ -107,19 +109,26 @@ def compiled(
 class _Writer:
     """One function in the making: its lines, the names of its values and what it refers to."""
 
-    def __init__(self, bind: Bind, constant: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        bind: Bind,
+        constant: Callable[[Any], Any],
+        names: Iterator[int] | None = None,
+        loops: tuple[tuple[str, str], ...] = (),
+    ) -> None:
         self.bind = bind
         self.constant = constant
         self.lines: list[str] = []
         self.places: dict[int, Place] = {}
-        self.loops: tuple[tuple[str, str], ...] = ()  # around what is being written
+        self.apart: dict[tuple[str, int], Place] = {}  # the places of what stands in functions of its own
+        self.loops = loops  # around what is being written
         self.known: dict[str, Any] = {
             "whole": _whole,
             "listed": TensorList.of,
             "absent": truth(False),
             "crc32": crc32,
         }
-        self.names = count()
+        self.names = count() if names is None else names
         self.turns = False
         self.depth = 1
         self.step = ("frame", "turn", "mark")  # names of: frame path, turn, its checksum
@@ -135,13 +144,14 @@ class _Writer:
         else:
             self.write(f"return ({told})" if len(outputs) != 1 else f"return {outputs[0]}")
         head = "out, step, frame, turn" if self.turns else "step, frame, turn"
-        file = f"<routine {next(_files)}>"
+        file = f"{_FILE}{next(_files)}>"
         source = "\n".join([f"def routine({', '.join([head, *names])}):", *self.lines, ""])
         scope = dict(self.known)
         exec(compile(source, file, "exec"), scope)
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
         finalize(scope["routine"], linecache.cache.pop, file, None).atexit = False
-        return Compiled(scope["routine"], self.turns, source, file, self.places)
+        places = {(file, line): at for line, at in self.places.items()}
+        return Compiled(scope["routine"], self.turns, source, {**places, **self.apart})
 
     # -- lines -----------------------------------------------------------------------------------------
 
@@ -162,12 +172,33 @@ class _Writer:
 
     def routine(self, routine: Routine, inputs: Sequence[str], place: Place) -> list[str]:
         """Writes a routine; returns the names of its outputs, those of a node."""
+        if self.depth > _DEEPEST:
+            return self.on_its_own(routine, inputs, place)
         if routine.flow is Flow.LOOP:
             return self.loop(routine, inputs, place)
         if routine.flow is Flow.CALL:
             results = self.program(routine.bodies[0], inputs)
             return self.outputs(routine, 0, results)
         return self.branch(routine, inputs, place)
+
+    def on_its_own(self, routine: Routine, inputs: Sequence[str], place: Place) -> list[str]:
+        """Writes a routine as a function of its own, and calls it."""
+        writer = _Writer(self.bind, self.constant, self.names, self.loops)
+        made = writer.whole(routine, len(inputs), place)
+        self.apart.update(made.places)
+        function = self.refer("f", made.function)
+        names = [self.fresh() for _ in range(routine.outputs)]
+        args = ", ".join(["step", *self.step[:2], *inputs])
+        found = ", ".join(names)
+        if made.turns:
+            self.turns = True
+            out = self.fresh()
+            self.write(f"{out} = []")
+            self.write(f"yield from {function}({out}, {args})", place)
+            self.write(f"({found},) = {out}[0]" if names else "pass")
+        else:
+            self.write(f"{found} = {function}({args})" if names else f"{function}({args})", place)
+        return names
 
     def outputs(self, routine: Routine, body: int, results: Sequence[str]) -> list[str]:
         """The results, and of what is kept that which comes from this body."""

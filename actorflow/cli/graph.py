@@ -74,7 +74,8 @@ def describe(graph: Graph, width: int | None = None) -> Iterator[str]:
     """Yields a line of totals, the table of resources and the table of nodes.
 
     Inputs are the numbers of nodes: `7` the first output of node 7, `7:1` its second, `^7` only the
-    order. The bodies of loops and branches follow, each with a table of its own. With a width, long names lose their beginning, and what else is too long its end.
+    order. The bodies of loops and branches follow, each with a table of its own. With a width, long names
+    lose their beginning, and what else is too long its end.
     """
     variables = [r for r in graph.resources.values() if isinstance(r, VariableDef)]
     others = Counter(queue=0)

@@ -12,7 +12,6 @@ from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect
 from actorflow.spec import Spec
 
-
 _NONE = type(None)
 _EVERY = {"outputs": (tuple,), "saved": (tuple,), "lower": (bool, _NONE), "random": (bool,)}
 _NAMES = ("reads", "writes", "waits")

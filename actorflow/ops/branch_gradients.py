@@ -79,7 +79,7 @@ def _rows_of(x: Tensor, parts: Sequence[Tensor]) -> IndexedSlices:
 
 def _no_rows(x: Tensor, like: IndexedSlices) -> list[Tensor]:
     assert x.shape is not None
-    shape = (0, *x.shape[1:])
+    shape = (0, *(n or 0 for n in x.shape[1:]))
     return [zeros(shape, name_of(like.values.dtype)), zeros((0,), name_of(like.indices.dtype))]
 
 
@@ -103,7 +103,9 @@ def _branch(
     """What builds the gradient of one branch: for each x that is reached its gradient, or zeros."""
 
     def build() -> list[Any]:
-        made = draft.copied([as_tensor(s) for s in starts], [None if v is None else as_tensor(v) for v in values])
+        made = draft.copied(
+            [as_tensor(s) for s in starts], [None if v is None else as_tensor(v) for v in values]
+        )
         found: list[Any] = []
         for k in reached:
             grad = made[k]

@@ -40,14 +40,16 @@ def recurrent() -> af.Program:
     return af.Program(graph=graph, loss=loss, train=train, batches=batches, epochs=2)
 
 
+def trained(ps: int) -> Any:
+    """What a cluster of one worker and so many shards tells."""
+    program = recurrent()
+    return in_world(ps, 1, lambda world: alone(world, program, policies(1)[0], ps))()
+
+
 def test_a_loss_with_a_loop_and_a_branch_is_trained_as_in_a_session() -> None:
     expected = asyncio.run(locally(recurrent()))
 
     for ps in (1, 2):
-        program = recurrent()
-        found = in_world(
-            ps, 1, lambda world, program=program, ps=ps: alone(world, program, policies(1)[0], ps)
-        )()
-        assert found == expected
+        assert trained(ps) == expected
     losses = [loss for kind, _, _, loss in expected[0] if kind == "epoch"]
     assert losses[-1] < losses[0]

@@ -214,7 +214,10 @@ def test_a_variable_in_a_body_begins_with_what_is_computed_outside() -> None:
 
 
 def test_a_placeholder_has_no_place_in_a_body() -> None:
-    with af.Graph(), pytest.raises(GraphError, match="fed once a step, outside of loops and branches") as caught:
+    with (
+        af.Graph(),
+        pytest.raises(GraphError, match="fed once a step, outside of loops and branches") as caught,
+    ):
         af.cond(True, lambda: af.placeholder("float32"), lambda: 1.0)
 
     assert "branch 'true' of 'cond'" in caught.value.what

@@ -103,7 +103,9 @@ def test_rows_that_turns_gather_are_a_sparse_gradient() -> None:
         n = af.placeholder("int32", name="n")
 
         def turn(i: Any, s: Any) -> Any:
-            return i + 1, s + af.sum(af.gather(table, af.stack([i, i * 2]))) * 3.0 + af.sum(af.gather(captured, i))
+            return i + 1, s + af.sum(af.gather(table, af.stack([i, i * 2]))) * 3.0 + af.sum(
+                af.gather(captured, i)
+            )
 
         _, y = af.while_loop(lambda i, s: i < n, turn, (0, np.float64(0)))
         slopes = [rows_of(g) for g in af.gradients(y, [table, captured])]
