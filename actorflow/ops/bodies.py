@@ -156,5 +156,5 @@ def _argument_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
     takes_lists=True,
 )
 def argument(x: Tensor) -> Tensor:
-    """What a body is given by the node that runs it: `x` of the graph around, in the current body."""
+    """What a body is given by the node that runs it: `x` of the graph around; its gradient is that of `x`."""
     return as_tensor(x)
