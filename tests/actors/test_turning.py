@@ -168,6 +168,23 @@ def test_in_virtual_time_a_loop_without_an_end_is_ended_too(kind: str, threads: 
     sim.run(simulated(loops.graph, body, threads=threads))
 
 
+def test_on_simulated_hosts_loops_without_an_end_are_ended_by_their_deadlines() -> None:
+    loops = Loops()
+
+    async def endless(threads: int, deadline_s: float) -> None:
+        async with af.Session(loops.graph, threads=threads) as session:
+            with pytest.raises(DeadlinePassed):
+                await session.run(loops.small, loops.feeds(MANY), deadline_s=deadline_s)
+
+    @sim.world("a", "b", latency_s=0.001)
+    async def program(world: sim.World) -> float:
+        a, b = world.hosts
+        await asyncio.gather(a.run(endless(0, 0.05)), b.run(endless(1, 0.1)))
+        return world.loop.time()
+
+    assert 0.1 <= program() < 0.2
+
+
 def test_in_virtual_time_turns_take_their_time() -> None:
     loops = Loops()
 

@@ -152,6 +152,21 @@ def test_rows_of_a_table_in_both_branches_have_sparse_gradients() -> None:
 NOT: Any = 2.0
 """What is no function."""
 
+
+def test_a_branch_that_does_not_look_into_a_table_gives_no_rows_of_it() -> None:
+    with af.Graph() as graph:
+        p = af.placeholder("bool", name="p")
+        table = af.Variable(np.ones((5, 2)), name="table")
+        y = af.cond(p, lambda: af.sum(af.gather(table, [1, 3])), lambda: np.float64(0))
+        (slope,) = af.gradients(y, table)
+        assert isinstance(slope, IndexedSlices)
+        dense = slope.to_dense()
+
+    assert run(graph, dense, {p: True}).sum(1).tolist() == [0, 2, 0, 2, 0]
+    assert run(graph, [slope.values, dense], {p: False})[0].shape == (0, 2)
+    assert not run(graph, dense, {p: False}).any()
+
+
 # -- refusals ------------------------------------------------------------------------------------------
 
 
