@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from actorflow.actors.live import Live
@@ -49,13 +50,12 @@ def turning(node: NodeActor, device: Device | Gpu, compiled: Compiled, *, units:
         compiled: What it computes.
         units: What one turn costs, None where nobody knows; a routine without loops is one turn.
     """
-    there = _Turning(node, device, compiled, units or 0.0)
-    here = not isinstance(device, Gpu) and (
-        device.inline_only or (units is not None and device.surely_inline(units))
-    )
-    if not compiled.turns:
-        return there.at_once if here else there.once_on_thread
-    return there.begin if here else there.begin_on_thread
+    it = _Turning(node, device, compiled, units or 0.0)
+    if isinstance(device, Gpu):
+        return it.begin_on_thread if compiled.turns else it.once_on_thread
+    if device.inline_only or (units is not None and device.surely_inline(units)):
+        return it.begin if compiled.turns else it.at_once
+    return partial(it.measured, device)
 
 
 class _Turning:
@@ -64,16 +64,40 @@ class _Turning:
     Attributes:
         in_a_row: How many turns it does before it looks up.
         pause_s: What these take in virtual time.
+        turn_s: What a turn is expected to take, learnt from those before; a thread may say so, too.
     """
 
     def __init__(self, node: NodeActor, device: Device | Gpu, compiled: Compiled, units: float) -> None:
         turn_s = max(_TURN_S, units * _SECONDS_A_UNIT)
         self.in_a_row = max(1, min(_TURNS, int(_TURNS * _TURN_S / turn_s)))
         self.pause_s = self.in_a_row * turn_s
+        self.turn_s = units * _SECONDS_A_UNIT
         self.node = node
         self.device = device
         self.compiled = compiled
         self.many = len(node.targets) != 1
+
+    def measured(self, device: Device, live: Live, args: Sequence[Any]) -> None:
+        """Takes a firing whose turns may be short: on the loop while they are, else on a thread.
+
+        A branch or a loop of a few turns over a small batch whose size is not known: 17 to 22 µs a step, against
+        55 to 63 µs where a thread does it.
+        """
+        short = self.turn_s <= device.inline_limit_s
+        if self.compiled.turns:
+            (self.begin if short else self.begin_on_thread)(live, args)
+        elif short:
+            start = device.now()
+            value = self.computed(live, args)
+            self.learn(device.now() - start)
+            self.node.emit(live, value)
+        else:
+            self.once_on_thread(live, args)
+
+    def learn(self, seconds: float) -> None:
+        """Takes what a turn took into account; believes a fast one sooner, as `Estimate.learn` does."""
+        if seconds > 0.0:
+            self.turn_s += (0.5 if seconds < self.turn_s else 0.1) * (seconds - self.turn_s)
 
     # -- without loops ---------------------------------------------------------------------------------
 
@@ -131,7 +155,9 @@ class _Turning:
             for _ in turns:
                 left -= 1
                 if not left or now() >= end:
-                    return _Left.NO_TIME if now() == start else _Left.SOME
+                    here = now()
+                    self.learn((here - start) / (self.in_a_row - left))
+                    return _Left.NO_TIME if here == start else _Left.SOME
         except Exception as error:  # noqa: BLE001  whatever a kernel raises
             raise self.compiled.placed(error, live.tag) from error.__cause__
         return _Left.NONE
@@ -151,10 +177,15 @@ class _Turning:
                 left -= 1
                 if not left:
                     left = self.in_a_row
-                    if now() == start:
+                    here = now()
+                    self.learn((here - start) / left)
+                    if here == start:
                         return _Further(self, turns, out)
+                    start = here
         except Exception as error:  # noqa: BLE001  whatever a kernel raises
             raise self.compiled.placed(error, live.tag) from error.__cause__
+        if left < self.in_a_row:
+            self.learn((now() - start) / (self.in_a_row - left))
         return self.result(out)
 
     def later(self, live: Live, turns: Iterator[None], out: list[Any]) -> None:
@@ -169,6 +200,8 @@ class _Turning:
 
         def done(value: Any, error: BaseException | None, seconds: float) -> None:
             live.step.running.remove(node.address)
+            if not self.compiled.turns:
+                self.learn(seconds)
             if type(value) is _Further:
                 value.turning.later(live, value.turns, value.out)
                 return

@@ -152,6 +152,63 @@ def test_a_loop_on_a_thread_has_the_bits_of_one_on_the_event_loop(kind: str) -> 
         np.testing.assert_array_equal(one, other)
 
 
+# -- where turns run -----------------------------------------------------------------------------------
+
+
+class Device:
+    """What decides where turns run, with a clock of its own."""
+
+    inline_only = False
+    inline_limit_s = 1.0
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+
+def test_what_takes_long_goes_to_a_thread_and_comes_back_when_it_is_short_again() -> None:
+    device, went, takes = Device(), [], [0.5]
+
+    class Here(turning._Turning):
+        def __init__(self) -> None:
+            self.turn_s, self.compiled = 0.0, type("", (), {"turns": False})
+            self.node = type("", (), {"emit": lambda *_: went.append("here")})
+
+        def computed(self, live: Any, args: Any) -> None:
+            device.time += takes[0]
+
+        def once_on_thread(self, live: Any, args: Any) -> None:
+            went.append("thread")
+            self.learn(takes[0])
+
+    it: Any = Here()
+    for seconds, times in ((0.5, 3), (30.0, 1), (0.5, 4)):
+        takes[0] = seconds
+        for _ in range(times):
+            it.measured(device, None, ())
+
+    assert went == ["here"] * 4 + ["thread"] * 3 + ["here"]
+
+
+def test_a_branch_over_an_unknown_batch_stays_on_the_loop_while_it_is_short() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float64", (None, None), "x")
+        y = af.cond(True, lambda: x @ x @ x @ x, lambda: x)
+
+    async def main() -> int:
+        async with af.Session(graph, threads=1) as session:
+            await session.run(y, {x: np.eye(2)})
+            few = session.stats().offloaded
+            for _ in range(8):
+                value = await session.run(y, {x: np.eye(700)})
+            np.testing.assert_array_equal(value, np.eye(700))
+            return session.stats().offloaded - few
+
+    assert af.run(main()) >= 1
+
+
 # -- virtual time --------------------------------------------------------------------------------------
 
 
