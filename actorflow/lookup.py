@@ -7,6 +7,7 @@ from typing import Any
 
 from actorflow import arrays
 from actorflow.errors import FeedError, FetchError, counted
+from actorflow.graph.body import Body, root_of
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
@@ -26,13 +27,17 @@ def fetch_port(graph: Graph, fetch: Any) -> Port:
     if isinstance(fetch, Tensor):
         if fetch.graph is graph:
             return _no_list(fetch.node, fetch.port.index)
-        message = f"fetch {fetch.name!r} belongs to another graph than this session's"
-        raise FetchError(message, where=fetch.node.where, hint="open a session on its graph")
+        why, hint = _elsewhere(graph, fetch)
+        message = f"fetch {fetch.name!r} {why}"
+        raise FetchError(message, where=fetch.node.where, hint=hint)
     if isinstance(fetch, str) and isinstance(graph.resources.get(fetch), VariableDef):
         fetch = Variable.existing(graph, fetch)
     if isinstance(fetch, str):
         node, index = _named(graph, fetch)
         if node is None:
+            inner = _within(graph, fetch)
+            if inner is not None:
+                return fetch_port(graph, inner)
             message = f"fetch {fetch!r} names no tensor of the graph"
             raise FetchError(message, hint=_near(graph, fetch))
         if index is None:
@@ -55,6 +60,15 @@ def _no_list(node: Node, index: int) -> Port:
         message = f"a fetch is a tensor, got {node.name!r}, a {found}"
         raise FetchError(message, where=node.where, hint="fetch its .stack(), .concat() or .read(i)")
     return Port(node.id, index)
+
+
+def _elsewhere(graph: Graph, tensor: Tensor) -> tuple[str, str]:
+    """Why a tensor that is none of the graph cannot be fetched or fed, and what to try."""
+    body = tensor.graph
+    if isinstance(body, Body) and root_of(body) is graph:
+        why = f"is computed inside {body.what} ({body.defined_at}), and has a value only there"
+        return why, "let that return it, and use what the op gives"
+    return "belongs to another graph than this session's", "open a session on its graph"
 
 
 def fetched(graph: Graph, fetches: Any) -> tuple[tuple[Port, ...], Callable[[Sequence[Any]], Any]]:
@@ -90,12 +104,15 @@ def feed_port(graph: Graph, key: Any) -> Port:
         if key.graph is graph:
             _check_no_list(key.node.name, key.spec)
             return key.port
-        message = f"feed {key.name!r} belongs to another graph than this session's"
-        raise FeedError(message, where=key.node.where, hint="open a session on its graph")
+        why, hint = _elsewhere(graph, key)
+        message = f"feed {key.name!r} {why}"
+        raise FeedError(message, where=key.node.where, hint=hint)
     if not isinstance(key, str):
         message = f"the key of a feed is a tensor or its name, got {type(key).__name__}"
         raise FeedError(message)
     node, index = _named(graph, key)
+    if node is None and (inner := _within(graph, key)) is not None:
+        return feed_port(graph, inner)
     if node is None or index is None:
         names = [n.name for n in graph.nodes if n.op == "placeholder"]
         hint = (
@@ -204,6 +221,15 @@ def _named(graph: Graph, name: str) -> tuple[Node | None, int | None]:
     if node is None or not output.isdecimal() or int(output) >= len(node.outputs):
         return node, None
     return node, int(output)
+
+
+def _within(graph: Graph, name: str) -> Tensor | None:
+    """Returns the tensor of a body that is named so, if there is one."""
+    for body in graph.bodies.values():
+        node, index = _named(body, name)
+        if node is not None and index is not None:
+            return Tensor(body, Port(node.id, index))
+    return None
 
 
 def _near(graph: Graph, name: str) -> str | None:

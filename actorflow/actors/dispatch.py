@@ -125,6 +125,10 @@ class Dispatch:
             self.schedule()
         self.ring.append((actor, turn))
 
+    def push_later(self, delay_s: float, actor: Runnable, turn: Turn) -> None:
+        """Puts the actor at the end of the ring when `delay_s` have passed."""
+        self._loop.call_later(delay_s, self.push, actor, turn, context=self.context)
+
     def schedule(self) -> None:
         """Asks the loop for a pump; hot callers do so when `scheduled` is false.
 

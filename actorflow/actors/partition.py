@@ -20,7 +20,7 @@ from actorflow.actors.live import Layout, Live, lives
 from actorflow.actors.node import NodeActor
 from actorflow.actors.ref import Ref, Sender
 from actorflow.actors.register import Source
-from actorflow.actors.routine import compiled, cost_of
+from actorflow.actors.routine import Place, compiled, cost_of
 from actorflow.actors.step import Step
 from actorflow.actors.turning import turning
 from actorflow.actors.working import counter, measured, submitted
@@ -285,10 +285,9 @@ class Partition:
         def cost(inner: PlanNode, given: Sequence[Any]) -> float:
             return registry.find(inner.op, device.library).cost(*given, **inner.attrs)
 
-        found = compiled(plan.routine, len(plan.inputs), bind, partial(self._brought, device))
-        units = cost_of(plan.routine, cost)
-        short = units is not None and not isinstance(device, Gpu) and device.surely_inline(units)
-        return turning(node, device, found, short=short)
+        place = Place(plan.op, plan.where)
+        found = compiled(plan.routine, len(plan.inputs), bind, partial(self._brought, device), place)
+        return turning(node, device, found, units=cost_of(plan.routine, cost))
 
     def _device(self, plan: PlanNode) -> AnyDevice:
         return self._around.devices.get(plan.device) or self._host

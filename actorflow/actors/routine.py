@@ -12,27 +12,50 @@ Gain over running turns as nodes: see `benchmarks control_flow`.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from traceback import walk_tb
 from typing import Any
+from weakref import finalize
 from zlib import crc32
 
-from actorflow import arrays
 from actorflow.actors.node import of_kernel
+from actorflow.arrays import as_array, as_dtype, truth
 from actorflow.errors import Where
 from actorflow.kernels.device import Shaped
 from actorflow.lists import TensorList
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
 from actorflow.plan.routine import Flow, Routine
 from actorflow.spec import ListSpec, Spec
+from actorflow.tag import Tag
 
 Bind = Callable[[PlanNode], Callable[..., Any]]
 """(node) -> its kernel with the attributes filled in."""
 
 _LARGE_BYTES = 64 * 1024  # of a value that is let go of as soon as nobody needs it
+_COUNT = as_dtype("int32")
+_FILE = "<routine "
+_DEEPEST = 15  # levels of indentation; Python has no more than 20 loops in each other
 _files = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a line computes.
+
+    Attributes:
+        op: The op.
+        where: The node.
+        loops: The loops around it, outermost first: the name of each, and of what counts its turns.
+    """
+
+    op: str
+    where: Where
+    loops: tuple[tuple[str, str], ...] = ()
+
+
+_NOWHERE = Place("", Where())
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +67,33 @@ class Compiled:
             puts them into the list that it is given first.
         turns: Whether there are loops.
         source: What was written.
-        places: The node that each line computes.
+        places: For each file and line the node that it computes, and the loops around that.
     """
 
     function: Callable[..., Any]
     turns: bool
     source: str
-    name: str
-    places: Mapping[int, tuple[str, Where]]
+    places: Mapping[tuple[str, int], Place]
 
-    def placed(self, error: BaseException) -> BaseException:
-        """Returns an error of one of its kernels as one of ours, at the node that failed."""
-        line = 0
-        for frame, at in walk_tb(error.__traceback__):
-            if frame.f_code.co_filename == self.name:
-                line = at
-        if line not in self.places:
+    def placed(self, error: BaseException, tag: Tag) -> BaseException:
+        """Returns an error of one of its kernels as one of ours, at the node that failed, and in its turn."""
+        place: Place | None = None
+        values: dict[str, Any] = {}
+        for frame, line in walk_tb(error.__traceback__):
+            if frame.f_code.co_filename.startswith(_FILE):
+                place = self.places.get((frame.f_code.co_filename, line))
+                values.update(frame.f_locals)
+        if place is None:
             return error
-        op, where = self.places[line]
-        return of_kernel(op, error, where)
+        for name, turn in place.loops:
+            tag = Tag(tag.step, (*tag.frame, (name, tag.iteration)), values[turn])
+        where = replace(place.where, frame=str(tag)) if tag.frame else place.where
+        return of_kernel(place.op, error, where)
 
 
-def compiled(routine: Routine, inputs: int, bind: Bind, constant: Callable[[Any], Any]) -> Compiled:
+def compiled(
+    routine: Routine, inputs: int, bind: Bind, constant: Callable[[Any], Any], place: Place = _NOWHERE
+) -> Compiled:
     """Writes a routine out and compiles it.
 
     Args:
@@ -73,46 +101,57 @@ def compiled(routine: Routine, inputs: int, bind: Bind, constant: Callable[[Any]
         inputs: How many inputs the node has: of a branch the number of the branch comes first.
         bind: Gives kernels.
         constant: Brings a constant to the device.
+        place: The node that runs it.
     """
-    return _Writer(bind, constant).whole(routine, inputs)
+    return _Writer(bind, constant).whole(routine, inputs, place)
 
 
 class _Writer:
     """One function in the making: its lines, the names of its values and what it refers to."""
 
-    def __init__(self, bind: Bind, constant: Callable[[Any], Any]) -> None:
+    def __init__(
+        self,
+        bind: Bind,
+        constant: Callable[[Any], Any],
+        names: Iterator[int] | None = None,
+        loops: tuple[tuple[str, str], ...] = (),
+    ) -> None:
         self.bind = bind
         self.constant = constant
         self.lines: list[str] = []
-        self.places: dict[int, tuple[str, Where]] = {}
+        self.places: dict[int, Place] = {}
+        self.apart: dict[tuple[str, int], Place] = {}  # the places of what stands in functions of its own
+        self.loops = loops  # around what is being written
         self.known: dict[str, Any] = {
             "whole": _whole,
             "listed": TensorList.of,
-            "absent": arrays.truth(False),
+            "absent": truth(False),
             "crc32": crc32,
         }
-        self.names = count()
+        self.names = count() if names is None else names
         self.turns = False
         self.depth = 1
         self.step = ("frame", "turn", "mark")  # names of: frame path, turn, its checksum
 
-    def whole(self, routine: Routine, inputs: int) -> Compiled:
+    def whole(self, routine: Routine, inputs: int, place: Place) -> Compiled:
         names = [self.fresh() for _ in range(inputs)]
         if routine.draws:
             self.write("mark = crc32(repr(frame).encode()) if frame else 0")
-        outputs = self.routine(routine, names, ("", Where()))
+        outputs = self.routine(routine, names, place)
         told = "".join(f"{name}, " for name in outputs)
         if self.turns:
             self.write(f"out.append(({told}))")
         else:
             self.write(f"return ({told})" if len(outputs) != 1 else f"return {outputs[0]}")
         head = "out, step, frame, turn" if self.turns else "step, frame, turn"
-        file = f"<routine {next(_files)}>"
+        file = f"{_FILE}{next(_files)}>"
         source = "\n".join([f"def routine({', '.join([head, *names])}):", *self.lines, ""])
         scope = dict(self.known)
         exec(compile(source, file, "exec"), scope)
         linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        return Compiled(scope["routine"], self.turns, source, file, self.places)
+        finalize(scope["routine"], linecache.cache.pop, file, None).atexit = False
+        places = {(file, line): at for line, at in self.places.items()}
+        return Compiled(scope["routine"], self.turns, source, {**places, **self.apart})
 
     # -- lines -----------------------------------------------------------------------------------------
 
@@ -124,15 +163,17 @@ class _Writer:
         self.known[name] = value
         return name
 
-    def write(self, line: str, place: tuple[str, Where] | None = None) -> None:
+    def write(self, line: str, place: Place | None = None) -> None:
         self.lines.append("    " * self.depth + line)
         if place is not None:
             self.places[len(self.lines) + 1] = place
 
     # -- flow ------------------------------------------------------------------------------------------
 
-    def routine(self, routine: Routine, inputs: Sequence[str], place: tuple[str, Where]) -> list[str]:
+    def routine(self, routine: Routine, inputs: Sequence[str], place: Place) -> list[str]:
         """Writes a routine; returns the names of its outputs, those of a node."""
+        if self.depth > _DEEPEST:
+            return self.on_its_own(routine, inputs, place)
         if routine.flow is Flow.LOOP:
             return self.loop(routine, inputs, place)
         if routine.flow is Flow.CALL:
@@ -140,12 +181,31 @@ class _Writer:
             return self.outputs(routine, 0, results)
         return self.branch(routine, inputs, place)
 
+    def on_its_own(self, routine: Routine, inputs: Sequence[str], place: Place) -> list[str]:
+        """Writes a routine as a function of its own, and calls it."""
+        writer = _Writer(self.bind, self.constant, self.names, self.loops)
+        made = writer.whole(routine, len(inputs), place)
+        self.apart.update(made.places)
+        function = self.refer("f", made.function)
+        names = [self.fresh() for _ in range(routine.outputs)]
+        args = ", ".join(["step", *self.step[:2], *inputs])
+        found = ", ".join(names)
+        if made.turns:
+            self.turns = True
+            out = self.fresh()
+            self.write(f"{out} = []")
+            self.write(f"yield from {function}({out}, {args})", place)
+            self.write(f"({found},) = {out}[0]" if names else "pass")
+        else:
+            self.write(f"{found} = {function}({args})" if names else f"{function}({args})", place)
+        return names
+
     def outputs(self, routine: Routine, body: int, results: Sequence[str]) -> list[str]:
         """The results, and of what is kept that which comes from this body."""
         kept = [results[k[1]] if k is not None and k[0] == body else "absent" for k in routine.kept]
         return [*results[: routine.results], *kept]
 
-    def branch(self, routine: Routine, inputs: Sequence[str], place: tuple[str, Where]) -> list[str]:
+    def branch(self, routine: Routine, inputs: Sequence[str], place: Place) -> list[str]:
         chosen, given = inputs[0], inputs[1:]
         names = [self.fresh() for _ in range(routine.results + len(routine.kept))]
         number = self.fresh()
@@ -160,7 +220,7 @@ class _Writer:
             self.depth -= 1
         return names
 
-    def loop(self, routine: Routine, inputs: Sequence[str], place: tuple[str, Where]) -> list[str]:
+    def loop(self, routine: Routine, inputs: Sequence[str], place: Place) -> list[str]:
         self.turns = True
         count_, given = routine.results, inputs[routine.results :]
         loop_vars = [self.fresh() for _ in range(count_)]
@@ -170,7 +230,8 @@ class _Writer:
         for name in lists:
             if name is not None:
                 self.write(f"{name} = []")
-        outer = self.step
+        outer, around = self.step, self.loops
+        self.loops = (*around, (routine.frame, turn))
         if routine.draws:
             frame, mark = self.fresh(), self.fresh()
             self.write(f"{frame} = (*{outer[0]}, ({routine.frame!r}, {outer[1]}))")
@@ -189,7 +250,7 @@ class _Writer:
         self.write(f"{turn} += 1")
         self.write("yield")
         self.depth -= 1
-        self.step = outer
+        self.step, self.loops = outer, around
         trips = self.fresh()
         self.write(f"{trips} = whole({turn})")
         return [*loop_vars, trips, *("absent" if name is None else f"listed({name})" for name in lists)]
@@ -202,7 +263,7 @@ class _Writer:
             if node.kind in (Kind.FEED, Kind.FETCH):
                 continue
             given = [self.source(source, names) for source in node.inputs]
-            place = (node.op, node.where)
+            place = Place(node.op, node.where, self.loops)
             if node.kind is Kind.ROUTINE:
                 assert node.routine is not None
                 made = self.routine(node.routine, given, place)
@@ -249,7 +310,7 @@ def _is_large(spec: Spec) -> bool:
 
 
 def _whole(turns: int) -> Any:
-    return arrays.converted(turns, arrays.as_dtype("int32"))
+    return as_array(turns, _COUNT)
 
 
 def cost_of(routine: Routine, cost: Callable[[PlanNode, Sequence[Any]], float]) -> float | None:

@@ -13,6 +13,7 @@ from html import escape
 
 import actorflow.ops  # noqa: F401  fills the table of ops
 from actorflow.graph import opdef
+from actorflow.graph.body import keys_of
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId
 from actorflow.graph.opdef import Effect
@@ -110,6 +111,8 @@ def _node(graph: Graph, node: Node, *, small: bool) -> tuple[list[str], str]:
         return lines, f" {_CYLINDER} style=dashed"
     if effect is Effect.CONSTANT:
         return lines, " shape=plaintext fontsize=8 height=0.2 margin=0.02"
+    if effect is Effect.FUNCTION:
+        lines = [*(f"runs {key}: {len(graph.bodies[key])} nodes" for key in keys_of(node)), *lines]
     if not last.startswith(node.op):
         lines.insert(0, node.op)
     if effect is Effect.FEED:

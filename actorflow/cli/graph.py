@@ -17,7 +17,7 @@ from actorflow.cli.arguments import natural
 from actorflow.cli.table import Cut, columns, fitted
 from actorflow.errors import ProgramError
 from actorflow.graph.graph import Graph
-from actorflow.graph.node import Node
+from actorflow.graph.node import Node, Port
 from actorflow.graph.resource import ResourceDef, VariableDef
 from actorflow.program_file import ProgramFile
 from actorflow.spec import Spec
@@ -74,7 +74,8 @@ def describe(graph: Graph, width: int | None = None) -> Iterator[str]:
     """Yields a line of totals, the table of resources and the table of nodes.
 
     Inputs are the numbers of nodes: `7` the first output of node 7, `7:1` its second, `^7` only the
-    order. With a width, long names lose their beginning, and what else is too long its end.
+    order. The bodies of loops and branches follow, each with a table of its own. With a width, long names
+    lose their beginning, and what else is too long its end.
     """
     variables = [r for r in graph.resources.values() if isinstance(r, VariableDef)]
     others = Counter(queue=0)
@@ -82,6 +83,8 @@ def describe(graph: Graph, width: int | None = None) -> Iterator[str]:
     parameters = sum(_size(v.spec) for v in variables if v.trainable)
     counts = [_count(len(graph), "node"), _count(len(variables), "variable")]
     counts.extend(_count(n, kind.replace("_", " ")) for kind, n in others.items())
+    if graph.bodies:
+        counts.append(f"{len(graph.bodies):,} {'body' if len(graph.bodies) == 1 else 'bodies'}")
     yield f"{', '.join(counts)}, {_count(parameters, 'trainable parameter')}, seed {graph.seed}"
     if graph.resources:
         yield ""
@@ -89,9 +92,20 @@ def describe(graph: Graph, width: int | None = None) -> Iterator[str]:
         cuts = [Cut(1, 24), Cut(0, 20, keep_end=True)]
         yield from columns(fitted(_without_empty(states), width, cuts))
     yield ""
-    nodes = [("#", "node", "spec", "inputs", "device", "defined at"), *map(_node, graph.nodes)]
+    yield from _table(graph.nodes, width)
+    for body in graph.bodies.values():
+        given = [str(body.nodes[p.node].id) for p in body.arguments[: body.given]]
+        captured = [str(body.nodes[p.node].id) for p in body.arguments[body.given :]]
+        told = [("takes", given), ("uses", captured), ("gives", list(map(_port, body.results)))]
+        yield ""
+        yield ", ".join([body.what, *(f"{verb} {' '.join(ports)}" for verb, ports in told if ports)])
+        yield from _table(body.nodes, width)
+
+
+def _table(nodes: Sequence[Node], width: int | None) -> Iterator[str]:
+    rows = [("#", "node", "spec", "inputs", "device", "defined at"), *map(_node, nodes)]
     cuts = [Cut(3, 8), Cut(2, 24), Cut(1, 20, keep_end=True)]
-    yield from columns(fitted(_without_empty(nodes), width, cuts))
+    yield from columns(fitted(_without_empty(rows), width, cuts))
 
 
 def _count(n: int, what: str) -> str:
@@ -111,12 +125,16 @@ def _resource(resource: ResourceDef) -> tuple[str, ...]:
     return resource.name, told, resource.device, resource.defined_at
 
 
+def _port(port: Port) -> str:
+    return f"{port.node}:{port.index}" if port.index else str(port.node)
+
+
 def _node(node: Node) -> tuple[str, ...]:
     last = node.name.rpartition("/")[2]
     told = last.startswith(node.op) or (last.startswith("read") and node.op == "read_variable")
     name = node.name if told else f"{node.name} ({node.op})"
     specs = ", ".join(map(str, node.outputs))
-    inputs = [f"{port.node}:{port.index}" if port.index else str(port.node) for port in node.inputs]
+    inputs = list(map(_port, node.inputs))
     controls = [f"^{control}" for control in node.controls]
     return str(node.id), name, specs, " ".join(inputs + controls), node.device, node.defined_at
 

@@ -17,12 +17,13 @@ would have for itself, is refused here, before anything runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from actorflow.errors import CoordinationError
 from actorflow.graph import opdef
+from actorflow.graph.body import bodies_of
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
@@ -270,6 +271,9 @@ def _runs(node: Node) -> bool:
 def _check_effect(graph: Graph, node: Node, commit: Node) -> None:
     """Raises CoordinationError unless the node computes, or asks only what a replica has."""
     effect = opdef.lookup(node.op).effect
+    if effect is Effect.FUNCTION:
+        for inner in _within(graph, node):
+            _check_inside(graph, inner)
     if effect not in _WHY or node is commit:
         return
     if effect is Effect.READ:
@@ -287,6 +291,31 @@ def _check_effect(graph: Graph, node: Node, commit: Node) -> None:
             return
     message = f"several workers cannot share a step in which {node.op} {node.name!r} {_WHY[effect]}"
     raise CoordinationError(message, where=node.where, hint=_TRY)
+
+
+def _within(graph: Graph, node: Node) -> Iterator[Node]:
+    """Yields the nodes of the bodies of a functional node, and of those within them."""
+    for body in bodies_of(graph, node):
+        for inner in body.nodes:
+            yield inner
+            if opdef.lookup(inner.op).effect is Effect.FUNCTION:
+                yield from _within(graph, inner)
+
+
+def _check_inside(graph: Graph, node: Node) -> None:
+    """Raises CoordinationError unless a node of a body asks for nothing that comes from elsewhere."""
+    effect = opdef.lookup(node.op).effect
+    if effect not in _WHY:
+        return
+    resource = graph.resources.get(node.attrs.get("resource", ""))
+    if effect is Effect.READ and isinstance(resource, HashTableDef) and not resource.mutable:
+        return
+    why, hint = _WHY[effect], _TRY
+    if node.op == _READ:
+        why = "reads a variable inside of a loop or branch, where its value does not come to"
+        hint = "use the variable as a tensor, without read(): so it is read outside"
+    message = f"several workers cannot share a step in which {node.op} {node.name!r} {why}"
+    raise CoordinationError(message, where=node.where, hint=hint)
 
 
 def _check_before(nodes: Sequence[Node], needed: Iterable[NodeId], commit: Node) -> None:

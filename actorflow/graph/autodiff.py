@@ -20,6 +20,7 @@ from actorflow.graph import opdef
 from actorflow.graph.body import is_around
 from actorflow.graph.builder import Tensor, as_tensor, on_behalf_of, source_line
 from actorflow.graph.graph import Graph, current
+from actorflow.graph.inner_reads import inner_read
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
 from actorflow.graph.slices import Gradient, IndexedSlices, joined
@@ -79,8 +80,8 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -
     Raises:
         GradientError: when an op on a path has no gradient rule; names the path. When ys are not
             floating or a rule gives a gradient of the wrong spec. When ys depend on reads of a
-            variable x from both sides of a write: they give two values. When xs or stop_gradients
-            are no tensors or variables.
+            variable x from both sides of a write: they give two values; or on reads inside of a loop
+            or branch. When xs or stop_gradients are no tensors or variables.
         GraphError: for a tensor or variable of another graph.
         SpecError: when a `grad_y` does not fit its y.
     """
@@ -98,8 +99,25 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -
     for y, start in zip(targets, starts, strict=True):
         sweep.seed(y, start)
     found = iter(sweep.run())
+    for x in wanted:
+        _check_read_outside(graph, targets, [part for part in _parts(x) if not isinstance(part, Tensor)])
     parted = [[next(found) for _ in _parts(x)] for x in wanted]
     return [x.joined(g) if hasattr(x, "parts") else g[0] for x, g in zip(wanted, parted, strict=True)]
+
+
+def _check_read_outside(graph: Graph, targets: Sequence[Tensor], variables: Sequence[Any]) -> None:
+    """Raises GradientError when a gradient would miss what is read of a variable inside a body."""
+    for variable in variables:
+        found = inner_read(graph, [y.port for y in targets], variable.name)
+        if found is None:
+            continue
+        read, body = found
+        message = (
+            f"gradients reach a variable by reads outside of loops and branches, got {read.name!r}, "
+            f"which reads {variable.name!r} in {body.what} ({body.defined_at})"
+        )
+        hint = "use it as a tensor, without read(), and write it elsewhere; or read it before, and use that"
+        raise GradientError(message, where=read.where, hint=hint)
 
 
 def back_through(

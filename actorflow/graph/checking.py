@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from actorflow.errors import GraphError
 from actorflow.graph import opdef
-from actorflow.graph.body import Body, bodies_of, keys_of
+from actorflow.graph.body import ARGUMENT, Body, as_attr, bodies_of, keys_of
 from actorflow.graph.graph import Graph
-from actorflow.graph.node import Node, NodeId, Port
+from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect
 from actorflow.spec import Spec
+
+_NONE = type(None)
+_EVERY = {"outputs": (tuple,), "saved": (tuple,), "lower": (bool, _NONE), "random": (bool,)}
+_NAMES = ("reads", "writes", "waits")
+_OWN: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    "while_loop": {
+        "cond": (str,),
+        "body": (str,),
+        "count": (int,),
+        "parallel_iterations": (int,),
+        "max_iterations": (int, _NONE),
+    },
+    "case": {"branches": (tuple,)},
+    "call": {"body": (str,)},
+}
 
 
 def check_functions(graph: Graph) -> None:
@@ -21,6 +36,7 @@ def check_functions(graph: Graph) -> None:
     """
     bodies: Mapping[str, Body] = graph.bodies
     for where in (graph, *bodies.values()):
+        _check_arguments(where)
         for node in where.nodes:
             if opdef.lookup(node.op).effect is Effect.FUNCTION:
                 _check_node(where, node)
@@ -29,7 +45,32 @@ def check_functions(graph: Graph) -> None:
         _check_ends(bodies, key, state)
 
 
+def _check_arguments(graph: Graph) -> None:
+    """What a graph is given is said by its nodes and by its list alike; only bodies are given anything."""
+    listed = [port.node for port in graph.arguments] if isinstance(graph, Body) else []
+    for node in graph.nodes:
+        if node.op == ARGUMENT and listed.count(node.id) != 1:
+            message = f"an argument is one of those that its body names, {node.name!r} is not"
+            raise GraphError(message, where=node.where)
+
+
+def _check_attrs(node: Node) -> None:
+    kinds = {**_EVERY, **dict.fromkeys(_NAMES, (tuple,)), **_OWN.get(node.op, {})}
+    for key, allowed in kinds.items():
+        if type(node.attrs.get(key, kinds)) not in allowed:
+            said = " or ".join("None" if kind is _NONE else kind.__name__ for kind in allowed)
+            message = f"attribute {key!r} of {node.op!r} is {said}, got {node.attrs.get(key)!r:.60}"
+            raise GraphError(message, where=node.where)
+    texts = [name for key in _NAMES for name in node.attrs[key]]
+    if not all(isinstance(text, str) for text in (*texts, *keys_of(node))) or not keys_of(node):
+        message = (
+            f"{node.op!r} names bodies, and what they touch, got {texts!r:.60} and {keys_of(node)!r:.60}"
+        )
+        raise GraphError(message, where=node.where)
+
+
 def _check_node(graph: Graph, node: Node) -> None:
+    _check_attrs(node)
     for key in keys_of(node):
         if key not in graph.bodies:
             message = f"the graph has no body {key!r}"
@@ -41,7 +82,10 @@ def _check_node(graph: Graph, node: Node) -> None:
     for body in bodies:
         arguments = [_spec(body, port) for port in body.arguments]
         if len(arguments) != len(given) or body.given != count:
-            message = f"{body.what} takes {len(arguments)} arguments, {node.name!r} gives it {len(given)}"
+            message = (
+                f"{body.what} takes {len(arguments)} arguments, {body.given} of them anew each time, "
+                f"{node.name!r} gives it {len(given)} and {count}"
+            )
             raise GraphError(message, where=node.where)
         for a, (wanted, got) in enumerate(zip(arguments, given, strict=True)):
             if wanted.dtype != got.dtype or (a >= count and wanted != got):
@@ -60,11 +104,21 @@ def _check_node(graph: Graph, node: Node) -> None:
         message = f"{bodies[0].what} gives one bool"
         raise GraphError(message, where=node.where)
     for entry in attrs["saved"]:
-        body = bodies[entry[0]] if node.op == "case" else last
-        node_id, index = entry[-3:-1]
-        if not 0 <= node_id < len(body.nodes) or not 0 <= index < len(body.nodes[node_id].outputs):
-            message = f"{node.name!r} keeps a value that {body.what} does not have"
-            raise GraphError(message, where=node.where)
+        _check_saved(node, bodies, entry)
+
+
+def _check_saved(node: Node, bodies: Sequence[Body], entry: Attr) -> None:
+    """A value that is kept is one of a body, and said to be what it is."""
+    size = 4 if node.op == "case" else 3
+    numbers = entry[:-1] if isinstance(entry, tuple) and len(entry) == size else ()
+    whole = len(numbers) == size - 1 and all(type(n) is int and n >= 0 for n in numbers)
+    if whole and (size == 3 or numbers[0] < len(bodies)):
+        body = bodies[numbers[0]] if size == 4 else bodies[-1]
+        made = body.nodes[numbers[-2]].outputs if numbers[-2] < len(body.nodes) else ()
+        if numbers[-1] < len(made) and as_attr(made[numbers[-1]]) == entry[-1]:
+            return
+    message = f"{node.name!r} keeps a value that its bodies do not have, {entry!r:.60}"
+    raise GraphError(message, where=node.where)
 
 
 def _spec(body: Body, port: Port) -> Spec:

@@ -53,6 +53,7 @@ class Gpu:
         cp = self._cupy = library("cupy")
         self.name = name
         self.offloaded = 0
+        self.now = clock.now
         self._loop = loop
         self._closed = False
         try:

@@ -153,7 +153,14 @@ def _argument_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
     return (as_spec(attrs["spec"]),)
 
 
-@op("argument", spec=_argument_spec, gradient=NOT_DIFFERENTIABLE, effect=Effect.ARGUMENT, takes_bytes=True)
+@op(
+    "argument",
+    spec=_argument_spec,
+    gradient=NOT_DIFFERENTIABLE,
+    effect=Effect.ARGUMENT,
+    takes_bytes=True,
+    takes_lists=True,
+)
 def argument(x: Tensor) -> Tensor:
-    """What a body is given by the node that runs it: `x` of the graph around, in the current body."""
+    """What a body is given by the node that runs it: `x` of the graph around; its gradient is that of `x`."""
     return as_tensor(x)

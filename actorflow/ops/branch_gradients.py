@@ -6,9 +6,10 @@ and stand-ins that nobody looks at for those of the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from actorflow.arrays import name_of
 from actorflow.graph.autodiff import Use
 from actorflow.graph.body import Body
 from actorflow.graph.builder import Tensor, as_tensor
@@ -16,7 +17,8 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import NodeId, Port
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.branching import branched
-from actorflow.ops.kept import Backward, argument_of, carries, kept, saved_key, zeros_for
+from actorflow.ops.fill import zeros
+from actorflow.ops.kept import Backward, argument_of, carries, fitted, kept, saved_key, zeros_for
 
 
 def gradient_of_branches(use: Use, *grads: Gradient | None) -> Sequence[Gradient | None]:
@@ -41,10 +43,14 @@ def gradient_of_branches(use: Use, *grads: Gradient | None) -> Sequence[Gradient
         reached = [k for k in range(len(wanted)) if any(d.found[k] is not None for d in drafts)]
         if not reached:
             return [None] * len(node.inputs)
-        sparse = {k for k in reached if all(_is_rows(d.found[k]) for d in drafts)}
+        sparse = {
+            k: rows
+            for k in reached
+            if (rows := _rows(use.inputs[wanted[k]], [d.found[k] for d in drafts])) is not None
+        }
         functions = []
         for b, (branch, draft) in enumerate(zip(branches, drafts, strict=True)):
-            values = [_value(use, b, branch, port) for port in draft.body.captured]
+            values = [None if port is None else _value(use, b, branch, port) for port in draft.values]
             functions.append(_branch(use, draft, [*starts, *seeds[b]], values, wanted, reached, sparse))
         names = [branch.key.rpartition("/")[2] for branch in branches]
         made = branched(
@@ -59,12 +65,22 @@ def gradient_of_branches(use: Use, *grads: Gradient | None) -> Sequence[Gradient
     return found
 
 
-def _is_rows(grad: Gradient | None) -> bool:
-    return isinstance(grad, IndexedSlices) and not isinstance(grad.rows, Tensor)
+def _rows(x: Tensor, grads: Sequence[Gradient | None]) -> IndexedSlices | None:
+    """One of the gradients of `x`, if all that there are are rows; those of no branch can be told as none."""
+    found = [grad for grad in grads if grad is not None]
+    rows = [g for g in found if isinstance(g, IndexedSlices) and not isinstance(g.rows, Tensor)]
+    known = len(found) == len(grads) or (x.shape is not None and None not in x.shape[1:])
+    return rows[0] if len(rows) == len(found) and known else None
 
 
 def _rows_of(x: Tensor, parts: Sequence[Tensor]) -> IndexedSlices:
     return IndexedSlices(parts[0], parts[1], x.shape or ())
+
+
+def _no_rows(x: Tensor, like: IndexedSlices) -> list[Tensor]:
+    assert x.shape is not None
+    shape = (0, *(n or 0 for n in x.shape[1:]))
+    return [zeros(shape, name_of(like.values.dtype)), zeros((0,), name_of(like.indices.dtype))]
 
 
 def _value(use: Use, b: int, branch: Body, port: Port) -> Tensor:
@@ -79,25 +95,29 @@ def _branch(
     use: Use,
     draft: Backward,
     starts: Sequence[Tensor],
-    values: Sequence[Tensor],
+    values: Sequence[Tensor | None],
     wanted: Sequence[int],
     reached: Sequence[int],
-    sparse: set[int],
+    sparse: Mapping[int, IndexedSlices],
 ) -> Callable[[], list[Any]]:
     """What builds the gradient of one branch: for each x that is reached its gradient, or zeros."""
 
     def build() -> list[Any]:
-        made = draft.copied([as_tensor(s) for s in starts], [as_tensor(v) for v in values])
+        made = draft.copied(
+            [as_tensor(s) for s in starts], [None if v is None else as_tensor(v) for v in values]
+        )
         found: list[Any] = []
         for k in reached:
             grad = made[k]
-            if grad is None:
+            if grad is None and k in sparse:
+                found.append(_no_rows(use.inputs[wanted[k]], sparse[k]))
+            elif grad is None:
                 found.append(zeros_for(as_tensor(use.inputs[wanted[k]])))
             elif k in sparse:
                 assert isinstance(grad, IndexedSlices)
                 found.append([grad.values, grad.indices])
             else:
-                found.append(as_tensor(grad))
+                found.append(fitted(as_tensor(grad), use.inputs[wanted[k]].spec))
         return found
 
     return build

@@ -62,7 +62,7 @@ def branched(
             "lower": lower,
             **touched(*bodies),
         }
-        outputs = build("case", [index, *captured], attrs, name=name or verb)
+        outputs = build("case", [index, *captured], attrs, name=title.removeprefix(graph.scope.name))
     _, whole = flatten(made[0])
     return whole(outputs)
 

@@ -15,6 +15,7 @@ from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import NodeId, Port
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.bodies import given, port_attr
+from actorflow.ops.facts import ensure_shape
 from actorflow.ops.lists import list_new
 from actorflow.ops.source import zeros_like
 from actorflow.spec import ListSpec, Spec
@@ -26,6 +27,8 @@ class Backward:
     Attributes:
         found: For each x its gradient in `body`, None where no path leads.
         body: The subgraph; its first arguments are the gradients of the ys.
+        values: For each capture of `body` the port of the forward body that it stands for, None where only
+            gradients need it that nobody asked for.
     """
 
     def __init__(self, forward: Body, ys: Sequence[Port], xs: Sequence[Port], title: str, line: str) -> None:
@@ -35,19 +38,25 @@ class Backward:
         starts = given(self.body, specs, "gradient", line)
         with self.body:
             self.found = back_through(forward, list(zip(ys, starts, strict=True)), xs)
+        self._needed = _behind(self.body, [port for grad in self.found for port in _ports_of(grad)])
+        arguments = self.body.arguments[self.body.given :]
+        self.values = [
+            port if argument.node in self._needed else None
+            for argument, port in zip(arguments, self.body.captured, strict=True)
+        ]
 
     def forget(self) -> None:
         """Takes the body out of the table: it was a draft, or has been copied to where it is needed."""
         del self.body.bodies[self.body.key]
 
-    def copied(self, starts: Sequence[Tensor], values: Sequence[Tensor]) -> list[Gradient | None]:
+    def copied(self, starts: Sequence[Tensor], values: Sequence[Tensor | None]) -> list[Gradient | None]:
         """Builds it in the current graph.
 
         Args:
             starts: The gradients of the ys.
-            values: What stands for `body.captured`.
+            values: What stands for the `values`.
         """
-        ports = copied(self.body, (*starts, *values))
+        ports = copied(self.body, (*starts, *values), only=self._needed)
 
         def of_tensor(tensor: Tensor) -> Tensor:
             return Tensor(current(), ports[tensor.port])
@@ -63,9 +72,29 @@ class Backward:
         return [of(grad) for grad in self.found]
 
 
+def _ports_of(grad: Gradient | None) -> list[Port]:
+    if isinstance(grad, IndexedSlices):
+        rows = [grad.rows.port] if isinstance(grad.rows, Tensor) else []
+        return [grad.values.port, grad.indices.port, *rows]
+    return [] if grad is None else [grad.port]
+
+
+def _behind(graph: Graph, ports: Sequence[Port]) -> set[NodeId]:
+    """The nodes on which ports depend."""
+    found: set[NodeId] = set()
+    ahead = [port.node for port in ports]
+    while ahead:
+        node = ahead.pop()
+        if node not in found:
+            found.add(node)
+            ahead.extend(port.node for port in graph.nodes[node].inputs)
+            ahead.extend(graph.nodes[node].controls)
+    return found
+
+
 def copied(
     body: Body,
-    args: Sequence[Tensor],
+    args: Sequence[Tensor | None],
     *,
     ways: Mapping[Port, Port] | None = None,
     only: Set[NodeId] | None = None,
@@ -75,7 +104,8 @@ def copied(
 
     Args:
         body: The body.
-        args: What stands for its arguments, captures included; empty where `ways` says so.
+        args: What stands for its arguments, captures included, None where nobody asks for it; empty where
+            `ways` says so.
         ways: What stands for ports besides.
         only: Which nodes; None for all.
         after: Nodes of the current graph for which they wait.
@@ -83,7 +113,8 @@ def copied(
     graph = current()
     ports: dict[Port, Port] = dict(ways or {})
     for argument, arg in zip(body.arguments, args, strict=bool(args)):
-        ports[argument] = as_tensor(arg).port
+        if arg is not None:
+            ports[argument] = as_tensor(arg).port
     ids: dict[NodeId, NodeId] = {}
     around = graph.scope
     for node in body.nodes:
@@ -151,3 +182,13 @@ def zeros_for(value: Tensor) -> Tensor:
     """Returns zeros like a tensor; for a list the list without elements, which stands for zeros."""
     spec = value.spec
     return list_new(spec.element) if isinstance(spec, ListSpec) else zeros_like(value)
+
+
+def fitted(grad: Tensor, of: Spec) -> Tensor:
+    """Returns a gradient as one whose shape is known as well as that of what it is of."""
+    wanted, known = of.shape, grad.shape
+    if isinstance(of, ListSpec) or wanted is None:
+        return grad
+    if known is not None and all(w is None or w == n for w, n in zip(wanted, known, strict=True)):
+        return grad
+    return ensure_shape(grad, wanted)

@@ -23,7 +23,7 @@ from actorflow.graph.node import Node, NodeId, Port
 from actorflow.graph.opdef import lookup
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.elementwise import add, subtract
-from actorflow.ops.kept import Backward, argument_of, carries, kept, saved_key, zeros_for
+from actorflow.ops.kept import Backward, argument_of, carries, fitted, kept, saved_key, zeros_for
 from actorflow.ops.list_rows import list_concat
 from actorflow.ops.lists import list_add, list_new, list_read, list_read_or_zeros, list_write
 from actorflow.spec import ListSpec, Spec
@@ -88,7 +88,7 @@ class _Loop:
         n, node, graph = self.count, self.node, self.graph
         loop_vars = [j for j in range(n) if carries(self.carried[j])]
         wanted = [c for c in range(n, len(node.inputs)) if self.use.needs[c]]
-        values = [self._value(port) for port in draft.body.captured]
+        values = [None if port is None else self._value(port) for port in draft.values]
         forward = [self._forward(k) for k in self.kept]
         trips = Tensor(graph, Port(node.id, n))
         first = [self._start(j) for j in active]
@@ -101,7 +101,7 @@ class _Loop:
 
         def body(i: Tensor, *rest: Tensor) -> list[Tensor]:
             starts = [*rest[: len(active)]]
-            read = [value(i) for value in values]
+            read = [None if value is None else value(i) for value in values]
             seeds = [
                 list_read_or_zeros(grad, i, like(i))
                 for grad, like in zip(self.kept.values(), forward, strict=True)
@@ -110,7 +110,7 @@ class _Loop:
             of_var = dict(zip(loop_vars, made, strict=False))
             of_capture = dict(zip(wanted, made[len(loop_vars) :], strict=True))
             after = [
-                zeros_for(start) if of_var[j] is None else as_tensor(of_var[j])
+                zeros_for(start) if of_var[j] is None else fitted(as_tensor(of_var[j]), self.carried[j])
                 for j, start in zip(active, starts, strict=True)
             ]
             at = len(active)
@@ -140,7 +140,9 @@ class _Loop:
 
     def _start(self, j: int) -> Tensor:
         start = self.starts[j]
-        return zeros_for(as_tensor(Tensor(self.graph, Port(self.node.id, j)))) if start is None else start
+        if start is None:
+            return zeros_for(as_tensor(Tensor(self.graph, Port(self.node.id, j))))
+        return fitted(start, self.carried[j])
 
     def _value(self, port: Port) -> Callable[[Tensor], Tensor]:
         """How a turn gets a value of the forward pass: turn number -> tensor."""
@@ -184,7 +186,7 @@ def _sum_of(x: Tensor, part: Gradient | None) -> _Sum:
     return _Sum(
         (zeros_for(here),),
         (x.shape,),
-        lambda i, sums, grad: [plus(sums[0], as_tensor(grad))],
+        lambda i, sums, grad: [plus(sums[0], fitted(as_tensor(grad), x.spec))],
         lambda sums: sums[0],
     )
 

@@ -71,9 +71,8 @@ def while_loop(
 
     >>> with af.Graph() as g:
     ...     i, total = af.while_loop(lambda i, s: i < 5, lambda i, s: (i + 1, s + i), (0, 0))
-    >>> with af.Session(g) as sess:
-    ...     sess.run_sync(total)
-    array(10, dtype=int32)
+    ...     print(total)
+    <Tensor while_loop:1 () int32>
     """
     graph = current()
     line = line_of(graph)
@@ -110,7 +109,7 @@ def while_loop(
             "lower": lower,
             **touched(test, turn),
         }
-        outputs = build("while_loop", [*first, *captured], attrs, name=name)
+        outputs = build("while_loop", [*first, *captured], attrs, name=title.removeprefix(graph.scope.name))
     return whole(outputs[: len(first)])
 
 

@@ -63,7 +63,7 @@ def recompute(function: Callable[..., Any]) -> Callable[..., Any]:
                 "lower": None,
                 **touched(body),
             }
-            outputs = build("call", captured, attrs, name=name)
+            outputs = build("call", captured, attrs, name=title.removeprefix(graph.scope.name))
         return whole(outputs)
 
     return constructor
@@ -84,8 +84,8 @@ def _gradient(use: Use, *grads: Gradient | None) -> Sequence[Gradient | None]:
     wanted = [c for c in range(len(node.inputs)) if use.needs[c]]
     draft = Backward(body, ys, [body.arguments[c] for c in wanted], current().unique("call"), node.defined_at)
     try:
-        values = _again(use, body, draft.body.captured, starts)
-        made = draft.copied(starts, values)
+        values = iter(_again(use, body, [port for port in draft.values if port is not None], starts))
+        made = draft.copied(starts, [None if port is None else next(values) for port in draft.values])
     finally:
         draft.forget()
     found: list[Gradient | None] = [None] * len(node.inputs)

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from actorflow.arrays import as_dtype, converted, name_of
-from actorflow.errors import SpecError, Where
+from actorflow.errors import GraphError, SpecError, Where
+from actorflow.graph.body import Body
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
+from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, op
 from actorflow.ops.arguments import verb
@@ -28,7 +30,7 @@ def placeholder(dtype: Any, shape: Iterable[Dim] | None = (), name: str | None =
     Dtypes:   any
     Gradient: none flows further; a placeholder may be an `x` of `gradients`.
     Raises:   SpecError for a dtype or shape that no tensor has; GraphError when `name` is taken:
-              the name is what feeds and errors call it.
+              the name is what feeds and errors call it. GraphError inside a loop or branch.
 
     >>> with af.Graph():
     ...     af.placeholder("float32", (None, 784), name="x")
@@ -38,6 +40,11 @@ def placeholder(dtype: Any, shape: Iterable[Dim] | None = (), name: str | None =
         wanted = spec(dtype, shape)
     except SpecError as error:
         raise SpecError(error.what, where=Where(defined_at=source_line()), hint=error.hint) from None
+    graph = current()
+    if isinstance(graph, Body):
+        message = f"a placeholder is fed once a step, outside of loops and branches, got one in {graph.what}"
+        where = Where(defined_at=source_line())
+        raise GraphError(message, where=where, hint="build it before, and use it here")
     attrs = {"dtype": name_of(wanted.dtype), "shape": wanted.shape}
     (tensor,) = build("placeholder", (), attrs, name=name, exact_name=name is not None)
     return tensor

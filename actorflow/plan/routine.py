@@ -49,6 +49,11 @@ class Routine:
     most: int | None = None
     draws: bool = False
 
+    @property
+    def outputs(self) -> int:
+        """How many outputs the node has."""
+        return self.results + (self.flow is Flow.LOOP) + len(self.kept)
+
     def programs(self) -> Iterator[Program]:
         """Yields the programs of the bodies, and those within them."""
         for program in self.bodies:

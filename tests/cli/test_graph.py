@@ -347,3 +347,31 @@ def test_a_dash_prints_the_drawing_alone(file: Path, capsys: pytest.CaptureFixtu
     assert out.startswith('digraph "prog" {')
     assert out.endswith("}\n")
     assert not Path("-").exists()
+
+
+def looping() -> Graph:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", name="x")
+        af.while_loop(lambda s: s < x, lambda s: af.cond(s > 1.0, lambda: s * x, lambda: s + 1.0), 1.0)
+    return graph
+
+
+def test_bodies_have_tables_of_their_own() -> None:
+    lines = list(describe(looping()))
+
+    assert lines[0].startswith("3 nodes, 0 variables, 0 queues, 4 bodies, ")
+    heads = [line for line in lines if line.startswith(("the ", "branch "))]
+    assert heads[:2] == [
+        "the condition of 'while_loop', takes 0, uses 1, gives 2",
+        "the body of 'while_loop', takes 0, uses 3, gives 4",
+    ]
+    assert any("while_loop/cond/less" in line for line in lines)
+    assert len([line for line in lines if line.startswith("#")]) == 5
+
+
+def test_a_drawing_names_the_bodies_that_a_node_runs() -> None:
+    drawn = dot.render(looping())
+
+    assert "runs while_loop/cond: 3 nodes" in drawn
+    assert "runs while_loop/body: " in drawn
+    assert drawn.count("->") == 2

@@ -249,3 +249,33 @@ def test_a_placeholder_that_nobody_feeds_is_named_when_the_program_is_made() -> 
     with pytest.raises(errors.FeedError, match="placeholder 'x' must be fed"):
         gradient_program(graph, [loss], train, [], ["/cpu:0"])
     assert gradient_program(graph, [loss], train, [Port(x.node.id)], ["/cpu:0"]).scalars == 1
+
+
+def test_state_inside_of_bodies_is_refused_as_it_is_outside() -> None:
+    queue: list[Any] = []
+
+    def written(x: Any, w: Any) -> Any:
+        v = af.Variable(1.0, name="v", dtype="float32")
+        return af.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s + v.assign_add(1.0)), (0, 0.0))[1]
+
+    def waiting(x: Any, w: Any) -> Any:
+        queue.append(af.FIFOQueue(2, ["float32"], [()], name="q"))
+        return af.cond(x > 0.0, lambda: af.recompute(lambda: queue[-1].dequeue())(), lambda: x)
+
+    def read(x: Any, w: Any) -> Any:
+        return af.cond(x > 0.0, lambda: w.read() * 2.0, lambda: x)
+
+    for build, said in (
+        (written, "assign_add 'while_loop/body/v/assign_add' writes state beside its update"),
+        (waiting, "waits for what others put in"),
+        (read, "reads a variable inside of a loop or branch"),
+    ):
+        with pytest.raises(errors.CoordinationError, match=said) as caught:
+            update(build)
+        assert "test_gradients.py:" in str(caught.value.where)
+
+
+def test_a_variable_that_bodies_use_as_a_tensor_is_read_outside_of_them() -> None:
+    found = update(lambda x, w: af.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s * w), (0, x))[1])
+
+    assert [name for _, name in found.reads] == ["w"]
