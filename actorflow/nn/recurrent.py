@@ -17,10 +17,10 @@ from actorflow.ops.elementwise import subtract
 from actorflow.ops.facts import ensure_shape
 from actorflow.ops.fill import arange, zeros
 from actorflow.ops.join import stack
-from actorflow.ops.list_rows import list_gather_like, list_stack_like, list_unstack
+from actorflow.ops.list_rows import list_unstack
 from actorflow.ops.lists import list_read
 from actorflow.ops.logic import less, where
-from actorflow.ops.mapping import stacked_turns, turns, with_count
+from actorflow.ops.mapping import filled_turns, stacked_turns, turns, with_count
 from actorflow.ops.passing import cast
 from actorflow.ops.placing import placed
 from actorflow.ops.recompute import recompute as computed_again
@@ -206,10 +206,10 @@ class _Run:
         if ends is None:
             known = None if xs.shape is None else xs.shape[0]
             return with_count(stacked_turns(outputs, reverse=self.reverse), known), last
-        return _filled(outputs, xs, steps, count if self.reverse else None), last
+        return _filled(outputs, xs, reverse=self.reverse), last
 
 
-def _filled(outputs: Tensor, xs: Tensor, steps: Tensor, backwards_from: Tensor | None) -> Tensor:
+def _filled(outputs: Tensor, xs: Tensor, *, reverse: bool) -> Tensor:
     """The outputs of the turns there were at their steps, and zeros at all others."""
     assert isinstance(outputs.spec, ListSpec)
     element = outputs.spec.element
@@ -218,11 +218,7 @@ def _filled(outputs: Tensor, xs: Tensor, steps: Tensor, backwards_from: Tensor |
         message = f"the outputs of a cell have a known size, got {element}"
         raise SpecError(message, where=Where(op="rnn", defined_at=source_line()))
     like = _zeros(rows_of(xs, 0), rows_of(xs, 1), tail, element.dtype)
-    if backwards_from is None:
-        return list_stack_like(outputs, like)
-    t = _numbers(rows_of(xs, 0))
-    turn = where(less(t, backwards_from), subtract(subtract(backwards_from, 1), t), steps)
-    return list_gather_like(outputs, turn, like)
+    return filled_turns(outputs, like, reverse=reverse)
 
 
 def _zeros(steps: Any, rows: Any, tail: Sequence[Dim], dtype: DType) -> Tensor:

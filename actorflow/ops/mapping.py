@@ -16,11 +16,13 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.arguments import verb
-from actorflow.ops.elementwise import subtract
+from actorflow.ops.elementwise import add, subtract
 from actorflow.ops.facts import ensure_shape
+from actorflow.ops.fill import arange
 from actorflow.ops.kept import kept, saved_key
-from actorflow.ops.list_rows import list_stack, list_unstack
-from actorflow.ops.lists import list_read
+from actorflow.ops.list_rows import list_gather_like, list_stack, list_stack_like, list_unstack
+from actorflow.ops.lists import list_read, list_size
+from actorflow.ops.logic import less, where
 from actorflow.ops.loops import while_loop
 from actorflow.ops.placing import placed
 from actorflow.ops.scan import reversed_along
@@ -169,7 +171,8 @@ def _folded(
         at = subtract(subtract(rows.count, 1), i) if reverse else i
         made = fn(whole(state), rows.read(at))
         if outline(made) != outline(initial):
-            message = f"the function of {what} returns a state as it is given one, got {outline(made)}, and {outline(initial)}"
+            shapes = f"{outline(made)}, and {outline(initial)}"
+            message = f"the function of {what} returns a state as it is given one, got {shapes}"
             raise GraphError(message, where=Where(defined_at=source_line()))
         after = [as_tensor(leaf, dtype=f.dtype) for leaf, f in zip(flatten(made)[0], first, strict=True)]
         return after, after if what == "scan" else ()
@@ -220,6 +223,20 @@ def stacked_turns(x: Tensor, *, reverse: bool) -> Tensor:
     """What was kept of all turns, stacked; that of the last turn first if `reverse`."""
     stacked = list_stack(x)
     return reversed_along(stacked, 0) if reverse else stacked
+
+
+def filled_turns(x: Tensor, like: Tensor, *, reverse: bool) -> Tensor:
+    """What was kept of fewer turns than `like` has rows, stacked, with zeros behind it.
+
+    With `reverse` that of the last turn comes first.
+    """
+    if not reverse:
+        return list_stack_like(x, like)
+    count = list_size(x)
+    rows = like.shape[0] if like.shape else None
+    t = arange(common_length(like)) if rows is None else arange(rows, dtype="int32")
+    turn = where(less(t, count), subtract(subtract(count, 1), t), add(count, t))  # beyond its end: zeros
+    return list_gather_like(x, turn, like)
 
 
 def with_count(x: Tensor, count: Dim) -> Tensor:
