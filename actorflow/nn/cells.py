@@ -101,7 +101,7 @@ class _Gated(Cell):
         name: str | None,
     ) -> None:
         super().__init__(kind, inputs, units, dtype, name)
-        wide = gates * units
+        self.wide = wide = gates * units
         own = init.orthogonal() if recurrent is None else recurrent
         self.w = self.initialised("w", weights, (inputs, wide), self.dtype, "weights")
         self.u = self.initialised("u", own, (units, wide), self.dtype, "recurrent")
@@ -114,7 +114,7 @@ class _Gated(Cell):
         with self.scope():
             flat = x if rank == 2 else flatten(x, 0, -2)
             y = add(matmul(flat, self.w), self.b)
-            return y if rank == 2 else reshape_channels(y, x, (self.b.spec.shape[0],))
+            return y if rank == 2 else reshape_channels(y, x, (self.wide,))
 
 
 class RNNCell(_Gated):

@@ -82,8 +82,9 @@ def rnn(
     """
     x = as_tensor(x)
     with placed("rnn"):
-        if not isinstance(cell, Cell | Stacked):
-            message = f"rnn runs a cell, got {type(cell).__name__} {cell!r:.60}"
+        given: Any = cell
+        if not isinstance(given, Cell | Stacked):
+            message = f"rnn runs a cell, got {type(given).__name__} {given!r:.60}"
             raise SpecError(message, hint="for instance af.nn.LSTMCell; your own is a subclass of af.nn.Cell")
         if x.spec.rank is None or x.spec.rank < 2 + (not time_major):
             message = f"rnn runs over sequences (rows, steps, inputs), or time-major, got {x.spec}"
@@ -94,7 +95,7 @@ def rnn(
     if isinstance(cell, Stacked):
         start = cell.initial(rows_of(xs, 1)) if initial is None else initial
         _check_state(cell, start)
-        states = []
+        states: list[State] = []
         for layer, state in zip(cell.cells, start, strict=True):
             xs = xs if not states else cell.between(xs, training)
             xs, after = run.over(layer, xs, ends, state)

@@ -63,7 +63,7 @@ class Stacked(Layer):
         """Builds one step of all cells over x (rows, inputs), from their `initial` state if none is given."""
         x = as_tensor(x)
         states = self.initial(rows_of(x, 0)) if state is None else state
-        after = []
+        after: list[State] = []
         for cell, one in zip(self.cells, states, strict=True):
             x = self.between(x, training) if after else x
             x, new = cell(x, one)

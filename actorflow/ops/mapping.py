@@ -79,8 +79,9 @@ def map_fn(
         made.append(fn(rows.read(i)))
         return (), flatten(made[0])[0]
 
-    settings = {"parallel_iterations": parallel_iterations, "lower": lower, "name": name or "map_fn"}
-    _, results = turns(rows.count, turn, (), **settings)
+    _, results = turns(
+        rows.count, turn, (), parallel_iterations=parallel_iterations, lower=lower, name=name or "map_fn"
+    )
     with placed("map_fn"):
         _check_results(made[0], results, outputs)
         stacked = [with_count(list_stack(result), rows.known) for result in results]
@@ -287,7 +288,7 @@ def _known_length(inputs: Sequence[Spec]) -> Dim:
     for x in inputs:
         if x.rank == 0:
             message = f"what has rows has one axis or more, got {x}"
-            raise SpecError(message)
+            raise SpecError(message, hint="a list is a structure of tensors: af.constant makes one of it")
         length = None if x.shape is None else x.shape[0]
         if found is not None and length is not None and length != found:
             sizes = ", ".join(f"{other}" for other in inputs)

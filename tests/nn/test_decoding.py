@@ -76,7 +76,7 @@ def test_decoding_ends_when_all_sequences_have_ended() -> None:
 
 
 def test_samples_come_as_often_as_their_probabilities_say() -> None:
-    logits = np.log(np.float32([[0.5, 0.3, 0.15, 0.05]]))
+    logits = np.log(np.array([[0.5, 0.3, 0.15, 0.05]], np.float32))
 
     def of(**settings: Any) -> np.ndarray:
         with af.Graph(seed=7) as graph:
@@ -89,9 +89,10 @@ def test_samples_come_as_often_as_their_probabilities_say() -> None:
                 longest=2,
                 **settings,
             )
-        tokens = fetch(graph, found.tokens)
+        tokens: np.ndarray = fetch(graph, found.tokens)
         assert (tokens[:, 0] != tokens[:, 1]).any()  # each turn draws anew
-        return np.bincount(tokens.reshape(-1), minlength=4) / tokens.size
+        counts: np.ndarray = np.bincount(tokens.reshape(-1), minlength=4)
+        return counts / tokens.size
 
     np.testing.assert_allclose(of(), [0.5, 0.3, 0.15, 0.05], atol=0.02)
     np.testing.assert_allclose(of(top_k=2), [0.625, 0.375, 0, 0], atol=0.02)
@@ -173,6 +174,6 @@ def test_what_does_not_fit_is_refused() -> None:
         with pytest.raises(SpecError, match="sample takes a positive temperature, got 0"):
             af.nn.sample(step, ids, ids, end=0, longest=3, temperature=0)
         with pytest.raises(SpecError, match="greedy takes a step that returns \\(logits, state\\)"):
-            af.nn.greedy(lambda tokens, state: state, ids, ids, end=0, longest=3)  # type: ignore[arg-type]
+            af.nn.greedy(lambda tokens, state: state, ids, ids, end=0, longest=3)
         with pytest.raises(SpecError, match="greedy takes a step that gives floating logits"):
             af.nn.greedy(lambda tokens, state: (tokens, state), ids, ids, end=0, longest=3)
