@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actorflow.graph.builder import Tensor, as_tensor
-from actorflow.nn.cells import State, rows_of
+from actorflow.nn.cells import State, rows_of, zeros_of
 from actorflow.nn.decoding import (
     NEVER,
     Decoded,
@@ -18,7 +18,6 @@ from actorflow.nn.decoding import (
     first_tokens,
     refusal,
     stepped,
-    zeros_of,
 )
 from actorflow.ops.arithmetic import floor_divide, remainder
 from actorflow.ops.arrange import flatten as joined

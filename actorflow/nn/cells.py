@@ -6,7 +6,7 @@ sequence in one product; `step` does the rest, which has to wait for the state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,10 +73,15 @@ class Cell(Layer):
     def zeros(self, rows: Any) -> Tensor:
         """Returns zeros (rows, units)."""
         with self.scope():
-            if isinstance(rows, int):
-                return zeros((rows, self.units), self.dtype)
-            sizes = stack([as_tensor(rows), as_tensor(self.units)])
-            return ensure_shape(zeros(sizes, self.dtype), (None, self.units))
+            return zeros_of([rows, self.units], self.dtype)
+
+
+def zeros_of(sizes: Sequence[Any], dtype: Any) -> Tensor:
+    """Returns zeros of sizes that are numbers, or scalars of the step; one element in memory."""
+    known = tuple(n if isinstance(n, int) else None for n in sizes)
+    if None not in known:
+        return zeros(known, dtype)  # type: ignore[arg-type]
+    return ensure_shape(zeros(stack([as_tensor(n) for n in sizes]), dtype), known)
 
 
 def rows_of(x: Tensor, axis: int) -> Any:

@@ -14,15 +14,13 @@ from typing import Any, NamedTuple
 
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
-from actorflow.nn.cells import State, rows_of
+from actorflow.nn.cells import State, rows_of, zeros_of
 from actorflow.ops.arrange import swapaxes
 from actorflow.ops.array import slice
 from actorflow.ops.draws import random_categorical
 from actorflow.ops.elementwise import add, divide
-from actorflow.ops.facts import ensure_shape
-from actorflow.ops.fill import arange, zeros
+from actorflow.ops.fill import arange
 from actorflow.ops.indexing import take_along_axis
-from actorflow.ops.join import stack
 from actorflow.ops.logic import equal, greater_equal, less, logical_not, logical_or, where
 from actorflow.ops.mapping import filled_turns, turns
 from actorflow.ops.nn import log_softmax
@@ -205,14 +203,6 @@ def ended_by(tokens: Tensor, lengths: Tensor, end: int | None) -> Tensor:
     assert tokens.shape[-1] is not None
     within = less(arange(tokens.shape[-1], dtype="int32"), expand_dims(lengths, -1))
     return where(within, tokens, constant(end, "int32"))
-
-
-def zeros_of(sizes: Sequence[Any], dtype: Any) -> Tensor:
-    """Zeros of sizes that are numbers, or scalars of the step; one element in memory."""
-    known = tuple(n if isinstance(n, int) else None for n in sizes)
-    if None not in known:
-        return zeros(known, dtype)  # type: ignore[arg-type]
-    return ensure_shape(zeros(stack([as_tensor(n) for n in sizes]), dtype), known)
 
 
 def check_settings(what: str, end: Any, longest: Any) -> None:

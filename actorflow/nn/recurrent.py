@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow.arrays import DType
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
-from actorflow.nn.cells import Cell, State, rows_of
+from actorflow.nn.cells import Cell, State, rows_of, zeros_of
 from actorflow.nn.stacking import Stacked
 from actorflow.ops.arrange import swapaxes
 from actorflow.ops.array import concat, slice
 from actorflow.ops.elementwise import subtract
 from actorflow.ops.facts import ensure_shape
-from actorflow.ops.fill import arange, zeros
+from actorflow.ops.fill import arange
 from actorflow.ops.join import stack
 from actorflow.ops.list_rows import list_unstack
 from actorflow.ops.lists import list_read
@@ -27,7 +26,7 @@ from actorflow.ops.recompute import recompute as computed_again
 from actorflow.ops.reduce import max
 from actorflow.ops.shape import expand_dims
 from actorflow.ops.source import constant
-from actorflow.spec import Dim, ListSpec, merge
+from actorflow.spec import ListSpec, merge
 from actorflow.structure import flatten, outline
 
 
@@ -48,7 +47,7 @@ def rnn(
     """Runs a cell over sequences; returns the outputs of all steps, and the last state.
 
     Sequences of a batch may differ in length: beyond its own length the state of a sequence is held and
-    its outputs are zero, whatever x holds there. Steps that no sequence has are not computed.
+    its outputs are zero, whatever numbers x holds there. Steps that no sequence has are not computed.
 
     What the cell makes of the input alone is one product for all steps; the rest is a loop, one turn a
     step, or with `unroll` nodes for each step: the same numbers, to the bit, and a graph that grows with
@@ -204,8 +203,8 @@ class _Run:
         last, (outputs,) = turns(
             count, body, first, parallel_iterations=self.parallel_iterations, name=self.name
         )
-        if ends is None:
-            known = None if xs.shape is None else xs.shape[0]
+        known = rows_of(xs, 0)
+        if ends is None and isinstance(known, int) and known:
             return with_count(stacked_turns(outputs, reverse=self.reverse), known), last
         return _filled(outputs, xs, reverse=self.reverse), last
 
@@ -218,17 +217,8 @@ def _filled(outputs: Tensor, xs: Tensor, *, reverse: bool) -> Tensor:
     if None in tail:
         message = f"the outputs of a cell have a known size, got {element}"
         raise SpecError(message, where=Where(op="rnn", defined_at=source_line()))
-    like = _zeros(rows_of(xs, 0), rows_of(xs, 1), tail, element.dtype)
+    like = zeros_of([rows_of(xs, 0), rows_of(xs, 1), *tail], element.dtype)
     return filled_turns(outputs, like, reverse=reverse)
-
-
-def _zeros(steps: Any, rows: Any, tail: Sequence[Dim], dtype: DType) -> Tensor:
-    """Zeros (steps, rows, *tail): one element in memory."""
-    if isinstance(steps, int) and isinstance(rows, int):
-        return zeros((steps, rows, *(n or 0 for n in tail)), dtype)
-    sizes = stack([as_tensor(n) for n in (steps, rows, *tail)])
-    known = [n if isinstance(n, int) else None for n in (steps, rows)]
-    return ensure_shape(zeros(sizes, dtype), (*known, *tail))
 
 
 def _held(t: Tensor, ends: Tensor, after: Sequence[Tensor], before: Sequence[Tensor]) -> list[Tensor]:

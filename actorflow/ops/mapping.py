@@ -64,12 +64,11 @@ def map_fn(
         lower: As in `af.while_loop`.
         name: Of the loop.
 
-    >>> with af.Graph() as g:
-    ...     x = af.constant([[1.0, 2.0], [3.0, 5.0]])
-    ...     y = af.map_fn(lambda row: (af.sum(row), row[0] > 2.0), x)
-    >>> with af.Session(g) as sess:
-    ...     sess.run_sync(y)
-    (array([3., 8.], dtype=float32), array([False,  True]))
+    >>> with af.Graph():
+    ...     x = af.placeholder("float32", (5, 3), name="x")
+    ...     sums, signs = af.map_fn(lambda row: (af.sum(row), row > 0.0), x)
+    ...     print(sums.spec, signs.spec)
+    (5,) float32 (5, 3) bool
     """
     _check_function("map_fn", fn)
     rows = Rows.of("map_fn", elems)
@@ -116,11 +115,10 @@ def scan(
         lower: As in `af.while_loop`.
         name: Of the loop.
 
-    >>> with af.Graph() as g:
-    ...     y = af.scan(lambda total, x: total + x, af.constant([1, 2, 3, 4]), 0)
-    >>> with af.Session(g) as sess:
-    ...     sess.run_sync(y)
-    array([ 1,  3,  6, 10], dtype=int32)
+    >>> with af.Graph():
+    ...     x = af.placeholder("float32", (None, 3), name="x")
+    ...     print(af.scan(lambda state, row: af.tanh(state + row), x, af.zeros((3,))).spec)
+    (None, 3) float32
     """
     _, states, rows = _folded("scan", fn, elems, initial, reverse, {"lower": lower, "name": name or "scan"})
     with placed("scan"):
@@ -146,11 +144,10 @@ def fold(
     Gradient: as of `scan`
     Raises:   as `scan`.
 
-    >>> with af.Graph() as g:
-    ...     y = af.fold(lambda value, digit: 10 * value + digit, af.constant([1, 9, 8, 4]), 0)
-    >>> with af.Session(g) as sess:
-    ...     sess.run_sync(y)
-    array(1984, dtype=int32)
+    >>> with af.Graph():
+    ...     digits = af.placeholder("int32", (None,), name="digits")
+    ...     print(af.fold(lambda value, digit: 10 * value + digit, digits, 0).spec)
+    () int32
     """
     ends, _, _ = _folded("fold", fn, elems, initial, reverse, {"lower": lower, "name": name or "fold"})
     return flatten(initial)[1](ends)

@@ -100,9 +100,10 @@ def test_a_cell_begins_with_zeros(rows: int | None) -> None:
         x = af.placeholder("float32", (rows, 2), name="x")
         from_nothing, (h, c) = cell(x)
         from_zeros, _ = cell(x, (af.zeros_like(h), af.zeros_like(c)))
+        two = cell.initial(2)
 
     one, other, begun = fetch(
-        graph, [from_nothing, from_zeros, cell.initial(2)], {x: drawn(rows or 0, 2, dtype="float32")}
+        graph, [from_nothing, from_zeros, two], {x: drawn(rows or 0, 2, dtype="float32")}
     )
 
     assert h.shape == c.shape == (rows, 3)
