@@ -19,6 +19,7 @@ from actorflow.nn.decoding import (
     refusal,
     stepped,
 )
+from actorflow.ops.arguments import verb
 from actorflow.ops.arithmetic import floor_divide, remainder
 from actorflow.ops.arrange import flatten as joined
 from actorflow.ops.arrange import moveaxis, repeat
@@ -40,10 +41,11 @@ from actorflow.structure import flatten
 Kept = tuple[Sequence[Any], Sequence[Any]]
 
 
+@verb
 def beam_search(
-    step: Step,
+    step: Any,
     first: Any,
-    state: State,
+    state: Any,
     *,
     width: int,
     end: int | None,
@@ -78,8 +80,7 @@ def beam_search(
     """
     check_count("beam_search", "width", width)
     check_settings("beam_search", end, longest)
-    given: Any = length_penalty
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < float("inf"):
+    if not 0 <= length_penalty < float("inf"):
         raise refusal("beam_search", f"takes a length_penalty of 0 or more, got {length_penalty!r:.60}")
     first = first_tokens("beam_search", first)
     leaves, whole = flatten(state)

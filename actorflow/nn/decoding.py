@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
 from actorflow.nn.cells import State, rows_of, zeros_of
+from actorflow.ops.arguments import number_or_none, verb
 from actorflow.ops.arrange import swapaxes
 from actorflow.ops.array import slice
 from actorflow.ops.draws import random_categorical
@@ -27,6 +28,7 @@ from actorflow.ops.nn import log_softmax
 from actorflow.ops.passing import cast
 from actorflow.ops.reduce import any as any_of
 from actorflow.ops.reduce import argmax
+from actorflow.ops.resource import can_be_called
 from actorflow.ops.shape import expand_dims, squeeze
 from actorflow.ops.sort import topk
 from actorflow.ops.source import constant, zeros_like
@@ -54,8 +56,9 @@ class Decoded(NamedTuple):
     scores: Tensor
 
 
+@verb
 def greedy(
-    step: Step, first: Any, state: State, *, end: int | None, longest: int, name: str | None = None
+    step: Any, first: Any, state: Any, *, end: int | None, longest: int, name: str | None = None
 ) -> Decoded:
     """Goes on from `first` with the most probable token each time; of equals with the lowest.
 
@@ -86,10 +89,11 @@ def greedy(
     return _decoded("greedy", step, lambda logits: argmax(logits, -1), first, state, end, longest, name)
 
 
+@verb
 def sample(
-    step: Step,
+    step: Any,
     first: Any,
-    state: State,
+    state: Any,
     *,
     end: int | None,
     longest: int,
@@ -114,19 +118,23 @@ def sample(
         seed: Of the draws.
         name: Of the loop.
     """
-    warm: Any = temperature
-    if isinstance(warm, int | float) and not 0 < warm < float("inf"):
+    warm = number_or_none(temperature)
+    if warm is not None and not 0 < warm < float("inf"):
         raise refusal(
             "sample", f"takes a positive temperature, got {temperature!r:.60}", "greedy is that of 0"
         )
     if top_k is not None:
         check_count("sample", "top_k", top_k)
 
+    heat = as_tensor(temperature)
+    if heat.spec.rank not in (0, None) or heat.dtype.kind not in "iuf":
+        raise refusal("sample", f"takes a temperature that is a number, or a scalar of one, got {heat.spec}")
+
     def choose(logits: Tensor) -> Tensor:
         if top_k is not None:
             least = slice(topk(logits, top_k)[0], (..., builtins.slice(-1, None)))
             logits = where(greater_equal(logits, least), logits, constant(NEVER, logits.dtype))
-        return random_categorical(divide(logits, cast(as_tensor(warm), logits.dtype)), seed=seed)
+        return random_categorical(divide(logits, cast(heat, logits.dtype)), seed=seed)
 
     return _decoded("sample", step, choose, first, state, end, longest, name)
 
@@ -178,7 +186,10 @@ def _decoded(
 
 def stepped(what: str, step: Step, tokens: Tensor, state: State) -> tuple[Tensor, State]:
     """What the user's step makes of tokens; SpecError unless it gives logits and a state."""
-    made: Any = step(tokens, state)
+    given: Any = step
+    if not callable(given) or not can_be_called(given, tokens, state):
+        raise refusal(what, f"takes a step, a function of tokens and state, got {step!r:.60}")
+    made: Any = given(tokens, state)
     if not isinstance(made, tuple) or len(made) != 2:
         raise refusal(what, f"takes a step that returns (logits, state), got {made!r:.60}")
     logits = as_tensor(made[0])

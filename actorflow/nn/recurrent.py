@@ -8,8 +8,9 @@ from typing import Any
 
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
-from actorflow.nn.cells import Cell, State, rows_of, zeros_of
+from actorflow.nn.cells import Cell, State, check_state, rows_of, zeros_of
 from actorflow.nn.stacking import Stacked
+from actorflow.ops.arguments import verb
 from actorflow.ops.arrange import swapaxes
 from actorflow.ops.array import concat, slice
 from actorflow.ops.elementwise import subtract
@@ -27,14 +28,15 @@ from actorflow.ops.reduce import max
 from actorflow.ops.shape import expand_dims
 from actorflow.ops.source import constant
 from actorflow.spec import ListSpec, merge
-from actorflow.structure import flatten, outline
+from actorflow.structure import flatten
 
 
+@verb
 def rnn(
-    cell: Cell | Stacked,
+    cell: Any,
     x: Any,
     lengths: Any = None,
-    initial: State = None,
+    initial: Any = None,
     *,
     reverse: bool = False,
     time_major: bool = False,
@@ -61,7 +63,7 @@ def rnn(
               the cell's state. In the step ListError for a length beyond the steps.
 
     Args:
-        cell: The cell; or several, `stacked`, which run one after the other.
+        cell: A `Cell`; or several, `stacked`, which run one after the other.
         x: The sequences.
         lengths: How many steps each has; None for all steps.
         initial: The state before the first step; zeros by default.
@@ -81,9 +83,8 @@ def rnn(
     """
     x = as_tensor(x)
     with placed("rnn"):
-        given: Any = cell
-        if not isinstance(given, Cell | Stacked):
-            message = f"rnn runs a cell, got {type(given).__name__} {given!r:.60}"
+        if not isinstance(cell, Cell | Stacked):
+            message = f"rnn runs a cell, got {type(cell).__name__} {cell!r:.60}"
             raise SpecError(message, hint="for instance af.nn.LSTMCell; your own is a subclass of af.nn.Cell")
         if x.spec.rank is None or x.spec.rank < 2 + (not time_major):
             message = f"rnn runs over sequences (rows, steps, inputs), or time-major, got {x.spec}"
@@ -93,7 +94,7 @@ def rnn(
     run = _Run(reverse, unroll, recompute, parallel_iterations, name or "rnn")
     if isinstance(cell, Stacked):
         start = cell.initial(rows_of(xs, 1)) if initial is None else initial
-        _check_state(cell, start)
+        check_state(cell, start)
         states: list[State] = []
         for layer, state in zip(cell.cells, start, strict=True):
             xs = xs if not states else cell.between(xs, training)
@@ -105,13 +106,20 @@ def rnn(
     return (outputs if time_major else swapaxes(outputs, 0, 1)), last
 
 
+@verb
 def bidirectional(
-    forward: Cell | Stacked,
-    backward: Cell | Stacked,
+    forward: Any,
+    backward: Any,
     x: Any,
     lengths: Any = None,
-    initial: tuple[State, State] | None = None,
-    **settings: Any,
+    initial: Any = None,
+    *,
+    time_major: bool = False,
+    unroll: bool = False,
+    recompute: bool = False,
+    parallel_iterations: int = 10,
+    training: bool | None = None,
+    name: str | None = None,
 ) -> tuple[Tensor, tuple[State, State]]:
     """Runs one cell over sequences from the front and another from the back; joins their outputs.
 
@@ -127,10 +135,26 @@ def bidirectional(
         backward: That which reads from the last on; its last state is that at the first step.
         x: The sequences.
         lengths: How many steps each has.
-        initial: The first states of both; zeros by default.
-        settings: Those of `rnn`, but for `reverse`.
+        initial: The first states of both, a pair; zeros by default.
+        time_major: As of `rnn`.
+        unroll: As of `rnn`.
+        recompute: As of `rnn`.
+        parallel_iterations: As of `rnn`.
+        training: As of `rnn`.
+        name: Of the loops.
     """
+    if initial is not None and not (isinstance(initial, tuple | list) and len(initial) == 2):
+        message = f"bidirectional begins with two states, forward and backward, got {initial!r:.60}"
+        raise GraphError(message, where=Where(op="bidirectional", defined_at=source_line()))
     first, second = (None, None) if initial is None else initial
+    settings: dict[str, Any] = {
+        "time_major": time_major,
+        "unroll": unroll,
+        "recompute": recompute,
+        "parallel_iterations": parallel_iterations,
+        "training": training,
+        "name": name,
+    }
     there, end = rnn(forward, x, lengths, first, **settings)
     back, start = rnn(backward, x, lengths, second, reverse=True, **settings)
     return concat([there, back], -1), (end, start)
@@ -155,7 +179,7 @@ class _Run:
         if initial is None:
             initial = cell.initial(rows_of(x, 1))
         else:
-            _check_state(cell, initial)
+            check_state(cell, initial)
         leaves, whole = flatten(initial)
         first = [as_tensor(leaf) for leaf in leaves]
         step = computed_again(cell.step) if self.recompute else cell.step
@@ -262,10 +286,3 @@ def _lengths(lengths: Any, xs: Tensor) -> Tensor:
         message = f"rnn takes an integer length for each row, got {found.spec} for x {xs.spec}, steps first"
         raise SpecError(message)
     return ensure_shape(cast(found, "int32"), (rows,))
-
-
-def _check_state(cell: Cell | Stacked, state: State) -> None:
-    wanted, got = cell.outline, outline(state)
-    if wanted != got:
-        message = f"the state of cell {cell.name!r} is built as {wanted}, got {got}"
-        raise GraphError(message, where=Where(op="rnn", defined_at=source_line()))

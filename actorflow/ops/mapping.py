@@ -34,8 +34,9 @@ Turn = Callable[..., tuple[Sequence[Any], Sequence[Any]]]
 """(number of the turn, *loop variables) -> (loop variables after it, what is kept of it)."""
 
 
+@verb
 def map_fn(
-    fn: Callable[[Any], Any],
+    fn: Any,
     elems: Any,
     *,
     outputs: Any = None,
@@ -87,8 +88,9 @@ def map_fn(
     return flatten(made[0])[1](stacked)
 
 
+@verb
 def scan(
-    fn: Callable[[Any, Any], Any],
+    fn: Any,
     elems: Any,
     initial: Any,
     *,
@@ -126,8 +128,9 @@ def scan(
     return flatten(initial)[1](stacked)
 
 
+@verb
 def fold(
-    fn: Callable[[Any, Any], Any],
+    fn: Any,
     elems: Any,
     initial: Any,
     *,

@@ -15,14 +15,15 @@ ROWS, INPUTS, UNITS = 3, 4, 5
 
 
 def drawn(*shape: int, dtype: str = "float64") -> np.ndarray:
-    return np.random.default_rng(shape).normal(size=shape).astype(dtype)
+    found: np.ndarray = np.random.default_rng(shape).normal(size=shape).astype(dtype)
+    return found
 
 
-def sigmoid(x: np.ndarray) -> np.ndarray:
+def sigmoid(x: np.ndarray) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
-def rnn_step(x: np.ndarray, h: np.ndarray, w: np.ndarray, u: np.ndarray, b: np.ndarray) -> np.ndarray:
+def rnn_step(x: np.ndarray, h: np.ndarray, w: np.ndarray, u: np.ndarray, b: np.ndarray) -> Any:
     return np.tanh(x @ w + b + h @ u)
 
 
@@ -33,9 +34,7 @@ def lstm_step(x: np.ndarray, state: Any, w: np.ndarray, u: np.ndarray, b: np.nda
     return sigmoid(o) * np.tanh(c), c
 
 
-def gru_step(
-    x: np.ndarray, h: np.ndarray, w: np.ndarray, u: np.ndarray, b: np.ndarray, bu: Any
-) -> np.ndarray:
+def gru_step(x: np.ndarray, h: np.ndarray, w: np.ndarray, u: np.ndarray, b: np.ndarray, bu: Any) -> Any:
     xr, xz, xn = np.split(x @ w + b, 3, -1)
     if bu is None:
         ur, uz, un = np.split(u, 3, -1)
@@ -130,7 +129,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with af.Graph():
         with pytest.raises(SpecError, match="needs a positive integer for units, got 0"):
             af.nn.RNNCell(2, 0)
-        with pytest.raises(SpecError, match="takes a function as activation, got 'tanh'"):
+        with pytest.raises(SpecError, match="takes a function of a tensor as activation, got 'tanh'"):
             af.nn.RNNCell(2, 3, activation="tanh")  # type: ignore[arg-type]
         with pytest.raises(SpecError, match="takes reset_after=True or reset_after=False, got 1"):
             af.nn.GRUCell(2, 3, reset_after=1)  # type: ignore[arg-type]

@@ -231,7 +231,7 @@ def test_what_does_not_fit_is_refused() -> None:
         x = af.placeholder("float32", (3, None, 2), name="x")
         cell = af.nn.LSTMCell(2, 3, name="memory")
         with pytest.raises(SpecError, match="rnn runs a cell, got Dense"):
-            af.nn.rnn(af.nn.Dense(2, 3), x)  # type: ignore[arg-type]
+            af.nn.rnn(af.nn.Dense(2, 3), x)
         with pytest.raises(SpecError, match="rnn runs over sequences"):
             af.nn.rnn(cell, x[0])
         with pytest.raises(SpecError, match=r"takes x \(…, 2\) float32"):

@@ -52,7 +52,10 @@ def af_stack(graph: af.Graph, steps: list[Any]) -> af.Tensor:
 
 def test_dropout_lies_between_layers_and_draws_for_each_step() -> None:
     with af.Graph(seed=1) as graph:
-        ones = {"weights": lambda shape, dtype: np.zeros(shape, dtype), "activation": lambda x: x + 1}
+        ones: dict[str, Any] = {
+            "weights": lambda shape, dtype: np.zeros(shape, dtype),
+            "activation": lambda x: x + 1,
+        }
         zero: Any = {"recurrent": ones["weights"]}
         low, high = (af.nn.RNNCell(50, 50, **ones, **zero) for _ in range(2))
         eye = af.nn.RNNCell(

@@ -10,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
+from actorflow.arrays import as_dtype
 from actorflow.errors import GraphError, ListError, SpecError
 from tests.nn.running import fetch, run
 from tests.strategies import examples
+
+FLOAT = af.Spec((), as_dtype("float32"))
 
 
 def drawn(*shape: int) -> np.ndarray:
@@ -58,13 +61,13 @@ def test_what_stays_as_it_is_may_be_a_result() -> None:
 def test_results_are_held_to_what_is_said_of_them() -> None:
     with af.Graph() as graph:
         x = af.constant([1.0, 2.0])
-        found = af.map_fn(lambda v: (v, v > 1), x, outputs=(af.Spec((), "float32"), af.Spec((), "bool")))
+        found = af.map_fn(lambda v: (v, v > 1), x, outputs=(FLOAT, af.Spec((), as_dtype("bool"))))
         with pytest.raises(SpecError, match=r"result 0 of map_fn fits \(\) int32, got \(\) float32"):
-            af.map_fn(lambda v: v, x, outputs=af.Spec((), "int32"))
+            af.map_fn(lambda v: v, x, outputs=af.Spec((), as_dtype("int32")))
         with pytest.raises(SpecError, match=r"result 0 of map_fn fits \(2,\) float32, got \(\) float32"):
-            af.map_fn(lambda v: v, x, outputs=af.Spec((2,), "float32"))
+            af.map_fn(lambda v: v, x, outputs=af.Spec((2,), FLOAT.dtype))
         with pytest.raises(GraphError, match=r"returns what outputs says, got \*, and \(\*, \*\)"):
-            af.map_fn(lambda v: v, x, outputs=(af.Spec((), "float32"),) * 2)
+            af.map_fn(lambda v: v, x, outputs=(FLOAT,) * 2)
         with pytest.raises(SpecError, match="outputs are specs, got 'float32'"):
             af.map_fn(lambda v: v, x, outputs="float32")
 
@@ -198,7 +201,7 @@ def test_what_has_no_rows_is_refused() -> None:
         with pytest.raises(SpecError, match="map_fn goes over one tensor or more"):
             af.map_fn(lambda v: v, ())
         with pytest.raises(GraphError, match="scan takes a function, got int 3"):
-            af.scan(3, ones, 0.0)  # type: ignore[arg-type]
+            af.scan(3, ones, 0.0)
         with pytest.raises(GraphError, match="fold takes a state of one tensor or more"):
             af.fold(lambda s, v: s, ones, ())
         with pytest.raises(GraphError, match=r"returns a state as it is given one, got \*, and \(\*, \*\)"):
