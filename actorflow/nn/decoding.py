@@ -42,7 +42,7 @@ NEVER = float("-inf")
 
 
 class Decoded(NamedTuple):
-    """What was decoded.
+    """What was decoded: tokens, lengths and scores of each row.
 
     Attributes:
         tokens: (rows, longest) int32, of `beam_search` (rows, width, longest); behind the end of a sequence

@@ -25,6 +25,7 @@ from actorflow.ops.lists import list_read, list_size
 from actorflow.ops.logic import less, where
 from actorflow.ops.loops import while_loop
 from actorflow.ops.placing import placed
+from actorflow.ops.resource import can_be_called
 from actorflow.ops.scan import reversed_along
 from actorflow.ops.source import constant
 from actorflow.spec import Dim, ListSpec, Spec, merge, spec
@@ -71,7 +72,7 @@ def map_fn(
     ...     print(sums.spec, signs.spec)
     (5,) float32 (5, 3) bool
     """
-    _check_function("map_fn", fn)
+    _check_function("map_fn", fn, "a row")
     rows = Rows.of("map_fn", elems)
     made: list[Any] = []
 
@@ -160,7 +161,7 @@ def _folded(
     what: str, fn: Any, elems: Any, initial: Any, reverse: bool, settings: Mapping[str, Any]
 ) -> tuple[list[Tensor], list[Tensor], Rows]:
     """The last state, and lists of those of all turns."""
-    _check_function(what, fn)
+    _check_function(what, fn, "a state", "a row")
     rows = Rows.of(what, elems)
     leaves, whole = flatten(initial)
     if not leaves:
@@ -324,10 +325,10 @@ def common_length(*xs: Any, name: str | None = None) -> Tensor:
 # ------------------------------------------------------------------------------------ checks
 
 
-def _check_function(what: str, fn: Any) -> None:
-    if not callable(fn):
-        message = f"{what} takes a function, got {type(fn).__name__} {fn!r:.60}"
-        raise GraphError(message, where=Where(defined_at=source_line()))
+def _check_function(what: str, fn: Any, *takes: str) -> None:
+    if not callable(fn) or not can_be_called(fn, *takes):
+        message = f"{what} takes a function of {' and '.join(takes)} as fn, got {fn!r:.60}"
+        raise GraphError(message, where=Where(op=what, defined_at=source_line()))
 
 
 def _check_results(made: Any, results: Sequence[Tensor], outputs: Any) -> None:

@@ -216,5 +216,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "atomic": {"*variables": [Variable()]},
     "apply_gradients": {"grads": [F(2)], "variables": [Variable()], "optimizer": "sgd"},
     "gradients": {"ys": F(2), "xs": [F(2)]},
+    "map_fn": {"fn": lambda row: row, "elems": F(3, 2)},
+    **_all("fold scan", fn=lambda state, row: state, elems=F(3, 2), initial=F(2)),
     "custom_gradient": {"function": lambda x: (x, lambda g: g)},
 }

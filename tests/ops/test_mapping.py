@@ -200,8 +200,10 @@ def test_what_has_no_rows_is_refused() -> None:
             af.map_fn(lambda v: v, af.constant(1.0))
         with pytest.raises(SpecError, match="map_fn goes over one tensor or more"):
             af.map_fn(lambda v: v, ())
-        with pytest.raises(GraphError, match="scan takes a function, got int 3"):
+        with pytest.raises(GraphError, match="scan takes a function of a state and a row as fn, got 3"):
             af.scan(3, ones, 0.0)
+        with pytest.raises(GraphError, match="map_fn takes a function of a row as fn, got"):
+            af.map_fn(lambda a, b: a, ones)
         with pytest.raises(GraphError, match="fold takes a state of one tensor or more"):
             af.fold(lambda s, v: s, ones, ())
         with pytest.raises(GraphError, match=r"returns a state as it is given one, got \*, and \(\*, \*\)"):
