@@ -175,6 +175,34 @@ def test_a_gradient_through_one_of_several_results_is_that_result_s() -> None:
     np.testing.assert_allclose(values[2], [0, 54, 108], rtol=1e-6)
 
 
+def test_gradients_reach_what_is_passed_on_as_it_is() -> None:
+    with af.Graph() as graph:
+        x, outside = af.constant([[1.0, 2.0], [3.0, 4.0]]), af.placeholder("float32", (2,), name="outside")
+        table = af.Variable(np.ones((4, 2), np.float32), name="table")
+        row, same = af.map_fn(lambda row: (row, outside), x)
+        before = af.scan(lambda state, row: (state[1], row), x, (outside, outside))[0]
+        picked = af.map_fn(lambda i: af.gather(table, i), af.constant([1, 3, 1]))
+        slopes = [
+            *af.gradients(af.sum(row * row) + af.sum(same), [x, outside]),
+            *af.gradients(af.sum(before * [[1.0, 1.0], [10.0, 10.0]]), [x, outside]),
+            af.gradients(picked, table)[0],
+        ]
+
+    values = fetch(graph, [af_dense(graph, slope) for slope in slopes], {outside: [7.0, 8.0]})
+
+    np.testing.assert_allclose(values[0], [[2, 4], [6, 8]])
+    np.testing.assert_allclose(values[1], [2, 2])
+    np.testing.assert_allclose(values[2], [[10, 10], [0, 0]])
+    np.testing.assert_allclose(values[3], [1, 1])
+    np.testing.assert_allclose(values[4][:, 0], [0, 2, 0, 1])
+
+
+def af_dense(graph: af.Graph, grad: Any) -> Any:
+    """A gradient as one tensor."""
+    with graph:
+        return af.identity(grad)
+
+
 # ------------------------------------------------------------------------------------- misuse
 
 
