@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import actorflow.ops.recurrent  # noqa: F401  reached through the cells of nn
+import actorflow.ops.recurrent  # reached through the cells of nn
 import actorflow.ops.slices  # noqa: F401  reached through IndexedSlices
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.custom import custom_gradient

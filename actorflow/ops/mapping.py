@@ -22,7 +22,7 @@ from actorflow.ops.fill import arange
 from actorflow.ops.kept import kept, saved_key
 from actorflow.ops.list_rows import list_gather_like, list_stack, list_stack_like, list_unstack
 from actorflow.ops.lists import list_read, list_size
-from actorflow.ops.logic import less, where
+from actorflow.ops.logic import less, logical_and, where
 from actorflow.ops.loops import while_loop
 from actorflow.ops.placing import placed
 from actorflow.ops.resource import can_be_called
@@ -206,16 +206,18 @@ def turns(
     limit = as_tensor(count)
     keeps: list[Tensor] = []
 
-    def cond(i: Tensor, *state: Tensor) -> Any:
-        more = i < limit
-        return more if goes_on is None else more & goes_on(*state)
+    def cond(*given: Tensor) -> Any:
+        *state, i = given
+        more = less(i, limit)
+        return more if goes_on is None else logical_and(more, goes_on(*state))
 
-    def body(i: Tensor, *state: Tensor) -> list[Any]:
-        after, given = turn(i, *state)
-        keeps.extend(as_tensor(value) for value in given)
-        return [i + 1, *after]
+    def body(*given: Tensor) -> list[Any]:
+        *state, i = given  # last, so that errors number the loop variables as the caller does
+        after, kept_of_it = turn(i, *state)
+        keeps.extend(as_tensor(value) for value in kept_of_it)
+        return [*after, add(i, 1)]
 
-    number, *ends = while_loop(cond, body, [constant(0, "int32"), *initial], **settings)
+    *ends, number = while_loop(cond, body, [*initial, constant(0, "int32")], **settings)
     graph, node = current(), number.port.node
     lists = [kept(graph, node, saved_key(value.port), value.spec) for value in keeps]
     return ends, lists

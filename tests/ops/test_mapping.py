@@ -236,7 +236,7 @@ def test_what_has_no_rows_is_refused() -> None:
             af.fold(lambda s, v: s, ones, ())
         with pytest.raises(GraphError, match=r"returns a state as it is given one, got \*, and \(\*, \*\)"):
             af.fold(lambda s, v: s[0], ones, (0.0, 0.0))
-        with pytest.raises(SpecError, match="loop variable 1 must keep its spec in all turns"):
+        with pytest.raises(SpecError, match="loop variable 0 must keep its spec in all turns"):
             af.scan(lambda s, v: af.stack([v, v]), ones, 0.0)
 
 
