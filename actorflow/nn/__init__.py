@@ -9,8 +9,10 @@ current graph, under its name. Called, it builds ops; all its calls share the va
 from __future__ import annotations
 
 from actorflow.nn.attention import MultiHeadAttention
+from actorflow.nn.beam import beam_search
 from actorflow.nn.cells import Cell, GRUCell, LSTMCell, RNNCell
 from actorflow.nn.conv import Conv
+from actorflow.nn.decoding import Decoded, greedy, sample
 from actorflow.nn.dense import Dense
 from actorflow.nn.embedding import Embedding
 from actorflow.nn.layer import Layer
@@ -24,6 +26,7 @@ __all__ = [
     "BatchNorm",
     "Cell",
     "Conv",
+    "Decoded",
     "Dense",
     "Dropout",
     "Embedding",
@@ -37,7 +40,10 @@ __all__ = [
     "RMSNorm",
     "RNNCell",
     "Sequential",
+    "beam_search",
     "bidirectional",
+    "greedy",
     "rnn",
+    "sample",
     "stacked",
 ]

@@ -6,14 +6,16 @@ sequence in one product; `step` does the rest, which has to wait for the state.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from actorflow.graph.builder import Tensor, as_tensor
+from actorflow.errors import GraphError, Where
+from actorflow.graph.builder import Tensor, as_tensor, source_line
 from actorflow.nn import init
 from actorflow.nn.layer import Layer
+from actorflow.ops.arguments import number_or_none
 from actorflow.ops.arrange import flatten
 from actorflow.ops.channels import reshape_channels
 from actorflow.ops.elementwise import add, multiply, sigmoid, subtract, tanh
@@ -22,7 +24,9 @@ from actorflow.ops.fill import zeros
 from actorflow.ops.join import split, stack
 from actorflow.ops.linalg import matmul
 from actorflow.ops.recurrent import lstm_step
+from actorflow.ops.resource import can_be_called
 from actorflow.spec import Dim
+from actorflow.structure import outline
 
 State = Any
 """The state of a cell: a tensor (rows, units), or a tuple of such."""
@@ -63,6 +67,7 @@ class Cell(Layer):
         x = self.taken(x, (self.inputs,), self.dtype, "make the cell with the inputs that x has")
         if state is None:
             state = self.initial(rows_of(x, 0))
+        check_state(self, state)
         return self.step(self.projected(x), state)
 
     @property
@@ -73,10 +78,23 @@ class Cell(Layer):
     def zeros(self, rows: Any) -> Tensor:
         """Returns zeros (rows, units)."""
         with self.scope():
-            if isinstance(rows, int):
-                return zeros((rows, self.units), self.dtype)
-            sizes = stack([as_tensor(rows), as_tensor(self.units)])
-            return ensure_shape(zeros(sizes, self.dtype), (None, self.units))
+            return zeros_of([rows, self.units], self.dtype)
+
+
+def zeros_of(sizes: Sequence[Any], dtype: Any) -> Tensor:
+    """Returns zeros of sizes that are numbers, or scalars of the step; one element in memory."""
+    known = tuple(n if isinstance(n, int) else None for n in sizes)
+    if None not in known:
+        return zeros(known, dtype)  # type: ignore[arg-type]
+    return ensure_shape(zeros(stack([as_tensor(n) for n in sizes]), dtype), known)
+
+
+def check_state(cell: Any, state: State) -> None:
+    """Raises GraphError unless a state is built as a cell, or several stacked, have it."""
+    got = outline(state)
+    if got != cell.outline:
+        message = f"the state of cell {cell.name!r} is built as {cell.outline}, got {got}"
+        raise GraphError(message, where=Where(op=cell.local, defined_at=source_line()))
 
 
 def rows_of(x: Tensor, axis: int) -> Any:
@@ -101,7 +119,7 @@ class _Gated(Cell):
         name: str | None,
     ) -> None:
         super().__init__(kind, inputs, units, dtype, name)
-        wide = gates * units
+        self.wide = wide = gates * units
         own = init.orthogonal() if recurrent is None else recurrent
         self.w = self.initialised("w", weights, (inputs, wide), self.dtype, "weights")
         self.u = self.initialised("u", own, (units, wide), self.dtype, "recurrent")
@@ -114,7 +132,7 @@ class _Gated(Cell):
         with self.scope():
             flat = x if rank == 2 else flatten(x, 0, -2)
             y = add(matmul(flat, self.w), self.b)
-            return y if rank == 2 else reshape_channels(y, x, (self.b.spec.shape[0],))
+            return y if rank == 2 else reshape_channels(y, x, (self.wide,))
 
 
 class RNNCell(_Gated):
@@ -156,15 +174,15 @@ class RNNCell(_Gated):
     ) -> None:
         super().__init__("rnn", 1, inputs, units, weights, recurrent, biases, dtype, name)
         given: Any = activation
-        if not callable(given):
-            what = f"takes a function as activation, got {activation!r:.60}"
+        if not callable(given) or not can_be_called(given, self.b):
+            what = f"takes a function of a tensor as activation, got {activation!r:.60}"
             raise self.refusal(what)
         self.activation = activation
 
     def step(self, projected: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Builds the rest of the step; see the class."""
         with self.scope():
-            h = self.activation(add(projected, matmul(state, self.u)))
+            h = as_tensor(self.activation(add(projected, matmul(state, self.u))))
         return h, h
 
 
@@ -204,8 +222,12 @@ class LSTMCell(_Gated):
         dtype: Any = "float32",
         name: str | None = None,
     ) -> None:
-        own = _biases(forget_bias) if biases is None else biases
+        given: Any = number_or_none(forget_bias)
+        own = _biases(0.0 if given is None else given) if biases is None else biases
         super().__init__("lstm", 4, inputs, units, weights, recurrent, own, dtype, name)
+        if given is None:
+            what = f"needs a number as forget_bias, got {forget_bias!r:.60}"
+            raise self.refusal(what)
 
     def initial(self, rows: Any) -> tuple[Tensor, Tensor]:
         """Returns the state before the first step, zeros (rows, units) twice."""

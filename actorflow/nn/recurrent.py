@@ -6,36 +6,37 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actorflow.arrays import DType
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
-from actorflow.nn.cells import Cell, State, rows_of
+from actorflow.nn.cells import Cell, State, check_state, rows_of, zeros_of
 from actorflow.nn.stacking import Stacked
+from actorflow.ops.arguments import verb
 from actorflow.ops.arrange import swapaxes
 from actorflow.ops.array import concat, slice
 from actorflow.ops.elementwise import subtract
 from actorflow.ops.facts import ensure_shape
-from actorflow.ops.fill import arange, zeros
+from actorflow.ops.fill import arange
 from actorflow.ops.join import stack
-from actorflow.ops.list_rows import list_gather_like, list_stack_like, list_unstack
+from actorflow.ops.list_rows import list_unstack
 from actorflow.ops.lists import list_read
 from actorflow.ops.logic import less, where
-from actorflow.ops.mapping import stacked_turns, turns, with_count
+from actorflow.ops.mapping import filled_turns, stacked_turns, turns, with_count
 from actorflow.ops.passing import cast
 from actorflow.ops.placing import placed
 from actorflow.ops.recompute import recompute as computed_again
 from actorflow.ops.reduce import max
 from actorflow.ops.shape import expand_dims
 from actorflow.ops.source import constant
-from actorflow.spec import Dim, ListSpec, merge
-from actorflow.structure import flatten, outline
+from actorflow.spec import ListSpec, merge
+from actorflow.structure import flatten
 
 
+@verb
 def rnn(
-    cell: Cell | Stacked,
+    cell: Any,
     x: Any,
     lengths: Any = None,
-    initial: State = None,
+    initial: Any = None,
     *,
     reverse: bool = False,
     time_major: bool = False,
@@ -48,7 +49,7 @@ def rnn(
     """Runs a cell over sequences; returns the outputs of all steps, and the last state.
 
     Sequences of a batch may differ in length: beyond its own length the state of a sequence is held and
-    its outputs are zero, whatever x holds there. Steps that no sequence has are not computed.
+    its outputs are zero, whatever numbers x holds there. Steps that no sequence has are not computed.
 
     What the cell makes of the input alone is one product for all steps; the rest is a loop, one turn a
     step, or with `unroll` nodes for each step: the same numbers, to the bit, and a graph that grows with
@@ -62,7 +63,7 @@ def rnn(
               the cell's state. In the step ListError for a length beyond the steps.
 
     Args:
-        cell: The cell; or several, `stacked`, which run one after the other.
+        cell: A `Cell`; or several, `stacked`, which run one after the other.
         x: The sequences.
         lengths: How many steps each has; None for all steps.
         initial: The state before the first step; zeros by default.
@@ -93,8 +94,8 @@ def rnn(
     run = _Run(reverse, unroll, recompute, parallel_iterations, name or "rnn")
     if isinstance(cell, Stacked):
         start = cell.initial(rows_of(xs, 1)) if initial is None else initial
-        _check_state(cell, start)
-        states = []
+        check_state(cell, start)
+        states: list[State] = []
         for layer, state in zip(cell.cells, start, strict=True):
             xs = xs if not states else cell.between(xs, training)
             xs, after = run.over(layer, xs, ends, state)
@@ -105,13 +106,20 @@ def rnn(
     return (outputs if time_major else swapaxes(outputs, 0, 1)), last
 
 
+@verb
 def bidirectional(
-    forward: Cell | Stacked,
-    backward: Cell | Stacked,
+    forward: Any,
+    backward: Any,
     x: Any,
     lengths: Any = None,
-    initial: tuple[State, State] | None = None,
-    **settings: Any,
+    initial: Any = None,
+    *,
+    time_major: bool = False,
+    unroll: bool = False,
+    recompute: bool = False,
+    parallel_iterations: int = 10,
+    training: bool | None = None,
+    name: str | None = None,
 ) -> tuple[Tensor, tuple[State, State]]:
     """Runs one cell over sequences from the front and another from the back; joins their outputs.
 
@@ -127,10 +135,26 @@ def bidirectional(
         backward: That which reads from the last on; its last state is that at the first step.
         x: The sequences.
         lengths: How many steps each has.
-        initial: The first states of both; zeros by default.
-        settings: Those of `rnn`, but for `reverse`.
+        initial: The first states of both, a pair; zeros by default.
+        time_major: As of `rnn`.
+        unroll: As of `rnn`.
+        recompute: As of `rnn`.
+        parallel_iterations: As of `rnn`.
+        training: As of `rnn`.
+        name: Of the loops.
     """
+    if initial is not None and not (isinstance(initial, tuple | list) and len(initial) == 2):
+        message = f"bidirectional begins with two states, forward and backward, got {initial!r:.60}"
+        raise GraphError(message, where=Where(op="bidirectional", defined_at=source_line()))
     first, second = (None, None) if initial is None else initial
+    settings: dict[str, Any] = {
+        "time_major": time_major,
+        "unroll": unroll,
+        "recompute": recompute,
+        "parallel_iterations": parallel_iterations,
+        "training": training,
+        "name": name,
+    }
     there, end = rnn(forward, x, lengths, first, **settings)
     back, start = rnn(backward, x, lengths, second, reverse=True, **settings)
     return concat([there, back], -1), (end, start)
@@ -155,7 +179,7 @@ class _Run:
         if initial is None:
             initial = cell.initial(rows_of(x, 1))
         else:
-            _check_state(cell, initial)
+            check_state(cell, initial)
         leaves, whole = flatten(initial)
         first = [as_tensor(leaf) for leaf in leaves]
         step = computed_again(cell.step) if self.recompute else cell.step
@@ -203,13 +227,13 @@ class _Run:
         last, (outputs,) = turns(
             count, body, first, parallel_iterations=self.parallel_iterations, name=self.name
         )
-        if ends is None:
-            known = None if xs.shape is None else xs.shape[0]
+        known = rows_of(xs, 0)
+        if ends is None and isinstance(known, int) and known:
             return with_count(stacked_turns(outputs, reverse=self.reverse), known), last
-        return _filled(outputs, xs, steps, count if self.reverse else None), last
+        return _filled(outputs, xs, reverse=self.reverse), last
 
 
-def _filled(outputs: Tensor, xs: Tensor, steps: Tensor, backwards_from: Tensor | None) -> Tensor:
+def _filled(outputs: Tensor, xs: Tensor, *, reverse: bool) -> Tensor:
     """The outputs of the turns there were at their steps, and zeros at all others."""
     assert isinstance(outputs.spec, ListSpec)
     element = outputs.spec.element
@@ -217,21 +241,8 @@ def _filled(outputs: Tensor, xs: Tensor, steps: Tensor, backwards_from: Tensor |
     if None in tail:
         message = f"the outputs of a cell have a known size, got {element}"
         raise SpecError(message, where=Where(op="rnn", defined_at=source_line()))
-    like = _zeros(rows_of(xs, 0), rows_of(xs, 1), tail, element.dtype)
-    if backwards_from is None:
-        return list_stack_like(outputs, like)
-    t = _numbers(rows_of(xs, 0))
-    turn = where(less(t, backwards_from), subtract(subtract(backwards_from, 1), t), steps)
-    return list_gather_like(outputs, turn, like)
-
-
-def _zeros(steps: Any, rows: Any, tail: Sequence[Dim], dtype: DType) -> Tensor:
-    """Zeros (steps, rows, *tail): one element in memory."""
-    if isinstance(steps, int) and isinstance(rows, int):
-        return zeros((steps, rows, *(n or 0 for n in tail)), dtype)
-    sizes = stack([as_tensor(n) for n in (steps, rows, *tail)])
-    known = [n if isinstance(n, int) else None for n in (steps, rows)]
-    return ensure_shape(zeros(sizes, dtype), (*known, *tail))
+    like = zeros_of([rows_of(xs, 0), rows_of(xs, 1), *tail], element.dtype)
+    return filled_turns(outputs, like, reverse=reverse)
 
 
 def _held(t: Tensor, ends: Tensor, after: Sequence[Tensor], before: Sequence[Tensor]) -> list[Tensor]:
@@ -275,10 +286,3 @@ def _lengths(lengths: Any, xs: Tensor) -> Tensor:
         message = f"rnn takes an integer length for each row, got {found.spec} for x {xs.spec}, steps first"
         raise SpecError(message)
     return ensure_shape(cast(found, "int32"), (rows,))
-
-
-def _check_state(cell: Cell | Stacked, state: State) -> None:
-    wanted, got = cell.outline, outline(state)
-    if wanted != got:
-        message = f"the state of cell {cell.name!r} is built as {wanted}, got {got}"
-        raise GraphError(message, where=Where(op="rnn", defined_at=source_line()))

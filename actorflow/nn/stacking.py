@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from actorflow.graph.builder import Tensor, as_tensor
-from actorflow.nn.cells import Cell, State, rows_of
+from actorflow.nn.cells import Cell, State, check_state, rows_of
 from actorflow.nn.layer import Layer
 from actorflow.ops.nn import dropout as dropped
 
@@ -63,7 +63,8 @@ class Stacked(Layer):
         """Builds one step of all cells over x (rows, inputs), from their `initial` state if none is given."""
         x = as_tensor(x)
         states = self.initial(rows_of(x, 0)) if state is None else state
-        after = []
+        check_state(self, states)
+        after: list[State] = []
         for cell, one in zip(self.cells, states, strict=True):
             x = self.between(x, training) if after else x
             x, new = cell(x, one)

@@ -16,13 +16,16 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.arguments import verb
-from actorflow.ops.elementwise import subtract
+from actorflow.ops.elementwise import add, subtract
 from actorflow.ops.facts import ensure_shape
+from actorflow.ops.fill import arange
 from actorflow.ops.kept import kept, saved_key
-from actorflow.ops.list_rows import list_stack, list_unstack
-from actorflow.ops.lists import list_read
+from actorflow.ops.list_rows import list_gather_like, list_stack, list_stack_like, list_unstack
+from actorflow.ops.lists import list_read, list_size
+from actorflow.ops.logic import less, logical_and, where
 from actorflow.ops.loops import while_loop
 from actorflow.ops.placing import placed
+from actorflow.ops.resource import can_be_called
 from actorflow.ops.scan import reversed_along
 from actorflow.ops.source import constant
 from actorflow.spec import Dim, ListSpec, Spec, merge, spec
@@ -32,8 +35,9 @@ Turn = Callable[..., tuple[Sequence[Any], Sequence[Any]]]
 """(number of the turn, *loop variables) -> (loop variables after it, what is kept of it)."""
 
 
+@verb
 def map_fn(
-    fn: Callable[[Any], Any],
+    fn: Any,
     elems: Any,
     *,
     outputs: Any = None,
@@ -62,14 +66,13 @@ def map_fn(
         lower: As in `af.while_loop`.
         name: Of the loop.
 
-    >>> with af.Graph() as g:
-    ...     x = af.constant([[1.0, 2.0], [3.0, 5.0]])
-    ...     y = af.map_fn(lambda row: (af.sum(row), row[0] > 2.0), x)
-    >>> with af.Session(g) as sess:
-    ...     sess.run_sync(y)
-    (array([3., 8.], dtype=float32), array([False,  True]))
+    >>> with af.Graph():
+    ...     x = af.placeholder("float32", (5, 3), name="x")
+    ...     sums, signs = af.map_fn(lambda row: (af.sum(row), row > 0.0), x)
+    ...     print(sums.spec, signs.spec)
+    (5,) float32 (5, 3) bool
     """
-    _check_function("map_fn", fn)
+    _check_function("map_fn", fn, "a row")
     rows = Rows.of("map_fn", elems)
     made: list[Any] = []
 
@@ -77,16 +80,18 @@ def map_fn(
         made.append(fn(rows.read(i)))
         return (), flatten(made[0])[0]
 
-    settings = {"parallel_iterations": parallel_iterations, "lower": lower, "name": name or "map_fn"}
-    _, results = turns(rows.count, turn, (), **settings)
+    _, results = turns(
+        rows.count, turn, (), parallel_iterations=parallel_iterations, lower=lower, name=name or "map_fn"
+    )
     with placed("map_fn"):
         _check_results(made[0], results, outputs)
         stacked = [with_count(list_stack(result), rows.known) for result in results]
     return flatten(made[0])[1](stacked)
 
 
+@verb
 def scan(
-    fn: Callable[[Any, Any], Any],
+    fn: Any,
     elems: Any,
     initial: Any,
     *,
@@ -113,11 +118,10 @@ def scan(
         lower: As in `af.while_loop`.
         name: Of the loop.
 
-    >>> with af.Graph() as g:
-    ...     y = af.scan(lambda total, x: total + x, af.constant([1, 2, 3, 4]), 0)
-    >>> with af.Session(g) as sess:
-    ...     sess.run_sync(y)
-    array([ 1,  3,  6, 10], dtype=int32)
+    >>> with af.Graph():
+    ...     x = af.placeholder("float32", (None, 3), name="x")
+    ...     print(af.scan(lambda state, row: af.tanh(state + row), x, af.zeros((3,))).spec)
+    (None, 3) float32
     """
     _, states, rows = _folded("scan", fn, elems, initial, reverse, {"lower": lower, "name": name or "scan"})
     with placed("scan"):
@@ -125,8 +129,9 @@ def scan(
     return flatten(initial)[1](stacked)
 
 
+@verb
 def fold(
-    fn: Callable[[Any, Any], Any],
+    fn: Any,
     elems: Any,
     initial: Any,
     *,
@@ -143,11 +148,10 @@ def fold(
     Gradient: as of `scan`
     Raises:   as `scan`.
 
-    >>> with af.Graph() as g:
-    ...     y = af.fold(lambda value, digit: 10 * value + digit, af.constant([1, 9, 8, 4]), 0)
-    >>> with af.Session(g) as sess:
-    ...     sess.run_sync(y)
-    array(1984, dtype=int32)
+    >>> with af.Graph():
+    ...     digits = af.placeholder("int32", (None,), name="digits")
+    ...     print(af.fold(lambda value, digit: 10 * value + digit, digits, 0).spec)
+    () int32
     """
     ends, _, _ = _folded("fold", fn, elems, initial, reverse, {"lower": lower, "name": name or "fold"})
     return flatten(initial)[1](ends)
@@ -157,7 +161,7 @@ def _folded(
     what: str, fn: Any, elems: Any, initial: Any, reverse: bool, settings: Mapping[str, Any]
 ) -> tuple[list[Tensor], list[Tensor], Rows]:
     """The last state, and lists of those of all turns."""
-    _check_function(what, fn)
+    _check_function(what, fn, "a state", "a row")
     rows = Rows.of(what, elems)
     leaves, whole = flatten(initial)
     if not leaves:
@@ -169,7 +173,8 @@ def _folded(
         at = subtract(subtract(rows.count, 1), i) if reverse else i
         made = fn(whole(state), rows.read(at))
         if outline(made) != outline(initial):
-            message = f"the function of {what} returns a state as it is given one, got {outline(made)}, and {outline(initial)}"
+            shapes = f"{outline(made)}, and {outline(initial)}"
+            message = f"the function of {what} returns a state as it is given one, got {shapes}"
             raise GraphError(message, where=Where(defined_at=source_line()))
         after = [as_tensor(leaf, dtype=f.dtype) for leaf, f in zip(flatten(made)[0], first, strict=True)]
         return after, after if what == "scan" else ()
@@ -201,16 +206,18 @@ def turns(
     limit = as_tensor(count)
     keeps: list[Tensor] = []
 
-    def cond(i: Tensor, *state: Tensor) -> Any:
-        more = i < limit
-        return more if goes_on is None else more & goes_on(*state)
+    def cond(*given: Tensor) -> Any:
+        *state, i = given
+        more = less(i, limit)
+        return more if goes_on is None else logical_and(more, goes_on(*state))
 
-    def body(i: Tensor, *state: Tensor) -> list[Any]:
-        after, given = turn(i, *state)
-        keeps.extend(as_tensor(value) for value in given)
-        return [i + 1, *after]
+    def body(*given: Tensor) -> list[Any]:
+        *state, i = given  # last, so that errors number the loop variables as the caller does
+        after, kept_of_it = turn(i, *state)
+        keeps.extend(as_tensor(value) for value in kept_of_it)
+        return [*after, add(i, 1)]
 
-    number, *ends = while_loop(cond, body, [constant(0, "int32"), *initial], **settings)
+    *ends, number = while_loop(cond, body, [*initial, constant(0, "int32")], **settings)
     graph, node = current(), number.port.node
     lists = [kept(graph, node, saved_key(value.port), value.spec) for value in keeps]
     return ends, lists
@@ -220,6 +227,20 @@ def stacked_turns(x: Tensor, *, reverse: bool) -> Tensor:
     """What was kept of all turns, stacked; that of the last turn first if `reverse`."""
     stacked = list_stack(x)
     return reversed_along(stacked, 0) if reverse else stacked
+
+
+def filled_turns(x: Tensor, like: Tensor, *, reverse: bool) -> Tensor:
+    """What was kept of fewer turns than `like` has rows, stacked, with zeros behind it.
+
+    With `reverse` that of the last turn comes first.
+    """
+    if not reverse:
+        return list_stack_like(x, like)
+    count = list_size(x)
+    rows = like.shape[0] if like.shape else None
+    t = arange(common_length(like)) if rows is None else arange(rows, dtype="int32")
+    turn = where(less(t, count), subtract(subtract(count, 1), t), add(count, t))  # beyond its end: zeros
+    return list_gather_like(x, turn, like)
 
 
 def with_count(x: Tensor, count: Dim) -> Tensor:
@@ -270,7 +291,7 @@ def _known_length(inputs: Sequence[Spec]) -> Dim:
     for x in inputs:
         if x.rank == 0:
             message = f"what has rows has one axis or more, got {x}"
-            raise SpecError(message)
+            raise SpecError(message, hint="a list is a structure of tensors: af.constant makes one of it")
         length = None if x.shape is None else x.shape[0]
         if found is not None and length is not None and length != found:
             sizes = ", ".join(f"{other}" for other in inputs)
@@ -306,10 +327,10 @@ def common_length(*xs: Any, name: str | None = None) -> Tensor:
 # ------------------------------------------------------------------------------------ checks
 
 
-def _check_function(what: str, fn: Any) -> None:
-    if not callable(fn):
-        message = f"{what} takes a function, got {type(fn).__name__} {fn!r:.60}"
-        raise GraphError(message, where=Where(defined_at=source_line()))
+def _check_function(what: str, fn: Any, *takes: str) -> None:
+    if not callable(fn) or not can_be_called(fn, *takes):
+        message = f"{what} takes a function of {' and '.join(takes)} as fn, got {fn!r:.60}"
+        raise GraphError(message, where=Where(op=what, defined_at=source_line()))
 
 
 def _check_results(made: Any, results: Sequence[Tensor], outputs: Any) -> None:

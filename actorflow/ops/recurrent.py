@@ -28,27 +28,22 @@ Specs = Sequence[Spec]
 def _shapes(op_name: str, gates: Spec, states: Specs, count: int) -> tuple[Shape, Shape]:
     """The shapes of gates and states, `count` gates for each unit of a state."""
     check_dtypes(op_name, Takes.FLOATING, gates, *states)
-    state: Shape = None
+    message = (
+        f"{op_name} takes gates (…, {count}·units) and states (…, units), got {gates} and "
+        f"{', '.join(map(str, states))}"
+    )
+    wide = gates.shape[-1] if gates.shape else None
+    if 0 in (gates.rank, *(state.rank for state in states)) or (wide or 0) % count:
+        raise SpecError(message)
+    found: Shape = None
+    if gates.shape is not None:
+        found = (*gates.shape[:-1], None if wide is None else wide // count)
     try:
-        for one in states:
-            state = merge(state, one.shape)
-        if gates.rank == 0 or (state is not None and not state):
-            raise SpecError("a scalar has no units")
-        if gates.shape is None and state is None:
-            return None, None
-        wide = None if gates.shape is None else gates.shape[-1]
-        if wide is not None and wide % count:
-            raise SpecError("no whole number of units")
-        units = None if wide is None else wide // count
-        before = None if gates.shape is None else (*gates.shape[:-1], units)
-        state = merge(state, before)
+        for state in states:
+            found = merge(found, state.shape)
     except SpecError:
-        told = ", ".join(f"{s}" for s in states)
-        message = f"{op_name} takes gates (…, {count}·units) and states (…, units), got {gates} and {told}"
         raise SpecError(message) from None
-    assert state is not None
-    units = state[-1]
-    return (*state[:-1], _times(units, count)), state
+    return (None if found is None else (*found[:-1], _times(found[-1], count))), found
 
 
 def _times(size: Dim, count: int) -> Dim:

@@ -226,5 +226,7 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "actor": {"factory": Declared, "*args": []},
     "call": {"target": Declared(), "method": "m", "*args": [F(2)], "outputs": spec("float32", (2,))},
     "py_actor": {"fn": lambda x: x, "inputs": [F(2)], "outputs": spec("float32", (2,))},
+    "map_fn": {"fn": lambda row: row, "elems": F(3, 2)},
+    **_all("fold scan", fn=lambda state, row: state, elems=F(3, 2), initial=F(2)),
     "custom_gradient": {"function": lambda x: (x, lambda g: g)},
 }

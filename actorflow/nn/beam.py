@@ -1,0 +1,178 @@
+"""Beam search: several sequences at a time, the best of all that go on from them each turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from actorflow.graph.builder import Tensor, as_tensor
+from actorflow.nn.cells import State, rows_of, zeros_of
+from actorflow.nn.decoding import (
+    NEVER,
+    Decoded,
+    Step,
+    check_count,
+    check_settings,
+    ended_by,
+    first_tokens,
+    refusal,
+    stepped,
+)
+from actorflow.ops.arguments import verb
+from actorflow.ops.arithmetic import floor_divide, remainder
+from actorflow.ops.arrange import flatten as joined
+from actorflow.ops.arrange import moveaxis, repeat
+from actorflow.ops.array import gather
+from actorflow.ops.elementwise import add, divide, multiply, pow, subtract
+from actorflow.ops.fill import arange
+from actorflow.ops.indexing import take_along_axis
+from actorflow.ops.lists import list_read, list_size
+from actorflow.ops.logic import equal, greater, logical_and, logical_not, logical_or, where
+from actorflow.ops.mapping import filled_turns, turns
+from actorflow.ops.nn import log_softmax
+from actorflow.ops.passing import cast
+from actorflow.ops.reduce import any as any_of
+from actorflow.ops.shape import expand_dims, reshape
+from actorflow.ops.sort import topk
+from actorflow.ops.source import constant
+from actorflow.structure import flatten
+
+Kept = tuple[Sequence[Any], Sequence[Any]]
+
+
+@verb
+def beam_search(
+    step: Any,
+    first: Any,
+    state: Any,
+    *,
+    width: int,
+    end: int | None,
+    longest: int,
+    length_penalty: float = 0.0,
+    name: str | None = None,
+) -> Decoded:
+    """The `width` best sequences that a search finds which goes on with that many at a time, the best first.
+
+    In every turn it takes the best of all tokens behind all sequences so far; those that have ended stay as
+    they are. Where there are fewer sequences than `width`, the others score -inf. With a width of all
+    sequences there are it is an exhaustive search.
+
+    The scores that are compared, and returned, are sums of log probabilities over ((5 + length) / 6) to the
+    power `length_penalty`. Otherwise as `greedy`: `step` is given rows · width tokens, row after row.
+
+    Shapes:   first (rows,), the state (rows, …) -> tokens (rows, width, longest); see `Decoded`
+    Dtypes:   first integers; logits floating, of a known number of tokens
+    Raises:   SpecError for what does not fit.
+
+    Args:
+        step: As of `greedy`.
+        first: As of `greedy`.
+        state: Of each row: a structure of tensors (rows, …).
+        width: How many sequences it goes on with.
+        end: As of `greedy`.
+        longest: As of `greedy`.
+        length_penalty: 0 for none; above it, longer sequences lose less.
+        name: Of the loop.
+
+    Source: Wu et al., "Google's neural machine translation system", 2016, section 7, for the penalty.
+    """
+    check_count("beam_search", "width", width)
+    check_settings("beam_search", end, longest)
+    if not 0 <= length_penalty < float("inf"):
+        raise refusal("beam_search", f"takes a length_penalty of 0 or more, got {length_penalty!r:.60}")
+    first = first_tokens("beam_search", first)
+    leaves, whole = flatten(state)
+    rows = rows_of(first, 0)
+    nothing = zeros_of([rows, width], "int32")
+    alone = constant([[0.0] + [NEVER] * (width - 1)], "float32")  # at first all sequences are the same
+    initial = [
+        repeat(first, width, 0),
+        add(cast(nothing, "float32"), alone),
+        nothing,
+        greater(nothing, 0),
+        *(repeat(as_tensor(leaf), width, 0) for leaf in leaves),
+    ]
+    beams = _Beams(step, whole, rows, width, end, float(length_penalty))
+    (_, scores, lengths, *_), (tokens, parents) = turns(
+        longest, beams.turn, initial, goes_on=_goes_on, name=name or "beam_search"
+    )
+    found = _traced(tokens, parents, nothing, longest)
+    return Decoded(ended_by(found, lengths, end), lengths, beams.compared(scores, lengths))
+
+
+def _goes_on(tokens: Tensor, scores: Tensor, lengths: Tensor, ended: Tensor, *state: Tensor) -> Tensor:
+    """Whether a sequence that there is has not ended."""
+    return any_of(logical_and(logical_not(ended), greater(scores, NEVER)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Beams:
+    """One search; `scores` are sums of log probabilities, (rows, width) as lengths and ends."""
+
+    step: Step
+    whole: Callable[[Sequence[Tensor]], State]
+    rows: Any
+    width: int
+    end: int | None
+    penalty: float
+
+    def turn(
+        self, i: Tensor, tokens: Tensor, scores: Tensor, lengths: Tensor, ended: Tensor, *state: Tensor
+    ) -> Kept:
+        """The best of all that goes on by a token, or has ended."""
+        logits, after = stepped("beam_search", self.step, tokens, self.whole(state))
+        count = None if logits.shape is None else logits.shape[1]
+        if count is None:
+            raise refusal("beam_search", f"needs to know how many tokens there are, got logits {logits.spec}")
+        gains = reshape(cast(log_softmax(logits), "float32"), (-1, self.width, count))
+        if self.end is not None:
+            stays = [NEVER] * count
+            if self.end < count:
+                stays[self.end] = 0.0
+            gains = where(expand_dims(ended, -1), constant(stays, "float32"), gains)
+        total = add(expand_dims(scores, -1), gains)
+        longer = add(lengths, cast(logical_not(ended), "int32"))
+        ranked = self.compared(total, expand_dims(longer, -1))
+        _, best = topk(joined(ranked, 1), self.width)
+        parents, chosen = floor_divide(best, count), cast(remainder(best, count), "int32")
+        scores = take_along_axis(joined(total, 1), best, 1)
+        lengths = take_along_axis(longer, parents, 1)
+        ended = _of(ended, parents)
+        if self.end is not None:
+            ended = logical_or(ended, equal(chosen, self.end))
+        numbers = (
+            arange(self.rows, dtype="int64")
+            if isinstance(self.rows, int)
+            else arange(cast(self.rows, "int64"))
+        )
+        origins = joined(add(parents, multiply(expand_dims(numbers, 1), self.width)))
+        states = [gather(as_tensor(leaf), origins, 0) for leaf in flatten(after)[0]]
+        return [joined(chosen), scores, lengths, ended, *states], [chosen, parents]
+
+    def compared(self, scores: Tensor, lengths: Tensor) -> Tensor:
+        """Scores as they are compared."""
+        if not self.penalty:
+            return scores
+        sizes = divide(add(cast(lengths, "float32"), 5.0), 6.0)
+        return divide(scores, pow(sizes, self.penalty))
+
+
+def _of(x: Tensor, parents: Tensor) -> Tensor:
+    return take_along_axis(x, parents, 1)
+
+
+def _traced(tokens: Tensor, parents: Tensor, nothing: Tensor, longest: int) -> Tensor:
+    """The sequences (rows, width, longest), each traced back from the end by whom it went on from."""
+    count = list_size(tokens)
+    width = nothing.shape[1] if nothing.shape else None
+    beam = add(cast(nothing, "int64"), arange(width or 0, dtype="int64"))
+
+    def back(i: Tensor, beam: Tensor) -> Kept:
+        at = subtract(subtract(count, 1), i)
+        return [_of(list_read(parents, at), beam)], [_of(list_read(tokens, at), beam)]
+
+    _, (found,) = turns(count, back, [beam], name="traced")
+    like = zeros_of([longest, rows_of(nothing, 0), width], "int32")
+    return moveaxis(filled_turns(found, like, reverse=True), 0, 2)
