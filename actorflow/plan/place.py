@@ -96,7 +96,7 @@ def devices_named(graph: Graph) -> tuple[str, ...]:
 
     What is no name is left out here: it is reported when its node is placed.
     """
-    names = [node.device for node in graph.nodes]
+    names = [node.device for part in (graph, *graph.bodies.values()) for node in part.nodes]
     names.extend(resource.device for resource in graph.resources.values())
     found: dict[str, None] = {}
     for text in filter(None, dict.fromkeys(names)):
