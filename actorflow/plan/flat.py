@@ -1,4 +1,4 @@
-"""A flat graph: one in which functional nodes have become nodes of their own, with the frames that these are in.
+"""A flat graph: one in which functional nodes have become nodes of their own, in frames where they are loops.
 
 It is made for one plan. It shares the tables of the graph that it was made of, and has constants of its own
 behind those of that graph. Its nodes have their control inputs by program order already. The one edge that

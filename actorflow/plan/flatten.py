@@ -2,15 +2,15 @@
 
 A loop: each variable enters the frame, is merged with what comes back from the turn before, and goes by a
 switch into the turn or out of the frame, as the condition says. What bodies capture enters once and is the
-same in all turns. A branch: what it captures comes through switches, what branches give is merged. A call is
-put in place of its node.
+same in all turns. A branch: what it captures comes through switches, what branches give is merged. A call
+is put in place of its node.
 
-Order of state: for each resource that a loop touches, a token is carried as a further variable. In a turn the
-first that touch it wait for the token, and it goes on when the last have; so what a turn does to a resource is
-done before the next turn begins with it, and turns overlap in everything else. Outside, and in the bodies
-around, the token enters after what came before the loop in the program, and what comes after it waits for the
-token to leave. Branches and calls take such tokens as well. What a node gives comes when all its effects have
-happened.
+Order of state: for each resource that a loop touches, a token is carried as a further variable. In a turn
+the first that touch it wait for the token, and it goes on when the last have; so what a turn does to a
+resource is done before the next turn begins with it, and turns overlap in everything else. Outside, and in
+the bodies around, the token enters after what came before the loop in the program, and what comes after it
+waits for the token to leave. Branches and calls take such tokens as well. What a node gives comes when all
+its effects have happened.
 
 Sources: Yu et al., Dynamic Control Flow in Large-Scale Machine Learning, EuroSys 2018, sections 4.1 and 4.2.
 """
@@ -25,7 +25,7 @@ from actorflow.graph.node import NodeId, Port
 from actorflow.plan.blocks import block_edges
 from actorflow.plan.flat import Flat
 from actorflow.plan.forms import Forms
-from actorflow.plan.lowered_bodies import Lowering
+from actorflow.plan.lowering import Lowering
 from actorflow.plan.prune import prune
 from actorflow.plan.region import Region
 
@@ -57,7 +57,7 @@ def flattened(
         return Flattened(graph, tuple(fetches), tuple(feeds))
     needed = prune(graph, fetches, feeds)
     forms = Forms(lower_all=lower_all)
-    if not any([forms.is_lowered(graph, graph.nodes[i]) for i in needed]):
+    if not any(forms.is_lowered(graph, graph.nodes[i]) for i in needed):
         return Flattened(graph, tuple(fetches), tuple(feeds))
     flat = Flat(graph)
     region = Region(flat, graph)

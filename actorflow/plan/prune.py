@@ -18,8 +18,8 @@ def prune(graph: Graph, fetches: Iterable[Port], feeds: Iterable[Port]) -> tuple
     The search goes backwards over data and control edges and stops at fed ports: a node whose
     needed outputs are all fed is not needed. A control edge needs the whole node. A constant waits
     for nothing: its value is there when the plan is made, so its control edges say nothing. Of an atomic
-    block that is entered the end is needed, and with it all writes of the block. Of a loop variable what comes
-    back in a later turn is needed as well.
+    block that is entered the end is needed, and with it all writes of the block; of a loop variable also
+    what comes back in a later turn.
     """
     fed = frozenset(feeds)
     needed: set[NodeId] = set()

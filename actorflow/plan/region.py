@@ -110,9 +110,7 @@ class Region:
             i not in self.loose and opdef.lookup(self.flat.nodes[i].op).effect is not Effect.CONSTANT
             for i in (*(p.node for p in ports), *before)
         ):
-            if self._pivot is None:
-                self._pivot = self.pivot()
-            before.append(self._pivot)
+            before.append(self.pivoted())
         made = self.flat.put(
             op,
             name,
@@ -127,6 +125,13 @@ class Region:
         )
         self._mine.add(made)
         return made
+
+    def pivoted(self) -> NodeId:
+        """Returns a node that is live exactly when the region is, which has one."""
+        if self._pivot is None:
+            assert self.pivot is not None
+            self._pivot = self.pivot()
+        return self._pivot
 
     def passed(self, port: Port, name: str, of: Node, controls: Iterable[NodeId] = ()) -> Port:
         """Returns a port that gives the same value, later; it is live as the region is."""
