@@ -58,10 +58,14 @@ class Lowering:
 
     def body(self, region: Region, body: Body, ports: Iterable[Port]) -> None:
         """Adds the nodes of a body: what the ports need, and whatever has an effect."""
-        asked = [*ports, *(Port(node.id) for node in body.nodes if happens(node))]
+        asked = [*ports, *self.effects(body)]
         needed = prune(body, asked, body.arguments)
         wanted = frozenset((*asked, *(p for i in needed for p in body.nodes[i].inputs)))
         self.fill(region, needed, wanted)
+
+    def effects(self, body: Body) -> list[Port]:
+        """Returns what runs in a body although nobody may need what it gives."""
+        return [Port(node.id) for node in body.nodes if happens(node)]
 
 
 def happens(node: Node) -> bool:

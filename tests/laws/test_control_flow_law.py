@@ -1,0 +1,100 @@
+"""Loops, branches and calls as nodes with frames give what they give in one go, to the bit, in every order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import actorflow as af
+from actorflow import errors, sim
+from actorflow.actors import partition
+from actorflow.actors.live import Frame, Live
+from actorflow.actors.node import NodeActor
+from actorflow.graph.node import NodeId
+from actorflow.messages import DEAD
+from actorflow.plan.region import Region
+from actorflow.sim.choosers import Schedule
+from tests.plan.control_flow import Drawn, build, programs
+from tests.strategies import examples, run_drawn
+
+
+def ran(drawn: Drawn, schedule: Schedule, *, lower_all: bool) -> list[Any]:
+    """Returns what two steps of a drawn program give, with its random numbers."""
+    built = build(drawn)
+    if not built.out:
+        return []
+
+    async def body(session: af.Session) -> list[Any]:
+        feeds = {x: np.int64(value) for x, value in zip(built.fed, drawn.inputs, strict=True)}
+        return [await session.run(built.out, feeds) for _ in range(2)]
+
+    return [
+        np.asarray(v).tolist()
+        for step in run_drawn(built.graph, schedule, body, lower=lower_all)
+        for v in step
+    ]
+
+
+def law(drawn: Drawn, schedule: Schedule) -> None:
+    lowered = ran(drawn, schedule, lower_all=True)
+    assert lowered == ran(drawn, sim.FIFO, lower_all=False)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(drawn=programs(), schedule=sim.schedules())
+def test_both_forms_give_the_same_bits(drawn: Drawn, schedule: Schedule) -> None:
+    law(drawn, schedule)
+
+
+# -------------------------------------------------------------------------------------- planted faults
+
+
+def _mixed() -> Callable[[NodeActor, Live, Any], None]:
+    """A loop variable that comes a turn late now and then."""
+    before: dict[tuple[Frame, NodeActor], Any] = {}
+    right = NodeActor._next
+
+    def fault(self: NodeActor, live: Live, value: Any) -> None:
+        assert live.frame is not None
+        key = (live.frame, self)
+        if value is DEAD or live.iteration % 2 == 0:
+            before[key] = value
+            right(self, live, value)
+        else:
+            right(self, live, before[key])
+
+    return fault
+
+
+def _early(self: Region) -> int:
+    """A pivot that is live in every turn, whichever branch is taken."""
+    return next(m for m in range(len(self.flat.nodes)) if self.flat.frames.get(NodeId(m)) == self.frame)
+
+
+BODY = [
+    ("random",),
+    ("cond", 0, [([("const", 1)], [-1]), ([("const", 2)], [-1])]),
+    ("op", "add", 1, -1),
+    ("op", "add", -1, -3),
+]
+TURNS = Drawn([7], [("loop", 0, 9, [0, 0], BODY, [-1, -2], 8, None)])
+
+FAULTS: dict[str, tuple[Any, str, Callable[[], Any]]] = {
+    "tokens of turns are mixed": (NodeActor, "_next", _mixed),
+    "a branch fires that is not taken": (Region, "pivoted", lambda: _early),
+    "all turns have one number": (partition, "counter", lambda: lambda live: (live.step.id, 0, 0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_law_finds_a_planted_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    what, where, fault = FAULTS[name]
+    law(TURNS, sim.FIFO)
+    monkeypatch.setattr(what, where, fault())
+
+    with pytest.raises((AssertionError, errors.ActorflowError)):
+        law(TURNS, sim.FIFO)
