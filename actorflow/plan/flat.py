@@ -17,7 +17,7 @@ import numpy as np
 from actorflow.arrays import frozen_copy, name_of
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
-from actorflow.plan.flow import MERGE
+from actorflow.plan.flow import ENTER, MERGE
 from actorflow.spec import Spec
 
 Path = tuple[str, ...]
@@ -31,6 +31,7 @@ class Flat(Graph):
 
     Attributes:
         frames: The frame in which the inputs of a node meet, for nodes in loops.
+        inner: Nodes in loops and branches, which may be dead or fire more than once, and entries of loops.
         parallel: For each frame, how many of its turns may be under way at once.
     """
 
@@ -40,6 +41,7 @@ class Flat(Graph):
         self.resources, self.objects = root.resources, root.objects
         self.likenesses, self.bodies = root.likenesses, root.bodies
         self.frames: dict[NodeId, Path] = {}
+        self.inner: set[NodeId] = set()
         self.parallel: dict[Path, int] = {}
         self._held: dict[tuple[str, Any], Port] = {}
 
@@ -53,6 +55,7 @@ class Flat(Graph):
         outputs: tuple[Spec, ...],
         *,
         frame: Path = (),
+        inner: bool = False,
         device: str = "",
         colocate: str | None = None,
         defined_at: str = "",
@@ -75,6 +78,8 @@ class Flat(Graph):
         )
         if frame:
             self.frames[made] = frame
+        if frame or inner or op == ENTER:
+            self.inner.add(made)
         return made
 
     def new_frame(self, around: Path, node: Node) -> Path:

@@ -126,7 +126,16 @@ def planned(
     first = {i: groups.first(i) for i in groups.of}
     program = _built(graph, needed, fetches, feeds, first, passes)
     ids = {graph.nodes[i].name: i for i in groups.of}
-    return Planned(graph, first, program, place(program, ids, groups, devices, placer, host))
+    inner = _inner(program, graph)
+    return Planned(graph, first, program, place(program, ids, groups, devices, placer, host, inner))
+
+
+def _inner(program: Program, graph: Graph) -> frozenset[int]:
+    """Returns the nodes of a program that come of bodies, and those that lead into loops."""
+    if not isinstance(graph, Flat):
+        return frozenset()
+    names = {graph.nodes[i].name for i in graph.inner}
+    return frozenset(i for i, node in enumerate(program.nodes) if node.name in names)
 
 
 def unplaced(

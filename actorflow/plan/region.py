@@ -119,6 +119,7 @@ class Region:
             attrs or {},
             tuple(outputs),
             frame=self.frame,
+            inner=self.pivot is not None,
             device=of.device,
             colocate=self.place(of.colocate),
             defined_at=of.defined_at,

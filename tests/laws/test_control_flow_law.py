@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
@@ -22,9 +23,12 @@ from tests.plan.control_flow import Drawn, build, programs
 from tests.strategies import examples, run_drawn
 
 
-def ran(drawn: Drawn, schedule: Schedule, *, lower_all: bool) -> list[Any]:
+THREE = ("", "/cpu:1", "/cpu:2")
+
+
+def ran(drawn: Drawn, schedule: Schedule, places: Sequence[str] = ("",), **options: Any) -> list[Any]:
     """Returns what two steps of a drawn program give, with its random numbers."""
-    built = build(drawn)
+    built = build(drawn, places)
     if not built.out:
         return []
 
@@ -33,15 +37,22 @@ def ran(drawn: Drawn, schedule: Schedule, *, lower_all: bool) -> list[Any]:
         return [await session.run(built.out, feeds) for _ in range(2)]
 
     return [
-        np.asarray(v).tolist()
-        for step in run_drawn(built.graph, schedule, body, lower=lower_all)
-        for v in step
+        np.asarray(v).tolist() for step in run_drawn(built.graph, schedule, body, **options) for v in step
     ]
 
 
 def law(drawn: Drawn, schedule: Schedule) -> None:
-    lowered = ran(drawn, schedule, lower_all=True)
-    assert lowered == ran(drawn, sim.FIFO, lower_all=False)
+    assert ran(drawn, schedule, lower=True) == ran(drawn, sim.FIFO)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    drawn=programs(trips=6), schedule=sim.schedules(), placement=st.sampled_from(["first", "greedy", "list"])
+)
+def test_bodies_on_three_devices_give_the_same_bits(drawn: Drawn, schedule: Schedule, placement: str) -> None:
+    spread = ran(drawn, schedule, THREE, devices=THREE[1:], placement=placement, lower=placement != "first")
+
+    assert spread == ran(drawn, sim.FIFO)
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -102,6 +102,7 @@ class Built:
     Attributes:
         fed: The placeholders.
         out: What is computed.
+        devices: Where sums are computed.
         done: What is fetched besides, for its effect.
         supplied: Queues from which it takes, by the place of the statement.
         filled: Queues into which it puts.
@@ -111,16 +112,17 @@ class Built:
     fed: list[af.Tensor]
     out: list[af.Tensor]
     done: list[Any] = field(default_factory=list)
+    devices: Sequence[str] = ("",)
     variables: list[Any] = field(default_factory=list)
     supplied: dict[tuple[int, ...], Any] = field(default_factory=dict)
     filled: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
 
-def build(drawn: Drawn, **options: Any) -> Built:
-    """Builds the graph; `options` are those of every loop, branch and call."""
+def build(drawn: Drawn, devices: Sequence[str] = ("",), **options: Any) -> Built:
+    """Builds the graph, its sums on several devices; `options` are those of every loop and branch."""
     with af.Graph() as graph:
         fed = [af.placeholder("int64", (), name=f"x{k}") for k in range(len(drawn.inputs))]
-        built = Built(graph, fed, [])
+        built = Built(graph, fed, [], devices=devices)
         built.variables = [af.Variable(np.int64(k), name=f"v{k}") for k in range(2)]
         _queues(built, drawn.block, ())
         built.out = _build(built, drawn.block, list(fed), (), options)
@@ -164,7 +166,8 @@ def _built(
 ) -> list[Any]:
     match statement:
         case ("op", name, a, b):
-            return [_whole(getattr(af, name)(_of(known, a), _of(known, b)))]
+            with af.device(_of(built.devices, a + b) or None):
+                return [_whole(getattr(af, name)(_of(known, a), _of(known, b)))]
         case ("const", value):
             return [af.constant(np.int64(value))]
         case ("random",):
