@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import sim
@@ -90,3 +92,43 @@ def test_the_law_finds_a_planted_fault(
 
     with pytest.raises(AssertionError):
         law(TURNS, sim.FIFO)
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    parallel=st.sampled_from([1, 2, 8]),
+    moment=st.integers(0, 60),
+    schedule=sim.schedules(),
+)
+def test_a_loop_that_moves_elements_and_is_cancelled_leaves_each_in_one_place(
+    parallel: int, moment: int, schedule: Schedule
+) -> None:
+    with af.Graph() as graph:
+        source, target = af.FIFOQueue(None, "int64", (), name="a"), af.FIFOQueue(None, "int64", (), name="b")
+        fill = source.enqueue_many(np.arange(1, 9))
+        sizes = [source.size(), target.size()]
+
+        def body(i: af.Tensor) -> af.Tensor:
+            found = source.dequeue()
+            for _ in range(8):  # a long way, on which it can be cancelled
+                found = af.negative(found)
+            target.enqueue(found)
+            return i + 1
+
+        moving = af.while_loop(lambda i: i < 6, body, 0, parallel_iterations=parallel)
+
+    async def main(session: af.Session) -> None:
+        await session.run(fill)
+        step = asyncio.ensure_future(session.run(moving))
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        step.cancel()
+        (ended,) = await asyncio.gather(step, return_exceptions=True)
+        counts = [int(n) for n in await session.run(sizes)]
+        with graph:
+            drains = [q.dequeue_many(n) for q, n in zip((source, target), counts, strict=True)]
+        left, moved = [np.ravel(v).tolist() for v in await session.run(drains)]
+        assert [*moved, *left] == list(range(1, 9))
+        assert len(moved) == 6 or isinstance(ended, asyncio.CancelledError)
+
+    run_drawn(graph, schedule, main)
