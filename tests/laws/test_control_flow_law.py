@@ -22,7 +22,6 @@ from actorflow.sim.choosers import Schedule
 from tests.plan.control_flow import Drawn, build, programs
 from tests.strategies import examples, run_drawn
 
-
 THREE = ("", "/cpu:1", "/cpu:2")
 
 
@@ -59,6 +58,74 @@ def test_bodies_on_three_devices_give_the_same_bits(drawn: Drawn, schedule: Sche
 @given(drawn=programs(), schedule=sim.schedules())
 def test_both_forms_give_the_same_bits(drawn: Drawn, schedule: Schedule) -> None:
     law(drawn, schedule)
+
+
+# -------------------------------------------------------------------------------------------- gradients
+
+
+def _number(value: float) -> af.Tensor:
+    return af.identity(af.constant(np.float64(value)))
+
+
+def _loop_and_variable() -> list[Any]:
+    x, w = _number(1.3), af.Variable(np.float64(0.7), name="w").as_tensor()
+    _, y = af.while_loop(lambda i, y: i < 7, lambda i, y: (i + 1, af.sin(y * w) + x * y), (0, x))
+    return [y, *af.gradients(y, [x, w])]
+
+
+def _nested() -> list[Any]:
+    """Three deep, with branches; and the gradient of a gradient."""
+    x, w = _number(1.3), _number(0.7)
+
+    def innermost(y: Any) -> Any:
+        return af.while_loop(lambda k, z: k < 2, lambda k, z: (k + 1, z * w * y), (0, x))[1]
+
+    def inner(j: Any, y: Any) -> Any:
+        return j + 1, af.tanh(y * w + x) * af.cond(y > 0.3, lambda: y * w, lambda: innermost(y))
+
+    def outer(i: Any, y: Any) -> Any:
+        return i + 1, af.while_loop(lambda j, y: j < i, inner, (0, y))[1]
+
+    _, y = af.while_loop(lambda i, y: i < 4, outer, (0, x))
+    first = af.gradients(y, [x, w])
+    return [y, *first, *af.gradients(first[1], [x, w])]
+
+
+def _computed_again() -> list[Any]:
+    x, w = _number(1.3), _number(0.7)
+    function = af.recompute(lambda y: af.sin(y * w) * af.random_uniform((), dtype="float64"))
+    _, y = af.while_loop(lambda i, y: i < 4, lambda i, y: (i + 1, function(y)), (0, x))
+    return [y, *af.gradients(y, [x, w])]
+
+
+def _rows() -> list[Any]:
+    table = af.Variable(np.arange(15.0).reshape(5, 3) / 7, name="table")
+
+    def body(i: Any, y: Any) -> Any:
+        return i + 1, y + af.sum(af.gather(table, af.stack([i, 0])) * y)
+
+    _, y = af.while_loop(lambda i, y: i < 4, body, (0, np.float64(0.3)))
+    return [y, *af.gradients(y, [table])]
+
+
+def _branches() -> list[Any]:
+    x = _number(1.3)
+    branches = [lambda: x * 2.0, lambda: af.sin(x), lambda: x * x * x]
+    taken = [af.switch_case(af.constant(k), branches) for k in range(-1, 4)]
+    return [t for y in taken for t in (y, *af.gradients(y, [x]))]
+
+
+@pytest.mark.parametrize("make", [_loop_and_variable, _nested, _computed_again, _rows, _branches])
+def test_gradients_are_the_same_bits_in_both_forms(make: Callable[[], list[Any]]) -> None:
+    with af.Graph() as graph:
+        out = [t if isinstance(t, af.Tensor) else af.identity(t) for t in make()]
+
+    async def body(session: af.Session) -> Any:
+        return [np.asarray(v).tobytes() for v in await session.run(out)]
+
+    whole = run_drawn(graph, sim.FIFO, body)
+    assert whole == run_drawn(graph, sim.FIFO, body, lower=True)
+    assert len(set(whole)) > 1
 
 
 # -------------------------------------------------------------------------------------- planted faults

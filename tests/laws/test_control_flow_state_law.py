@@ -108,7 +108,7 @@ def test_a_loop_that_moves_elements_and_is_cancelled_leaves_each_in_one_place(
         fill = source.enqueue_many(np.arange(1, 9))
         sizes = [source.size(), target.size()]
 
-        def body(i: af.Tensor) -> af.Tensor:
+        def body(i: Any) -> Any:
             found = source.dequeue()
             for _ in range(8):  # a long way, on which it can be cancelled
                 found = af.negative(found)
@@ -123,7 +123,7 @@ def test_a_loop_that_moves_elements_and_is_cancelled_leaves_each_in_one_place(
         for _ in range(moment):
             await asyncio.sleep(0)
         step.cancel()
-        (ended,) = await asyncio.gather(step, return_exceptions=True)
+        ended = (await asyncio.gather(step, return_exceptions=True))[0]
         counts = [int(n) for n in await session.run(sizes)]
         with graph:
             drains = [q.dequeue_many(n) for q, n in zip((source, target), counts, strict=True)]
