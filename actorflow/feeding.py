@@ -46,7 +46,7 @@ from actorflow.inflow import ENDS, Elements, Inflow
 from actorflow.lookup import feed_port, fetch_port
 from actorflow.messages import Call
 from actorflow.ops.resource import Handle
-from actorflow.plan.fills import filled
+from actorflow.plan.fills import filled, within
 from actorflow.plan.prune import prune
 from actorflow.session import Session
 from actorflow.structure import flatten
@@ -175,7 +175,7 @@ class Feeder:
         leaves, _ = flatten(op)
         ports = [fetch_port(graph, leaf) for leaf in leaves]
         needed = prune(graph, ports, [feed_port(graph, key) for key in feeds])
-        fills = filled(graph.node(i) for i in needed)
+        fills = filled(within(graph, needed))
         if not self._queues(fills):
             message = f"a runner runs an op that fills a queue, got {op!r:.80}"
             raise GraphError(message, where=Where(defined_at=source_line()), hint="fetch queue.enqueue(...)")

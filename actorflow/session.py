@@ -39,7 +39,7 @@ from actorflow.limits import at_least, seconds
 from actorflow.lookup import check_count, fed_value, feed_port, fetched, given
 from actorflow.plan.fills import filled
 from actorflow.plan.growth import Growth
-from actorflow.plan.lower import lower
+from actorflow.plan.lower import lower as plan_of
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
 from actorflow.plan.place import Placer, devices_named
@@ -98,6 +98,8 @@ class Session:
         placement: How nodes are placed that several devices could run: "first", on the first of them,
             "greedy", where each would end first, or "list", so that a step should take least; or a
             `plan.place.Placer`. Values are the same bits on devices of one kind.
+        lower: Whether all loops, branches and calls run as nodes of their own that do not say otherwise,
+            and not only those that have to. Values are the same bits.
         starvation_s: How long a step may wait at a queue, barrier or accumulator that nobody would
             fill; then it fails with QueueStarved. None lets it wait for ever.
 
@@ -119,6 +121,7 @@ class Session:
         devices: Sequence[str] = (),
         passes: Sequence[str] = ALL,
         placement: str | Placer = "first",
+        lower: bool = False,
         starvation_s: float | None = 60.0,
     ) -> None:
         self.graph = graph
@@ -129,6 +132,7 @@ class Session:
         self._system = ActorSystem(name="session") if system is None else system
         self._device_names = checked(devices)
         self._passes = checked_passes(passes)
+        self._lower_all = lower
         self._placer = checked_placement(placement)
         self._starvation_s = seconds(starvation_s, "starvation_s")
         self._threads = (os.cpu_count() or 1) if threads is None else at_least(0, "threads", threads)
@@ -373,7 +377,9 @@ class Session:
         resets = self._resources.resets
         try:
             devices = self._devices.named(devices_named(self.graph))
-            program = lower(self.graph, ports, keys, devices, self._passes, placer=self._placer)
+            program = plan_of(
+                self.graph, ports, keys, devices, self._passes, placer=self._placer, lower_all=self._lower_all
+            )
         except PlacementError as error:
             if error.hint is None:
                 error.hint = self._devices.hint

@@ -95,7 +95,7 @@ def spread_plan(
         first=0,
         fetches=tuple((nodes[p.node].name, p.index) for p in fetches),
         feeds=tuple((nodes[p.node].name, p.index) for p in feeds),
-        placement=tuple((nodes[i].name, device) for i, device in plan.first.items()),
+        placement=tuple((plan.graph.nodes[i].name, device) for i, device in plan.first.items()),
         home=home,
         processes=tuple(processes),
         passes=passes,

@@ -61,7 +61,7 @@ class Completion:
         step, node = self.live.step, self.node
         ref = None if step.calls is None else step.calls.pop(self, None)
         if undo is not None and ref is not None:
-            step.took(node, ref, undo)
+            step.took(node, ref, undo, self.live)
         if node.uses or node.spends:
             self.wrote()
         try:
@@ -77,7 +77,7 @@ class Completion:
         """Counts what the step took for this node as used."""
         step, node = self.live.step, self.node
         if node.uses and step.taken:
-            step.used(node.uses)
+            step.used(node.uses, self.live)
         if node.spends:
             step.spend(node.spends)
 

@@ -35,6 +35,7 @@ _PLAIN = frozenset(
         Kind.FEED,
         Kind.RECV,
         Kind.LOOP_COND,
+        Kind.PASS,
     }
 )
 

@@ -18,6 +18,7 @@ from actorflow.plan.copies import with_copies
 from actorflow.plan.cut import Cut, cut
 from actorflow.plan.devices import process_of, within_process
 from actorflow.plan.digest import digest
+from actorflow.plan.flatten import flattened
 from actorflow.plan.gates import Gates
 from actorflow.plan.lower import unplaced
 from actorflow.plan.place import Moves, moved
@@ -66,10 +67,11 @@ def installed(prepare: Prepare, process: str, graph: Graph, executor: Executor) 
     names = {process_of(p.devices[0]): p.name for p in prepare.processes}
     ports = tuple(_port(graph, out, process) for out in (*prepare.fetches, *prepare.feeds))
     fetches, feeds = ports[: len(prepare.fetches)], ports[len(prepare.fetches) :]
-    placed = {node.id: device for name, device in prepare.placement if (node := graph.find(name)) is not None}
-    if placed.keys() != {i for i in prune(graph, fetches, feeds) if runs(graph.nodes[i])}:
+    flat = flattened(graph, fetches, feeds)
+    placed = {n.id: device for name, device in prepare.placement if (n := flat.graph.find(name)) is not None}
+    if placed.keys() != {i for i in prune(*flat) if runs(flat.graph.nodes[i])}:
         raise _other(process)
-    program = unplaced(graph, fetches, feeds, placed, prepare.passes)
+    program = unplaced(*flat, placed, prepare.passes)
     moves = _moves(prepare)
     if not moves.fit(program):
         raise _other(process)

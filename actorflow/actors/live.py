@@ -157,6 +157,25 @@ class Frame:
         return not self.iterations and not self.deferred
 
 
+def is_later(one: Live, other: Live) -> bool:
+    """Tells whether a tag belongs to a later turn of a loop than another: nothing of it can come to that."""
+    for (frame, turn), (around, at) in zip(_turns(one), _turns(other), strict=False):
+        if frame is not around:
+            return False
+        if turn != at:
+            return turn > at
+    return False
+
+
+def _turns(live: Live) -> list[tuple[Frame, int]]:
+    """Returns the frames of a tag, the outermost first, and the turn of each."""
+    found: list[tuple[Frame, int]] = []
+    while live.frame is not None:
+        found.append((live.frame, live.iteration))
+        live = live.frame.parent
+    return found[::-1]
+
+
 def lives(root: Live) -> Sequence[Live]:
     """Returns the root tag and every live iteration below it."""
     found = [root]

@@ -11,9 +11,10 @@ The rule (TensorFlow's executor, `reference executor.cc`, white paper section 4.
   only when **all** its data inputs are dead. The deadness of its controls does not count. Inputs
   that come after it fired are swallowed when dead; a second live one is a broken graph.
 
-Departure: in a loop a Merge expects its Enter inputs in iteration 0 and its NextIteration inputs
-in every later one (two rules for one node, see `live.Layout`), so that a loop entered by dead
-tokens ends like any other region, without counting outstanding operations.
+Departure: in a loop the Merge of a variable expects its Enter inputs in iteration 0 and its
+NextIteration inputs in every later one (two rules for one node, see `live.Layout`; a Merge of
+branches has one), so that a loop entered by dead tokens ends like any other region, without
+counting outstanding operations.
 
 This form is the reference. `actors.live` keeps the same state flat and mutable for all nodes of a
 tag, and `actors.node` compiles it into closures; laws hold them equal.

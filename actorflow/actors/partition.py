@@ -35,6 +35,10 @@ from actorflow.plan.uses import uses
 
 Run = Callable[[Live, Sequence[Any]], None]
 
+_HOLDS_ARRAYS_OF_THE_HOST = frozenset(
+    {Kind.FETCH, Kind.SEND, Kind.COPY, Kind.REQUEST, Kind.WAIT, Kind.RELEASE, Kind.LOOP_COND}
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -206,7 +210,7 @@ class Partition:
             back = [e for e in edges if kinds[e.node] is Kind.NEXT_ITERATION]
             if node.merge:
                 layout.first.extend((len(edges) - len(back), node.controls))
-                layout.later.extend((len(back) if back else len(edges), node.controls))
+                layout.later.extend((len(back) or len(edges), node.controls))
                 layout.slots.extend((None, None))
                 if not edges or len(edges) < len(plan.inputs):
                     raise InternalError("a merge takes one edge or more, and no constants", where=plan.where)
@@ -237,7 +241,7 @@ class Partition:
                 node.run = self._release(node)
             case Kind.SWITCH:
                 node.run = lambda live, args: node.emit(live, (DEAD, args[0]) if args[1] else (args[0], DEAD))
-            case Kind.FEED | Kind.RECV | Kind.LOOP_COND:
+            case Kind.FEED | Kind.RECV | Kind.LOOP_COND | Kind.PASS:
                 node.run = lambda live, args: node.emit(live, args[0])
                 return _pass
             case _:
@@ -294,7 +298,7 @@ class Partition:
 
     def _constant(self, value: Any, plan: PlanNode) -> Any:
         """Returns a constant as an array of the device that computes with it."""
-        if plan.kind not in (Kind.KERNEL, Kind.RANDOM, Kind.ROUTINE):
+        if plan.kind in _HOLDS_ARRAYS_OF_THE_HOST:
             return value
         return self._brought(self._device(plan), value)
 

@@ -12,7 +12,7 @@ from asyncio import Future
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from actorflow.actors.live import Live, lives
+from actorflow.actors.live import Live, is_later, lives
 from actorflow.actors.locks import Owner
 from actorflow.actors.ref import Ref
 from actorflow.errors import ActorflowError, DeadlinePassed, FetchError, StepAborted, Where
@@ -42,7 +42,8 @@ class Step:
         running: Nodes whose kernels are on a device's threads.
         waits: Says what the step waits for, for reports.
         owners: Who it is to the variables that it locks, by atomic block.
-        taken: What its nodes took and nobody has used: by node, whom to tell what if the step is aborted.
+        taken: What its nodes took and nobody has used: by node, whom to tell what if the step is
+            aborted, and for which tag.
         spent: What of that which the step took on other processes has been used here: see `plan.cut`.
         early: What has come of turns that have not begun here, by frame and turns: how it is offered then.
         told: Hears of each fetch that has come, by its number, before the step ends; None: nobody wants to.
@@ -90,7 +91,7 @@ class Step:
         self.waits: Callable[[Step], list[str]] | None = None
         self.running: list[str] = []
         self.owners: dict[str, Owner] | None = None
-        self.taken: dict[Any, list[tuple[Ref, Any]]] | None = None
+        self.taken: dict[Any, list[tuple[Ref, Any, Live]]] | None = None
         self.spent: set[int] | None = None
         self.told: Callable[[int], None] | None = None
         self.early: dict[tuple[tuple[str, ...], tuple[int, ...]], list[Callable[[], None]]] | None = None
@@ -140,12 +141,12 @@ class Step:
             self.calls = {}
         self.calls[reply] = ref
 
-    def took(self, node: Any, ref: Ref, undo: Any) -> None:
-        """Notes that `node` took something from the actor at `ref`, and how it is given back."""
+    def took(self, node: Any, ref: Ref, undo: Any, live: Live) -> None:
+        """Notes that `node` took something from the actor at `ref` for a tag, and how it is given back."""
         if self.taken is None:
-            self.taken = {node: [(ref, undo)]}
+            self.taken = {node: [(ref, undo, live)]}
         else:
-            self.taken.setdefault(node, []).append((ref, undo))
+            self.taken.setdefault(node, []).append((ref, undo, live))
 
     def parked(self, waits: Mapping[Any, tuple[str, float]]) -> dict[str, float] | None:
         """Returns since when it waits for elements at which resources; None when it may do anything else.
@@ -168,11 +169,17 @@ class Step:
         """Names the resources of which it has taken something that it may still give back."""
         return tuple(node.plan.resource.name for node in self.taken or ())
 
-    def used(self, nodes: Iterable[Any]) -> None:
-        """Notes that what these nodes took has been used: an abort will not give it back."""
+    def used(self, nodes: Iterable[Any], live: Live) -> None:
+        """Notes that what these nodes took has been used for a tag: an abort will not give it back.
+
+        What was taken in later turns has not been. What is carried from one turn into another counts as used
+        when that turn could have used what it took itself.
+        """
         assert self.taken is not None
         for node in nodes:
-            self.taken.pop(node, None)
+            entries = self.taken.pop(node, ())
+            if live.frame is not None and (later := [e for e in entries if is_later(e[2], live)]):
+                self.taken[node] = later
 
     def spend(self, takes: Iterable[int]) -> None:
         """Notes that what the step took, here or elsewhere, has been used, by the numbers of the takes."""
@@ -184,7 +191,7 @@ class Step:
         """Gives back what was taken and has not been used: nobody will use it."""
         taken, self.taken = self.taken, None
         for entries in (taken or {}).values():
-            for ref, undo in entries:
+            for ref, undo, _ in entries:
                 ref.signal(undo)
 
     def abort(self, error: BaseException) -> None:

@@ -49,6 +49,7 @@ class Effect(Enum):
     FEED = "feed"  # its value comes with the step
     ARGUMENT = "argument"  # its value is given by the node that runs the body in which it stands
     FUNCTION = "function"  # runs bodies; what these touch, its attributes say
+    FLOW = "flow"  # made by plans only: leads values into branches and turns, and out of them
     CONSTANT = "constant"  # its value lies in the graph's table
     READ = "read"  # asks the actor of attrs["resource"]; ordered after writes before it
     WRITE = "write"  # tells it; ordered after reads and writes before it

@@ -5,10 +5,14 @@ Pure: a function of the nodes, of a graph or of a program.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from actorflow.graph import opdef
+from actorflow.graph.body import bodies_of
+from actorflow.graph.graph import Graph
+from actorflow.graph.node import Node, NodeId
+from actorflow.graph.opdef import Effect
 
 
 class AnyNode(Protocol):
@@ -34,3 +38,13 @@ def fills(node: AnyNode) -> bool:
 def filled(nodes: Iterable[AnyNode]) -> tuple[str, ...]:
     """Returns the names of the resources that the nodes put something into, sorted."""
     return tuple(sorted({node.attrs["resource"] for node in nodes if fills(node)}))
+
+
+def within(graph: Graph, needed: Iterable[NodeId]) -> Iterator[Node]:
+    """Yields nodes of a graph, and those of the bodies that they run."""
+    for i in needed:
+        node = graph.nodes[i]
+        yield node
+        if opdef.lookup(node.op).effect is Effect.FUNCTION:
+            for body in bodies_of(graph, node):
+                yield from within(body, (inner.id for inner in body.nodes))

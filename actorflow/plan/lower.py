@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
@@ -18,6 +18,9 @@ from actorflow.plan.colocate import colocated
 from actorflow.plan.copies import with_copies
 from actorflow.plan.cost import has_kernel
 from actorflow.plan.devices import named
+from actorflow.plan.flat import Flat, back_of
+from actorflow.plan.flatten import flattened
+from actorflow.plan.flow import KINDS
 from actorflow.plan.functions import routine_of
 from actorflow.plan.homes import NOWHERE, State
 from actorflow.plan.level import by_level
@@ -46,11 +49,13 @@ class Planned:
     """A program before it is cut or gets copies, and where its nodes go.
 
     Attributes:
+        graph: That of which the nodes are: the given one, or what `plan.flatten` made of it.
         first: The first device of each node of the graph that is needed and runs.
         program: With every node on its first device.
         moves: What a placer makes of that.
     """
 
+    graph: Graph
     first: Mapping[NodeId, str]
     program: Program
     moves: Moves
@@ -69,6 +74,7 @@ def lower(
     passes: Sequence[str] = ALL,
     *,
     placer: Placer = FIRST,
+    lower_all: bool = False,
 ) -> Program:
     """Returns the program that computes `fetches` when `feeds` are given, for one process.
 
@@ -79,6 +85,7 @@ def lower(
         devices: The first is the host: state, feeds and fetches are there.
         passes: Names of `plan.passes`.
         placer: Chooses where a node may be on several devices, by default the first.
+        lower_all: Whether all loops, branches and calls run as nodes of their own; see `plan.flatten`.
 
     Raises:
         FeedError: when a placeholder is needed and not fed; names it.
@@ -86,7 +93,7 @@ def lower(
             where another is that it must share a device with; or when no order fits into memory.
         ConfigError: when a node asks for what is no name of a device.
     """
-    found = planned(graph, fetches, feeds, devices, passes, placer=placer)
+    found = planned(graph, fetches, feeds, devices, passes, placer=placer, lower_all=lower_all)
     return with_copies(found.placed, devices[0], found.moves.gates)
 
 
@@ -100,6 +107,7 @@ def planned(
     placer: Placer = FIRST,
     host: str = "",
     state: State = NOWHERE,
+    lower_all: bool = False,
 ) -> Planned:
     """Plans a program for the devices of one process or of several; see `lower`.
 
@@ -112,13 +120,24 @@ def planned(
         placer: Chooses where a node may be on several devices.
         host: The device where feeds and fetches are, by default the first.
         state: Where state lives that no scope places.
+        lower_all: See `lower`.
     """
+    graph, fetches, feeds = flattened(graph, fetches, feeds, lower_all=lower_all)
     needed = prune(graph, fetches, feeds)
     groups = colocated(graph, needed, devices, None if placer.way == "first" else has_kernel, state)
     first = {i: groups.first(i) for i in groups.of}
     program = _built(graph, needed, fetches, feeds, first, passes)
     ids = {graph.nodes[i].name: i for i in groups.of}
-    return Planned(first, program, place(program, ids, groups, devices, placer, host))
+    inner = _inner(program, graph)
+    return Planned(graph, first, program, place(program, ids, groups, devices, placer, host, inner))
+
+
+def _inner(program: Program, graph: Graph) -> frozenset[int]:
+    """Returns the nodes of a program that come of bodies, and those that lead into loops."""
+    if not isinstance(graph, Flat):
+        return frozenset()
+    names = {graph.nodes[i].name for i in graph.inner}
+    return frozenset(i for i, node in enumerate(program.nodes) if node.name in names)
 
 
 def unplaced(
@@ -141,7 +160,9 @@ def _built(
     passes: Sequence[str],
     constants: Mapping[Port, Constant] = MappingProxyType({}),
 ) -> Program:
-    order = joined(program_order(graph, needed), block_edges(graph, needed))
+    flat = graph if isinstance(graph, Flat) else None
+    order = joined(program_order(graph, needed), block_edges(graph, needed)) if flat is None else {}
+    frames = {} if flat is None else flat.frames
     nodes: list[PlanNode] = []
     edges: dict[Port, Edge | Constant] = {}
     index: dict[NodeId, int] = {}
@@ -183,17 +204,22 @@ def _built(
             PlanNode(
                 name=node.name,
                 op=node.op,
-                kind=_KINDS[effect],
+                kind=KINDS[node.op] if effect is Effect.FLOW else _KINDS[effect],
                 inputs=tuple(edges[port] for port in node.inputs),
                 controls=controls,
                 attrs=node.attrs,
                 outputs=node.outputs,
                 device=device,
+                frame=frames.get(i, ()),
                 resource=_holder(node, effect),
                 routine=routine,
                 where=node.where,
             )
         )
+    for i, at in index.items():
+        back = back_of(graph.nodes[i])
+        if back is not None:
+            nodes[at] = replace(nodes[at], inputs=(*nodes[at].inputs, Edge(index[back])), attrs={})
     computed = len(nodes)
     hidden = [Port(i) for i in ends(graph, needed)]
     for port in (*fetches, *hidden):
@@ -208,6 +234,7 @@ def _built(
         fetches=tuple(range(computed, len(nodes))),
         variables=frozenset(variables),
         hidden=len(hidden),
+        parallel_iterations={} if flat is None else flat.parallel,
     )
     return improved(program, passes)
 
@@ -227,8 +254,8 @@ def _body(
 
 
 def _check_no_bytes(graph: Graph, node: Node, effect: Effect, device: str) -> None:
-    """Raises PlacementError when a kernel on a card is to take or make bytes, which cards do not hold."""
-    if effect not in (Effect.PURE, Effect.RANDOM) or named(device).kind != "gpu":
+    """Raises PlacementError when what is on a card is to take or make bytes, which cards do not hold."""
+    if effect not in (Effect.PURE, Effect.RANDOM, Effect.FLOW) or named(device).kind != "gpu":
         return
     inputs = [graph.nodes[p.node].outputs[p.index] for p in node.inputs]
     for spec in (*inputs, *node.outputs):

@@ -21,7 +21,7 @@ from actorflow.graph.node import Node, NodeId
 from actorflow.graph.opdef import Effect
 
 _SEVERAL = frozenset({Effect.COMMIT, Effect.LOCK, Effect.UNLOCK})
-_WRITES = frozenset({Effect.WRITE, Effect.ASK, *_SEVERAL})
+_LOCKS = frozenset({Effect.LOCK, Effect.UNLOCK})
 _BLOCKS = ("",)  # what all atomic blocks touch; no variable has that name
 
 
@@ -30,43 +30,68 @@ def touched(node: Node) -> tuple[str, ...]:
 
     Of an ordered call of an actor that is the key of it, behind a mark that begins no name.
     """
+    return tuple(touches(node))
+
+
+def touches(node: Node) -> dict[str, bool]:
+    """Returns what the node reads, writes, trains or locks with others, and whether that changes it."""
     effect = opdef.lookup(node.op).effect
     if effect in _SEVERAL:
-        return tuple(node.attrs["resources"])
+        return dict.fromkeys(node.attrs["resources"], True)
     if effect in (Effect.READ, Effect.WRITE):
-        return (node.attrs["resource"],)
+        return {node.attrs["resource"]: effect is Effect.WRITE}
     if effect is Effect.FUNCTION:
-        return tuple(dict.fromkeys((*node.attrs["reads"], *node.attrs["writes"])))
+        return {**dict.fromkeys(node.attrs["reads"], False), **dict.fromkeys(node.attrs["writes"], True)}
     if effect is Effect.ASK and node.attrs.get("ordered"):
-        return (f"\0{node.attrs['actor']}",)
-    return ()
+        return {f"\0{node.attrs['actor']}": True}
+    return {}
 
 
 def program_order(graph: Graph, needed: Iterable[NodeId]) -> dict[NodeId, tuple[NodeId, ...]]:
     """Returns the extra control inputs of each node among `needed` (ascending ids)."""
-    last_write: dict[str, NodeId] = {}
-    reads: dict[str, list[NodeId]] = {}
     extra: dict[NodeId, tuple[NodeId, ...]] = {}
-    for i in needed:
+    for i, before in Order(graph, needed).before.items():
         node = graph.nodes[i]
-        names = touched(node)
-        if not names:
-            continue
-        effect = opdef.lookup(node.op).effect
-        writes = effect in _WRITES
-        if effect in (Effect.LOCK, Effect.UNLOCK):
-            names += _BLOCKS
-        before: list[NodeId] = []
-        for name in names:
-            if name in last_write:
-                before.append(last_write[name])
-            if writes:
-                before.extend(reads.pop(name, ()))
-                last_write[name] = i
-            else:
-                reads.setdefault(name, []).append(i)
         direct = {port.node for port in node.inputs} | set(node.controls)
-        found = tuple(sorted(set(before) - direct))
+        found = tuple(sorted({b for names in before.values() for b in names} - direct))
         if found:
             extra[i] = found
     return extra
+
+
+class Order:
+    """What each of some nodes waits for, by the resource on whose account.
+
+    Args:
+        graph: Where they are.
+        needed: The nodes (ascending ids).
+
+    Attributes:
+        before: By node and resource: the nodes that come directly before it, none for one that comes first.
+    """
+
+    def __init__(self, graph: Graph, needed: Iterable[NodeId]) -> None:
+        self.before: dict[NodeId, dict[str, tuple[NodeId, ...]]] = {}
+        self._last_write: dict[str, NodeId] = {}
+        self._reads: dict[str, list[NodeId]] = {}
+        for i in needed:
+            node = graph.nodes[i]
+            names = touches(node)
+            if not names:
+                continue
+            if opdef.lookup(node.op).effect in _LOCKS:
+                names = {**names, **dict.fromkeys(_BLOCKS, True)}
+            self.before[i] = {name: self._next(i, name, writes=writes) for name, writes in names.items()}
+
+    def _next(self, i: NodeId, name: str, *, writes: bool) -> tuple[NodeId, ...]:
+        found = (self._last_write[name],) if name in self._last_write else ()
+        if not writes:
+            self._reads.setdefault(name, []).append(i)
+            return found
+        self._last_write[name] = i
+        return (*found, *self._reads.pop(name, ()))
+
+    def last(self, name: str) -> tuple[NodeId, ...]:
+        """Returns the nodes after which a resource is as the program leaves it, and all reads are done."""
+        reads = self._reads.get(name, ())
+        return tuple(reads) or ((self._last_write[name],) if name in self._last_write else ())

@@ -8,7 +8,7 @@ of memory it also says in which order to run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
@@ -20,6 +20,7 @@ from actorflow.errors import ConfigError, PlacementError
 from actorflow.graph.device import ANY
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import NodeId
+from actorflow.plan import needs
 from actorflow.plan.colocate import Groups
 from actorflow.plan.cost import CostModel
 from actorflow.plan.devices import named
@@ -96,7 +97,7 @@ def devices_named(graph: Graph) -> tuple[str, ...]:
 
     What is no name is left out here: it is reported when its node is placed.
     """
-    names = [node.device for node in graph.nodes]
+    names = [node.device for part in (graph, *graph.bodies.values()) for node in part.nodes]
     names.extend(resource.device for resource in graph.resources.values())
     found: dict[str, None] = {}
     for text in filter(None, dict.fromkeys(names)):
@@ -149,16 +150,18 @@ def place(
     devices: Sequence[str],
     placer: Placer,
     host: str = "",
+    inner: Set[int] = frozenset(),
 ) -> Moves:
     """Returns what the placer chooses for a program.
 
     Args:
-        program: With every node on its first device; every edge leads forward.
+        program: With every node on its first device; every edge leads forward, but for those of turns.
         ids: The nodes of the graph, by name.
         groups: Which devices each group may have.
         devices: All of them, of one process or of several.
         placer: How to choose.
         host: Where feeds and fetches are; by default the first device.
+        inner: Nodes in loops and branches, which others must not wait for, nor they for others.
 
     Raises:
         PlacementError: when no order was found that fits into the memory of the devices.
@@ -177,8 +180,8 @@ def place(
             for i, device in sorted(chosen.items())
             if program.nodes[i].kind not in _ON_HOST and program.nodes[i].device != device
         },
-        after={i: before for i, before in _controls(program, order, arranged).items() if before},
-        gates=_gates(program, order, devices, arranged),
+        after={i: before for i, before in _controls(program, order, arranged, inner).items() if before},
+        gates=_gates(program, order, devices, arranged, inner),
     )
 
 
@@ -193,10 +196,11 @@ def as_built(program: Program, ids: Mapping[str, NodeId]) -> list[int]:
         node = program.nodes[i]
         return ends.get(node.kind, 0), ids.get(node.name, -1), i
 
-    waits = [len(_before(node)) for node in program.nodes]
+    needed = [needs.before(found) for found in needs.needs(program)]
+    waits = list(map(len, needed))
     behind: dict[int, list[int]] = {}
-    for i, node in enumerate(program.nodes):
-        for k in _before(node):
+    for i, found in enumerate(needed):
+        for k in found:
             behind.setdefault(k, []).append(i)
     ready = [turn(i) for i, count in enumerate(waits) if not count]
     heapify(ready)
@@ -209,10 +213,6 @@ def as_built(program: Program, ids: Mapping[str, NodeId]) -> list[int]:
             if not waits[k]:
                 heappush(ready, turn(k))
     return order
-
-
-def _before(node: PlanNode) -> set[int]:
-    return {source.node for source in node.inputs if isinstance(source, Edge)} | set(node.controls)
 
 
 def _arranged(work: Workload, homes: Sequence[str], devices: Sequence[str], placer: Placer) -> Arrangement:
@@ -290,10 +290,9 @@ def _ends(program: Program, values: Sequence[Value], task_of: Mapping[int, int])
 def _taken(program: Program, order: Sequence[int]) -> dict[Edge | int, dict[int, None]]:
     """Returns who takes each output, and who waits for each node by a control edge."""
     outputs: dict[Edge | int, dict[int, None]] = {}
+    needed = needs.needs(program)
     for i in order:
-        node = program.nodes[i]
-        found: list[Edge | int] = [source for source in node.inputs if isinstance(source, Edge)]
-        for source in (*found, *node.controls):
+        for source in needed[i]:
             outputs.setdefault(source, {})[i] = None
     return outputs
 
@@ -313,29 +312,31 @@ def _without_bytes(node: PlanNode, program: Program, allowed: tuple[str, ...]) -
 def _awaited(program: Program, order: Sequence[int]) -> list[int]:
     """Returns by node the set of nodes for which it waits that may wait for long, as the bits of a number."""
     sets = [0] * len(program.nodes)
+    needed = needs.needs(program)
     for i in order:
-        node = program.nodes[i]
-        for k in _before(node):
+        for k in needs.before(needed[i]):
             sets[i] |= sets[k]
-        if node.kind is Kind.WAIT:
+        if program.nodes[i].kind is Kind.WAIT:
             sets[i] |= 1 << i
     return sets
 
 
-def _controls(program: Program, order: Sequence[int], arranged: Arrangement) -> dict[int, tuple[int, ...]]:
+def _controls(
+    program: Program, order: Sequence[int], arranged: Arrangement, inner: Set[int]
+) -> dict[int, tuple[int, ...]]:
     """Returns the order of an arrangement as control edges between nodes, past feeds and fetches.
 
     INVARIANT: nothing comes to wait for a queue or a lock that did not wait for it before. What fills the
     queue might be behind it, so a node for which that does not hold is passed over as well.
-    INVARIANT: no node is dead: a control edge from a dead node would kill the other. Branches that lowering
-    turned into switches would have to be passed over like waits; no program of a graph has them today.
+    INVARIANT: no node of those is dead: a control edge from a dead node would kill the other. And none is in
+    a loop, where it would fire once a turn.
     """
     before = _rows(order, arranged)
     awaited = _awaited(program, order)
     return {
-        i: _kept(program, awaited, before, before[i], awaited[i])
+        i: _kept(program, awaited, before, before[i], awaited[i], inner)
         for i in sorted(before)
-        if program.nodes[i].kind not in _ON_HOST
+        if program.nodes[i].kind not in _ON_HOST and i not in inner
     }
 
 
@@ -353,20 +354,27 @@ def _kept(
     before: Mapping[int, Sequence[int]],
     wanted: Sequence[int],
     waits: int,
+    inner: Set[int],
 ) -> tuple[int, ...]:
     """Returns what to wait for in place of `wanted`: what is before one that may not be waited for."""
     stack = list(wanted)
     kept: list[int] = []
     while stack:
         k = stack.pop()
-        if program.nodes[k].kind in _ON_HOST or awaited[k] & ~waits:
+        if program.nodes[k].kind in _ON_HOST or k in inner or awaited[k] & ~waits:
             stack.extend(before.get(k, ()))
         else:
             kept.append(k)
     return tuple(kept)
 
 
-def _gates(program: Program, order: Sequence[int], devices: Sequence[str], arranged: Arrangement) -> Gates:
+def _gates(
+    program: Program,
+    order: Sequence[int],
+    devices: Sequence[str],
+    arranged: Arrangement,
+    inner: Set[int],
+) -> Gates:
     """Returns the gates of an arrangement in terms of the program; bare signals have none.
 
     INVARIANT: as for control edges.
@@ -379,8 +387,8 @@ def _gates(program: Program, order: Sequence[int], devices: Sequence[str], arran
         if gate.value >= len(sources):
             continue
         source = sources[gate.value]
-        if isinstance(source, Edge):
-            after = _kept(program, awaited, before, [order[gate.after]], awaited[source.node])
+        if isinstance(source, Edge) and source.node not in inner:
+            after = _kept(program, awaited, before, [order[gate.after]], awaited[source.node], inner)
             if after:
                 key = (source, devices[gate.device])
                 found[key] = tuple(dict.fromkeys((*found.get(key, ()), *after)))

@@ -39,6 +39,7 @@ class Kind(Enum):
     EXIT = "exit"  # to the tag that entered this frame
     NEXT_ITERATION = "next_iteration"  # to the next iteration of this frame
     LOOP_COND = "loop_cond"  # passes on the predicate that decides about another turn
+    PASS = "pass"  # passes on its input, once those have fired for which it waits
 
 
 class Edge(NamedTuple):

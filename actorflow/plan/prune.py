@@ -9,6 +9,7 @@ from actorflow.graph.block import end_of
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import NodeId, Port
 from actorflow.graph.opdef import Effect
+from actorflow.plan.flat import back_of
 
 
 def prune(graph: Graph, fetches: Iterable[Port], feeds: Iterable[Port]) -> tuple[NodeId, ...]:
@@ -17,7 +18,8 @@ def prune(graph: Graph, fetches: Iterable[Port], feeds: Iterable[Port]) -> tuple
     The search goes backwards over data and control edges and stops at fed ports: a node whose
     needed outputs are all fed is not needed. A control edge needs the whole node. A constant waits
     for nothing: its value is there when the plan is made, so its control edges say nothing. Of an atomic
-    block that is entered the end is needed, and with it all writes of the block.
+    block that is entered the end is needed, and with it all writes of the block; of a loop variable also
+    what comes back in a later turn.
     """
     fed = frozenset(feeds)
     needed: set[NodeId] = set()
@@ -34,4 +36,6 @@ def prune(graph: Graph, fetches: Iterable[Port], feeds: Iterable[Port]) -> tuple
             stack.extend(node.controls)
         if effect is Effect.LOCK:
             stack.append(end_of(graph.nodes, node).id)
+        elif effect is Effect.FLOW and (back := back_of(node)) is not None:
+            stack.append(back)
     return tuple(sorted(needed))
