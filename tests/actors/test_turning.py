@@ -173,8 +173,9 @@ def test_what_takes_long_goes_to_a_thread_and_comes_back_when_it_is_short_again(
 
     class Here(turning._Turning):
         def __init__(self) -> None:
-            self.turn_s, self.compiled = 0.0, type("", (), {"turns": False})
-            self.node = type("", (), {"emit": lambda *_: went.append("here")})
+            compiled: Any = type("", (), {"turns": False})
+            node: Any = type("", (), {"emit": lambda *_: went.append("here")})
+            self.turn_s, self.compiled, self.node = 0.0, compiled, node
 
         def computed(self, live: Any, args: Any) -> None:
             device.time += takes[0]
@@ -200,7 +201,7 @@ def test_a_branch_over_an_unknown_batch_stays_on_the_loop_while_it_is_short() ->
     async def main() -> int:
         async with af.Session(graph, threads=1) as session:
             await session.run(y, {x: np.eye(2)})
-            few = session.stats().offloaded
+            few, value = session.stats().offloaded, None
             for _ in range(8):
                 value = await session.run(y, {x: np.eye(700)})
             np.testing.assert_array_equal(value, np.eye(700))

@@ -217,8 +217,8 @@ def test_the_law_finds_a_block_that_does_not_say_what_it_has_used(monkeypatch: p
     work = Works("fifo", 4, 2, 1, frozenset({(3, 6), (3, 8)}), atomic=True)
     used = Step.used
 
-    def forgetful(self: Step, nodes: Any) -> None:
-        used(self, [node for node in nodes if node.plan.op == "lock_variable"])
+    def forgetful(self: Step, nodes: Any, live: Any) -> None:
+        used(self, [node for node in nodes if node.plan.op == "lock_variable"], live)
 
     monkeypatch.setattr(Step, "used", forgetful)
 
