@@ -54,7 +54,7 @@ class Model(af.nn.Layer):
         return af.matmul(h, self.words.table, transpose_b=True) + self.bias
 
     def writes(self, first: int, count: int) -> Any:
-        """Returns the numbers of `count` words after a first one, each drawn as likely as the model finds it."""
+        """Returns the numbers of `count` words after a first one, drawn by how likely they are."""
 
         def turn(before: Any, _: Any) -> Any:
             word, state = before
@@ -121,7 +121,9 @@ async def main(epochs: int, seed: int, quick: bool, plot: str) -> float:
                 curve.append((read, math.exp(np.mean(lately))))
                 if event.step % 50 == 0:
                     pace = f"{read / event.train_s:.0f} words/s"
-                    print(f"step {event.step}/{event.total}: perplexity {curve[-1][1]:.1f}, {pace}", flush=True)
+                    print(
+                        f"step {event.step}/{event.total}: perplexity {curve[-1][1]:.1f}, {pace}", flush=True
+                    )
             elif isinstance(event, EpochDone):
                 found.append((read, event.scores["perplexity"]))
                 print(f"epoch {event.epoch}: perplexity {found[-1][1]:.2f} on what was held out", flush=True)

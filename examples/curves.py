@@ -10,7 +10,7 @@ Curve = tuple[Sequence[tuple[float, float]], str]
 
 
 def draw(file: str, curves: Mapping[str, Curve], **axes: Any) -> None:
-    """Writes a figure of curves by what they show; `axes` are its labels and scales, as matplotlib names them."""
+    """Writes a figure of curves, by what they show; `axes` are its labels and scales, as in matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

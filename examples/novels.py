@@ -18,7 +18,7 @@ UNKNOWN = 0  # the number of all words that are not among the most frequent
 
 @cache
 def novels(quick: bool = False) -> tuple[list[str], Any, Any]:
-    """Returns the vocabulary, and numbers of words in rows of one length: those to train with, those held out.
+    """Returns the vocabulary, and numbers of words in rows: those to train with, and those held out.
 
     Every twentieth chapter is held out. A word has letters and apostrophes, or is a mark of punctuation; the
     vocabulary has the most frequent ones of the chapters to train with. `quick` gives seven chapters.

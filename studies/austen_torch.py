@@ -1,4 +1,4 @@
-"""The language model of `examples/austen_lm.py` in PyTorch: the same words in the same order, the same first weights.
+"""The language model of `examples/austen_lm.py` in PyTorch: the same words in order, the same first weights.
 
     python -m studies.austen_torch [--epochs N] [--seed N] [--quick]
 
@@ -21,13 +21,13 @@ import actorflow as af
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 import austen_lm as example
+from novels import novels
 
 
-class Model(nn.Module):
+class Model:
     """The same equations. PyTorch's LSTM has two biases, whose sum is ours: the second one stays zero."""
 
     def __init__(self, table: Any, w: Any, u: Any, b: Any, bias: Any) -> None:
-        super().__init__()
         units = len(u)
         self.table = nn.Parameter(torch.tensor(table))
         self.bias = nn.Parameter(torch.tensor(bias))
@@ -37,8 +37,9 @@ class Model(nn.Module):
             for name, value in values.items():
                 getattr(self.lstm, name).copy_(torch.tensor(value))
         self.lstm.bias_hh_l0.requires_grad_(False)
+        self.trained = [self.table, self.bias, *(p for p in self.lstm.parameters() if p.requires_grad)]
 
-    def forward(self, numbers: Any, state: Any) -> tuple[Any, Any]:
+    def __call__(self, numbers: Any, state: Any) -> tuple[Any, Any]:
         """(rows, steps) numbers of words, state -> (rows · steps, words), the state after them."""
         outputs, state = self.lstm(nn.functional.embedding(numbers, self.table), state)
         return outputs.reshape(-1, outputs.shape[-1]) @ self.table.T + self.bias, state
@@ -54,17 +55,16 @@ async def first_weights(seed: int, quick: bool) -> list[Any]:
 
 def train(seed: int, epochs: int, quick: bool) -> float:
     """Trains, prints a line for each epoch, and returns the last perplexity on what was held out."""
-    _, read, held_out = example.novels(quick)
+    _, read, held_out = novels(quick)
     model = Model(*af.run(first_weights(seed, quick)))
-    trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.Adam(trained)
+    optimizer = torch.optim.Adam(model.trained)
     rate = example.rate(epochs * math.ceil(read.shape[1] / example.STEPS))
     updates, perplexity = 0, math.inf
     for epoch in range(1, epochs + 1):
         for loss in losses(model, read):
             optimizer.zero_grad()
             loss.backward()
-            nn.utils.clip_grad_norm_(trained, example.LIMIT)
+            nn.utils.clip_grad_norm_(model.trained, example.LIMIT)
             for group in optimizer.param_groups:
                 group["lr"] = rate(updates)
             optimizer.step()
