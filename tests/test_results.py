@@ -43,7 +43,9 @@ def missing(command: str) -> str | None:
 def test_every_row_of_the_page_ends_with_a_command() -> None:
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")]
 
-    assert len(commands(PAGE.read_text())) == len([row for row in rows if "command that prints it" not in row])
+    assert len(commands(PAGE.read_text())) == len(
+        [row for row in rows if "command that prints it" not in row]
+    )
 
 
 @pytest.mark.parametrize("command", commands(PAGE.read_text()))

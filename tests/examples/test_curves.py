@@ -20,7 +20,9 @@ def test_a_figure_has_its_labels(curves: ModuleType, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'actorflow[examples]'")
     file = tmp_path / "curve.svg"
 
-    curves.draw(str(file), {"read": ([(1, 2.0), (2, 1.0)], "-"), "held out": ([(2, 3.0)], "o")}, xlabel="words")
+    curves.draw(
+        str(file), {"read": ([(1, 2.0), (2, 1.0)], "-"), "held out": ([(2, 3.0)], "o")}, xlabel="words"
+    )
 
     assert file.read_text().count("<path") > 2
     assert "<!-- words -->" in file.read_text()
