@@ -9,6 +9,7 @@
 #   make fuzz CASES=1000000       damaged bytes against the codec and links
 #   make oracle-optim             our optimizers against torch's
 #   make oracle-torch             our ops against torch's, on torch's own samples
+#   make record-tf                asks TensorFlow again what our programs beside its own are held to
 
 PYTHON  ?= python3
 MINUTES ?= 5
@@ -20,10 +21,10 @@ BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks studies)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench study live-backup soak kill fuzz oracle-optim oracle-torch oracle-onnx
+.PHONY: help setup demo test lint docs bench study live-backup soak kill fuzz oracle-optim oracle-torch oracle-onnx record-tf
 
 help:
-	@echo 'make setup | demo | test | lint | docs | bench | study | live-backup | soak MINUTES=n | kill SEEDS=n | fuzz CASES=n | oracle-{optim,torch,onnx}'
+	@echo 'make setup | demo | test | lint | docs | bench | study | live-backup | soak MINUTES=n | kill SEEDS=n | fuzz CASES=n | oracle-{optim,torch,onnx} | record-tf'
 
 setup: .venv/dev.stamp
 
@@ -85,6 +86,17 @@ oracle-torch: .venv/oracle.stamp
 oracle-onnx: .venv/onnx.stamp
 	@$(BIN)/python -m tests.oracle.onnx_nodes $(ARGS)
 	@$(BIN)/python -m tests.oracle.onnx_models
+
+# TensorFlow has an environment of its own: it wants other versions of what it shares with ours. ARGS=record keeps
+# what it finds.
+record-tf: .venv-tf/stamp
+	@TF_CPP_MIN_LOG_LEVEL=3 .venv-tf/bin/python -m tests.conformance $(or $(ARGS),compare)
+
+.venv-tf/stamp: | $(BIN)/python
+	@echo 'installing TensorFlow in .venv-tf ...'
+	@$(PYTHON) -m venv .venv-tf
+	@.venv-tf/bin/python -m pip install --quiet --disable-pip-version-check 'tensorflow-cpu==2.21.*' --editable .
+	@touch $@
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("actorflow needs Python 3.11 or newer, but $(PYTHON) is %d.%d\n  try: make $(MAKECMDGOALS) PYTHON=python3.12" % v[:2])'

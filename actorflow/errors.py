@@ -157,6 +157,10 @@ class FetchError(ActorflowError):
     """A fetch that is not in the session's graph or cannot be computed."""
 
 
+class GrowingGraph(UserWarning):
+    """A graph grows with every step of a session: each is planned anew, and no node is let go of."""
+
+
 class PlacementError(ActorflowError):
     """A device that does not exist, or a kernel that it does not have."""
 
@@ -179,6 +183,18 @@ class ListError(KernelError):
 
 class InputError(ActorflowError):
     """An element that could not be read or made; names source and element."""
+
+
+class DatasetError(ActorflowError):
+    """A data set that cannot be had."""
+
+
+class DatasetMissing(DatasetError):
+    """No place that a data set could come from has it; the text names them all, and what can be done."""
+
+
+class DatasetDamaged(DatasetError):
+    """What lies under the name of a data set has another checksum."""
 
 
 class StateError(ActorflowError):
@@ -271,6 +287,10 @@ class CoordinatorLost(CoordinationError):
 
 class NotReady(CoordinationError):
     """Processes of a cluster are missing when it is opened; names them, and says how they ended."""
+
+
+class Misplaced(CoordinationError):
+    """This process counts the processes of its cluster otherwise than the chief, or has no place in it."""
 
 
 class PolicyError(CoordinationError):

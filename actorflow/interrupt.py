@@ -10,23 +10,36 @@ from contextlib import contextmanager
 from types import FrameType
 
 
+class Watch:
+    """Whether Ctrl-C has come.
+
+    Attributes:
+        came: None where somebody else hears of it, so that nothing is known.
+    """
+
+    __slots__ = ("came",)
+
+    def __init__(self) -> None:
+        self.came: bool | None = None
+
+
 @contextmanager
-def kept() -> Iterator[None]:
+def kept() -> Iterator[Watch]:
     """Raises KeyboardInterrupt at the end of the block when Ctrl-C came in it, whatever became of that.
 
     In an import of numpy and scipy about one in two hundred comes to nothing: it is raised in a callback
     of a weak reference, where Python ignores it, or C code makes an ImportError of it. Where somebody
     has a handler of his own, and in threads that Ctrl-C does not reach, the block is left alone.
     """
+    watch = Watch()
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
-        yield
+        yield watch
         return
-    came = False
+    watch.came = False
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal came
-        came = True
+        watch.came = True
         signal.default_int_handler(number, frame)
 
     def report(ignored: sys.UnraisableHookArgs) -> None:
@@ -36,9 +49,9 @@ def kept() -> Iterator[None]:
     reported_before, sys.unraisablehook = sys.unraisablehook, report
     signal.signal(signal.SIGINT, handle)
     try:
-        yield
+        yield watch
     finally:
         signal.signal(signal.SIGINT, before)
         sys.unraisablehook = reported_before
-        if came:
+        if watch.came:
             raise KeyboardInterrupt

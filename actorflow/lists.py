@@ -1,27 +1,22 @@
-"""Lists of tensors as values: persistent maps from index to array, cheap to write in one line of versions.
+"""Lists of tensors as values: persistent maps from index to array, cheap to write however they are used.
 
-A write gives a new list and leaves the old one as it was. Both share one buffer of slots (value, stamp):
-the newest version writes there in place, in O(1), with the next stamp, and a version reads only slots
-whose stamp is not above its own. Who writes to an older version copies what that version sees. So a loop
-that hands its list on from turn to turn never copies, and any other use is right, if dearer.
+A write gives a new list and leaves the old one as it was. The values lie in a tree of nodes of 32 places,
+which are shared and never changed: a write makes anew the nodes on the way to its index, one a level, so
+one for a list of up to 32 values, two up to 1024, three up to 32 768. What no version reaches is freed at
+once, by its count of references alone. Threads need no lock.
 
-What an addition replaces is kept for the older versions that see it, and for no longer: versions point
-to an `_Epoch`, which says what was replaced at its end, and to the epoch after it. Nothing newer points
-to anything older, so what no version sees any more is freed at once; there are no cycles.
+Source: the persistent vector of Clojure, after Bagwell, "Ideal hash trees", 2001.
+Deviation: places may be empty, and nodes are as long as their last value needs.
 
-INVARIANT: a slot that is replaced is first noted in its epoch. A reader looks into the buffer first and
-at the epochs after that, so it finds a value that it may see in one of them, without the lock.
-
-Source: the persistent arrays of Baker, "Shallow binding makes functional arrays fast", 1991; stamps
-are ours, so that writes to empty slots leave no notes, and reads change nothing.
+Considered and dropped: one buffer for all versions, in which the newest writes in place. An old version
+that somebody holds then keeps every value that was replaced after it, seen by anybody or not.
 
 Arrays are held as they come, of numpy or CuPy, and never changed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from threading import Lock
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from actorflow.errors import ListError
@@ -29,38 +24,12 @@ from actorflow.errors import ListError
 Value = Any
 """An array of either device, a scalar of numpy, or a TensorList."""
 
-_Slot = tuple[Value, int]
+_BITS = 5
+_WIDTH = 1 << _BITS
+_PLACE = _WIDTH - 1
 
-
-class _Epoch:
-    """The time between two replacements; once it has ended, `index` and `slot` say what was replaced."""
-
-    __slots__ = ("after", "index", "slot")
-
-    after: _Epoch | None
-    index: int
-    slot: _Slot
-
-    def __init__(self) -> None:
-        self.after = None
-
-    def end(self, index: int, slot: _Slot) -> _Epoch:
-        """Notes what is about to be replaced, and begins the next one."""
-        self.index = index
-        self.slot = slot
-        self.after = _Epoch()  # ORDER: last, readers take it to mean that the rest is there
-        return self.after
-
-
-class _Buffer:
-    """What versions share. Only who holds `lock` writes to it."""
-
-    __slots__ = ("lock", "newest", "slots")
-
-    def __init__(self, slots: dict[int, _Slot]) -> None:
-        self.lock = Lock()
-        self.newest = 0
-        self.slots = slots
+_Node = list[Any]
+"""Values in the lowest level, nodes above it; None where nothing is. Never changed once it is shared."""
 
 
 class TensorList:
@@ -68,76 +37,88 @@ class TensorList:
 
     Attributes:
         size: How many indices there are; None when writes make it longer.
-        nbytes: Bytes of all values that it sees.
+        nbytes: Bytes of all values in it.
+        present: At how many indices there is a value.
     """
 
-    __slots__ = ("_buffer", "_epoch", "_length", "_present", "_version", "nbytes", "size")
+    __slots__ = ("_length", "_root", "_shift", "nbytes", "present", "size")
 
-    def __init__(self, values: Iterable[tuple[int, Value]] = (), size: int | None = None) -> None:
-        slots = {index: (value, 0) for index, value in values}
-        length = max(slots, default=-1) + 1
-        if size is not None and length > size:
-            raise _beyond(length - 1, size)
-        self._buffer = _Buffer(slots)
-        self._epoch = _Epoch()
-        self._version = 0
-        self._length = length if size is None else size
-        self._present = len(slots)
-        self.nbytes = sum(_bytes(value) for value, _ in slots.values())
+    def __init__(self, size: int | None = None) -> None:
+        self._root: _Node = []
+        self._shift = 0  # of an index, for the place in the root
+        self._length = size or 0
         self.size = size
+        self.present = 0
+        self.nbytes = 0
 
     @staticmethod
     def of(values: Sequence[Value], size: int | None = None) -> TensorList:
         """Returns a list of these values, in their order; of `size` indices, or free to grow."""
-        return TensorList(enumerate(values), size)
+        if size is not None and len(values) > size:
+            raise _beyond(len(values) - 1, size)
+        made = TensorList(size)
+        level: _Node = list(values)
+        while len(level) > _WIDTH:
+            level = [level[i : i + _WIDTH] for i in range(0, len(level), _WIDTH)]
+            made._shift += _BITS
+        made._root = level
+        made._length = len(values) if size is None else size
+        made.present = len(values)
+        made.nbytes = sum(map(_bytes, values))
+        return made
 
     def __len__(self) -> int:
         return self._length
 
     def __repr__(self) -> str:
         length = "" if self.size is None else f" of {self.size}"
-        return f"<TensorList {self._present}{length}, {self.nbytes} bytes>"
-
-    @property
-    def present(self) -> int:
-        """At how many indices there is a value."""
-        return self._present
+        return f"<TensorList {self.present}{length}, {self.nbytes} bytes>"
 
     # -- reading -----------------------------------------------------------------------------------
 
     def get(self, index: int, default: Value = None) -> Value:
         """Returns the value at `index`, `default` where there is none."""
-        slot = self._seen(index)
-        return default if slot is None else slot[0]
+        shift = self._shift
+        if index < 0 or index >> shift >= _WIDTH:
+            return default
+        found: Any = self._root
+        while shift >= 0:
+            place = index >> shift & _PLACE
+            if place >= len(found):
+                return default
+            found = found[place]
+            if found is None:
+                return default
+            shift -= _BITS
+        return found
 
     def read(self, index: int) -> Value:
         """Returns the value at `index`; raises ListError where there is none."""
-        slot = self._seen(index)
-        if slot is None:
+        found = self.get(index)
+        if found is None:
             self._check(index)
             message = f"what is read was written before, got index {index} of a list of {self._told()}"
             raise ListError(message, hint="write it on every way that leads to the read")
-        return slot[0]
+        return found
 
-    def items(self) -> list[tuple[int, Value]]:
-        """Returns what is there, by index in rising order."""
-        return sorted((index, slot[0]) for index, slot in self._all()) if self._present else []
+    def items(self) -> Iterator[tuple[int, Value]]:
+        """Yields what is there, by index in rising order."""
+        return _items(self._root, self._shift, 0)
 
     def values(self) -> list[Value]:
         """Returns the values of all indices in order; raises ListError when one has none."""
-        found = dict(self._all())
-        if len(found) < self._length:
-            first = next(i for i in range(self._length) if i not in found)
+        if self.present < self._length:
+            first = next(i for i in range(self._length) if self.get(i) is None)
             message = f"all of a list is read, but index {first} was never written; it has {self._told()}"
             raise ListError(message, hint="write every index, or read some of them with gather")
-        return [found[i][0] for i in range(self._length)]
+        return [value for _, value in self.items()]
 
     # -- writing -----------------------------------------------------------------------------------
 
     def write(self, index: int, value: Value) -> TensorList:
         """Returns the list with `value` at `index`; raises ListError where there is one already."""
         self._check(index)
-        if self._seen(index) is not None:
+        if self.get(index) is not None:
             message = f"an index is written once, got {index} again, of a list of {self._told()}"
             raise ListError(message, hint="write to the list as it was before, or to another index")
         return self._with(index, value, None)
@@ -152,85 +133,45 @@ class TensorList:
     def accumulate(self, index: int, value: Value) -> TensorList:
         """Returns the list with `value` added to what is at `index`, which counts as zero when absent."""
         self._check(index)
-        slot = self._seen(index)
-        if slot is None:
-            return self._with(index, value, None)
-        return self._with(index, _sum(slot[0], value), slot)
+        found = self.get(index)
+        return self._with(index, value if found is None else _sum(found, value), found)
 
     def added(self, other: TensorList) -> TensorList:
         """Returns the elementwise sum; what is absent counts as zero. Takes O(values of the smaller one)."""
-        few, many = (self, other) if self._present < other._present else (other, self)
-        found = many._resized(_common(self, other), max(self._length, other._length))
+        few, many = (self, other) if self.present < other.present else (other, self)
+        found = many._copy()
+        found.size = _common(self, other)
+        found._length = max(self._length, other._length)
         for index, value in few.items():
             found = found.accumulate(index, value)
         return found
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _seen(self, index: int) -> _Slot | None:
-        """The slot of `index` as this version sees it."""
-        slot = self._buffer.slots.get(index)
-        if slot is None or slot[1] <= self._version:
-            return slot
-        epoch = self._epoch
-        while (after := epoch.after) is not None:
-            if epoch.index == index:
-                return epoch.slot if epoch.slot[1] <= self._version else None
-            epoch = after
-        return None
-
-    def _all(self) -> Iterator[tuple[int, _Slot]]:
-        """Every slot that this version sees."""
-        with self._buffer.lock:
-            slots = list(self._buffer.slots.items())
-        return self._of_those(slots)
-
-    def _of_those(self, slots: Iterable[tuple[int, _Slot]]) -> Iterator[tuple[int, _Slot]]:
-        replaced: dict[int, _Slot] = {}
-        epoch = self._epoch
-        while (after := epoch.after) is not None:
-            replaced.setdefault(epoch.index, epoch.slot)
-            epoch = after
-        for index, slot in slots:
-            found = slot if slot[1] <= self._version else replaced.get(index)
-            if found is not None and found[1] <= self._version:
-                yield index, found
-
-    def _with(self, index: int, value: Value, replaced: _Slot | None) -> TensorList:
-        """This version but for `index`, where it sees the slot `replaced`."""
-        buffer, version, epoch = self._buffer, self._version, self._epoch
-        with buffer.lock:
-            newest = buffer.newest == version
-            if newest:
-                if replaced is not None:
-                    epoch = epoch.end(index, replaced)
-                buffer.newest = version = version + 1
-                buffer.slots[index] = (value, version)
-            else:
-                seen = {i: (slot[0], 0) for i, slot in self._of_those(buffer.slots.items())}
-        made: TensorList = TensorList.__new__(TensorList)
-        if not newest:
-            seen[index] = (value, 0)
-            buffer, version, epoch = _Buffer(seen), 0, _Epoch()
-        made._buffer = buffer
-        made._epoch = epoch
-        made._version = version
-        made._length = self._length if index < self._length else index + 1
-        made._present = self._present + (replaced is None)
-        made.nbytes = self.nbytes + _bytes(value) - (0 if replaced is None else _bytes(replaced[0]))
-        made.size = self.size
+    def _with(self, index: int, value: Value, replaced: Value) -> TensorList:
+        """The list but for `index`, where `replaced` is now; None for nothing."""
+        made = self._copy()
+        while index >> made._shift >= _WIDTH:
+            made._root = [made._root] if made._root else []
+            made._shift += _BITS
+        made._root = _put(made._root, made._shift, index, value)
+        if index >= made._length:
+            made._length = index + 1
+        made.nbytes += _bytes(value)
+        if replaced is None:
+            made.present += 1
+        else:
+            made.nbytes -= _bytes(replaced)
         return made
 
-    def _resized(self, size: int | None, length: int) -> TensorList:
-        """The same version under another size and length."""
+    def _copy(self) -> TensorList:
         made: TensorList = TensorList.__new__(TensorList)
-        made._buffer = self._buffer
-        made._epoch = self._epoch
-        made._version = self._version
-        made._length = length
-        made._present = self._present
+        made._root = self._root
+        made._shift = self._shift
+        made._length = self._length
+        made.size = self.size
+        made.present = self.present
         made.nbytes = self.nbytes
-        made.size = size
         return made
 
     def _check(self, index: int) -> None:
@@ -238,7 +179,28 @@ class TensorList:
             raise _beyond(index, self.size)
 
     def _told(self) -> str:
-        return f"{self._present} values" if self.size is None else f"size {self.size}"
+        return f"{self.present} values" if self.size is None else f"size {self.size}"
+
+
+def _put(node: _Node, shift: int, index: int, value: Value) -> _Node:
+    """The node with `value` at `index`; all others below it are shared."""
+    made = node.copy()
+    place = index >> shift & _PLACE
+    if place >= len(made):
+        made.extend([None] * (place + 1 - len(made)))
+    made[place] = _put(made[place] or [], shift - _BITS, index, value) if shift else value
+    return made
+
+
+def _items(node: _Node, shift: int, start: int) -> Iterator[tuple[int, Value]]:
+    """What lies below a node whose first index is `start`."""
+    for place, below in enumerate(node):
+        if below is not None:
+            index = start + (place << shift)
+            if shift:
+                yield from _items(below, shift - _BITS, index)
+            else:
+                yield index, below
 
 
 def _sum(a: Value, b: Value) -> Value:
@@ -253,9 +215,8 @@ def _sum(a: Value, b: Value) -> Value:
 def _common(a: TensorList, b: TensorList) -> int | None:
     """The size of a sum: that which is fixed; raises ListError when the other does not fit."""
     size = b.size if a.size is None else a.size
-    if size is not None and (
-        max(len(a), len(b)) > size or (None not in (a.size, b.size) and a.size != b.size)
-    ):
+    differ = a.size is not None and b.size is not None and a.size != b.size
+    if differ or (size is not None and max(len(a), len(b)) > size):
         message = f"lists that are added have one size, got {len(a)} and {len(b)}"
         raise ListError(message)
     return size

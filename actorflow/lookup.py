@@ -13,7 +13,7 @@ from actorflow.graph.node import Node, Port
 from actorflow.graph.operators import Operators
 from actorflow.graph.resource import VariableDef
 from actorflow.ops.state import Variable
-from actorflow.spec import Spec, show
+from actorflow.spec import ListSpec, Spec, show
 from actorflow.structure import flatten
 
 
@@ -25,7 +25,7 @@ def fetch_port(graph: Graph, fetch: Any) -> Port:
     """
     if isinstance(fetch, Tensor):
         if fetch.graph is graph:
-            return fetch.port
+            return _no_list(fetch.node, fetch.port.index)
         message = f"fetch {fetch.name!r} belongs to another graph than this session's"
         raise FetchError(message, where=fetch.node.where, hint="open a session on its graph")
     if isinstance(fetch, str) and isinstance(graph.resources.get(fetch), VariableDef):
@@ -38,7 +38,7 @@ def fetch_port(graph: Graph, fetch: Any) -> Port:
         if index is None:
             message = f"node {node.name!r} has {len(node.outputs)} outputs, got fetch {fetch!r}"
             raise FetchError(message, where=node.where)
-        return Port(node.id, index)
+        return _no_list(node, index)
     if hasattr(fetch, "as_tensor"):
         if fetch.graph is not graph:
             message = f"fetch {fetch.name!r} belongs to another graph than this session's"
@@ -47,6 +47,14 @@ def fetch_port(graph: Graph, fetch: Any) -> Port:
             return fetch_port(graph, fetch.as_tensor())
     message = f"a fetch is a tensor, a variable, a name, or a structure of them, got {type(fetch).__name__}"
     raise FetchError(message)
+
+
+def _no_list(node: Node, index: int) -> Port:
+    """The port of a fetch; FetchError for a list of tensors, which is no array."""
+    if isinstance(found := node.outputs[index], ListSpec):
+        message = f"a fetch is a tensor, got {node.name!r}, a {found}"
+        raise FetchError(message, where=node.where, hint="fetch its .stack(), .concat() or .read(i)")
+    return Port(node.id, index)
 
 
 def fetched(graph: Graph, fetches: Any) -> tuple[tuple[Port, ...], Callable[[Sequence[Any]], Any]]:
@@ -80,6 +88,7 @@ def feed_port(graph: Graph, key: Any) -> Port:
     """
     if isinstance(key, Tensor):
         if key.graph is graph:
+            _check_no_list(key.node.name, key.spec)
             return key.port
         message = f"feed {key.name!r} belongs to another graph than this session's"
         raise FeedError(message, where=key.node.where, hint="open a session on its graph")
@@ -94,7 +103,14 @@ def feed_port(graph: Graph, key: Any) -> Port:
         )
         message = f"feed {key!r} names no tensor of the graph"
         raise FeedError(message, hint=hint)
+    _check_no_list(key, node.outputs[index])
     return Port(node.id, index)
+
+
+def _check_no_list(name: str | int, spec: Spec) -> None:
+    if isinstance(spec, ListSpec):
+        message = f"a feed is an array, got {name!r}, a {spec}"
+        raise FeedError(message, hint="feed the tensor that it is made of")
 
 
 def fitting(
@@ -112,6 +128,7 @@ def fitting(
     Raises:
         FeedError: when shape or dtype do not fit, or a Python value would lose something.
     """
+    _check_no_list(name, spec)
     if isinstance(value, Operators):
         message = f"{kind} {name!r} must fit {spec}, got the symbolic {value!r}"
         raise FeedError(message, hint=f"a {kind} is a value: run the tensor first, and feed what it gives")

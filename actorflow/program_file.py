@@ -10,7 +10,8 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -116,13 +117,8 @@ class ProgramFile:
         return self._build
 
     def _call(self, seed: int) -> Any:
-        try:
-            with interrupt.kept():
-                return self._build(seed)
-        except ActorflowError:
-            raise
-        except Exception as error:
-            raise _failed(self.path, f"build({seed}) must not fail", error) from error
+        with _blamed(self.path, f"build({seed}) must not fail"):
+            return self._build(seed)
 
     def _where(self) -> Where:
         code = getattr(self._build, "__code__", None)
@@ -136,13 +132,8 @@ def _function(build: Any) -> str:
 
 def _import_module(name: str) -> tuple[Path, ModuleType]:
     path = program_name.module(name)
-    try:
-        with interrupt.kept():
-            return path, importlib.import_module(name)
-    except ActorflowError:
-        raise
-    except Exception as error:
-        raise _failed(path, f"{name} must import without an error", error) from error
+    with _blamed(path, f"{name} must import without an error"):
+        return path, importlib.import_module(name)
 
 
 def _import(path: Path) -> ModuleType:
@@ -153,23 +144,37 @@ def _import(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up while they are made
     sys.path.insert(0, str(path.resolve().parent))
-    try:
-        with interrupt.kept():
-            spec.loader.exec_module(module)
-    except ActorflowError:
-        raise
-    except Exception as error:
-        raise _failed(path, f"{path} must import without an error", error) from error
+    with _blamed(path, f"{path} must import without an error"):
+        spec.loader.exec_module(module)
     return module
 
 
-def _failed(path: Path, rule: str, error: Exception) -> ProgramError:
+@contextmanager
+def _blamed(path: Path, rule: str) -> Iterator[None]:
+    """Turns what the user's code raises in the block into a ProgramError, unless it is an error of ours.
+
+    Also what would end this process in a way of its own, as sys.exit does. Ctrl-C passes.
+    """
+    with interrupt.kept() as watch:
+        try:
+            yield
+        except ActorflowError:
+            raise
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and watch.came is not False:
+                raise
+            raise _failed(path, rule, error) from error
+
+
+def _failed(path: Path, rule: str, error: BaseException) -> ProgramError:
     """The error for a failure of the user's code, placed at the innermost line of the user's file."""
     lines = [
         f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == path.name
     ]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
     hint = None
+    if isinstance(error, SystemExit):
+        hint = 'leave what ends a script under if __name__ == "__main__":'
     if isinstance(error, ModuleNotFoundError):
         hint = f"install the package with the module {error.name!r} in this environment"
     where = Where(defined_at=path.name if line is None else f"{path.name}:{line}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import actorflow.data as data
+import actorflow.datasets as datasets
 import actorflow.errors as errors  # not `from actorflow import`, which would ask for this module
 import actorflow.nn as nn
 import actorflow.optim as optim
@@ -47,7 +48,8 @@ __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "Async", "Backup", "Cluster", "EpochDone", "Feeder", "Graph",
     "IndexedSlices", "OptimizerActor", "Policy", "Program", "Ref", "RunDone", "Session", "Slices", "Spec",
     "StaleSync", "StepDone", "Sync", "Tensor", "Terminated", "Trainer", "UpdateContext", "UpdateDone",
-    "can_cast", "colocate_with", "container", "control_dependencies", "custom_gradient", "data", "device",
+    "can_cast", "colocate_with", "container", "control_dependencies", "custom_gradient", "data",
+    "datasets", "device",
     "errors", "finfo", "from_data", "gradients", "hessian_vector_product", "iinfo", "init", "jvp",
     "minimize", "name_scope", "nn", "optim", "producing", "reset", "result_type", "run", "supervision",
     "testing", "to_data",

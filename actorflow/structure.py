@@ -55,3 +55,30 @@ def outline(tree: Any) -> str:
         kind = type(tree).__name__ if hasattr(tree, "_fields") else ""
         return f"{kind}(" + ", ".join(map(outline, tree)) + (",)" if len(tree) == 1 else ")")
     return type(tree).__name__ if hasattr(tree, "taken_apart") else "*"
+
+
+def leaves_like(tree: Any, value: Any) -> list[Any]:
+    """Returns what stands in `value` where `tree` has its leaves, from left to right.
+
+    Raises:
+        ValueError: when `value` has another structure.
+    """
+    if tree is None:
+        if value is not None:
+            message = f"nothing was to be returned, got {type(value).__name__}"
+            raise ValueError(message)
+        return []
+    if isinstance(tree, Mapping):
+        if not isinstance(value, Mapping) or value.keys() != tree.keys():
+            got = list(value) if isinstance(value, Mapping) else type(value).__name__
+            message = f"a dict with the keys {list(tree)}, got {got}"
+            raise ValueError(message)
+        return [leaf for key in tree for leaf in leaves_like(tree[key], value[key])]
+    if isinstance(tree, tuple | list):
+        if not isinstance(value, tuple | list) or len(value) != len(tree):
+            several = isinstance(value, tuple | list)
+            got = f"{len(value)}" if several else type(value).__name__
+            message = f"{len(tree)} values in a {type(tree).__name__}, got {got}"
+            raise ValueError(message)
+        return [leaf for t, v in zip(tree, value, strict=True) for leaf in leaves_like(t, v)]
+    return [value]

@@ -46,7 +46,7 @@ class Runner(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Progress:
     """How far a run has come.
 
@@ -93,13 +93,25 @@ class Progress:
         """Messages a second since the run began; 0 before any time has passed."""
         return self.messages / self.train_s if self.train_s > 0 else 0.0
 
+    def __repr__(self) -> str:
+        """One short line, for people; all that is known is in the attributes."""
+        step = f"{self.step}" if self.total is None else f"{self.step}/{self.total}"
+        found = {"loss": self.loss, **self.metrics, **getattr(self, "scores", {})}
+        found |= {f"test {name}": value for name, value in getattr(self, "test", {}).items()}
+        facts = [
+            f"epoch {self.epoch}",
+            f"step {step}",
+            *(f"{name} {value:.4g}" for name, value in found.items()),
+        ]
+        return f"<{type(self).__name__} {', '.join(facts)}, {self.train_s:.1f} s>"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StepDone(Progress):
     """A step ended; loss and metrics are its own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class EpochDone(Progress):
     """An epoch ended, or the run did in the middle of one; loss and metrics are means over its steps.
 
@@ -110,7 +122,7 @@ class EpochDone(Progress):
     scores: Scores
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunDone(Progress):
     """The run ended; loss and metrics are those of its last epoch, input is that of the whole run.
 

@@ -33,7 +33,8 @@ def users_code(name: str, *, ends: bool = True) -> Iterator[None]:
         if _passes(error, task, ends=ends):
             raise
         message = f"{name} must not fail"
-        raise ProgramError(message, where=_place(error)) from error
+        line = failed_at(error)
+        raise ProgramError(message, where=None if line is None else Where(defined_at=line)) from error
 
 
 def _passes(error: BaseException, task: Task[Any] | None, *, ends: bool) -> bool:
@@ -56,8 +57,8 @@ def _task() -> Task[Any] | None:
         return None
 
 
-def _place(error: BaseException) -> Where | None:
-    """The innermost line of the first file that is not ours."""
+def failed_at(error: BaseException) -> str | None:
+    """Returns where code of the user raised: the innermost line of the first file that is not ours."""
     told = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__) if is_users(f)]
     lines = [line for file, line in told if file == told[0][0]]
-    return Where(defined_at=line_at(told[0][0], lines[-1])) if told else None
+    return line_at(told[0][0], lines[-1]) if told else None

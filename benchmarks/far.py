@@ -206,7 +206,7 @@ def linked(endpoint: Endpoint, peer: str, receiver: Receiver, *, shares: bool) -
 
 @asynccontextmanager
 async def _opened(way: str, bind: list[str], name: str, keys: Keyring | None) -> AsyncIterator[Endpoint]:
-    endpoint = Endpoint(asyncio.get_running_loop(), name, 1, bind, keys=keys)
+    endpoint = Endpoint(asyncio.get_running_loop(), name, bind, keys=keys)
     try:
         yield endpoint
     finally:

@@ -14,7 +14,6 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 import actorflow as af
@@ -26,9 +25,9 @@ BATCH = 32
 @cache
 def digits() -> tuple[Any, Any, Any, Any]:
     """Returns train images, test images, train labels and test labels; images are (n, 8, 8, 1)."""
-    images, labels = load_digits(return_X_y=True)
-    images = (images / 16.0).astype("float32").reshape(-1, 8, 8, 1)
-    parts = train_test_split(images, labels.astype("int64"), test_size=0.2, stratify=labels, random_state=0)
+    images, labels = af.datasets.digits()
+    images = images.reshape(-1, 8, 8, 1)
+    parts = train_test_split(images, labels, test_size=0.2, stratify=labels, random_state=0)
     return tuple(parts)
 
 

@@ -13,7 +13,6 @@ import os
 import signal
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 import actorflow as af
 
@@ -23,8 +22,8 @@ HELD_OUT = slice(None, None, 6)  # images that nobody trains with
 
 def build(seed: int) -> af.Program:
     """Returns the program; every process builds it, and gets the same."""
-    images, labels = load_digits(return_X_y=True)
-    images = (images / 16).astype("float32")
+    images, labels = af.datasets.digits()
+    images = images.reshape(-1, 64)
     train_images, train_labels = np.delete(images, HELD_OUT, 0), np.delete(labels, HELD_OUT)
 
     with af.Graph(seed=seed) as graph:

@@ -16,6 +16,8 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
 from actorflow.graph.opdef import Effect
 from actorflow.kernels import registry
+from actorflow.lists import TensorList
+from actorflow.spec import ListSpec, Spec
 
 Values = dict[Port, Any]
 
@@ -57,8 +59,16 @@ def run(graph: Graph, node: Node, values: Values) -> None:
     else:
         raise AssertionError(f"{node.name} needs a value: {node.op} is {effect.value}")
     for i, (value, spec) in enumerate(zip(outputs, node.outputs, strict=True)):
-        assert spec.fits(np.shape(value), value.dtype), f"{node.name}:{i} is {spec}, got {value!r}"
+        assert holds(spec, value), f"{node.name}:{i} is {spec}, got {value!r}"
         values.setdefault(Port(node.id, i), value)
+
+
+def holds(spec: Spec, value: Any) -> bool:
+    """Whether a value is one of those that a spec describes; of a list all that is in it."""
+    if isinstance(spec, ListSpec):
+        sized = isinstance(value, TensorList) and spec.size in (None, len(value))
+        return sized and all(holds(spec.element, v) for _, v in value.items())
+    return spec.fits(np.shape(value), value.dtype)
 
 
 def call(op: str, arrays: Sequence[Any], attrs: Mapping[str, Any], *, counter: int = 0) -> tuple[Any, ...]:

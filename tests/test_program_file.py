@@ -204,3 +204,29 @@ def test_a_function_names_the_module_or_the_file_where_others_find_it(tmp_path: 
     assert ProgramFile.of(ProgramFile(path)._build) == f"{path}:build"
     with pytest.raises(ProgramError, match="other processes import build by its name, got "):
         ProgramFile.of(lambda seed: build(seed))
+
+
+@pytest.mark.parametrize(
+    "ends",
+    ["sys.exit(3)", "raise KeyboardInterrupt", "raise asyncio.CancelledError", "raise SystemExit('bye')"],
+)
+@pytest.mark.parametrize("building", [False, True])
+def test_a_program_that_would_end_the_process_is_blamed_at_its_line(
+    tmp_path: Path, ends: str, building: bool
+) -> None:
+    head = "import asyncio, sys\n"
+    text = f"{head}def build(seed):\n    {ends}\n" if building else f"{head}x = 1\n{ends}\n"
+    with pytest.raises(ProgramError) as caught:
+        ProgramFile(write(tmp_path, text)).program(0)
+    said = str(caught.value)
+    assert ("build(0) must not fail" if building else "must import without an error") in said
+    assert "where: defined at prog.py:3" in said
+    assert ("__main__" in said) == ("xit" in ends)
+    assert not isinstance(caught.value.__cause__, Exception)
+
+
+@pytest.mark.parametrize("building", [False, True])
+def test_ctrl_c_while_a_program_is_built_is_not_blamed_on_it(tmp_path: Path, building: bool) -> None:
+    come = "import signal; signal.raise_signal(signal.SIGINT)"
+    with pytest.raises(KeyboardInterrupt):
+        ProgramFile(write(tmp_path, f"def build(seed):\n    {come}\n" if building else come)).program(0)

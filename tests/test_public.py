@@ -59,6 +59,7 @@ def test_the_names_are_those_of_the_ops_and_of_public() -> None:
     assert set(af.__all__) == {*ops.__all__, *public.__all__}
     assert set(MODULES) == {
         "data",
+        "datasets",
         "errors",
         "init",
         "nn",
@@ -96,7 +97,14 @@ def test_every_name_is_there_whatever_was_imported_before(first: str) -> None:
 def test_no_name_is_hidden_by_a_module_of_the_package() -> None:
     inside = {path.stem for path in (ROOT / "actorflow").iterdir()}
 
-    assert inside & set(af.__all__) == {"data", "errors", "nn", "optim", "testing"}  # these are the modules
+    assert inside & set(af.__all__) == {
+        "data",
+        "datasets",
+        "errors",
+        "nn",
+        "optim",
+        "testing",
+    }  # these are the modules
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from actorflow.errors import SpecError
-from actorflow.spec import Shape, Spec, sizes, spec
+from actorflow.spec import ListSpec, Shape, Spec, agreed, sizes, spec
 
 
 @pytest.mark.parametrize("dtype", ["bytes", object, "float32", np.float32, np.dtype("int8"), "bfloat16"])
@@ -49,3 +49,40 @@ def test_sizes_that_are_not_known_are_refused(shape: Shape, told: str) -> None:
         sizes(shape)
 
     assert caught.value.what == f"every size must be known, got {told}"
+
+
+def test_a_spec_of_a_list_tells_its_size_and_its_elements() -> None:
+    grows, nested = ListSpec(spec("int8", (None, 3))), ListSpec(ListSpec(spec("int8"), 2), 3)
+
+    assert str(grows) == "list of (None, 3) int8"
+    assert str(nested) == "list of 3 × list of 2 × () int8"
+    assert (grows.shape, grows.size, grows.rank, grows.dtype) == ((None,), None, 1, np.int8)
+    assert (nested.shape, nested.size) == ((3,), 3)
+    assert not nested.is_static
+    assert not ListSpec(spec("int8"), 3).fits((3,), np.dtype("int8"))
+    assert ListSpec(spec("int8"), 3) != spec("int8", (3,))
+    assert len({grows, ListSpec(spec("int8", (None, 3))), ListSpec(spec("int8"))}) == 2
+    with pytest.raises(SpecError, match="sizes cannot be negative"):
+        ListSpec(spec("int8"), -1)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "wanted"),
+    [
+        (spec("int8", (None, 3)), spec("int8", (2, None)), spec("int8", (2, 3))),
+        (spec("int8", (2,)), spec("int16", (2,)), None),
+        (spec("int8", (2,)), spec("int8", (3,)), None),
+        (ListSpec(spec("int8", (2,))), ListSpec(spec("int8", None), 4), ListSpec(spec("int8", (2,)), 4)),
+        (ListSpec(spec("int8"), 3), ListSpec(spec("int8"), 4), None),
+        (ListSpec(spec("int8")), ListSpec(spec("int16")), None),
+        (ListSpec(spec("int8")), ListSpec(ListSpec(spec("int8"))), None),
+        (ListSpec(spec("int8"), 3), spec("int8", (3,)), None),
+    ],
+)
+def test_specs_agree_when_something_may_fit_both(a: Spec, b: Spec, wanted: Spec | None) -> None:
+    for one, other in ((a, b), (b, a)):
+        if wanted is None:
+            with pytest.raises(SpecError, match="must agree, got"):
+                agreed(one, other)
+        else:
+            assert agreed(one, other) == wanted

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,6 +31,25 @@ def test_every_step_and_epoch_is_told_in_order() -> None:
     ]  # fmt: skip
     assert [e.loss for e in told if isinstance(e, EpochDone)] == [0.5, 1.5]
     assert told[-1].loss == 1.5
+
+
+def test_an_event_prints_as_one_short_line() -> None:
+    told = events(program(lambda epoch: feeds(epoch, epoch + 1)), Recorder())
+    assert re.fullmatch(r"<StepDone epoch 1, step 1/4, loss 0, \d+\.\d s>", repr(told[0]))
+    last = told[-1]
+    assert isinstance(last, RunDone)
+    done = replace(
+        last,
+        loss=0.123456,
+        metrics={"error": 0.25},
+        scores={"accuracy": 0.5},
+        test={"accuracy": 1.0},
+        train_s=2.5,
+    )
+    assert repr(done) == (
+        "<RunDone epoch 2, step 4/4, loss 0.1235, error 0.25, accuracy 0.5, test accuracy 1, 2.5 s>"
+    )
+    assert repr(replace(done, total=None)).startswith("<RunDone epoch 2, step 4, ")
 
 
 def test_metrics_are_told_beside_the_loss() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -60,6 +61,29 @@ class Actor:
             MailboxFull: actors that tell each other in a ring make more messages than fit.
         """
         ref.put(message, self._cell)
+
+    def spawn(
+        self,
+        factory: Callable[..., Actor],
+        *args: Any,
+        name: str | None = None,
+        max_messages: int = 1024,
+    ) -> Ref:
+        """Starts an actor that ends with this one at the latest, and returns its address.
+
+        It has the same supervisor. An actor that ends or restarts stops those that it spawned after its own
+        `on_stop`, and is dead only when they are.
+
+        Args:
+            factory: Called with `args`, now and for every restart; an Actor subclass, as a rule.
+            *args: Its arguments.
+            name: Its name in the system; by default made from the factory's.
+            max_messages: Messages its mailbox may hold.
+
+        Raises:
+            ActorError: when this actor is to end.
+        """
+        return self._cell.spawn(factory, args, name, max_messages)
 
     def after(self, delay_s: float, message: Any) -> Timer:
         """Tells this actor `message` in `delay_s` seconds, unless cancelled or stopped before."""

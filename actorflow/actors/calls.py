@@ -11,6 +11,7 @@ from actorflow.actors import (
     counter,
     gradients,
     hash_table,
+    performer,
     queue,
     stack,
     variable,
@@ -121,6 +122,7 @@ _FIXED: dict[str, Any] = {
 
 _MADE: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
     **gradients.MADE,
+    **performer.MADE,
     **queue.MADE,
     **barrier.MADE,
     **accumulator.MADE,

@@ -11,7 +11,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.ask import Ask
 from actorflow.actors.turns import Hook, Phase, Turns
 from actorflow.actors.waits import Blocked
-from actorflow.errors import ActorflowError, HandlerError, InternalError, Where, counted, said
+from actorflow.errors import ActorError, ActorflowError, HandlerError, InternalError, Where, counted, said
 from actorflow.messages import Terminated
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def _nobody(_message: Any) -> Any:
 class Cell(Turns):
     """One actor, as its supervisor and the system see it.
 
+    INVARIANT: an incarnation is over only when the actors that it spawned are dead.
     INVARIANT: `phase` goes NEW → LIVE → ENDING → DEAD, or ENDING → WAITING → NEW for a restart; a
         failing start and a stop go straight to ENDING.
     """
@@ -42,6 +43,8 @@ class Cell(Turns):
         "_factory",
         "_overdue",
         "_restarting",
+        "_spawned",
+        "_spawner",
         "_started",
         "_timers",
         "incarnation",
@@ -70,6 +73,8 @@ class Cell(Turns):
         self._behaviour: Actor | None = None
         self._overdue: Timer | None = None
         self._restarting = False
+        self._spawned: dict[Cell, None] = {}
+        self._spawner: Cell | None = None
         self._started = False
         self._timers: dict[Timer, None] = {}
         self._build()
@@ -242,8 +247,12 @@ class Cell(Turns):
         self._overdue = self.system.wheel.after(self.system.deadline_s, self._nag)
 
     def _over(self) -> None:
-        """This incarnation is over."""
+        """This incarnation is over, once those that it spawned are dead: the last of them comes back here."""
         self._behaviour = None
+        for child in tuple(self._spawned):
+            child.end(None, restart=False)
+        if self._spawned:
+            return
         self.receive = _nobody
         for timer in tuple(self._timers):
             timer.cancel()
@@ -281,8 +290,28 @@ class Cell(Turns):
         self.witnesses.clear()
         self.system.forget(self)
         self.parent.gone(self, heard=heard)
+        if self._spawner is not None:
+            self._spawner._bereaved(self)
 
     # -- the rest of a life ------------------------------------------------------------------------
+
+    def spawn(
+        self, factory: Callable[..., Actor], args: tuple[Any, ...], name: str | None, max_messages: int
+    ) -> Cell:
+        """Starts an actor that ends with this incarnation, beside this one; see `Actor.spawn`."""
+        if self.phase not in (Phase.NEW, Phase.LIVE):
+            message = f"'{self.name}' is to end, and starts no more actors"
+            raise ActorError(message)
+        child: Cell = self.system.spawn_under(self.parent, factory, args, name, max_messages)
+        child._spawner = self
+        self._spawned[child] = None
+        return child
+
+    def _bereaved(self, child: Cell) -> None:
+        """An actor that this one spawned is dead."""
+        del self._spawned[child]
+        if not self._spawned and self.phase is Phase.ENDING and self._behaviour is None:
+            self._over()
 
     def watch(self, watcher: Watcher) -> None:
         """Tells `watcher`, once, when this actor is dead."""

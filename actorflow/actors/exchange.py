@@ -18,7 +18,7 @@ _FIRED = arrays.truth(True)
 class Exchange(Protocol):
     """What brings tokens to other processes."""
 
-    def send(self, step: Step, key: int, value: Any, destination: str) -> None:
+    def send(self, step: Step, key: int, value: Any, destination: str, turns: tuple[int, ...]) -> None:
         """Sends the token of a step that has the number `key` in the cut; never waits.
 
         Args:
@@ -26,12 +26,16 @@ class Exchange(Protocol):
             key: Which transfer of the cut it is.
             value: An array that nobody changes any more, or DEAD.
             destination: The process.
+            turns: In which turn of each loop around it, the outermost first.
         """
         ...
 
 
 def sent(node: NodeActor, exchange: Exchange) -> Callable[[Live], None]:
-    """Returns how a value leaves: at once, and the step is done with it; a control edge sends a truth."""
+    """Returns how a value leaves: at once, and the step is done with it; a control edge sends a truth.
+
+    What leaves within a loop is done with when the loop has ended: see `node`.
+    """
     slot, n_in, i = node.slot, node.n_in, node.i
     key, to = node.plan.attrs["key"], node.plan.attrs["destination"]
 
@@ -41,7 +45,11 @@ def sent(node: NodeActor, exchange: Exchange) -> Callable[[Live], None]:
         live.slots[slot : slot + n_in] = [None] * n_in
         if live.controls_dead is not None and i in live.controls_dead:
             value = DEAD
-        exchange.send(step, key, value, to)
-        step.sent()
+        if live.frame is None:
+            exchange.send(step, key, value, to, ())
+            step.sent()
+        else:
+            exchange.send(step, key, value, to, live.turns)
+            node.finish(live, ())
 
     return fire

@@ -84,9 +84,11 @@ class Executor:
         """
         return Partition(program, self._around)
 
-    def arrive(self, partition: Partition, step: Step, key: int, value: object) -> None:
-        """Offers to a step what another process has sent: an array, or DEAD."""
-        partition.arrive(step, key, value)
+    def arrive(
+        self, partition: Partition, step: Step, key: int, value: object, turns: tuple[int, ...] = ()
+    ) -> None:
+        """Offers to a step what another process has sent: an array, or DEAD; of a loop, in which turns."""
+        partition.arrive(step, key, value, turns)
         dispatch = self._system.dispatch
         if dispatch.ring and not dispatch.scheduled:
             dispatch.schedule()

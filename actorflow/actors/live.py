@@ -30,6 +30,7 @@ class Layout:
         later: Counts for every later iteration, where a loop's Merge waits for its back edge.
         slots: Inputs, constants already in place.
         fires: How many nodes fire for a tag of this frame; its tag has ended after as many.
+        sends: Whether something leaves for another process from this frame, or from one within it.
         sources: Nodes that wait for nothing and are put into the ring when the tag starts.
     """
 
@@ -38,6 +39,7 @@ class Layout:
     later: list[int] = field(default_factory=list)
     slots: list[Any] = field(default_factory=list)
     fires: int = 0
+    sends: bool = False
     sources: list[Any] = field(default_factory=list)
     parallel_iterations: int = 1
     exits: list[Any] = field(default_factory=list)
@@ -82,6 +84,16 @@ class Live:
             path.append((frame.layout.path[-1], frame.parent.iteration))
             frame = frame.parent.frame
         return Tag(self.step.id, tuple(reversed(path)), self.iteration)
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """The turn of each loop in which the tag lies, the outermost first."""
+        found: list[int] = []
+        live = self
+        while live.frame is not None:
+            found.append(live.iteration)
+            live = live.frame.parent
+        return tuple(reversed(found))
 
     def mark_dead(self, i: int) -> None:
         """Notes that a control input of the node at `i` was dead."""

@@ -134,7 +134,7 @@ class NodeActor:
             self.send(live, values)
         if live.frame is not None:
             live.left -= 1
-            if not live.left:
+            if not live.left and not live.children:
                 _iteration_ended(live)
 
     def send(self, live: Live, values: Sequence[Any]) -> None:
@@ -259,10 +259,12 @@ def _start(frame: Frame, iteration: int) -> None:
             node.send(live, (value,))
     for node in frame.layout.sources:
         node.owner.dispatch.ring.append((node, live))
+    if live.step.early is not None:
+        live.step.came_early(frame.layout.path, live)
 
 
 def _iteration_ended(live: Live) -> None:
-    """Every node of the frame has fired for this tag: lets the next iteration in, or ends the loop."""
+    """Every node has fired for this tag, and no loop in it lives: lets the next one in, or ends the loop."""
     frame = live.frame
     assert frame is not None
     moved = frame.close(live.iteration)
@@ -279,6 +281,11 @@ def _iteration_ended(live: Live) -> None:
         for node in frame.layout.exits:
             if node not in frame.exited:
                 node.send(parent, (DEAD,))
+        if parent.frame is None:
+            if frame.layout.sends:
+                parent.step.sent()
+        elif not parent.left and not parent.children:  # nothing of the inner loop comes out here
+            _iteration_ended(parent)
 
 
 def _unset(live: Live, args: Sequence[Any]) -> None:

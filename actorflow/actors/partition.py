@@ -24,7 +24,7 @@ from actorflow.actors.routine import compiled, cost_of
 from actorflow.actors.step import Step
 from actorflow.actors.turning import turning
 from actorflow.actors.working import counter, measured, submitted
-from actorflow.errors import InternalError, PlacementError
+from actorflow.errors import ActorflowError, InternalError, PlacementError
 from actorflow.kernels import registry
 from actorflow.kernels.device import Estimate, Shaped
 from actorflow.kernels.devices import AnyDevice
@@ -67,7 +67,8 @@ class Partition:
 
     Attributes:
         nodes: Its actors, by index of the program.
-        sends: How many values leave for other processes in a step.
+        sends: How many times a step hears that something has left for other processes: every value outside
+            of loops, and the end of every loop from which values leave.
         receives: The nodes that pass on what others send, by key.
     """
 
@@ -86,10 +87,7 @@ class Partition:
             compile_node(node, self._equip(node))
         for k, i in enumerate(program.fetches):
             self.nodes[i].fire = _fetch(self.nodes[i], k)
-        sends = [node for node in self.nodes if node.plan.kind is Kind.SEND]
-        for node in sends:
-            node.fire = sent(node, self._exchange(node.plan))
-        self.sends = len(sends)
+        self.sends = self._sending([node for node in self.nodes if node.plan.kind is Kind.SEND])
         self.receives = {n.plan.attrs["key"]: n for n in self.nodes if n.plan.kind is Kind.RECV}
         self._feeds = [self.nodes[i] for i in program.feeds]
         self._root = self._layout(())
@@ -111,19 +109,40 @@ class Partition:
             live.slots[node.slot] = value
             ring.append((node, live))
 
-    def arrive(self, step: Step, key: int, value: Any) -> None:
+    def arrive(self, step: Step, key: int, value: Any, turns: tuple[int, ...] = ()) -> None:
         """Offers what another process has sent to the step: an array, or DEAD; drops what comes late.
 
-        The caller sees to it that the ring is pumped.
+        What comes for a turn of a loop that has not begun here waits for it. The caller sees to it that the
+        ring is pumped.
         """
         live = step.live
         if live is None or live.error is not None:
             return
         node = self.receives[key]
+        path = node.layout.path
+        for depth, turn in enumerate(turns, 1):
+            frame = (live.children or {}).get(path[:depth])
+            inner = None if frame is None else frame.iterations.get(turn)
+            if inner is None:
+                again = partial(self.arrive, step, key, value, turns)
+                step.keep_early(path[:depth], turns[:depth], again)
+                return
+            live = inner
         live.slots[node.slot] = value
         live.counts[node.i] -= 1
         if not live.counts[node.i]:
             self.dispatch.ring.append((node, live))
+
+    def _sending(self, sends: Sequence[NodeActor]) -> int:
+        """Says how values leave; returns how many times a step hears of that."""
+        loops: set[str] = set()
+        for node in sends:
+            node.fire = sent(node, self._exchange(node.plan))
+            path = node.layout.path
+            for depth in range(1, len(path) + 1):
+                self._layout(path[:depth]).sends = True
+            loops.update(path[:1])
+        return len(loops) + sum(not node.layout.path for node in sends)
 
     def kernel_seconds(self) -> dict[tuple[str, str], float]:
         """Returns what kernels take by what was measured, by node and device; small ones are not measured."""
@@ -191,7 +210,7 @@ class Partition:
             back = [e for e in edges if kinds[e.node] is Kind.NEXT_ITERATION]
             if node.merge:
                 layout.first.extend((len(edges) - len(back), node.controls))
-                layout.later.extend((len(back) or len(edges), node.controls))
+                layout.later.extend((len(back) if back else len(edges), node.controls))
                 layout.slots.extend((None, None))
                 if not edges or len(edges) < len(plan.inputs):
                     raise InternalError("a merge takes one edge or more, and no constants", where=plan.where)
@@ -322,7 +341,10 @@ class Partition:
     def _request(self, node: NodeActor) -> Run:
         plan = node.plan
         assert plan.resource is not None
-        ref = self._around.find(plan.resource)
+        try:
+            ref = self._around.find(plan.resource)
+        except ActorflowError as error:
+            raise error.at(plan.where) from error.__cause__
         sender = self._around.sender
         body: Body = body_of(plan, self._around.source, self._around.sequence)
         may_wait = plan.kind is Kind.WAIT

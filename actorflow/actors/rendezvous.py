@@ -28,6 +28,7 @@ class Early(NamedTuple):
     key: int
     value: Any
     source: str
+    turns: tuple[int, ...] = ()
 
 
 class Ruling(Enum):
@@ -146,7 +147,16 @@ class Rendezvous:
 
     # -- tokens ------------------------------------------------------------------------------------
 
-    def token(self, session: str, number: int, key: int, value: Any, source: str, incarnation: int) -> Ruling:
+    def token(
+        self,
+        session: str,
+        number: int,
+        key: int,
+        value: Any,
+        source: str,
+        incarnation: int,
+        turns: tuple[int, ...] = (),
+    ) -> Ruling:
         """Rules on a token that came from life `incarnation` of process `source`."""
         state = self._sessions.get(session)
         if state is None or self._lives.get(source) != incarnation:
@@ -158,7 +168,7 @@ class Rendezvous:
         if self.early >= self.max_early:
             self.abort(session, number)
             return Ruling.TOO_MANY
-        state.early.setdefault(number, []).append(Early(key, value, source))
+        state.early.setdefault(number, []).append(Early(key, value, source, turns))
         self.early += 1
         self.peak_early = max(self.peak_early, self.early)
         return Ruling.WAITS

@@ -1,4 +1,4 @@
-"""The actors of one session's resources and optimizers: started when first needed.
+"""The actors of one session's resources, optimizers and code of the user: started when first needed.
 
 Those under a shared name are the system's: whichever session needs one first starts it, the others find
 it, and it ends with the system, or when its container is reset.
@@ -18,10 +18,12 @@ from actorflow.actors.containers import Containers, shared
 from actorflow.actors.hungry import Hungry
 from actorflow.actors.making import Given, made
 from actorflow.actors.optimizer import OptimizerActor
+from actorflow.actors.performer import asker, check_here, performer_of
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Forget, Source, Tally
 from actorflow.actors.starvation import Hunger, Producers
 from actorflow.actors.system import ActorSystem
+from actorflow.actors.user_actor import user_actor
 from actorflow.arrays import Array
 from actorflow.errors import ActorflowError, ConfigError, GraphError, said
 from actorflow.graph import opdef
@@ -30,6 +32,7 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import ResourceDef
+from actorflow.ops.asking import RunningActor, UserFunction
 from actorflow.optim import Transform
 from actorflow.plan.fills import fills
 from actorflow.plan.program import Holder, Holding
@@ -132,7 +135,8 @@ class Resources:
         """Returns the address of the holder.
 
         Raises:
-            GraphError: when an optimizer cannot be made.
+            GraphError: when an optimizer or an actor of the user cannot be made.
+            PlacementError: when an actor that a node asks lives elsewhere.
             StateError: when other state has the shared name of the holder.
         """
         if self._forgotten != self.resets:
@@ -201,6 +205,8 @@ class Resources:
     def _spawn(self, holder: Holder) -> Ref:
         if holder.kind is Holding.OPTIMIZER:
             return self._spawn_optimizer(holder)
+        if holder.kind is not Holding.RESOURCE:
+            return self._spawn_performer(holder)
         definition = self._graph.resources[holder.name]
         key = shared(definition)
         contents = {name: self._constant(port) for name, port in definition.contents.items()}
@@ -249,6 +255,18 @@ class Resources:
                 raise error.at(node.where) from error.__cause__
 
         return self._start(f"{self._source}/{holder.kind.value}/{key}", make)
+
+    def _spawn_performer(self, holder: Holder) -> Ref:
+        """Starts what runs code of the user for nodes, and the actor of the user if it is to be made."""
+        key, objects = holder.name, self._graph.objects
+        found = objects[key]
+        if isinstance(found, UserFunction):
+            return self._start(f"{self._source}/{key}", lambda: performer_of(key, found))
+        if isinstance(found, RunningActor):
+            check_here(found.ref, self._system)
+            return self._start(f"{self._source}/{key}", lambda: asker(key, objects, found.ref))
+        made = self._start(f"{self._source}/{key}", partial(user_actor, key, found))
+        return self._start(f"{self._source}/asks/{key}", lambda: asker(key, objects, made, owns=True))
 
     def _start(self, name: str, make: Callable[[], Any]) -> Ref:
         free, n = name, 1

@@ -19,8 +19,7 @@ from traceback import walk_tb
 from typing import Any
 from zlib import crc32
 
-import numpy as np
-
+from actorflow import arrays
 from actorflow.actors.node import of_kernel
 from actorflow.errors import Where
 from actorflow.kernels.device import Shaped
@@ -89,7 +88,7 @@ class _Writer:
         self.known: dict[str, Any] = {
             "whole": _whole,
             "listed": TensorList.of,
-            "absent": np.zeros((), np.bool_),
+            "absent": arrays.truth(False),
             "crc32": crc32,
         }
         self.names = count()
@@ -250,7 +249,7 @@ def _is_large(spec: Spec) -> bool:
 
 
 def _whole(turns: int) -> Any:
-    return np.asarray(turns, np.int32)
+    return arrays.converted(turns, arrays.as_dtype("int32"))
 
 
 def cost_of(routine: Routine, cost: Callable[[PlanNode, Sequence[Any]], float]) -> float | None:

@@ -209,7 +209,7 @@ class Runner(Actor):
         self._steps[start.session, start.number] = step
         self.executor.start(part.partition, step, start.feeds)
         for token in came:
-            self.executor.arrive(part.partition, step, token.key, token.value)
+            self.executor.arrive(part.partition, step, token.key, token.value, token.turns)
 
     def ran(self, step: PartStep, values: tuple[Any, ...]) -> None:
         """Hears that a part has run: every fetch that lies here has come, and all has been sent."""
@@ -295,12 +295,19 @@ class Runner(Actor):
 
     # -- tokens ------------------------------------------------------------------------------------
 
-    def send(self, step: Step, key: int, value: Any, destination: str) -> None:
+    def send(self, step: Step, key: int, value: Any, destination: str, turns: tuple[int, ...]) -> None:
         """Sends a token to another runner; see `exchange.Exchange`."""
         part = cast("PartStep", step)
         dead = value is DEAD
         token = Token(
-            part.part.session, part.number, key, None if dead else value, dead, self.process, self.incarnation
+            part.part.session,
+            part.number,
+            key,
+            None if dead else value,
+            dead,
+            self.process,
+            self.incarnation,
+            turns,
         )
         self.sent_tokens += 1
         self._ref(f"{destination}/{RUNNER}").put(token, self.system.nobody)
@@ -308,10 +315,10 @@ class Runner(Actor):
     def _token(self, token: Token) -> None:
         at = token.session, token.number
         value = DEAD if token.dead else token.value
-        ruling = self.rendezvous.token(*at, token.key, value, token.source, token.incarnation)
+        ruling = self.rendezvous.token(*at, token.key, value, token.source, token.incarnation, token.turns)
         if ruling is Ruling.NOW:
             step = self._steps[at]
-            self.executor.arrive(step.part.partition, step, token.key, value)
+            self.executor.arrive(step.part.partition, step, token.key, value, token.turns)
         elif ruling is Ruling.TOO_MANY:
             message = (
                 f"{self.rendezvous.max_early} tokens wait at {self.process!r} for steps to start, "

@@ -45,6 +45,7 @@ class Step:
         taken: What its nodes took and nobody has used: by node, whom to tell what if the step is
             aborted, and for which tag.
         spent: What of that which the step took on other processes has been used here: see `plan.cut`.
+        early: What has come of turns that have not begun here, by frame and turns: how it is offered then.
         told: Hears of each fetch that has come, by its number, before the step ends; None: nobody wants to.
     """
 
@@ -52,6 +53,7 @@ class Step:
         "bucket",
         "calls",
         "deadline_s",
+        "early",
         "ended",
         "future",
         "id",
@@ -92,6 +94,7 @@ class Step:
         self.taken: dict[Any, list[tuple[Ref, Any, Live]]] | None = None
         self.spent: set[int] | None = None
         self.told: Callable[[int], None] | None = None
+        self.early: dict[tuple[tuple[str, ...], tuple[int, ...]], list[Callable[[], None]]] | None = None
 
     def __repr__(self) -> str:
         state = "ended" if self.future.done() else f"{self.left} of {len(self.values)} fetches to come"
@@ -118,6 +121,19 @@ class Step:
             self.live = None
             if not self.future.done():
                 self.future.set_result(self.values)
+
+    def keep_early(self, path: tuple[str, ...], turns: tuple[int, ...], offer: Callable[[], None]) -> None:
+        """Keeps what another process has sent for a turn that has not begun here."""
+        if self.early is None:
+            self.early = {}
+        self.early.setdefault((path, turns), []).append(offer)
+
+    def came_early(self, path: tuple[str, ...], live: Live) -> None:
+        """Offers what has come for a turn that begins now."""
+        assert self.early is not None
+        for offer in self.early.pop((path, live.turns), ()):
+            offer()
+        self.early = self.early or None
 
     def wait_in(self, ref: Ref, reply: Reply) -> None:
         """Notes that a call of this step may wait for long at `ref`; the reply takes itself off."""

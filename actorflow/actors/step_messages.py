@@ -101,13 +101,14 @@ class Start:
 @travels("step.token")
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Runner → runner: what crosses once a step; delivered at most once.
+    """Runner → runner: what crosses once a step, or once a turn of a loop; delivered at most once.
 
     Attributes:
         key: Which transfer of the cut it is.
         value: An array; None when dead.
         dead: Whether the branch was not taken.
         source: Who sent it, in which of its lives.
+        turns: In which turn of each loop around it, the outermost first.
     """
 
     session: str
@@ -117,6 +118,7 @@ class Token:
     dead: bool
     source: str
     incarnation: int
+    turns: tuple[int, ...] = ()
 
 
 @travels("step.done")

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 STOPPED = 130
 """The exit code of a command that Ctrl-C stopped."""
 
+UNREAD = 141
+"""The exit code of a command whose output nobody reads any more: that which a shell shows after SIGPIPE."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code."""

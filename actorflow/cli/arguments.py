@@ -54,6 +54,18 @@ def seconds(text: str) -> float:
     return found
 
 
+def often(text: str) -> float:
+    """Returns how many seconds lie between two looks: 0.1 to 3600."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0.1 <= found <= 3600:
+        message = f"must be a number of seconds between 0.1 and 3600, got {text[:60]!r}"
+        raise argparse.ArgumentTypeError(message)
+    return found
+
+
 def policy(text: str) -> Policy:
     """Returns the policy that a text names."""
     return _read(Policy.parse, text)

@@ -19,7 +19,13 @@ def add_common(add: Callable[..., Any], links: Callable[[str], Settings] = links
     """Adds the arguments that all processes of a cluster share; `links` reads how links behave."""
     add("--seed", type=natural, default=0, metavar="N", help="the seed to build with (default 0)")
     add("--keys", metavar="FILE", help="the key ring, see `actorflow keys`; none: without")
-    add("--threads", type=natural, default=1, metavar="N", help="threads for slow kernels (default 1)")
+    add(
+        "--threads",
+        type=natural,
+        default=1,
+        metavar="N",
+        help="threads for slow kernels (default 1; 0: none)",
+    )
     add("--ready-s", type=seconds, default=60.0, metavar="S", help="wait so long for the others (default 60)")
     add("--lost-s", type=seconds, default=10.0, metavar="S", help="wait so long for a chief that is gone")
     add("--silence-s", type=seconds, metavar="S", help="a peer that says nothing for so long is lost")

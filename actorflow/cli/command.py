@@ -1,8 +1,8 @@
 """Reads the arguments, calls one command, turns its end into an exit code.
 
 Exit codes: 0 done, 1 the run failed, 2 the command line or the program file is wrong, 130 stopped
-by Ctrl-C. Errors go to stderr; a failure that actorflow did not raise on purpose keeps its
-traceback.
+by Ctrl-C, 141 nobody reads its output any more. Errors go to stderr; a failure that actorflow did
+not raise on purpose keeps its traceback.
 """
 
 from __future__ import annotations
@@ -13,20 +13,25 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 from actorflow import interrupt
+from actorflow.cli import UNREAD
 from actorflow.errors import ActorflowError, ConfigError, ProgramError
 
 _EPILOG = """\
 A program file is a Python file that defines build(seed), which returns an af.Program; see
 examples/digits.py. Exit codes: 0 done, 1 the run failed, 2 the command line or the program file is
-wrong, 130 stopped by Ctrl-C."""
+wrong, 130 stopped by Ctrl-C, 141 nobody reads its output any more."""
 
 
-COMMANDS = ("train", "graph", "ops", "simulate", "launch", "worker", "dump", "top", "keys")
+COMMANDS = ("train", "graph", "ops", "simulate", "launch", "worker", "dump", "top", "keys", "data")
 """Each is a module of this package, which is imported when it is asked for: all of them take a second."""
+
+_LONG = (".train", ".simulate", ".launch", ".worker")
+"""Those of which it is news that they have stopped."""
 
 # What a stream without a name says that cannot be written. The program's own code does its writing
 # inside build, batches, evaluate and test, whose failures are ProgramErrors.
@@ -36,7 +41,12 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 def run(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns the exit code; Ctrl-C is for the caller."""
     _prepare_streams()
-    args = _parser(sys.argv[1:] if argv is None else argv).parse_args(argv)
+    said = sys.argv[1:] if argv is None else argv
+    parser = _parser(said)
+    if not said:  # what there is to say
+        parser.print_help(sys.stderr)
+        return 2
+    args = parser.parse_args(said)
     try:
         code: int = args.command(args)
         sys.stdout.flush()
@@ -45,8 +55,16 @@ def run(argv: Sequence[str] | None = None) -> int:
             if error.filename is not None or error.errno not in _UNWRITABLE:
                 raise
             print(f"standard output must be writable, got {error.strerror}", file=sys.stderr)
+            code = 1
+        else:
+            code = UNREAD
+            if args.command.__module__.endswith(
+                _LONG
+            ):  # else it is no news: it had no more to do than to print
+                with suppress(OSError):
+                    print("stopped: nobody reads standard output any more", file=sys.stderr, flush=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still in its buffer
-        return 1
+        return code
     except ActorflowError as error:
         if args.traceback:
             raise

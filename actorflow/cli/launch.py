@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,9 @@ _DRAIN_S = 0.6
 
 _ALIKE_S, _LOOK_S = 10.0, 0.05
 """How long the chief may take to find the same fault as another process, and how often to look."""
+
+_SOON_S = 0.5
+"""How long the chief may take to end after those that it has let go."""
 
 _LEAVE_S = 0.4
 """How long the others may take to leave when the chief is done."""
@@ -209,6 +213,8 @@ class _Launch:
             self._done(self._code or (returncode if returncode >= 0 else Exit.LOST))
         elif self._over.done() or self._code or returncode == 0:
             pass
+        elif returncode == Exit.LOST:  # the chief says it better, if it is about to end as well
+            asyncio.get_running_loop().call_later(_SOON_S, self._say_unless_over, f"{name} {meaning}")
         elif returncode == Exit.USAGE:  # as it would again
             here = asyncio.get_running_loop()
             self._refused(name, meaning, here.time() + _ALIKE_S, here)
@@ -242,13 +248,17 @@ class _Launch:
                 pass
         await self._supervisor.close(grace_s=_GRACE_S)
 
+    def _say_unless_over(self, line: str) -> None:
+        if not self._over.done():
+            self._say(line)
+
     # -- what is said ---------------------------------------------------------------------------------
 
     def _say(self, line: str) -> None:
         if self._quiet and not self._over.done():
             self._later.append(line)
         else:
-            print(line, file=sys.stderr, flush=True)
+            _print(line)
 
     def _show_log(self, name: str) -> None:
         if self._args.logs is not None:
@@ -260,8 +270,13 @@ class _Launch:
     def _report(self, code: int) -> None:
         """Says what was kept back, and where the logs are if there is something to look for."""
         for line in self._later:
-            print(line, file=sys.stderr)
-        failed = code not in (Exit.DONE, Exit.USAGE, Exit.STOPPED, Exit.TERMINATED)
+            _print(line)
+        failed = code not in (Exit.DONE, Exit.USAGE, Exit.STOPPED, Exit.UNREAD, Exit.TERMINATED)
         logs = self._folder.close(keep_logs=failed)
         if logs is not None:
-            print(f"what the processes printed is in {logs}", file=sys.stderr)
+            _print(f"what the processes printed is in {logs}")
+
+
+def _print(line: str) -> None:
+    with suppress(OSError):  # nobody reads on: no reason to stop watching
+        print(line, file=sys.stderr, flush=True)

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from actorflow.cli.observed import LAST_BAR, Observed, Seen
-from actorflow.cli.progress import Display
+from actorflow.cli.progress import Display, fitting
 from actorflow.clock import SystemClock
 from actorflow.cluster.looking import links_now, run_now, totals_now
 from actorflow.cluster.report import RunEntry, Totals
@@ -38,6 +38,9 @@ _NEWS = 4  # lines of news that stay on the screen
 _BARS = "▁▂▃▄▅▆▇█"
 _SHARE = 24  # characters of a full bar
 _WIDE = 80  # characters of a screen that has room for bars
+_NARROW = 60  # characters of a screen that has room for all that is known of a worker
+_GAP = 2  # characters between columns
+_LEAST = 5  # characters of a state that is cut
 _COLOURS = {"alive": "green", "dead": "red", "left": "yellow", "awaited": "dim", "unknown": "dim"}
 
 
@@ -224,10 +227,10 @@ class ClusterLive(ClusterDisplay):
         if last is None:
             parts.append(_line("waiting for the first update"))
         else:
-            parts.append(_line("  ".join(self._figures(last))))
+            parts.append(_line(fitting(self._figures(last), self._console.width)))
             parts.append(_staleness(self.observed))
             parts.append(_line("  ".join(filter(None, [*self._fill(), self._input]))))
-        parts.append(_workers(self.observed, bars=self._console.width >= _WIDE))
+        parts.append(_workers(self.observed, self._console.width))
         if self.observed.waits:
             parts.append(_line(self.observed.waits, "dim"))
         parts += [_line(news, "bold yellow") for news in tuple(self._news)]
@@ -268,28 +271,36 @@ def _staleness(seen: Observed) -> Text:
     return text
 
 
-def _workers(seen: Observed, *, bars: bool) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=False)
-    for name in ("worker", "state"):
-        table.add_column(name, no_wrap=True, overflow="ellipsis")
-    for name in ("life", "used", "dropped", "share"):
-        table.add_column(name, justify="right", no_wrap=True)
-    if bars:
-        table.add_column("", no_wrap=True, min_width=_SHARE)
+def _workers(seen: Observed, width: int) -> Table:
+    """A row a worker: what does not fit on a narrow screen is left out, and the state alone is cut."""
+    bars, wide = width >= _WIDE, width >= _NARROW
+    numbers = ("life", "used", "dropped", "share") if wide else ("used", "dropped")
     used = max(1, seen.used)
+    rows: list[list[Text]] = []
     for worker in tuple(seen.workers.values()):
         late = worker.doing.startswith("late")
         colour = "yellow" if late else _COLOURS[worker.state]
+        told = {
+            "life": Text(str(worker.life), "bold" if worker.life > 1 else ""),
+            "used": Text(f"{worker.used:,}"),
+            "dropped": Text(f"{worker.late:,}", "yellow" if worker.late else ""),
+            "share": Text(f"{100 * worker.used / used:.0f} %"),
+        }
         bar = [Text("█" * round(_SHARE * worker.used / used), colour)] if bars else []
-        table.add_row(
-            Text(worker.process, colour),
-            Text(worker.doing or "not seen yet", colour),
-            Text(str(worker.life), "bold" if worker.life > 1 else ""),
-            f"{worker.used:,}",
-            Text(f"{worker.late:,}", "yellow" if worker.late else ""),
-            f"{100 * worker.used / used:.0f} %",
-            *bar,
-        )
+        state = Text(worker.doing or "not seen yet", colour)
+        rows.append([Text(worker.process, colour), state, *(told[name] for name in numbers), *bar])
+    table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="dim", expand=False)
+    named = max((len(row[0]) for row in rows), default=0)
+    counts = [max(len(name), *(len(row[2 + k]) for row in rows), 0) for k, name in enumerate(numbers)]
+    taken = max(named, len("worker")) + sum(counts) + bars * _SHARE + _GAP * (2 + len(numbers) + bars)
+    table.add_column("worker", no_wrap=True, overflow="ellipsis")
+    table.add_column("state", no_wrap=True, overflow="ellipsis", max_width=max(_LEAST, width - taken))
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    if bars:
+        table.add_column("", no_wrap=True, min_width=_SHARE)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

@@ -158,7 +158,8 @@ class Observed:
             worker.state = before  # the books of a new coordinator do not know it yet
         worker.life += joined
         if joined and before == "alive":
-            yield f"{seat.process} lost, and back (life {worker.life})"
+            why = f" ({seat.why})" if seat.why else ""
+            yield f"{seat.process} lost{why}, and back (life {worker.life})"
         elif joined and gone:
             yield f"{seat.process} is back (life {worker.life})"
         if seat.state == "dead" and (before != "dead" or joined):

@@ -30,8 +30,9 @@ then a card runs the general kernels.
 
 `sh tests/gpu/run.sh` compares every op and dtype with numpy on a card. The last card that it ran on (an
 H100 with CuPy 14.2) has seen all but the newest: those of the modules adaptive, attention, average, conv,
-ctc, draws, losses, normalise, pool, resize and slices, the truncated normal and the exponential of random,
-and `cast` as it is now. These have run against a stand-in for CuPy and against `array_api_strict` only.
+ctc, draws, list_rows, lists, losses, normalise, pool, resize and slices, the truncated normal and the
+exponential of random, and `cast` as it is now. These have run against a stand-in for CuPy and, but for
+lists, against `array_api_strict` only.
 
 **dtypes** are those that the inputs may have, as the op's own rule answers; inputs named together must
 share one. [dtypes.md](dtypes.md) has the groups and what is converted by itself. **gradient** is yes, none

@@ -12,6 +12,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from actorflow.batches import Input, shown
+from actorflow.cli.output import Output
 from actorflow.cli.table import columns
 from actorflow.clock import SystemClock
 from actorflow.trainer import EpochDone, Event, Progress, RunDone
@@ -40,7 +41,9 @@ class Display:
         return
 
     def show(self, event: Event) -> None:
-        """Takes the next event of the run."""
+        """Takes the next event of the run; raises BrokenPipeError when nobody reads on."""
+        if isinstance(self._console, Output):
+            self._console.check()
         self._last = event
         if isinstance(event, EpochDone):
             self._scores = event.scores
@@ -123,7 +126,7 @@ class Live(Display):
         super().show(event)
         self._bar.update(self._task, completed=event.step, total=event.total)
         # Four columns stay free: the terminal echoes ^C there, and must not begin a new line with it.
-        self._line.plain = _fitting(self._figures(event), self._console.width - 4)
+        self._line.plain = fitting(self._figures(event), self._console.width - 4)
         if isinstance(event, EpochDone) or self._now() - self._looked >= _LOOK_S:
             self._looked = self._now()
             self._input.plain = str(event.input)[: self._console.width - 4]
@@ -134,7 +137,7 @@ class Live(Display):
         return Group(self._bar, *lines)
 
 
-def _fitting(facts: Iterable[str], width: int) -> str:
+def fitting(facts: Iterable[str], width: int) -> str:
     """As many facts as fit whole, from the left; the first one is cut where not even that fits."""
     line, *others = facts
     for fact in others:

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from actorflow.cli import STOPPED, figures, plot
 from actorflow.cli.arguments import natural, positive, processes, several
+from actorflow.cli.output import Output
 from actorflow.cli.report import Report
 from actorflow.clock import SystemClock
 from actorflow.errors import ProgramError
@@ -139,7 +139,7 @@ class _Shown:
     """Shows how much of some work is done, on stderr: a bar on a terminal, a line now and then elsewhere."""
 
     def __init__(self, total: float) -> None:
-        self._console = Console(stderr=True, highlight=False, markup=False)
+        self._console = Output(stderr=True)
         self._total = total
         self._done = 0.0
         self._said_s = SystemClock.now()

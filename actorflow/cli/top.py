@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.live import Live as Screen
 from rich.table import Table
 from rich.text import Text
 
 from actorflow.cli import STOPPED
+from actorflow.cli.arguments import often
+from actorflow.cli.output import Output
 from actorflow.cli.running import Found, Request, add_arguments
 from actorflow.cluster.report import Look, Report
 from actorflow.cluster.survey import Survey, survey
@@ -38,7 +39,7 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser("top", help="watch the processes of a running cluster", description=about)
     add_arguments(parser)
     parser.add_argument(
-        "--every-s", type=float, default=1.0, metavar="S", help="how often to look (default 1)"
+        "--every-s", type=often, default=1.0, metavar="S", help="how often to look (default 1)"
     )
     parser.add_argument("--once", action="store_true", help="print one table, and end")
     parser.set_defaults(command=run)
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
         LaunchError: no cluster runs here, or several do and none is named.
     """
     found = Found(args, ask)
-    console = Console(highlight=False, markup=False)
+    console = Output()
     if not console.is_terminal:
         console.width = max(console.width, _WIDE)
     pause = threading.Event()
@@ -64,17 +65,19 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
             pause.wait(_ONCE_S)
             now = _look(found, args)
             console.print(table(found.title, now, before, console.width))
+            console.check()
             return 0 if now.reports else 1
         with Screen(console=console, auto_refresh=False) as screen:
             over = ""
             while not over:
-                pause.wait(max(0.1, args.every_s))
+                pause.wait(args.every_s)
                 try:
                     now = _look(found, args)
                 except LaunchError as error:  # the last table stays on the screen
                     over = error.what
                 else:
                     screen.update(table(found.title, now, before, console.width), refresh=True)
+                    console.check()
                     before = now
         console.print(over)
     except KeyboardInterrupt:

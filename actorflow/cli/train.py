@@ -7,11 +7,10 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from actorflow import loop
 from actorflow.cli import STOPPED
 from actorflow.cli.arguments import natural, positive
+from actorflow.cli.output import Output
 from actorflow.cli.progress import Display, Live, Log, summary
 from actorflow.errors import ActorflowError
 from actorflow.program import Program
@@ -43,7 +42,7 @@ def add_to(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trains every seed in turn; returns 0, or 130 when Ctrl-C stopped it."""
     file = ProgramFile(args.file)
-    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console = Output(soft_wrap=True)
     ended: dict[int, RunDone] = {}
     plain = args.no_progress or not console.is_terminal
     for seed in range(args.seed, args.seed + args.seeds):
@@ -61,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
             raise
         display.end(ended[seed])
     summary(console, ended)
+    console.check()
     return 0
 
 

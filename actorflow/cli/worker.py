@@ -11,16 +11,16 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from actorflow.cli.arguments import natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, links_of
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
+from actorflow.cli.output import Output
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
 from actorflow.cluster.connected import ConnectedCluster
 from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
+from actorflow.cluster.messages import Counts
 from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.record import RunRecord
@@ -95,6 +95,7 @@ def _serve(
         links=links_of(args),
         patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
         delay=args.delay,
+        counts=_counts(args, task),
     )
     try:
         reason = runner.run(serve(program, task, manner, calls))
@@ -116,7 +117,7 @@ def _lead(
     args: argparse.Namespace, task: Task, program: Program, calls: Calls, runner: asyncio.Runner
 ) -> int:
     """Trains as the chief."""
-    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console = Output(soft_wrap=True)
     plain = args.no_progress or not console.is_terminal
     if args.epochs is None and args.steps is None:
         args.epochs = program.epochs
@@ -135,6 +136,7 @@ def _lead(
             threads=args.threads,
             links=links_of(args),
         )
+        cluster.counts = _counts(args, task)
         with display:
             reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls, cluster.hasten))
     except ActorflowError as error:
@@ -147,6 +149,7 @@ def _lead(
         return code_of(reason)
     display.end(ended[0])
     summary(console, {args.seed: ended[0]})
+    console.check()
     return Exit.DONE
 
 
@@ -214,3 +217,17 @@ def _task(args: argparse.Namespace) -> Task:
         )
         raise ConfigError(message, hint=hint)
     return task
+
+
+def _counts(args: argparse.Namespace, task: Task) -> Counts:
+    """Returns how many processes there are, with who said so: a flag, a variable, or an engine."""
+
+    def by(name: str) -> str:
+        if getattr(args, name) is not None:
+            return f"--{name}"
+        variable = f"ACTORFLOW_{name.upper()}"
+        return (
+            variable if os.environ.get(variable, "").strip() and task.source != "TF_CONFIG" else task.source
+        )
+
+    return Counts(task.ps, task.workers, by("ps"), by("workers"))

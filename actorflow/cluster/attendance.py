@@ -55,7 +55,9 @@ class Attendance:
         post.on_lost(self.lost)
 
     def lost(self, process: str, reason: ActorflowError) -> None:
-        """Hears that a process is gone."""
+        """Hears that a process is gone; one that has no place in the cluster is no matter."""
+        if process not in self._lives:
+            return
         self._losses += 1
         self._gone[process] = self._losses
         self.session.lost(process, reason)

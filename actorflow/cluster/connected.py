@@ -15,7 +15,7 @@ from typing import Any
 from actorflow.clock import epoch_ms
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.layout import numbered
-from actorflow.cluster.messages import STEWARD, Describe, Introduce, Quit, Table
+from actorflow.cluster.messages import STEWARD, Counts, Describe, Introduce, Quit, Table
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.cluster.record import ProcessRecord, RunRecord
 from actorflow.cluster.recruiter import UNREACHED
@@ -52,6 +52,9 @@ class Opening(Cluster):
         least: How many workers must be there; None for all. Those that come later take part then.
         threads: Worker threads of the chief for slow kernels.
         links: What links may hold, and how long they wait.
+
+    Attributes:
+        counts: How many processes there are, and who said so.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class Opening(Cluster):
             raise ConfigError(message)
         self._ready_s = ready_s
         self._least = workers if least is None else least
+        self.counts = Counts(ps, workers, "ps=", "workers=")
         self._threads = threads
         self._links = links
         self._station: Station | None = None
@@ -81,6 +85,7 @@ class Opening(Cluster):
         self._failed: ActorflowError | None = None
         self._free: set[str] = set()  # who has been let go
         self._record: RunRecord | None = None
+        self._unready: ActorflowError | None = None  # why it could not begin
 
     # -- what each kind gives -------------------------------------------------------------------------
 
@@ -135,7 +140,7 @@ class Opening(Cluster):
 
     async def _start(self) -> None:
         self._failed, self._changed, self._free = None, Event(), set()
-        self._record = None
+        self._record = self._unready = None
         ways = await self._set_up()
         station = Station(
             CHIEF,
@@ -147,11 +152,17 @@ class Opening(Cluster):
             links=self._links,
             heard=self._heard,
             folder=self._folder(),
+            counts=self.counts,
         )
         self._station = await station.open()
         station.ended.add_done_callback(self._ended)
         await self._bring(station)
-        await self._describe(station, await self._ready(station))
+        try:
+            there = await self._ready(station)
+        except ActorflowError as error:
+            self._unready = error
+            raise
+        await self._describe(station, there)
 
     def hasten(self) -> None:
         """Has the end of a run wait for nobody for long: the cluster is about to be closed."""
@@ -175,10 +186,10 @@ class Opening(Cluster):
                     await station.close()
 
     async def _let_go(self, station: Station) -> None:
-        """Tells all who are there that they may leave."""
+        """Tells all who are there that they may leave, and why where nothing has begun."""
         ref = station.process.post.ref
         there = [name for name in self.lives() if name != CHIEF]
-        asks = [ref(f"{name}/{STEWARD}").ask(Quit(), _LEAVE_S) for name in there]
+        asks = [ref(f"{name}/{STEWARD}").ask(Quit(self._unready), _LEAVE_S) for name in there]
         answers = await asyncio.gather(*asks, return_exceptions=True)
         self._free = {name for name, answer in zip(there, answers, strict=True) if answer is True}
 
@@ -273,7 +284,7 @@ class Opening(Cluster):
         missing = [name for name in self.names[1:] if name not in answered]
         all_ = "all processes" if self._least == len(self.workers) else f"all ps and {self._least} workers"
         message = f"{all_} must be there within {self._ready_s:g} s, and {_listed(missing)} not"
-        error = NotReady(message, hint="start them, or give them longer: ready_s=")
+        error = NotReady(message, hint="start them, or give them longer: --ready-s (ready_s= in Python)")
         for line in self._how(missing):
             error.add_note(f"  {line}")
         return error

@@ -10,13 +10,17 @@ a new address is dialled anew by those behind it, while it dials those before it
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.cluster.messages import Here, Table
+from actorflow.cluster.places import misplaced
 from actorflow.errors import CoordinationError
+
+log = logging.getLogger("actorflow.cluster")
 
 _JOBS = ("chief", "ps", "worker")
 
@@ -50,6 +54,7 @@ class Directory(Actor):
 
     **Receives** Here, asked.
     **Sends** Table, as the answer, and to the neighbours of all others when it has changed.
+    **Fails** a process without a place in the cluster hears why: Misplaced.
     **Promise** a process that has asked hears of every later change while its session lasts; after that
         it asks again.
 
@@ -67,9 +72,13 @@ class Directory(Actor):
 
     def receive(self, message: Any) -> Table:
         """Takes an entry and answers with all."""
-        if not isinstance(message, Here) or message.name not in self._neighbours:
+        if not isinstance(message, Here):
             what = f"a directory takes where a process of its cluster is, got {message!r:.80}"
             raise CoordinationError(what)
+        refusal = misplaced(message, self._mine.counts, self._neighbours)
+        if refusal is not None:
+            log.warning("%s is refused: %s", message.name, refusal.what)
+            raise refusal
         table = joined(self._table, [message])
         if table is not self._table:
             self._table = table

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from actorflow.clock import epoch_ms
 from actorflow.cluster.layout import numbered
+from actorflow.cluster.messages import Counts
 from actorflow.cluster.neighbours import PATIENCE, Patience
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.station import Open, Station
@@ -25,6 +26,7 @@ from actorflow.errors import (
     ActorflowError,
     CoordinatorLost,
     Fenced,
+    Misplaced,
     NotReady,
     PeerRefused,
     ProgramError,
@@ -50,6 +52,7 @@ _CODES: tuple[tuple[type[ActorflowError], Exit], ...] = (
     (QuorumLost, Exit.LOST),
     (NotReady, Exit.LOST),
     (PeerRefused, Exit.USAGE),
+    (Misplaced, Exit.USAGE),
     (ActorError, Exit.ACTOR),
     (ProgramError, Exit.USAGE),
 )
@@ -83,6 +86,7 @@ class Manner:
         links: What links may hold, and how long they wait.
         patience: How long the chief may be away.
         delay: Holds a worker up at each contribution, in an experiment.
+        counts: How many processes there are, and who said so.
     """
 
     chief: Address
@@ -91,6 +95,7 @@ class Manner:
     links: Settings = SETTINGS
     patience: Patience = PATIENCE
     delay: Delay | None = None
+    counts: Counts | None = None
 
 
 class Calls:
@@ -195,6 +200,7 @@ async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> A
         links=manner.links,
         patience=manner.patience,
         work=work,
+        counts=manner.counts,
     )
     early: list[ActorflowError] = []
     hear: Callable[[ActorflowError], None] = early.append

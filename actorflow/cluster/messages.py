@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from actorflow.errors import ActorflowError
 from actorflow.transport.registry import travels
 
 STEWARD = "steward"
@@ -102,7 +103,29 @@ class Dismiss:
 @travels("cluster.quit")
 @dataclass(frozen=True, slots=True)
 class Quit:
-    """Chief → steward, asked: the cluster ends, your process may leave; answered with True."""
+    """Chief → steward, asked: the cluster ends, your process may leave; answered with True.
+
+    Attributes:
+        reason: Why the cluster could not begin; None where it has, or nobody minds.
+    """
+
+    reason: ActorflowError | None = None
+
+
+@travels("cluster.counts")
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many processes a cluster has, by one of them.
+
+    Attributes:
+        ps, workers: How many of these there are.
+        ps_by, workers_by: Who says so: a flag, a variable, an engine, an argument.
+    """
+
+    ps: int
+    workers: int
+    ps_by: str
+    workers_by: str
 
 
 @travels("cluster.here")
@@ -119,6 +142,7 @@ class Here:
         host: The host's name.
         started: When it started, in ticks since its host did; see `launch.alive`.
         world: The boot of its host, and the namespace in which `pid` is its own.
+        counts: How many processes it takes there to be; None where nobody has told it.
     """
 
     name: str
@@ -129,6 +153,7 @@ class Here:
     host: str = ""
     started: int = 0
     world: str = ""
+    counts: Counts | None = None
 
 
 @travels("cluster.table")

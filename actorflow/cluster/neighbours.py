@@ -12,7 +12,7 @@ from actorflow.cluster.directory import dials, joined
 from actorflow.cluster.messages import Here, Table
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.recruiter import UNREACHED
-from actorflow.errors import ActorflowError, CoordinatorLost
+from actorflow.errors import ActorflowError, CoordinatorLost, PeerRefused
 from actorflow.messages import Terminated
 
 
@@ -34,6 +34,11 @@ class Patience:
 
 
 PATIENCE = Patience()
+
+_KEYS = (
+    "--keys FILE, the same file for all processes, which `actorflow keys` makes; else look at --coordinator: "
+    "is it the address of a chief?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class Neighbours(Actor):
         dial: Called with each earlier process that is known, and again when its address changes.
         gone: Called with why this process cannot go on.
         patience: How long the chief may be away.
+        refusal: Says how the chief refuses this process; "" when it does not.
     """
 
     def __init__(
@@ -71,12 +77,14 @@ class Neighbours(Actor):
         dial: Callable[[Here], None],
         gone: Callable[[ActorflowError], None],
         patience: Patience,
+        refusal: Callable[[], str] = lambda: "",
     ) -> None:
         self._mine = mine
         self._directory = directory
         self._dial = dial
         self._gone = gone
         self._patience = patience
+        self._refusal = refusal
         self._table = Table((mine,))
         self._chief = 0  # its incarnation
         self._losses = 0
@@ -130,8 +138,11 @@ class Neighbours(Actor):
             if new and entry.name != CHIEF and dials(self._mine.name, entry.name):
                 self._dial(entry)
 
-    def _missed(self) -> CoordinatorLost:
-        patience = self._patience
+    def _missed(self) -> ActorflowError:
+        patience, refusal = self._patience, self._refusal()
+        if refusal:
+            message = f"a process and its chief have a key in common; {refusal}"
+            return PeerRefused(message, hint=_KEYS)
         if self._chief:
             return CoordinatorLost(f"the chief is gone, and has not come back for {patience.lost_s:g} s")
         message = f"the chief has not answered for {patience.ready_s:g} s"

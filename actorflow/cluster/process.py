@@ -38,7 +38,7 @@ def member(process: str, incarnation: int) -> Member:
     return Member(process, (device_of(process),), incarnation)
 
 
-def _stay() -> None:
+def _stay(_reason: ActorflowError | None) -> None:
     """A simulated process ends with its host."""
 
 
@@ -52,7 +52,7 @@ class Process:
         program: What the cluster runs; every process has built the same.
         threads: Worker threads for slow kernels; 0 runs all on the event loop.
         work: Awaited once a contribution: stands for time that computing takes, where that is not real.
-        quit: Called when the chief says that the process may leave.
+        quit: Called when the chief says that the process may leave, with why if that is not in good order.
 
     Attributes:
         post: Its ways to other processes: attach channels to it.
@@ -67,7 +67,7 @@ class Process:
         *,
         threads: int = 0,
         work: Work | None = None,
-        quit: Callable[[], None] = _stay,
+        quit: Callable[[ActorflowError | None], None] = _stay,
     ) -> None:
         self.name = name
         self.incarnation = incarnation

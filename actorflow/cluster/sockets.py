@@ -29,7 +29,7 @@ def opened(bind: str, keys: Keyring | None = None) -> Open:
         at = bind
         if name != CHIEF and isinstance(place(bind), Ipc):
             at = f"{bind}-{incarnation:x}"
-        return Endpoint(loop, name, incarnation, [at], keys=keys)
+        return Endpoint(loop, name, [at], keys=keys)
 
     return open_ways
 

@@ -24,8 +24,9 @@ from actorflow.actors.runner import RUNNER
 from actorflow.actors.system import ActorSystem
 from actorflow.cluster.answering import answering, folder_of
 from actorflow.cluster.directory import Directory, dials
-from actorflow.cluster.messages import DIRECTORY, NEIGHBOURS, STEWARD, Here, Table
+from actorflow.cluster.messages import DIRECTORY, NEIGHBOURS, STEWARD, Counts, Here, Table
 from actorflow.cluster.neighbours import PATIENCE, Neighbours, Patience
+from actorflow.cluster.places import stranger
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.cluster.steward import Work
 from actorflow.errors import ActorDied, ActorflowError, Fenced, PeerRefused
@@ -70,6 +71,14 @@ class Ways(Protocol):
 
     def dial(self, peer: str, address: Address) -> None:
         """Connects to a process; replaces what was dialled before."""
+        ...
+
+    def refusal(self, peer: str) -> str:
+        """Says how a process that was dialled refuses this one; "" when it does not."""
+        ...
+
+    def greet(self, stranger: Callable[[str], None]) -> None:
+        """Says who hears of a process that has come, and for which nobody listens: it may listen then."""
         ...
 
     def close(self) -> None:
@@ -131,6 +140,7 @@ class Station:
         heard: Called at the chief whenever the table of processes has changed.
         work: Makes what is awaited once a contribution, with the loop: a delay, in an experiment.
         folder: Of the cluster on this machine; None where the address or the environment tells it.
+        counts: How many processes there are, and who said so; None when nobody has.
 
     Attributes:
         ended: Why this process is to end, once there is a reason: None when the chief has let it go.
@@ -157,6 +167,7 @@ class Station:
         heard: Callable[[Table], None] | None = None,
         work: Callable[[AbstractEventLoop], Work] | None = None,
         folder: Path | None = None,
+        counts: Counts | None = None,
     ) -> None:
         self.name = name
         self.incarnation = incarnation
@@ -172,6 +183,7 @@ class Station:
         self._heard = heard
         self._work = work
         self._folder = folder
+        self._counts = counts
         self._links: dict[str, Link] = {}
         self._wires: list[ShmWire] = []
         self._stack = AsyncExitStack()
@@ -193,7 +205,7 @@ class Station:
                 self._program,
                 threads=self._threads,
                 work=None if self._work is None else self._work(loop),
-                quit=self._quit,
+                quit=self.end,
             )
             stack.push_async_callback(self.process.close)
             self.process.post.on_lost(self._lost)
@@ -208,8 +220,10 @@ class Station:
         return self
 
     def _connect(self, loop: AbstractEventLoop) -> None:
-        program, timers = fingerprint(self._program.graph), LoopTimers(loop)
-        for peer in self._others:
+        graph, timers = self._program.graph, LoopTimers(loop)
+        program = f"{fingerprint(graph)}/{graph.seed}"  # so that another seed is told from another program
+
+        def way(peer: str) -> None:
             wire = ShmWire(self.ways.wire(peer))
             link = Link(
                 peer,
@@ -228,6 +242,15 @@ class Station:
             self.process.post.attach(link)
             link.start()
 
+        def greet(name: str) -> None:
+            if stranger(name, self._links, len(self._links) - len(self._others)):
+                way(name)
+
+        for peer in self._others:
+            way(peer)
+        if self.name == CHIEF:
+            self.ways.greet(greet)
+
     def _introduce(self, system: ActorSystem) -> None:
         ref, ways, own = self.process.post.ref, self.ways, Pid.own()
         here = Here(
@@ -239,6 +262,7 @@ class Station:
             socket.gethostname(),
             own.started,
             own.world,
+            self._counts,
         )
         if self.name == CHIEF:
             refs = {name: ref(f"{name}/{NEIGHBOURS}") for name in self._others}
@@ -248,7 +272,16 @@ class Station:
         assert self._chief is not None, "who is not the chief knows its address"
         ways.dial(CHIEF, self._chief)
         directory = ref(f"{CHIEF}/{DIRECTORY}")
-        system.spawn(Neighbours, here, directory, self._dial, self.end, self._patience, name=NEIGHBOURS)
+        system.spawn(
+            Neighbours,
+            here,
+            directory,
+            self._dial,
+            self.end,
+            self._patience,
+            lambda: ways.refusal(CHIEF),
+            name=NEIGHBOURS,
+        )
 
     async def close(self) -> None:
         """Says goodbye to all and frees everything; harmless when it is not open."""
@@ -267,8 +300,8 @@ class Station:
             wire.close()
 
     def reached(self) -> tuple[str, ...]:
-        """Returns the processes to which there is a session now."""
-        return tuple(name for name, link in self._links.items() if link.phase is Phase.OPEN)
+        """Returns the processes of the cluster to which there is a session now."""
+        return tuple(name for name in self._others if self._links[name].phase is Phase.OPEN)
 
     def end(self, reason: ActorflowError | None) -> None:
         """Notes why this process is to end; the first reason counts."""
@@ -276,9 +309,6 @@ class Station:
             self.ended.set_result(reason)
 
     # -- what is heard ------------------------------------------------------------------------------
-
-    def _quit(self) -> None:
-        self.end(None)
 
     def _learn(self, table: Table) -> None:
         self.table = table
@@ -290,9 +320,12 @@ class Station:
         self.ways.dial(entry.name, Address(entry.addresses[0], entry.key or None))
 
     def _lost(self, peer: str, reason: ActorflowError) -> None:
+        if peer not in self._others:
+            return
         self.losses[peer] = reason
         if self._links[peer].phase is Phase.CLOSED:
-            self.end(Fenced(reason.what))
+            hint = f"is another {self.name} running? Else ACTORFLOW_INCARNATION gives it a later life"
+            self.end(Fenced(reason.what, hint=hint))
         elif peer == CHIEF and isinstance(reason, PeerRefused):
             self.end(reason)
 

@@ -72,8 +72,8 @@ class Steward(Actor):
                 return self._process.incarnation
             case Describe():
                 return self._process.about()
-            case Quit():
-                self._process.quit()
+            case Quit(reason):
+                self._process.quit(reason)
             case _:
                 async with self._orders:
                     await self._obey(message)

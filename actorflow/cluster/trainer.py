@@ -24,7 +24,7 @@ from actorflow.errors import ActorflowError, ConfigError, CoordinationError, Inp
 from actorflow.trainer import EpochDone, Meter, RunDone, StepDone, scored
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class UpdateDone(StepDone):
     """An update is committed on all shards; loss and metrics are means over its contributions.
 

@@ -41,6 +41,7 @@ _WHY = {
     Effect.LOCK: "locks variables for an atomic block, and they live in other processes",
     Effect.UNLOCK: "locks variables for an atomic block, and they live in other processes",
     Effect.WAIT: "waits for what others put in, and each worker would have its own",
+    Effect.ASK: "runs code of the user, and each worker would have its own",
     Effect.READ: "reads state that each worker would have for itself",
 }
 _TRY = "feed it with the batch, or train this program in one session"

@@ -31,7 +31,7 @@ class Member:
         life: How often it has joined.
         heard: When it was heard last, while it is alive.
         number: The permit it says it works on; 0 when it is idle.
-        why: Why it was given up, while it is dead.
+        why: Why it was given up the latest time.
     """
 
     process: str
@@ -93,6 +93,8 @@ class Membership:
             self.members.append(Member(process))
         member = self.members[rank]
         member.life += 1
+        if member.state is State.ALIVE:
+            member.why = "it has begun anew"
         self._alive = None
         member.state, member.heard, member.number = State.ALIVE, now, 0
         return rank, member.life

@@ -60,10 +60,16 @@ class Quorum:
         missing = [_missing(member) for member in members.members if member.state is not State.ALIVE]
         living = f"{alive} of {self.seats} are alive{waited}"
         what = f"{policy} needs {counted(needs, 'worker')}, {living}: {', '.join(missing)}"
-        return QuorumLost(what, hint="short='lower' goes on with fewer, 'wait' gives them wait_s to return")
+        return QuorumLost(what, hint=_HINT)
 
     def _waited(self, now: float) -> float:
         return 0.0 if self._since is None else now - self._since
+
+
+_HINT = (
+    "short='lower' goes on with fewer, 'wait' gives them wait_s to return; as a text: "
+    "--policy sync,short=wait,wait_s=30"
+)
 
 
 def _missing(member: Member) -> str:

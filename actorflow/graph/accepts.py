@@ -8,7 +8,7 @@ conformance suite of the ops asks every rule again, with arrays, and compares.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from itertools import islice, product
@@ -18,7 +18,7 @@ from actorflow.arrays import NAMES, DType, as_dtype, name_of
 from actorflow.errors import ActorflowError
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect, OpDef, SpecRule
-from actorflow.spec import Spec
+from actorflow.spec import ListSpec, Spec
 
 _NAMES = (*NAMES, "bytes")
 _DTYPES: tuple[DType, ...] = tuple(map(as_dtype, _NAMES))
@@ -48,8 +48,8 @@ class Accepted:
     """The dtypes that an op has to do with.
 
     Attributes:
-        inputs: For each input, the names of the dtypes it may have. What takes any number of inputs
-            was asked with one or two, which stand for all.
+        inputs: For each input, the names of the dtypes it may have, of a list those of its elements. What
+            takes any number of inputs was asked with one or two, which stand for all.
         alike: For each input, the first input whose dtype it must share; itself when it is free.
         outputs: The names of the dtypes that come out, of all outputs together.
     """
@@ -68,18 +68,38 @@ def accepted(definition: OpDef) -> Accepted | None:
         expected = 0  # the value comes from elsewhere, if the rule is content without inputs
     counts = sorted(range(_MOST_INPUTS + 1), key=lambda n: (n != expected, n == 0, n))
     for count in counts:
-        for base in _bases(count):
-            if definition.asked_with:
-                worlds = [w for w in definition.asked_with if _gives(_asked(definition.spec, base, w))]
-            else:
-                found = _pleasing(definition.spec, parameters, base)
-                worlds = [] if found is None else [found]
-            if worlds:
-                others = tensors - worlds[0].keys()  # a number is an attribute, a tensor would be an input
-                kept = count if others == tensors else min(count, len(others))
-                every = definition.asked_with or tuple(worlds)
-                return _explored(definition.spec, every, base[:kept])
+        for lists in _lists(definition, count):
+            rule = _of_lists(definition.spec, lists)
+            for base in _bases(count):
+                if definition.asked_with:
+                    worlds = [w for w in definition.asked_with if _gives(_asked(rule, base, w))]
+                else:
+                    found = _pleasing(rule, parameters, base)
+                    worlds = [] if found is None else [found]
+                if worlds:
+                    others = (
+                        tensors - worlds[0].keys()
+                    )  # a number is an attribute, a tensor would be an input
+                    kept = count if others == tensors else min(count, len(others))
+                    every = definition.asked_with or tuple(worlds)
+                    return _explored(rule, every, base[:kept])
     return None
+
+
+def _lists(definition: OpDef, count: int) -> Iterable[tuple[bool, ...]]:
+    """Which of the inputs may be lists, of an op that takes some: all that it may be; else none is."""
+    return product((True, False), repeat=count) if definition.takes_lists else [(False,) * count]
+
+
+def _of_lists(rule: SpecRule, lists: Sequence[bool]) -> SpecRule:
+    """The rule, asked about lists of what it is asked with, where `lists` says so."""
+    if not any(lists):
+        return rule
+
+    def asked(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+        return rule([ListSpec(s) if is_list else s for s, is_list in zip(inputs, lists, strict=False)], attrs)
+
+    return asked
 
 
 def _bases(count: int) -> Iterator[tuple[DType, ...]]:

@@ -89,6 +89,7 @@ def marks(
 
 _REFUSED: Mapping[Effect, str] = {
     Effect.WAIT: "nothing may wait inside an atomic block, since others wait for its end",
+    Effect.ASK: "no code of the user is asked inside an atomic block, since others wait for its end",
     Effect.COMMIT: "no training update stands inside an atomic block, since it waits for its end",
     Effect.LOCK: "atomic blocks do not nest, since all locks are taken in one order",
     Effect.UNLOCK: "an atomic block ends once",

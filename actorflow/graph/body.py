@@ -2,7 +2,8 @@
 
 A loop, a branch, a function that is computed again: each is one node that holds subgraphs by name. Only
 what is built while a body is the current graph is part of it. A tensor from around it is *captured*: it
-becomes an argument, so that all that a body depends on is an input of its node.
+becomes an argument, so that all that a body depends on is an input of its node: constants too, since
+gradients may go to them.
 """
 
 from __future__ import annotations
@@ -118,22 +119,8 @@ class Body(Graph):
 
     def _captured(self, port: Port) -> Port:
         node = self.outer.nodes[port.node]
-        if node.op != "constant":
-            self.captured.append(port)
-            return self.add_argument(node.outputs[port.index], f"outer/{node.name}", node.defined_at)
-        scope, self.scope = self.scope, Scope(name=f"{self.key}/")
-        try:
-            copy = self.add(
-                node.op,
-                name=f"outer/{node.name}",
-                inputs=(),
-                attrs=node.attrs,
-                outputs=node.outputs,
-                defined_at=node.defined_at,
-            )
-        finally:
-            self.scope = scope
-        return Port(copy.id)
+        self.captured.append(port)
+        return self.add_argument(node.outputs[port.index], f"outer/{node.name}", node.defined_at)
 
     def stand_for(self, read: NodeId, outside: Port) -> None:
         """Puts a capture in the place of a node without inputs: its value comes from outside.

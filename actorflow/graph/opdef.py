@@ -55,6 +55,7 @@ class Effect(Enum):
     WRITE = "write"  # tells it; ordered after reads and writes before it
     COMMIT = "commit"  # a training update of all attrs["resources"], in one commit group
     WAIT = "wait"  # asks it, and may wait there for long; not ordered with others
+    ASK = "ask"  # runs code of the user; calls of attrs["actor"] with attrs["ordered"] in program order
     LOCK = "lock"  # locks it for an atomic block of attrs["resources"], waiting for others to unlock it
     UNLOCK = "unlock"  # ends that block: all that was written in it becomes visible
 
@@ -112,8 +113,9 @@ def op(
     """Registers the decorated constructor as op `name`.
 
     With `takes_bytes` its spec rule is asked about bytes too, with `takes_lists` about lists of tensors.
-    For all other ops they are refused before, as inputs and as results. `asked_with` is for an op whose attributes `accepts` cannot
-    find by itself, or that takes other dtypes with others: some sets of them, all of the keys.
+    For all other ops they are refused before, as inputs and as results. `asked_with` is for an op whose
+    attributes `accepts` cannot find by itself, or that takes other dtypes with others: some sets of them,
+    all of the keys.
 
     Raises:
         GraphError: when another op has that name.

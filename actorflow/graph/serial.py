@@ -23,7 +23,7 @@ from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import KINDS, ResourceDef
 from actorflow.leases import lent_copy
-from actorflow.spec import Spec, spec
+from actorflow.spec import ListSpec, Spec, spec
 
 FORMAT = 1
 _MAX_DEPTH = 16
@@ -81,6 +81,9 @@ def _attr_data(value: Attr) -> Any:
 
 
 def _spec_data(of: Spec) -> list[Any]:
+    """A pair of shape and dtype; of a list, of its size and what it is a list of."""
+    if isinstance(of, ListSpec):
+        return [of.size, _spec_data(of.element)]
     return [None if of.shape is None else list(of.shape), name_of(of.dtype)]
 
 
@@ -241,9 +244,13 @@ def _check_references(graph: Graph, node: Node) -> None:
         if not node.outputs[0].fits(array.shape, array.dtype):
             message = f"the constant must fit {node.outputs[0]}, got {Spec(array.shape, array.dtype)}"
             raise GraphError(message, where=node.where)
-    if "object" in node.attrs and node.attrs["object"] not in graph.objects:
-        message = f"the graph has no object {node.attrs['object']!r}"
-        raise GraphError(message, where=node.where)
+    asks = effect is Effect.ASK
+    named = ["object"] if "object" in node.attrs or asks else []
+    named += ["actor"] if asks and node.attrs.get("ordered") is not None else []
+    for attr in named:
+        if (key := node.attrs.get(attr)) not in graph.objects:
+            message = f"the graph has no object {key!r}"
+            raise GraphError(message, where=node.where)
     names = [node.attrs["resource"]] if "resource" in node.attrs else node.attrs.get("resources", ())
     for name in names:
         if name not in graph.resources:
@@ -284,16 +291,36 @@ def _read_attr(value: Any, record: _Record, depth: int = 0) -> Attr:
     return tuple(_read_attr(v, record, depth + 1) for v in value)
 
 
-def _read_spec(value: Any, record: _Record, key: str) -> Spec:
-    if not isinstance(value, list | tuple) or len(value) != 2 or not isinstance(value[1], str):
-        raise record.wrong(key, f"must hold pairs (shape, dtype), got {value!r:.60}")
-    shape, dtype = value
-    if shape is not None and not isinstance(shape, list | tuple):
-        raise record.wrong(key, f"must have lists as shapes, got {shape!r:.60}")
+def _read_spec(value: Any, record: _Record, key: str, depth: int = 0) -> Spec:
+    if not isinstance(value, list | tuple) or len(value) != 2 or depth == _MAX_DEPTH:
+        why = f"must hold pairs (shape, dtype), nested less than {_MAX_DEPTH} deep, got {value!r:.60}"
+        raise record.wrong(key, why)
+    shape, of = value
     try:
-        return spec(dtype, shape)
+        if isinstance(of, list | tuple):
+            return _read_list(shape, _read_spec(of, record, key, depth + 1))
+        if not isinstance(of, str):
+            raise record.wrong(key, f"must hold pairs (shape, dtype), got {value!r:.60}")
+        if shape is not None and not isinstance(shape, list | tuple):
+            raise record.wrong(key, f"must have lists as shapes, got {shape!r:.60}")
+        return spec(of, shape)
     except SpecError as error:
         raise record.wrong(key, f"is no spec: {error.what}") from None
+
+
+def _read_list(size: Any, element: Spec) -> ListSpec:
+    if size is not None and type(size) is not int:
+        message = f"the size of a list is an integer or None, got {size!r:.60}"
+        raise SpecError(message)
+    return ListSpec(element, size)
+
+
+def _read_held(value: Any, record: _Record, key: str) -> Spec:
+    """What a resource holds, which is no list."""
+    found = _read_spec(value, record, key)
+    if isinstance(found, ListSpec):
+        raise record.wrong(key, f"holds tensors, got a {found}")
+    return found
 
 
 def _read_resource(graph: Graph, record: _Record) -> ResourceDef:
@@ -313,9 +340,9 @@ def _plain(*kinds: type) -> Callable[[Graph, _Record, str], Any]:
 
 
 _FIELDS: Mapping[str, Callable[[Graph, _Record, str], Any]] = {
-    "Spec": lambda graph, record, key: _read_spec(record.data.get(key), record, key),
+    "Spec": lambda graph, record, key: _read_held(record.data.get(key), record, key),
     "tuple[Spec, ...]": lambda graph, record, key: tuple(
-        _read_spec(s, record, key) for s in record.listed(key)
+        _read_held(s, record, key) for s in record.listed(key)
     ),
     "Port | None": _read_initial,
     "bool": _plain(bool),

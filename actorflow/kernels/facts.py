@@ -31,6 +31,17 @@ def rank(x: Array, *, xp: Library = np) -> Array:
     return xp.asarray(x.ndim, dtype=xp.int32)
 
 
+@kernel("common_length", cost=view_cost)
+def common_length(*xs: Array, xp: Library = np) -> Array:
+    """The first size of all, as int32; SpecError unless it is the same."""
+    sizes = [x.shape[:1] for x in xs]
+    if sizes.count(sizes[0]) != len(sizes) or not sizes[0]:
+        shapes = ", ".join(show(x.shape) for x in xs)
+        message = f"tensors that are gone over together have as many rows each, got {shapes}"
+        raise SpecError(message)
+    return xp.asarray(sizes[0][0], dtype=xp.int32)
+
+
 @kernel("ensure_shape", cost=view_cost)
 def ensure_shape(x: Array, *, shape: Shape, holder: str = "") -> Array:
     """`x` itself; SpecError when its shape does not fit."""

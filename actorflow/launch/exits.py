@@ -19,6 +19,7 @@ class Exit(IntEnum):
     ACTOR = 70
     AGAIN = 75
     STOPPED = 130
+    UNREAD = 141
     TERMINATED = 143
 
 
@@ -26,10 +27,11 @@ _SAID = {
     Exit.DONE: "done",
     Exit.FAILED: "the run failed",
     Exit.USAGE: "the command line, the environment or the program file is wrong",
-    Exit.LOST: "the coordinator is gone",
+    Exit.LOST: "the coordinator is gone, or could not begin or go on",
     Exit.ACTOR: "an actor failed",
     Exit.AGAIN: "others went on without it, and it has to begin again",
     Exit.STOPPED: "stopped by Ctrl-C",
+    Exit.UNREAD: "nobody reads what it prints any more",
     Exit.TERMINATED: "terminated",
     126: "the command cannot be executed",
     127: "there is no such command",
@@ -37,7 +39,7 @@ _SAID = {
 
 _ASKED_TO_END = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
 _FINAL = frozenset(
-    (Exit.DONE, Exit.USAGE, Exit.LOST, Exit.STOPPED, Exit.TERMINATED, 126, 127, *_ASKED_TO_END)
+    (Exit.DONE, Exit.USAGE, Exit.LOST, Exit.STOPPED, Exit.UNREAD, Exit.TERMINATED, 126, 127, *_ASKED_TO_END)
 )
 
 
@@ -51,7 +53,7 @@ def meaning(returncode: int) -> str:
     >>> meaning(-9)
     'was killed by SIGKILL'
     >>> meaning(69)
-    'ended with 69: the coordinator is gone'
+    'ended with 69: the coordinator is gone, or could not begin or go on'
     """
     if returncode < 0:
         return f"was killed by {_signal(-returncode)}"
@@ -65,8 +67,9 @@ def meaning(returncode: int) -> str:
 def worth_restart(returncode: int) -> bool:
     """Tells whether another life may do better than the one that ended so.
 
-    Not one that is done, that was asked to end (SIGTERM, Ctrl-C, hang-up), whose coordinator is gone, or
-    whose command is wrong: all of these would end in the same way again, or are meant to be over.
+    Not one that is done, that was asked to end (SIGTERM, Ctrl-C, hang-up), whose output nobody reads, whose
+    coordinator is gone, or whose command is wrong: all of these would end in the same way again, or are meant
+    to be over.
     """
     return returncode not in _FINAL
 

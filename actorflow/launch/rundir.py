@@ -34,7 +34,6 @@ KEPT_S = 7 * 86400.0
 
 _HALF_MADE_S = 60.0
 _FILE = "cluster.json"
-_SHARED = Path("/dev/shm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,6 @@ class RunDirectory:
     Attributes:
         run: The random name of the run.
         path: The folder; only this user can enter it.
-        shared: What the names of its files in shared memory begin with.
 
     Raises:
         LaunchError: when the folder cannot be made, others could enter it, or its path is too long.
@@ -77,7 +75,6 @@ class RunDirectory:
         _make_home(base)
         self.run = Entropy().name(32)
         self.path = base / self.run
-        self.shared = f"actorflow-{self.run}-"
         self._since_ms = epoch_ms()
         self._closed = False
         self.socket("worker999-0123456789abcdef")  # says that the path is too long before anything is there
@@ -127,7 +124,7 @@ class RunDirectory:
         self._write(self.path, processes)
 
     def close(self, *, keep_logs: bool = False) -> Path | None:
-        """Removes the folder and what is left in shared memory; never raises, and does so once.
+        """Removes the folder; never raises, and does so once.
 
         Args:
             keep_logs: Whether the logs stay, for something has failed. They are removed after `KEPT_S`.
@@ -138,7 +135,6 @@ class RunDirectory:
         if self._closed:
             return None
         self._closed = True
-        _remove_shared(self.shared)
         kept = keep_logs and any(log.stat().st_size for log in (self.path / "logs").glob("*.log"))
         if not kept:
             shutil.rmtree(self.path, ignore_errors=True)
@@ -181,12 +177,12 @@ def running(under: Path | None = None) -> list[Running]:
 
 
 def sweep(under: Path | None = None, *, now_ms: Callable[[], int] = epoch_ms) -> list[str]:
-    """Removes what launchers that were killed have left: folders and files in shared memory.
+    """Removes the folders that launchers have left which were killed.
 
     Logs that were kept go too when they are older than `KEPT_S`, and folders that nobody finished making.
 
     Returns:
-        The names of the runs of which something was removed.
+        The names of the runs whose folders were removed.
     """
     base = home() if under is None else under
     known = {run.path: run for run in _runs(base)}
@@ -199,7 +195,6 @@ def sweep(under: Path | None = None, *, now_ms: Callable[[], int] = epoch_ms) ->
             dead = _age_s(path, now_ms()) > limit_s
         if dead:
             run = path.name.removeprefix(".")
-            _remove_shared(f"actorflow-{run}-")
             shutil.rmtree(path, ignore_errors=True)
             removed.append(run)
     return removed
@@ -230,18 +225,6 @@ def _age_s(path: Path, now_ms: int) -> float:
         return now_ms / 1e3 - path.lstat().st_mtime
     except OSError:
         return 0.0
-
-
-def _remove_shared(prefix: str) -> None:
-    try:
-        left = [path for path in _SHARED.iterdir() if path.name.startswith(prefix)]
-    except OSError:  # there is no such folder
-        return
-    for path in left:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError:  # of another user, who happens to use the name
-            continue
 
 
 def _is_own(found: os.stat_result) -> bool:

@@ -9,25 +9,35 @@ current graph, under its name. Called, it builds ops; all its calls share the va
 from __future__ import annotations
 
 from actorflow.nn.attention import MultiHeadAttention
+from actorflow.nn.cells import Cell, GRUCell, LSTMCell, RNNCell
 from actorflow.nn.conv import Conv
 from actorflow.nn.dense import Dense
 from actorflow.nn.embedding import Embedding
 from actorflow.nn.layer import Layer
 from actorflow.nn.norms import BatchNorm, GroupNorm, LayerNorm, RMSNorm
+from actorflow.nn.recurrent import bidirectional, rnn
 from actorflow.nn.sequential import Sequential
 from actorflow.nn.shaping import Dropout, Flatten
+from actorflow.nn.stacking import stacked
 
 __all__ = [
     "BatchNorm",
+    "Cell",
     "Conv",
     "Dense",
     "Dropout",
     "Embedding",
     "Flatten",
+    "GRUCell",
     "GroupNorm",
+    "LSTMCell",
     "Layer",
     "LayerNorm",
     "MultiHeadAttention",
     "RMSNorm",
+    "RNNCell",
     "Sequential",
+    "bidirectional",
+    "rnn",
+    "stacked",
 ]

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import actorflow.ops.recurrent
 import actorflow.ops.slices  # noqa: F401  reached through IndexedSlices
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.custom import custom_gradient
@@ -47,6 +48,7 @@ from actorflow.ops.arithmetic import (
 )
 from actorflow.ops.arrange import flatten, flip, moveaxis, repeat, roll, swapaxes, tile
 from actorflow.ops.array import concat, one_hot, slice
+from actorflow.ops.asking import actor, call, py_actor
 from actorflow.ops.atomic import atomic
 from actorflow.ops.attention import scaled_dot_product_attention
 from actorflow.ops.average import avg_pool, global_avg_pool, lp_pool
@@ -168,6 +170,7 @@ from actorflow.ops.losses import (
     triplet_loss,
     weighted_mean,
 )
+from actorflow.ops.mapping import fold, map_fn, scan
 from actorflow.ops.nn import alpha_dropout, dropout, log_softmax, softmax, softmax_cross_entropy
 from actorflow.ops.normalise import normalise
 from actorflow.ops.norms import (
@@ -262,6 +265,7 @@ from actorflow.ops.stacks import Stack
 from actorflow.ops.state import Variable, apply_gradients
 from actorflow.ops.statistics import logsumexp, median, quantile, std, var, vector_norm
 from actorflow.ops.systems import cholesky_solve, det, inv, slogdet, solve, triangular_solve
+from actorflow.ops.tensor_array import TensorArray
 from actorflow.ops.text import (
     bytes_join,
     bytes_length,
@@ -295,50 +299,51 @@ from actorflow.ops.trigonometry import (
 __all__ = [
     "Barrier", "ConditionalAccumulator", "Counter", "FIFOQueue", "HashTable", "PaddingFIFOQueue",
     "PartitionedVariable", "PriorityQueue", "RandomShuffleQueue", "SparseConditionalAccumulator", "Stack",
-    "Variable", "abs", "absolute_difference", "acos", "acosh", "adaptive_avg_pool", "adaptive_max_pool",
-    "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any", "apply_gradients", "arange",
-    "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh", "atan", "atan2", "atanh",
-    "atomic", "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space", "binary_cross_entropy",
-    "bincount", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "boolean_mask", "broadcast_arrays", "broadcast_like", "broadcast_to", "bytes_join",
-    "bytes_length", "bytes_lower", "bytes_slice", "bytes_split", "bytes_strip", "bytes_upper", "case", "cast",
-    "cbrt", "ceil", "celu", "check_numerics", "cholesky", "cholesky_solve", "clip", "complex", "concat",
-    "cond", "conj", "constant", "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d",
-    "conv3d_transpose", "copysign", "cos", "cosh", "cosine_embedding_loss", "cosine_similarity", "count",
-    "count_nonzero", "cross", "ctc_loss", "cumulative_max", "cumulative_min", "cumulative_prod",
-    "cumulative_sum", "custom_gradient", "decode_base64", "decode_raw", "decode_utf8", "deg2rad",
-    "depth_to_space", "depthwise_conv2d", "det", "diag_embed", "diagonal", "diff", "digamma", "divide",
-    "divide_no_nan", "dropout", "dynamic_partition", "dynamic_stitch", "eigh", "eigvalsh", "einsum", "elu",
-    "embedding_bag", "embedding_lookup", "encode_base64", "encode_raw", "ensure_shape", "equal", "erf",
-    "erfc", "erfinv", "exp", "exp2", "expand_dims", "expm1", "extract_patches", "eye", "flatten", "flip",
-    "floor", "floor_divide", "fmod", "full", "full_like", "gather", "gather_nd", "gaussian_nll", "gelu",
-    "global_avg_pool", "global_max_pool", "gradients", "greater", "greater_equal", "group_norm",
-    "hardsigmoid", "hardswish", "hardtanh", "hash_bucket", "hinge_loss", "histogram", "huber_loss", "hypot",
-    "identity", "imag", "in_top_k", "instance_norm", "inv", "invert_permutation", "isfinite", "isinf",
-    "isnan", "kl_divergence", "kron", "l2_normalise", "layer_norm", "leaky_relu", "lerp", "less",
-    "less_equal", "lgamma", "linear_recurrence", "linspace", "local_response_normalisation", "log", "log10",
-    "log1p", "log2", "log_sigmoid", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logsumexp", "lp_pool", "lstsq", "margin_ranking_loss", "matmul", "matrix_band_part",
+    "TensorArray", "Variable", "abs", "absolute_difference", "acos", "acosh", "actor", "adaptive_avg_pool",
+    "adaptive_max_pool", "adaptive_max_pool_places", "add", "all", "alpha_dropout", "angle", "any",
+    "apply_gradients", "arange", "argmax", "argmin", "argsort", "argwhere", "as_bytes", "asin", "asinh",
+    "atan", "atan2", "atanh", "atomic", "avg_pool", "batch_norm", "batch_norm_with", "batch_to_space",
+    "binary_cross_entropy", "bincount", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "boolean_mask", "broadcast_arrays", "broadcast_like",
+    "broadcast_to", "bytes_join", "bytes_length", "bytes_lower", "bytes_slice", "bytes_split", "bytes_strip",
+    "bytes_upper", "call", "case", "cast", "cbrt", "ceil", "celu", "check_numerics", "cholesky",
+    "cholesky_solve", "clip", "complex", "concat", "cond", "conj", "constant", "conv1d", "conv1d_transpose",
+    "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "copysign", "cos", "cosh",
+    "cosine_embedding_loss", "cosine_similarity", "count", "count_nonzero", "cross", "ctc_loss",
+    "cumulative_max", "cumulative_min", "cumulative_prod", "cumulative_sum", "custom_gradient",
+    "decode_base64", "decode_raw", "decode_utf8", "deg2rad", "depth_to_space", "depthwise_conv2d", "det",
+    "diag_embed", "diagonal", "diff", "digamma", "divide", "divide_no_nan", "dropout", "dynamic_partition",
+    "dynamic_stitch", "eigh", "eigvalsh", "einsum", "elu", "embedding_bag", "embedding_lookup",
+    "encode_base64", "encode_raw", "ensure_shape", "equal", "erf", "erfc", "erfinv", "exp", "exp2",
+    "expand_dims", "expm1", "extract_patches", "eye", "flatten", "flip", "floor", "floor_divide", "fmod",
+    "fold", "full", "full_like", "gather", "gather_nd", "gaussian_nll", "gelu", "global_avg_pool",
+    "global_max_pool", "gradients", "greater", "greater_equal", "group_norm", "hardsigmoid", "hardswish",
+    "hardtanh", "hash_bucket", "hinge_loss", "histogram", "huber_loss", "hypot", "identity", "imag",
+    "in_top_k", "instance_norm", "inv", "invert_permutation", "isfinite", "isinf", "isnan", "kl_divergence",
+    "kron", "l2_normalise", "layer_norm", "leaky_relu", "lerp", "less", "less_equal", "lgamma",
+    "linear_recurrence", "linspace", "local_response_normalisation", "log", "log10", "log1p", "log2",
+    "log_sigmoid", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "logsumexp", "lp_pool", "lstsq", "map_fn", "margin_ranking_loss", "matmul", "matrix_band_part",
     "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "matrix_trace", "matrix_transpose", "max",
     "max_pool", "max_pool_places", "max_unpool", "maximum", "mean", "median", "meshgrid", "min", "minimum",
     "mish", "moveaxis", "multiply", "multiply_no_nan", "nan_to_num", "negative", "nextafter", "nonzero",
     "normalise", "not_equal", "one_hot", "ones", "ones_like", "outer", "pad", "parse_csv", "parse_example",
-    "pinv", "placeholder", "poisson_nll", "polygamma", "positive", "pow", "prod", "put_along_axis", "qr",
-    "quantile", "rad2deg", "random_bernoulli", "random_categorical", "random_exponential", "random_integers",
-    "random_normal", "random_permutation", "random_shuffle", "random_truncated_normal", "random_uniform",
-    "rank", "real", "reciprocal", "recompute", "regex_match", "regex_replace", "relu", "relu6", "remainder",
-    "repeat", "reshape", "reshape_like", "resize", "reverse_sequence", "rms_norm", "roll", "round", "rsqrt",
-    "scaled_dot_product_attention", "scatter_add", "scatter_max", "scatter_min", "scatter_nd",
-    "scatter_nd_add", "scatter_nd_max", "scatter_nd_min", "scatter_nd_update", "scatter_update",
-    "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_prod", "segment_sum", "select",
-    "selu", "separable_conv2d", "sequence_mask", "shape", "sigmoid", "sigmoid_cross_entropy", "sign",
-    "signbit", "silu", "sin", "sinc", "sinh", "size", "slice", "slice_update", "slogdet", "smooth_l1_loss",
-    "softmax", "softmax_cross_entropy", "softplus", "softsign", "solve", "sort", "space_to_batch",
-    "space_to_depth", "split", "sqrt", "square", "squared_difference", "squeeze", "stack", "std",
-    "stop_gradient", "subtract", "sum", "sum_to", "svd", "svdvals", "swapaxes", "switch_case",
-    "take_along_axis", "tan", "tanh", "tensordot", "threshold", "tile", "to_number", "topk", "transpose",
-    "trapezoid", "triangular_solve", "tril", "triplet_loss", "triu", "trunc", "unique_all", "unique_counts",
-    "unique_inverse", "unique_values", "unsorted_segment_max", "unsorted_segment_mean",
+    "pinv", "placeholder", "poisson_nll", "polygamma", "positive", "pow", "prod", "put_along_axis",
+    "py_actor", "qr", "quantile", "rad2deg", "random_bernoulli", "random_categorical", "random_exponential",
+    "random_integers", "random_normal", "random_permutation", "random_shuffle", "random_truncated_normal",
+    "random_uniform", "rank", "real", "reciprocal", "recompute", "regex_match", "regex_replace", "relu",
+    "relu6", "remainder", "repeat", "reshape", "reshape_like", "resize", "reverse_sequence", "rms_norm",
+    "roll", "round", "rsqrt", "scaled_dot_product_attention", "scan", "scatter_add", "scatter_max",
+    "scatter_min", "scatter_nd", "scatter_nd_add", "scatter_nd_max", "scatter_nd_min", "scatter_nd_update",
+    "scatter_update", "searchsorted", "segment_max", "segment_mean", "segment_min", "segment_prod",
+    "segment_sum", "select", "selu", "separable_conv2d", "sequence_mask", "shape", "sigmoid",
+    "sigmoid_cross_entropy", "sign", "signbit", "silu", "sin", "sinc", "sinh", "size", "slice",
+    "slice_update", "slogdet", "smooth_l1_loss", "softmax", "softmax_cross_entropy", "softplus", "softsign",
+    "solve", "sort", "space_to_batch", "space_to_depth", "split", "sqrt", "square", "squared_difference",
+    "squeeze", "stack", "std", "stop_gradient", "subtract", "sum", "sum_to", "svd", "svdvals", "swapaxes",
+    "switch_case", "take_along_axis", "tan", "tanh", "tensordot", "threshold", "tile", "to_number", "topk",
+    "transpose", "trapezoid", "triangular_solve", "tril", "triplet_loss", "triu", "trunc", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unsorted_segment_max", "unsorted_segment_mean",
     "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sum", "unstack", "var", "vecdot",
     "vector_norm", "weighted_mean", "where", "while_loop", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -264,6 +264,7 @@ KINDS: Mapping[str, Kind | None] = {
             "Scale",
             "Order",
             "Mapping[str, tuple[Any, ...]]",
+            "Spec",
             "int | tuple[int, int]",
             "int | tuple[Sequence[int], Sequence[int]]",
             "bool | int | float",

@@ -88,13 +88,13 @@ def completed(bodies: Sequence[Body], results: Sequence[Sequence[Tensor]]) -> li
 def touched(*bodies: Body) -> dict[str, Attr]:
     """Returns what bodies touch beside their arguments, as attributes of their node.
 
-    `reads`, `writes` and `waits` name the state that they read, change and wait at; `random` tells whether
-    they draw.
+    `reads`, `writes` and `waits` name the state that they read, change and wait at, and actors that they call
+    in order; `random` tells whether they draw, `asks` whether they call code of the user.
     """
     reads: set[str] = set()
     writes: set[str] = set()
     waits: set[str] = set()
-    draws = False
+    draws = asks = False
     for body in bodies:
         for node in body.nodes:
             match lookup(node.op).effect:
@@ -106,6 +106,10 @@ def touched(*bodies: Body) -> dict[str, Attr]:
                     waits.add(node.attrs["resource"])
                 case Effect.COMMIT | Effect.LOCK | Effect.UNLOCK:
                     writes.update(node.attrs["resources"])
+                case Effect.ASK:
+                    asks = True
+                    if node.attrs.get("ordered"):
+                        writes.add(f"\0{node.attrs['actor']}")
                 case Effect.RANDOM:
                     draws = True
                 case Effect.FUNCTION:
@@ -113,6 +117,7 @@ def touched(*bodies: Body) -> dict[str, Attr]:
                     writes.update(node.attrs["writes"])
                     waits.update(node.attrs["waits"])
                     draws = draws or node.attrs["random"]
+                    asks = asks or node.attrs["asks"]
                 case _:
                     pass
     return {
@@ -120,12 +125,13 @@ def touched(*bodies: Body) -> dict[str, Attr]:
         "writes": tuple(sorted(writes)),
         "waits": tuple(sorted(waits)),
         "random": draws,
+        "asks": asks,
     }
 
 
 def is_pure(attrs: Mapping[str, Attr]) -> bool:
     """Tells whether the bodies of a functional node only compute."""
-    return not (attrs["reads"] or attrs["writes"] or attrs["waits"])
+    return not (attrs["reads"] or attrs["writes"] or attrs["waits"] or attrs["asks"])
 
 
 def line_of(graph: Graph) -> str:

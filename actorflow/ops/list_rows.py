@@ -19,6 +19,7 @@ from actorflow.ops.list_rules import (
     Specs,
     check_element,
     check_index,
+    integers,
     like_spec,
     row_of,
     tensor_list,
@@ -59,7 +60,7 @@ def list_stack(x: Any, *, name: str | None = None) -> Tensor:
 
 
 def _unstack_spec(inputs: Specs, attrs: Attrs) -> Specs:
-    into, x = tensor_list("list_unstack", inputs[0]), inputs[1]
+    x, into = inputs[0], tensor_list("list_unstack", inputs[1])
     check_element("list_unstack", into, row_of("list_unstack", x))
     count = None if x.shape is None else x.shape[0]
     if into.size is not None and count is not None and count > into.size:
@@ -69,7 +70,7 @@ def _unstack_spec(inputs: Specs, attrs: Attrs) -> Specs:
 
 
 def _unstack_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
-    return (grad, list_stack_like(grad, use.inputs[1]) if use.needs[1] else None)
+    return (list_stack_like(grad, use.inputs[0]) if use.needs[0] else None, grad)
 
 
 @op("list_unstack", spec=_unstack_spec, gradient=_unstack_gradient, takes_bytes=True, takes_lists=True)
@@ -87,7 +88,7 @@ def list_unstack(x: Any, into: Any = None, *, name: str | None = None) -> Tensor
     if into is None:
         row = row_of("list_unstack", x.spec)
         into = list_new(row, None if x.shape is None else x.shape[0])
-    return build_one("list_unstack", [into, x], name=name)
+    return build_one("list_unstack", [x, into], name=name)
 
 
 def _stack_like_spec(inputs: Specs, attrs: Attrs) -> Specs:
@@ -150,11 +151,11 @@ def list_gather(x: Any, indices: Any, *, name: str | None = None) -> Tensor:
     """
     x = as_tensor(x)
     element = tensor_list("list_gather", x.spec).element
-    return build_one("list_gather", [x, indices], when_empty(element), name=name)
+    return build_one("list_gather", [x, integers(indices)], when_empty(element), name=name)
 
 
 def _scatter_spec(inputs: Specs, attrs: Attrs) -> Specs:
-    into, indices, values = tensor_list("list_scatter", inputs[0]), inputs[1], inputs[2]
+    indices, values, into = inputs[0], inputs[1], tensor_list("list_scatter", inputs[2])
     check_index("list_scatter", indices, 1)
     check_element("list_scatter", into, row_of("list_scatter", values))
     if indices.shape is not None and values.shape is not None:
@@ -166,8 +167,8 @@ def _scatter_spec(inputs: Specs, attrs: Attrs) -> Specs:
 
 
 def _scatter_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
-    _, indices, values = use.inputs
-    return (grad, None, list_gather_like(grad, indices, values) if use.needs[2] else None)
+    indices, values, _ = use.inputs
+    return (None, list_gather_like(grad, indices, values) if use.needs[1] else None, grad)
 
 
 @op(
@@ -193,7 +194,7 @@ def list_scatter(
     values = as_tensor(values)
     if into is None:
         into = list_new(row_of("list_scatter", values.spec))
-    return build_one("list_scatter", [into, indices, values], {"add": add}, name=name)
+    return build_one("list_scatter", [integers(indices), values, into], {"add": add}, name=name)
 
 
 def _gather_like_spec(inputs: Specs, attrs: Attrs) -> Specs:
@@ -222,7 +223,7 @@ def list_gather_like(x: Any, indices: Any, like: Any, *, name: str | None = None
     Raises:   SpecError when rows of `like` do not fit the elements.
     """
     late, attrs = zeros_like_attrs(like)
-    return build_one("list_gather_like", [x, indices, *late], attrs, name=name)
+    return build_one("list_gather_like", [x, integers(indices), *late], attrs, name=name)
 
 
 # -------------------------------------------------------------------------------- concat and split
@@ -280,7 +281,7 @@ def list_lengths(x: Any, *, name: str | None = None) -> Tensor:
 
 
 def _split_spec(inputs: Specs, attrs: Attrs) -> Specs:
-    into, x, lengths = tensor_list("list_split", inputs[0]), inputs[1], inputs[2]
+    x, lengths, into = inputs[0], inputs[1], tensor_list("list_split", inputs[2])
     check_index("list_split", lengths, 1)
     row = row_of("list_split", x).shape
     check_element("list_split", into, Spec(with_rows(None, row), x.dtype))
@@ -288,8 +289,8 @@ def _split_spec(inputs: Specs, attrs: Attrs) -> Specs:
 
 
 def _split_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
-    _, x, lengths = use.inputs
-    return (grad, list_concat_like(grad, lengths, x) if use.needs[1] else None, None)
+    x, lengths, _ = use.inputs
+    return (list_concat_like(grad, lengths, x) if use.needs[0] else None, None, grad)
 
 
 @op("list_split", spec=_split_spec, gradient=_split_gradient, takes_bytes=True, takes_lists=True)
@@ -303,12 +304,12 @@ def list_split(x: Any, lengths: Any, into: Any = None, *, name: str | None = Non
     Raises:   SpecError for a scalar, and for pieces that do not fit `into`; in the step ListError when
               the lengths do not add up to n.
     """
-    x, lengths = as_tensor(x), as_tensor(lengths)
+    x, lengths = as_tensor(x), integers(lengths)
     if into is None:
         row = row_of("list_split", x.spec).shape
         count = None if not lengths.shape else lengths.shape[0]
         into = list_new(Spec(with_rows(None, row), x.dtype), count)
-    return build_one("list_split", [into, x, lengths], name=name)
+    return build_one("list_split", [x, lengths, into], name=name)
 
 
 def _concat_like_spec(inputs: Specs, attrs: Attrs) -> Specs:
@@ -343,4 +344,4 @@ def list_concat_like(x: Any, lengths: Any, like: Any, *, name: str | None = None
     Raises:   SpecError when `like` does not fit the elements.
     """
     late, attrs = zeros_like_attrs(like)
-    return build_one("list_concat_like", [x, lengths, *late], attrs, name=name)
+    return build_one("list_concat_like", [x, integers(lengths), *late], attrs, name=name)

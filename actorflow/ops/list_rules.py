@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import name_of
+from actorflow.arrays import as_dtype, name_of
 from actorflow.errors import SpecError
 from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.node import Attr
@@ -34,7 +34,14 @@ def tensor_list(what: str, given: Spec) -> ListSpec:
     return found
 
 
+def integers(values: Any) -> Tensor:
+    """Returns indices as a tensor: numbers of Python are int32 whatever they stand beside; `[]` is too."""
+    empty = isinstance(values, list | tuple) and not values
+    return as_tensor(values, dtype=as_dtype("int32") if empty else None)
+
+
 def check_index(what: str, index: Spec, rank: int = 0) -> None:
+    """Raises SpecError unless it is of an integer, or of a vector of integers when `rank` is 1."""
     check_dtypes(what, Takes.INTEGER, index)
     if index.rank not in (None, rank):
         message = f"{what} takes {'an index' if rank == 0 else 'a vector of integers'}, got {index}"
@@ -42,6 +49,7 @@ def check_index(what: str, index: Spec, rank: int = 0) -> None:
 
 
 def check_element(what: str, into: ListSpec, element: Spec) -> None:
+    """Raises SpecError unless what `element` describes may be in the list."""
     try:
         agreed(into.element, element)
     except SpecError:
@@ -58,6 +66,7 @@ def row_of(what: str, x: Spec) -> Spec:
 
 
 def with_rows(count: Dim, row: Shape) -> Shape:
+    """Returns the shape of so many rows."""
     return None if row is None else (count, *row)
 
 
@@ -81,7 +90,7 @@ def like_spec(what: str, given: ListSpec, late: Specs, attrs: Attrs) -> Spec:
     if found.dtype != given.dtype:
         message = f"{what} gives {name_of(given.dtype)}, as in the list, got {name_of(found.dtype)}"
         raise SpecError(message)
-    if not late and not found.is_static:
-        message = f"{what} needs a shape, got {found}"
+    if found.is_static != (not late):
+        message = f"{what} is told a shape once, got {found} and {len(late)} tensors with one"
         raise SpecError(message)
     return found

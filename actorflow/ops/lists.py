@@ -4,8 +4,8 @@ A list is a value like any other: an op that writes gives a new list, and the on
 The gradient of a list is a list of the same elements, in which what is absent is zero. Such lists grow
 as they need to, since several versions of one list may have different lengths.
 
-Where a gradient needs the shape of a value and not the value, it takes what the spec knows, and else the
-shape that the step computes: a loop then keeps a few integers a turn, and no tensors.
+Where a gradient needs the shape of a value and not the value, it takes what the spec knows, and else
+`shape` of it: who keeps that for later keeps a few integers, and nothing where the shape is static.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from actorflow.ops.list_rules import (
     Specs,
     check_element,
     check_index,
+    integers,
     like_spec,
     list_spec,
     zeros_like_attrs,
 )
 from actorflow.ops.rules import Takes, check_dtypes
-from actorflow.spec import Dim, ListSpec, agreed, spec
+from actorflow.spec import Dim, ListSpec, Spec, agreed, spec
 
 
 def empty_like(x: Tensor) -> Tensor:
@@ -56,7 +57,7 @@ def _new_spec(inputs: Specs, attrs: Attrs) -> Specs:
     asked_with=({"dtype": "float32", "shape": None, "within": (), "size": None},),
 )
 @verb
-def list_new(element: Any, size: int | None = None, *, name: str | None = None) -> Tensor:
+def list_new(element: Spec, size: int | None = None, *, name: str | None = None) -> Tensor:
     """An empty list, of elements that fit the spec `element`; of `size` indices, or one that grows.
 
     Shapes:   -> a list of `element`, which may be a list itself
@@ -115,7 +116,7 @@ def list_write(x: Any, index: Any, value: Any, *, name: str | None = None) -> Te
     Raises:   SpecError for another element; in the step ListError for an index that was written or that
               the size excludes.
     """
-    return build_one("list_write", [x, index, value], name=name)
+    return build_one("list_write", [x, integers(index), value], name=name)
 
 
 def _push_spec(inputs: Specs, attrs: Attrs) -> Specs:
@@ -166,7 +167,7 @@ def list_read(x: Any, index: Any, *, name: str | None = None) -> Tensor:
     Gradient: a list with g at `index` and nothing else.
     Raises:   in the step ListError where nothing was written.
     """
-    return build_one("list_read", [x, index], name=name)
+    return build_one("list_read", [x, integers(index)], name=name)
 
 
 def list_one(index: Any, value: Any, like: Tensor) -> Tensor:
@@ -211,9 +212,9 @@ def list_read_or_zeros(x: Any, index: Any, like: Any, *, name: str | None = None
     element = list_spec("list_read_or_zeros", x.spec).element
     if isinstance(element, ListSpec):
         attrs: Attrs = {"dtype": "list", "shape": None}
-        return build_one("list_read_or_zeros", [x, index], attrs, name=name)
+        return build_one("list_read_or_zeros", [x, integers(index)], attrs, name=name)
     late, attrs = zeros_like_attrs(like)
-    return build_one("list_read_or_zeros", [x, index, *late], attrs, name=name)
+    return build_one("list_read_or_zeros", [x, integers(index), *late], attrs, name=name)
 
 
 # -------------------------------------------------------------------------------------------- sum

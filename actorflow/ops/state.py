@@ -26,7 +26,7 @@ from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops.arguments import verb
 from actorflow.ops.resource import can_be_called, check_fits, resource_name, sharing, typed
 from actorflow.ops.writes import Writes
-from actorflow.spec import Dim, Shape, Spec, check_shape, merge, spec
+from actorflow.spec import Dim, ListSpec, Shape, Spec, check_shape, merge, spec
 
 
 class Builder(Protocol):
@@ -297,6 +297,9 @@ def spec_and_initial(
         _check_no_bytes(local, Spec(sizes, wanted), where)
     value = _build_initial(graph, local, initial, wanted, where)
     _check_no_bytes(local, value.spec, where)
+    if isinstance(value.spec, ListSpec):
+        message = f"a variable holds one tensor, got a {value.spec} for {local!r}"
+        raise SpecError(message, where=where, hint="make it of what the list is stacked to")
     if wanted is not None and value.dtype != wanted:
         message = f"variable {local!r} of dtype {wanted.name} cannot begin as {value.spec}"
         raise SpecError(message, where=where, hint="convert it with af.cast")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from actorflow.arrays import DType, as_dtype
+from actorflow.arrays import DType
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.graph import Graph
 from actorflow.ops import given, list_rows, lists
 from actorflow.ops.list_rules import tensor_list
 from actorflow.ops.placing import placed
@@ -125,12 +126,12 @@ class TensorArray:
 
     def gather(self, indices: Any, *, name: str | None = None) -> Tensor:
         """The elements at a vector of `indices`, along a new first axis; an index may come again."""
-        return list_rows.list_gather(self.flow, _integers(indices), name=name)
+        return list_rows.list_gather(self.flow, indices, name=name)
 
     def scatter(self, indices: Any, values: Any, *, name: str | None = None) -> TensorArray:
         """Gives the array with the rows of `values` at a vector of `indices`; as so many writes."""
         values = typed(values, self.dtype)
-        return self._next(list_rows.list_scatter(_integers(indices), values, self.flow, name=name))
+        return self._next(list_rows.list_scatter(indices, values, self.flow, name=name))
 
     def concat(self, *, name: str | None = None) -> Tensor:
         """All elements one behind the other along their first axis, in which they may differ."""
@@ -139,11 +140,20 @@ class TensorArray:
     def split(self, x: Any, lengths: Any, *, name: str | None = None) -> TensorArray:
         """Gives the array with pieces of `x`, of these `lengths`, at 0, 1, …; as so many writes."""
         x = typed(x, self.dtype)
-        return self._next(list_rows.list_split(x, _integers(lengths), self.flow, name=name))
+        return self._next(list_rows.list_split(x, lengths, self.flow, name=name))
 
     def size(self, *, name: str | None = None) -> Tensor:
         """How many indices there are, an int32 scalar; in an array that grows, one more than the last."""
         return lists.list_size(self.flow, name=name)
+
+    def as_tensor(self) -> Tensor:
+        """Its list, for ops on lists; every other op says that it takes none."""
+        return as_tensor(self.flow)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph in which it was made."""
+        return self.flow.graph
 
     def taken_apart(self) -> tuple[Sequence[Tensor], Callable[[Sequence[Tensor]], TensorArray]]:
         """Its tensor, and how an array is made of another: so that loops and branches carry arrays."""
@@ -155,16 +165,10 @@ class TensorArray:
     def _index(self, index: Any) -> Any:
         """The index; SpecError for a number that the size excludes."""
         size = self.spec.size
-        if isinstance(index, int) and not isinstance(index, bool):
-            if index < 0 or (size is not None and index >= size):
-                lies = "is at least 0" if size is None else f"lies in [0, {size})"
-                message = f"an index of {self!r} {lies}, got {index}"
-                hint = None if size is None or index < 0 else "make the array without a size, and it grows"
-                raise SpecError(message, where=Where(defined_at=source_line()), hint=hint)
+        known = isinstance(index, int) and not isinstance(index, bool)
+        if known and (index < 0 or (size is not None and index >= size)):
+            lies = "is at least 0" if size is None else f"lies in [0, {size})"
+            message = f"an index of {self!r} {lies}, got {index}"
+            hint = None if size is None or index < 0 else "make the array without a size, and it grows"
+            raise SpecError(message, where=Where(defined_at=source_line()), hint=hint)
         return index
-
-
-def _integers(values: Any) -> Tensor:
-    """A vector of integers; an empty list of Python is one."""
-    empty = isinstance(values, list | tuple) and not values
-    return as_tensor(values, dtype=as_dtype("int32")) if empty else as_tensor(values)

@@ -1,9 +1,10 @@
 """Which nodes must share a device, and which devices each group of them may have.
 
-What asks state goes where the state is; what is colocated goes where its target is: union-find, and each
-group may have the devices that all its members allow. Over several processes state has one home, whatever
-a step needs of the graph (`plan.homes`); an optimizer is with its variables, and what an atomic block
-computes is in the process of its variables. A first value is computed wherever there is room.
+What asks state goes where the state is; what is colocated goes where its target is; a list of tensors stays
+where it is made: union-find, and each group may have the devices that all its members allow. Over several
+processes state has one home, whatever a step needs of the graph (`plan.homes`); an optimizer is with its
+variables, and what an atomic block computes is in the process of its variables. A first value
+is computed wherever there is room.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import ResourceDef
 from actorflow.plan.devices import process_of
 from actorflow.plan.homes import NOWHERE, State, existing, state_home
+from actorflow.spec import ListSpec
 
 HasKernel = Callable[[str, str], bool]
 """(op, device) -> whether that device can compute that op."""
@@ -28,6 +30,7 @@ _UNPLACED = frozenset(
     {Effect.CONSTANT, Effect.FEED, Effect.ARGUMENT}
 )  # each device has its own; what is fed is on the host
 _COLOCATED = "what is colocated shares a device"
+_OF_A_LIST = "a list of tensors stays on one device with what makes and takes it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +195,12 @@ class _Grouping:
 
     def enter(self, first: NodeId) -> None:
         """Adds a node, and whatever it must share a device with."""
-        todo = [first]
+        nodes, todo = self.graph.nodes, [first]
         while todo:
             i = todo.pop()
             if i in self.sets:
                 continue
-            node = self.graph.nodes[i]
+            node = nodes[i]
             owner = self.graph.resources.get(node.attrs["resource"]) if "resource" in node.attrs else None
             if owner is not None:
                 self.sets.add(i)
@@ -211,6 +214,9 @@ class _Grouping:
                 self.ties.append((owner.name, i, "what asks state is where the state is"))
                 continue
             self.sets.add(i, self.ask_of(node))
+            makers = [p.node for p in node.inputs if isinstance(nodes[p.node].outputs[p.index], ListSpec)]
+            todo.extend(makers)
+            self.ties.extend((maker, i, _OF_A_LIST) for maker in makers)
             if node.colocate is None:
                 continue
             target = self.graph.resources.get(node.colocate)

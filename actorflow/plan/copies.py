@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from actorflow.errors import InternalError
+from actorflow.errors import InternalError, PlacementError
 from actorflow.plan.gates import NO_GATES, Gates
 from actorflow.plan.program import Edge, Kind, PlanNode, Program
+from actorflow.spec import ListSpec
 
 _DECIDES = {Kind.SWITCH: 1, Kind.LOOP_COND: 0}
 """The input port at which a node looks itself: what comes there must be on the host."""
@@ -57,6 +58,7 @@ def with_copies(program: Program, host: str, gates: Gates = NO_GATES) -> Program
             return edge
         key = (edge, to, frame)
         if key not in made:
+            check_moves(nodes[edge.node], edge.output, source, to)
             if host not in (source, to):
                 edge = brought(edge, host, frame)
                 source = host
@@ -92,6 +94,15 @@ def with_copies(program: Program, host: str, gates: Gates = NO_GATES) -> Program
         if inputs != node.inputs:
             nodes[k] = replace(node, inputs=inputs)
     return replace(program, nodes=tuple(nodes))
+
+
+def check_moves(maker: PlanNode, output: int, source: str, to: str) -> None:
+    """Raises PlacementError for an output that no copy and no transfer takes to another device: a list."""
+    carried = maker.outputs[output]
+    if isinstance(carried, ListSpec):
+        message = f"a list of tensors stays on one device, got a {carried} from {source!r} to {to!r}"
+        hint = "compute with it in one af.device scope, and move what it is stacked to"
+        raise PlacementError(message, where=maker.where, hint=hint)
 
 
 def _taken_elsewhere(program: Program, homes: Sequence[str], host: str) -> frozenset[tuple[Edge, str]]:

@@ -28,7 +28,7 @@ from actorflow.kernels.device import Shaped
 from actorflow.plan.devices import named, process_of, within_process
 from actorflow.plan.program import Constant, Kind, PlanNode, Program
 from actorflow.plan.workload import Link
-from actorflow.spec import Spec
+from actorflow.spec import ListSpec, Spec
 
 Units = Callable[[str, Sequence[Any], Mapping[str, Attr]], float]
 """(op, arrays or stand-ins that have a shape, attributes) -> units of cost, about a nanosecond each."""
@@ -116,6 +116,8 @@ class CostModel:
 
     def edge_bytes(self, spec: Spec) -> float:
         """Returns how many bytes a value of that spec has."""
+        if isinstance(spec, ListSpec):
+            return prod(self.sizes(spec)) * self.edge_bytes(spec.element)
         each = self.object_bytes if spec.dtype.kind == "O" else spec.dtype.itemsize
         return float(prod(self.sizes(spec)) * each)
 

@@ -13,7 +13,10 @@ leads to one of its fetches or SENDs, so a part has ended once all of those have
 What a step took out of a queue in one process may be used in another. So takes are numbered as well: a
 part knows which of its nodes took, and which of its nodes use up what was taken in whichever part.
 
-Pure: a function of the program. What happens inside a loop stays in one process.
+A loop may be over several processes (`plan.control_loops`): what crosses within one is sent once a turn, and
+says in which.
+
+Pure: a function of the program.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from actorflow.errors import PlacementError
+from actorflow.plan.control_loops import with_control_loops
+from actorflow.plan.copies import check_moves
 from actorflow.plan.gates import NO_GATES, Gates, copied, held
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
 from actorflow.plan.uses import uses
@@ -33,7 +37,7 @@ _TOKEN = spec("bool", ())
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What leaves one process for another, once a step.
+    """What leaves one process for another, once a step, or once a turn of the loop in which it lies.
 
     Attributes:
         edge: The tensor's name, `layer/add:0`; of a control edge `^layer/add`.
@@ -101,7 +105,7 @@ def cut(
             them by a bare token. Only where one device of that process takes the value.
 
     Raises:
-        PlacementError: when an edge inside a loop leads to another process.
+        PlacementError: when a loop over several processes has no predicate, or a list would leave one.
     """
     return _Cutting(program, process_of, home, within, gates).result()
 
@@ -139,12 +143,13 @@ class _Cutting:
         within: Callable[[str], str],
         gates: Gates,
     ) -> None:
+        of = [process_of(n.device) if n.device else home for n in program.nodes]
+        for i in program.fetches:
+            of[i] = home
+        program, self._of = with_control_loops(program, of)
         self._program = program
         self._nodes = program.nodes
         self._within = within
-        self._of = [process_of(n.device) if n.device else home for n in program.nodes]
-        for i in program.fetches:
-            self._of[i] = home
         self._held = held(program, self._of, process_of, gates)
         self._copied = copied(program, self._of, process_of, gates)
         self._fed = {i: k for k, i in enumerate(program.feeds)}
@@ -176,11 +181,10 @@ class _Cutting:
             there = self._of[i]
             for source in node.inputs:
                 if isinstance(source, Edge) and self._crosses(source.node, there):
-                    self._check_root(source.node, node)
+                    check_moves(self._nodes[source.node], source.output, self._of[source.node], there)
                     data[source, there] = None
             for c in node.controls:
                 if self._crosses(c, there):
-                    self._check_root(c, node)
                     bare[c, there] = None
         found: list[tuple[int, int, Process, Edge | int]] = [(e.node, e.output, to, e) for e, to in data]
         for (held_back, _), after in (*self._held.items(), *self._copied.items()):
@@ -209,15 +213,6 @@ class _Cutting:
 
     def _outputs(self, node: int) -> int:
         return len(self._nodes[node].outputs)
-
-    def _check_root(self, maker: int, user: PlanNode) -> None:
-        """Raises PlacementError for an edge of which not both ends are outside of all loops."""
-        node = self._nodes[maker]
-        frame = node.frame[:-1] if node.kind is Kind.EXIT else node.frame
-        if not frame and not user.frame and node.kind is not Kind.ENTER:
-            return
-        message = f"a loop stays in one process, got an edge of it from {node.device!r} to {user.device!r}"
-        raise PlacementError(message, where=user.where, hint="place the whole loop in one af.device scope")
 
     # -- the parts ---------------------------------------------------------------------------------
 
@@ -333,6 +328,7 @@ class _Cutting:
                     inputs=(),
                     attrs={"key": key, "source": transfer.source},
                     outputs=(carried,),
+                    frame=_frame_of(maker),
                     where=maker.where,
                 )
             )
@@ -347,6 +343,7 @@ class _Cutting:
             inputs=(Edge(at, what.output),) if isinstance(what, Edge) else (),
             controls=() if isinstance(what, Edge) else (at,),
             attrs={"key": key, "destination": transfer.destination},
+            frame=_frame_of(maker),
             where=maker.where,
         )
 
@@ -374,3 +371,8 @@ class _Cutting:
             takes=dict(draft.takes),
             uses=dict(draft.uses),
         )
+
+
+def _frame_of(maker: PlanNode) -> tuple[str, ...]:
+    """The frame in which what a node gives is met: an Exit gives to the one around its own."""
+    return maker.frame[:-1] if maker.kind is Kind.EXIT else maker.frame

@@ -19,7 +19,8 @@ def digest(program: Program, graph: Graph) -> int:
     """Returns a number that two processes share when they mean the same program.
 
     It covers nodes, edges, attributes, devices and the bits of constants; the definitions of the state that
-    nodes ask, the optimizers (of which `likeness` tells what it can), and the seed. Not the user's lines.
+    nodes ask, optimizers and code of the user (of which `likeness` tells what it can), and the seed. Not
+    the user's lines.
 
     Args:
         program: The program.
@@ -63,9 +64,10 @@ def _state(program: Program, graph: Graph) -> list[object]:
     """Returns what the actors are that nodes ask, in a fixed order."""
     asked = {node.resource for node in program.nodes if node.resource is not None}
     names = program.variables | {h.name for h in asked if h.kind is Holding.RESOURCE}
-    optimizers = sorted(h.name for h in asked if h.kind is Holding.OPTIMIZER)
+    objects = {h.name for h in asked if h.kind is not Holding.RESOURCE}
+    objects.update(n.attrs["object"] for n in program.nodes if n.resource is not None and "object" in n.attrs)
     return [
-        *((name, graph.likenesses[name]) for name in optimizers),
+        *((name, graph.likenesses[name]) for name in sorted(objects)),
         *(_defined(graph.resources[name], graph) for name in sorted(names)),
     ]
 

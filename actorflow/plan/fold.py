@@ -38,7 +38,7 @@ def _on_host(node: PlanNode) -> bool:
 
 def _computed(node: PlanNode, inputs: list[Array]) -> tuple[Array, ...] | None:
     """Returns the outputs of a node, None when they are to be left to the step."""
-    if not all(spec.is_static for spec in node.outputs):
+    if not all(spec.is_static for spec in node.outputs):  # a list never is, and no constant holds one
         return None
     made = sum(math.prod(d or 0 for d in s.shape or ()) * s.dtype.itemsize for s in node.outputs)
     if made > max(_LARGEST_BYTES, sum(map(arrays.nbytes, inputs))):

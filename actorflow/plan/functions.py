@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
 from actorflow.errors import GraphError, PlacementError
 from actorflow.graph import opdef
-from actorflow.graph.body import bodies_of
+from actorflow.graph.body import Body, bodies_of
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
 from actorflow.graph.opdef import Effect
-from actorflow.plan.program import Program
+from actorflow.plan.program import Constant, Edge, Program
 from actorflow.plan.routine import Flow, Routine
 
-Build = Callable[[Graph, Sequence[Port], Sequence[Port], str], Program]
-"""(body, fetches, feeds, device) -> its program."""
+Build = Callable[[Graph, Sequence[Port], Sequence[Port], str, Mapping[Port, Constant]], Program]
+"""(body, fetches, feeds, device, those feeds that are constants) -> its program."""
 
 
-def routine_of(graph: Graph, node: Node, wanted: Set[Port], device: str, build: Build) -> Routine:
+def routine_of(
+    graph: Graph,
+    node: Node,
+    inputs: Sequence[Edge | Constant],
+    wanted: Set[Port],
+    device: str,
+    build: Build,
+) -> Routine:
     """Returns what a functional node runs in one go.
 
     Args:
         graph: Where it is.
         node: It.
+        inputs: Where its inputs come from; a constant that a body captures is one in its program as well.
         wanted: The ports that the program asks for: of values that are kept for gradients only these are.
         device: Where it runs.
         build: Makes the program of a body.
@@ -48,8 +56,10 @@ def routine_of(graph: Graph, node: Node, wanted: Set[Port], device: str, build: 
         )
         kept.append((body, len(fetches[body])))
         fetches[body].append(Port(NodeId(node_id), index))
+    given = inputs[1:] if node.op == "case" else inputs
     programs = tuple(
-        build(body, ports, body.arguments, device) for body, ports in zip(bodies, fetches, strict=True)
+        build(body, ports, body.arguments, device, _constants(body, given))
+        for body, ports in zip(bodies, fetches, strict=True)
     )
     is_loop = node.op == "while_loop"
     return Routine(
@@ -61,6 +71,12 @@ def routine_of(graph: Graph, node: Node, wanted: Set[Port], device: str, build: 
         most=attrs["max_iterations"] if is_loop else None,
         draws=attrs["random"],
     )
+
+
+def _constants(body: Body, given: Sequence[Edge | Constant]) -> dict[Port, Constant]:
+    """The arguments of a body that are the same constants each time."""
+    shared = zip(body.arguments[body.given :], given[body.given :], strict=True)
+    return {port: source for port, source in shared if isinstance(source, Constant)}
 
 
 def functions(graph: Graph, nodes: Iterable[Node]) -> Iterable[Node]:

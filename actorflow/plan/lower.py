@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 
 from actorflow.errors import FeedError, PlacementError
 from actorflow.graph import opdef
@@ -36,6 +37,7 @@ _KINDS = {
     Effect.WRITE: Kind.REQUEST,
     Effect.COMMIT: Kind.WAIT,
     Effect.WAIT: Kind.WAIT,
+    Effect.ASK: Kind.WAIT,
     Effect.LOCK: Kind.WAIT,
     Effect.UNLOCK: Kind.RELEASE,
     Effect.FUNCTION: Kind.ROUTINE,
@@ -156,6 +158,7 @@ def _built(
     feeds: Sequence[Port],
     first: Mapping[NodeId, str],
     passes: Sequence[str],
+    constants: Mapping[Port, Constant] = MappingProxyType({}),
 ) -> Program:
     flat = graph if isinstance(graph, Flat) else None
     order = joined(program_order(graph, needed), block_edges(graph, needed)) if flat is None else {}
@@ -172,6 +175,7 @@ def _built(
         edges[port] = Edge(len(nodes))
         spec = node.outputs[port.index]
         nodes.append(PlanNode(node.name, "feed", Kind.FEED, (), outputs=(spec,), where=node.where))
+    edges.update(constants)
     fed = frozenset(feeds)
     wanted = {*fetches, *(port for i in needed for port in graph.nodes[i].inputs)}
     for i in by_level(graph, needed, order):
@@ -194,7 +198,8 @@ def _built(
         index[i] = len(nodes)
         routine = None
         if effect is Effect.FUNCTION:
-            routine = routine_of(graph, node, wanted, device, partial(_body, passes=passes))
+            inputs = [edges[port] for port in node.inputs]
+            routine = routine_of(graph, node, inputs, wanted, device, partial(_body, passes=passes))
         nodes.append(
             PlanNode(
                 name=node.name,
@@ -235,11 +240,17 @@ def _built(
 
 
 def _body(
-    body: Graph, fetches: Sequence[Port], feeds: Sequence[Port], device: str, *, passes: Sequence[str]
+    body: Graph,
+    fetches: Sequence[Port],
+    feeds: Sequence[Port],
+    device: str,
+    constants: Mapping[Port, Constant],
+    *,
+    passes: Sequence[str],
 ) -> Program:
     """Returns the program of a body, with all its nodes on one device."""
     needed = prune(body, fetches, feeds)
-    return _built(body, needed, fetches, feeds, dict.fromkeys(needed, device), passes)
+    return _built(body, needed, fetches, feeds, dict.fromkeys(needed, device), passes, constants)
 
 
 def _check_no_bytes(graph: Graph, node: Node, effect: Effect, device: str) -> None:
@@ -257,6 +268,10 @@ def _holder(node: Node, effect: Effect) -> Holder | None:
     """Returns whom the node asks, None for a node that computes."""
     if effect is Effect.COMMIT:
         return Holder(Holding.OPTIMIZER, node.attrs["optimizer"])
+    if effect is Effect.ASK:
+        if "actor" in node.attrs:
+            return Holder(Holding.ACTOR, node.attrs["actor"])
+        return Holder(Holding.FUNCTION, node.attrs["object"])
     if effect in (Effect.READ, Effect.WRITE, Effect.WAIT, Effect.LOCK):
         return Holder(Holding.RESOURCE, node.attrs["resource"])
     return None

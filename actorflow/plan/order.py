@@ -7,6 +7,8 @@ grow in program order, so the added edges can never close a cycle.
 An atomic block stands in this order as one write of all its variables: what was built before waits for
 none of its locks, what was built after for its end. So do the blocks of one step among themselves, whatever
 they lock: a step never holds the locks of one and waits for those of another.
+
+Ordered calls of an actor of the user stand in this order as writes of it.
 """
 
 from __future__ import annotations
@@ -24,12 +26,15 @@ _BLOCKS = ("",)  # what all atomic blocks touch; no variable has that name
 
 
 def touched(node: Node) -> tuple[str, ...]:
-    """Returns the names of the variables that the node reads, writes, trains or locks with others."""
+    """Returns the names of the variables that the node reads, writes, trains or locks with others.
+
+    Of an ordered call of an actor that is the key of it, behind a mark that begins no name.
+    """
     return tuple(touches(node))
 
 
 def touches(node: Node) -> dict[str, bool]:
-    """Returns what the node reads, writes, trains or locks with others, and whether that changes it."""
+    """Returns what the node touches, by the same names, and whether that changes it."""
     effect = opdef.lookup(node.op).effect
     if effect in _SEVERAL:
         return dict.fromkeys(node.attrs["resources"], True)
@@ -37,6 +42,8 @@ def touches(node: Node) -> dict[str, bool]:
         return {node.attrs["resource"]: effect is Effect.WRITE}
     if effect is Effect.FUNCTION:
         return {**dict.fromkeys(node.attrs["reads"], False), **dict.fromkeys(node.attrs["writes"], True)}
+    if effect is Effect.ASK and node.attrs.get("ordered"):
+        return {f"\0{node.attrs['actor']}": True}
     return {}
 
 

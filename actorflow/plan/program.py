@@ -54,10 +54,12 @@ class Holding(Enum):
 
     RESOURCE = "resource"
     OPTIMIZER = "optimizer"
+    FUNCTION = "function"
+    ACTOR = "actor"
 
 
 class Holder(NamedTuple):
-    """Which actor a node asks: the one that holds the resource or optimizer of that name."""
+    """Which actor a node asks: of a resource by its name, of an optimizer or code of the user by its key."""
 
     kind: Holding
     name: str

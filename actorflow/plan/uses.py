@@ -4,8 +4,8 @@ A step that is aborted gives back what it took and has not used. So an element t
 queue to another, or is trained on, is in one place whenever the step ends: it has arrived, or it is
 back where it was. An element counts as used once any node that was handed something computed from it
 has written: put it into another resource, assigned it, or updated with it. Looking something up by it
-is no use. What is written inside an atomic block has been used when the block ends, since until then
-it can be rolled back.
+is no use, and that code of the user has run with it is one. What is written inside an atomic block has been
+used when the block ends, since until then it can be rolled back.
 
 Pure: a function of the program.
 """
@@ -26,7 +26,7 @@ def uses(program: Program) -> dict[int, frozenset[int]]:
     A node that takes is one that may wait and has no data inputs; only data edges hand things on.
     """
     nodes = program.nodes
-    takes = [node.kind is Kind.WAIT and not node.inputs for node in nodes]
+    takes = [_takes(node) for node in nodes]
     made_of = [frozenset({i}) if take else _NONE for i, take in enumerate(takes)]
     if not any(takes):
         return {}
@@ -45,6 +45,14 @@ def uses(program: Program) -> dict[int, frozenset[int]]:
             writer = ends.get(node.attrs.get("block"), i)
             found_in[writer] = found_in.get(writer, _NONE) | made_of[i]
     return found_in
+
+
+def _takes(node: PlanNode) -> bool:
+    """Tells whether a node takes something out of a resource for good."""
+    if node.kind is not Kind.WAIT or node.inputs:
+        return False
+    entry = opdef.table().get(node.op)
+    return entry is None or entry.effect is not Effect.ASK
 
 
 def _writes(node: PlanNode) -> bool:

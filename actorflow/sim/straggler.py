@@ -26,7 +26,7 @@ class Straggler:
 
     Attributes:
         jitter_s: Standard deviation of the body.
-        p: How often a stall comes.
+        p: How often a stall comes, 0 to 1.
         stall_s: Its mean.
         shape: Of a stall with a Pareto tail, P(more than x) = (1 + x / s) ** -shape, which needs more than
             1 to have a mean; None for an exponential stall.
@@ -38,6 +38,9 @@ class Straggler:
     shape: float | None = None
 
     def __post_init__(self) -> None:
+        check_number("jitter_s", self.jitter_s, finite=True)
+        check_number("p", self.p, 0.0, 1.0)
+        check_number("stall_s", self.stall_s, finite=True)
         if self.shape is not None:
             check_number("shape", self.shape, math.nextafter(1.0, 2.0), finite=True)
 

@@ -21,6 +21,7 @@ from actorflow.graph.opdef import NOT_DIFFERENTIABLE
 from actorflow.lookup import feed_port
 from actorflow.ops.state import Variable
 from actorflow.session import Session
+from actorflow.spec import ListSpec
 from actorflow.testing.measure import Compared, Feeds, Found, Function, Input, Limits, compare
 
 _LIMITS = {"float64": (1e-5, 1e-5, 1e-7), "float32": (1e-2, 1e-2, 1e-3)}
@@ -206,8 +207,8 @@ async def _culprit(
             Tensor(graph, Port(node.id, i)) for i, spec in enumerate(node.outputs) if is_floating(spec.dtype)
         ]
         moved = [t for t in tensors if is_floating(t.dtype)]
-        if not moved or not outputs:
-            continue
+        if not moved or not outputs or any(isinstance(t.spec, ListSpec) for t in (*tensors, *outputs)):
+            continue  # a list is neither fed nor fetched
         values = await Function(session, tensors, feeds).values()
         at = feeds | {t.port: v for t, v in zip(tensors, values, strict=True)}
         function = Function(session, outputs, at)

@@ -7,10 +7,18 @@ from actorflow.transport.credit import Window
 from actorflow.transport.datagrams import VERSION, End, Hello
 
 
+def _settings(name: str) -> str:
+    return f"Settings({name}=...) of the links"
+
+
+def _links(name: str) -> str:
+    return f"--links {name}=..., or {_settings(name)}"
+
+
 def silent(peer: str, seconds: float, limit_s: float) -> PeerLost:
     """Nothing was heard of it."""
     what = f"'{peer}' has been silent for {seconds:.3g} s, limit {limit_s:g} s"
-    return PeerLost(what, hint="raise Settings(silence_s=...) of the links if it was only busy")
+    return PeerLost(what, hint=f"--silence-s, or {_settings('silence_s')}, if it was only busy")
 
 
 def busy(peer: str, seconds: float, limit_s: float) -> PeerLost:
@@ -18,15 +26,13 @@ def busy(peer: str, seconds: float, limit_s: float) -> PeerLost:
     what = (
         f"'{peer}' has been busy for {seconds:.3g} s, limit {limit_s:g} s: it is connected and says nothing"
     )
-    return PeerLost(
-        what, hint="raise Settings(busy_s=...) of the links if its work holds its loop up for longer"
-    )
+    return PeerLost(what, hint=f"{_links('busy_s')}, if its work holds its loop up for longer")
 
 
 def broken(peer: str, limit_s: float) -> PeerLost:
     """There is no connection to it any more."""
     what = f"'{peer}' is gone: its connection broke and has not come back for {limit_s:g} s"
-    return PeerLost(what, hint="raise Settings(gone_s=...) of the links if connections take longer to return")
+    return PeerLost(what, hint=f"{_links('gone_s')}, if connections take longer to return")
 
 
 def restarted(peer: str, before: End, after: End) -> PeerLost:
@@ -75,8 +81,16 @@ def undeliverable(peer: str, cause: BaseException) -> PeerLost:
 
 
 def refused(peer: str, hello: Hello, program: str) -> PeerRefused:
-    """It runs something else."""
+    """It runs something else: with another seed, where both programs are told as `HASH/SEED`."""
+    theirs_seed, seed = _seed(hello.program), _seed(program)
+    if hello.version == VERSION and theirs_seed and seed and theirs_seed != seed:
+        what = f"all processes must be given one seed, got {theirs_seed} at '{peer}' and {seed} here"
+        return PeerRefused(what, hint="--seed is the same for every process of a cluster, the chief's too")
     theirs = f"program {hello.program!r} (protocol {hello.version})"
     mine = f"{program!r} (protocol {VERSION})"
     what = f"all processes must run one program, got {theirs} at '{peer}' and {mine} here"
     return PeerRefused(what, hint="start every process from the same files and the same actorflow")
+
+
+def _seed(program: str) -> str:
+    return program.rpartition("/")[2] if "/" in program else ""

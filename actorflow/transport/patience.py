@@ -9,6 +9,7 @@
 A change of contact never ends a wait at once: what holds now is counted from the change, and all of it ends
 at the longest of these limits after the last word. An end that stood still itself, so that its timer came
 late, listens for `beat_s` more: what the peer said and the wire found out meanwhile may wait to be heard.
+And that longest limit is counted anew from then, since who stood still could have heard no word.
 
 Pure rules: time is an argument.
 """
@@ -30,7 +31,7 @@ class Patience:
         contact: What the wire knows.
     """
 
-    __slots__ = ("_busy_s", "_most_s", "_settings", "_since", "_spared_until", "contact")
+    __slots__ = ("_awake_since", "_busy_s", "_most_s", "_settings", "_since", "_spared_until", "contact")
 
     def __init__(self, settings: Settings) -> None:
         self.contact = Contact.UNKNOWN
@@ -39,6 +40,7 @@ class Patience:
         self._most_s = max(self._busy_s, settings.gone_s)
         self._since = -inf  # when contact became what it is
         self._spared_until = -inf
+        self._awake_since = -inf  # when a timer of this process came late
 
     def turned(self, contact: Contact, now: float) -> bool:
         """Hears what the wire knows; tells whether the peer can be reached again, and is to be spoken to."""
@@ -53,6 +55,7 @@ class Patience:
         if self.contact is Contact.BROKEN:  # a shorter wait is spoiled by less
             least_s = min(least_s, self._settings.gone_s / 4)
         if late_s > least_s:
+            self._awake_since = now
             self._spared_until = now + self._settings.beat_s
 
     def ends_at(self, heard_at: float, *, met: bool) -> float:
@@ -71,7 +74,7 @@ class Patience:
             end = since + settings.gone_s
         else:
             end = max(heard_at + settings.silence_s, since + settings.gone_s)
-        return max(min(end, heard_at + self._most_s), self._spared_until)
+        return max(min(end, max(heard_at, self._awake_since) + self._most_s), self._spared_until)
 
     def reason(self, peer: str, heard_at: float, now: float, *, met: bool) -> PeerLost:
         """Returns why it is lost."""

@@ -140,7 +140,7 @@ class Refusal(Enum):
     OTHER_USER = "a process of another user"
     NO_KEY = "no key"
     WRONG_KEY = "a key that is not in the ring"
-    HANDSHAKE = "a handshake that failed"  # garbage, silence, or keys for somebody else: libzmq tells no more
+    HANDSHAKE = "a handshake that failed (other keys, none where there are some, or no ZeroMQ)"
     MALFORMED = "what is no datagram"
     UNKNOWN_NAME = "a name that nobody here knows"
     NOT_ITS_NAME = "a name that its key may not bear"
@@ -176,6 +176,9 @@ def judge(
 
 # -- the account of refusals -----------------------------------------------------------------------
 
+_NAMELESS = 8
+"""So many refusals may come from nobody knows where before that is told."""
+
 
 class Refusals:
     """Counts what was refused, and tells of each kind from each address once.
@@ -187,12 +190,21 @@ class Refusals:
     def __init__(self, most: int = 256) -> None:
         """Remembers so many addresses; of more it tells nothing, and counts them all the same."""
         self.counts: Counter[Refusal] = Counter()
+        self._nameless: Counter[Refusal] = Counter()
         self._told: set[tuple[Refusal, str]] = set()
         self._most = most
 
     def note(self, refusal: Refusal, address: str) -> bool:
-        """Counts one; returns whether it is worth a line in the log."""
+        """Counts one; returns whether it is worth a line in the log.
+
+        Where it is not known whence it comes, "", the next one may tell: of that there is a line only when it
+        has come some times, and nothing was told of its kind.
+        """
         self.counts[refusal] += 1
+        if not address:
+            self._nameless[refusal] += 1
+            if self._nameless[refusal] < _NAMELESS or any(told is refusal for told, _ in self._told):
+                return False
         where = (refusal, address)
         if where in self._told or len(self._told) >= self._most:
             return False

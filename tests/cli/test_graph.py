@@ -336,7 +336,7 @@ def test_the_drawing_is_there_though_nobody_reads_the_table(
     monkeypatch.setattr("actorflow.cli.graph.describe", leave)
     monkeypatch.setattr("os.dup2", lambda *_: None)
 
-    assert main(["graph", str(file), "--dot", str(out)]) == 1
+    assert main(["graph", str(file), "--dot", str(out)]) == 141
     assert out.read_text().startswith('digraph "prog" {')
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 import actorflow as af
 from actorflow import sim
 from actorflow.cli import cluster_arguments, launch
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
+from actorflow.cli.output import Output
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.trainer import EpochDone, RunDone
 from tests.cli.test_observed import run, seat, update
@@ -23,9 +23,9 @@ from tests.cluster.programs import regression
 WORKERS = ("worker0", "worker1", "worker2")
 
 
-def console(width: int = 100, *, terminal: bool = True) -> tuple[Console, io.StringIO]:
+def console(width: int = 100, *, terminal: bool = True) -> tuple[Output, io.StringIO]:
     file = io.StringIO()
-    made = Console(
+    made = Output(
         file=file, width=width, height=30, force_terminal=terminal, color_system=None, soft_wrap=not terminal
     )
     return made, file
@@ -100,6 +100,20 @@ def test_on_a_narrow_terminal_no_line_is_broken() -> None:
 
     assert max(map(len, drawn(view, 40))) <= 40
     assert len(drawn(view, 40)) == len(drawn(view, 100))
+
+
+def test_at_40_columns_numbers_are_whole_and_states_are_read() -> None:
+    view = ClusterLive(console(40)[0], 3, workers=WORKERS)
+    view.members(run(seat(0, number=9), seat(1, "dead", why="out of reach"), seat(2)))
+    view.show(update(1234, [0, 1], stale=1))
+    text = drawn(view, 40)
+    assert max(map(len, text)) <= 40
+    assert text[1] == "epoch 1  update 1,234  loss 0.5000"
+    assert text[2].startswith("staleness mean 1.00 max 1")
+    head, *workers = text[4:7]
+    assert head.split() == ["worker", "state", "used", "dropped"]
+    assert workers[0].split() == ["worker0", "at", "work", "1", "0"]
+    assert re.fullmatch(r"worker1 +lost: out.* +1 +0", workers[1]), workers[1]
 
 
 def test_a_narrow_terminal_has_names_and_states_instead_of_bars() -> None:

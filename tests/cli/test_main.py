@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from actorflow.cli import main
+from actorflow.cli.command import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +25,7 @@ def write(folder: Path, text: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "required: COMMAND"),
+        (["--traceback"], "required: COMMAND"),
         (["fly"], "invalid choice: 'fly'"),
         (["train"], "required: FILE"),
         (["train", "a.py", "--seeds", "0"], "--seeds: must be an integer of at least 1, got '0'"),
@@ -40,6 +41,13 @@ def test_a_wrong_command_line_is_explained_and_exits_2(
 
     assert caught.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_without_a_command_it_lists_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [name for name in COMMANDS if f"\n    {name} " in err] == list(COMMANDS)
 
 
 @pytest.mark.parametrize("command", ["train", "graph"])
@@ -67,7 +75,7 @@ def test_an_error_of_the_graph_exits_1(tmp_path: Path, capsys: pytest.CaptureFix
 def test_ctrl_c_while_the_file_is_imported_exits_130(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["train", write(tmp_path, "raise KeyboardInterrupt")]) == 130
+    assert main(["train", write(tmp_path, "import signal\nsignal.raise_signal(signal.SIGINT)")]) == 130
     assert capsys.readouterr().err == "stopped by Ctrl-C before it began\n"
 
 

@@ -67,6 +67,9 @@ def test_a_worker_that_is_lost_and_comes_back_is_news_both_times() -> None:
 
 def test_one_that_was_lost_and_back_between_two_looks_is_news_too() -> None:
     assert news(run(seat(0)), run(seat(0, life=2))) == ["worker0 lost, and back (life 2)"]
+    assert news(run(seat(0)), run(seat(0, life=2, why="it has begun anew"))) == [
+        "worker0 lost (it has begun anew), and back (life 2)"
+    ]
     assert news(run(seat(0, "dead")), run(seat(0, "dead", life=2, why="gone"))) == [
         "worker0 lost",
         "worker0 is back (life 2)",

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from actorflow.batches import Input
 from actorflow.bookmark import Bookmark
+from actorflow.cli.output import Output
 from actorflow.cli.progress import Live, Log, summary
 from actorflow.data.stats import Meter, Stats, taken
 from actorflow.trainer import EpochDone, Event, RunDone, StepDone
@@ -46,9 +46,9 @@ def told(kind: Callable[..., Event], waited: Input, **more: Any) -> Any:
     )
 
 
-def console(columns: int = 80, *, terminal: bool = True) -> tuple[Console, io.StringIO]:
+def console(columns: int = 80, *, terminal: bool = True) -> tuple[Output, io.StringIO]:
     file = io.StringIO()
-    made = Console(
+    made = Output(
         file=file, width=columns, height=5, force_terminal=terminal, color_system=None, soft_wrap=not terminal
     )
     return made, file

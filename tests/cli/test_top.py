@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 
 from actorflow.cli import STOPPED, top
+from actorflow.cli.output import Output
 from actorflow.cluster.monitor import socket_name
 from actorflow.cluster.procfs import Usage
 from actorflow.cluster.report import Totals
@@ -140,7 +141,7 @@ def test_ctrl_c_ends_it_with_130(folder: RunDirectory, monkeypatch: pytest.Monke
 def test_it_looks_again_and_again_on_a_terminal_until_the_cluster_has_ended(
     folder: RunDirectory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(top, "Console", lambda **options: Console(force_terminal=True, width=200))
+    monkeypatch.setattr(top, "Output", lambda **options: Output(force_terminal=True, width=200))
     looks: list[int] = []
 
     def ask(address: str, payload: bytes, timeout_s: float, keys: Path | None) -> bytes:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -20,6 +25,7 @@ from actorflow.errors import (
     QuorumLost,
     ShardLost,
 )
+from actorflow.transport.zeromq import Endpoint, Keyring
 
 PROGRAM = "tests.cluster.children:build"
 TASK = ["--job", "worker", "--index", "0", "--ps", "1", "--workers", "2", "--coordinator"]
@@ -29,6 +35,30 @@ TASK = ["--job", "worker", "--index", "0", "--ps", "1", "--workers", "2", "--coo
 def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RANK", "TF_CONFIG", "SLURM_PROCID", "ACTORFLOW_JOB", "ACTORFLOW_TASK_INDEX"):
         monkeypatch.delenv(name, raising=False)
+
+
+@contextmanager
+def chief_with_keys(keys: Keyring) -> Iterator[str]:
+    """An address at which a chief would be, in a thread of its own."""
+    ready: Queue[tuple[str, Callable[[], object]]] = Queue()
+
+    async def main() -> None:
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
+        made = Endpoint(loop, "chief", ["tcp://127.0.0.1:0"], keys=keys)
+        try:
+            ready.put((made.addresses[0].at, lambda: loop.call_soon_threadsafe(over.set)))
+            await over.wait()
+        finally:
+            made.close()
+
+    thread = Thread(target=asyncio.run, args=(main(),))
+    thread.start()
+    address, end = ready.get(timeout=10)
+    try:
+        yield address
+    finally:
+        end()
+        thread.join(10)
 
 
 def test_who_is_told_nothing_says_what_is_missing(capsys: Any) -> None:
@@ -45,6 +75,25 @@ def test_a_chief_that_is_never_there_is_lost(tmp_path: Path, capsys: Any) -> Non
     said = capsys.readouterr().err
     assert said.startswith("worker0: CoordinatorLost: the chief has not answered for 0.2 s\n")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.wire
+@pytest.mark.parametrize("keyed", [True, False])
+def test_other_keys_than_the_chiefs_are_told_of_with_their_file(
+    tmp_path: Path, keyed: bool, capsys: Any
+) -> None:
+    ours = tmp_path / "ring.keys"
+    Keyring.new().save(ours)
+    with chief_with_keys(Keyring.new()) as address:
+        argv = ["worker", PROGRAM, *TASK, address, "--ready-s", "0.6"]
+        assert command.run([*argv, "--keys", str(ours)] if keyed else argv) == 2
+    said = capsys.readouterr().err
+    assert "worker0: PeerRefused: a process and its chief have a key in common; " in said
+    assert (
+        f"refused at {address}: most likely by keys, got {f'those of {ours}' if keyed else 'no keys'} here"
+        in said
+    )
+    assert "`actorflow keys`" in said
 
 
 def test_variables_say_who_it_is_and_arguments_overrule_them(

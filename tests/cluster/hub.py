@@ -41,6 +41,8 @@ class HubWays:
         self.routes: dict[str, str] = {}  # peer → the address that was dialled
         self.answered: dict[str, str] = {}  # peer → where what was heard last came from
         self.heard: dict[str, Callable[[Sequence[Buffer]], None]] = {}
+        self.refused: dict[str, str] = {}
+        self.strangers: Callable[[str], None] | None = None
 
     def wire(self, peer: str) -> Any:
         return HubWire(self, peer)
@@ -55,6 +57,12 @@ class HubWays:
     ) -> None:
         self.heard[peer] = receive
 
+    def refusal(self, peer: str) -> str:
+        return self.refused.get(peer, "")
+
+    def greet(self, stranger: Callable[[str], None]) -> None:
+        self.strangers = stranger
+
     def dial(self, peer: str, address: Address) -> None:
         self.hub.dialled.append((self.name, peer, address.at))
         self.routes[peer] = address.at
@@ -66,7 +74,10 @@ class HubWays:
 
     def take(self, source: HubWays, parts: Sequence[Buffer]) -> None:
         """Takes what was sent; what is said meanwhile, and later until another life speaks, goes back there."""
-        if self.hub.there.get(self.address) is self and source.name in self.heard:
+        here = self.hub.there.get(self.address) is self
+        if here and source.name not in self.heard and self.strangers is not None:
+            self.strangers(source.name)
+        if here and source.name in self.heard:
             self.answered[source.name] = source.address
             self.heard[source.name](parts)
 

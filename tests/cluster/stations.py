@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import actorflow as af
+from actorflow.cluster.messages import Counts
 from actorflow.cluster.neighbours import PATIENCE, Patience
 from actorflow.cluster.station import Station
 from actorflow.transport.address import Address
@@ -41,6 +42,7 @@ class Stations:
         *,
         program: af.Program | None = None,
         patience: Patience = PATIENCE,
+        counts: Counts | None = None,
     ) -> Station:
         station = Station(
             name,
@@ -52,6 +54,7 @@ class Stations:
             threads=0,
             links=self.links,
             patience=patience,
+            counts=counts,
         )
         self.there[name] = await station.open()
         return station

@@ -14,6 +14,7 @@ import pytest
 import actorflow as af
 from actorflow import sim
 from actorflow.cluster.connected import ConnectedCluster
+from actorflow.cluster.entry import code_of
 from actorflow.cluster.neighbours import Patience
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.cluster.sockets import bind_of, chief_at, opened
@@ -132,12 +133,17 @@ def test_who_is_missing_is_named_with_what_is_known(ipc: str) -> None:
             await them.start("worker", 1, seed=3)  # has built something else
             with pytest.raises(NotReady) as caught:
                 await cluster(ipc, ready_s=0.7).__aenter__()
+            reason = await them.there[0].ended  # who waited is told why it did in vain
+            assert isinstance(reason, NotReady)
+            assert str(reason) == str(caught.value)
+            assert reason.__notes__ == caught.value.__notes__
+            assert code_of(reason) == 69
             return caught.value
 
     error = af.run(main())
     assert error.what == "all processes must be there within 0.7 s, and worker0 and worker1 are not"
     (note,) = error.__notes__
-    assert note.startswith("  worker1: all processes must run one program, got program ")
+    assert note.startswith("  worker1: all processes must be given one seed, got 3 at 'worker1' and 0 here")
 
 
 @pytest.mark.wire

@@ -12,7 +12,7 @@ import actorflow as af
 from actorflow.actors.system import ActorSystem
 from actorflow.cluster.directory import Directory, dials, joined, place
 from actorflow.cluster.messages import Here, Table
-from actorflow.errors import CoordinationError
+from actorflow.errors import CoordinationError, Misplaced
 
 NAMES = ["ps0", "ps1", "worker0", "worker1"]
 
@@ -114,7 +114,14 @@ def test_the_directory_tells_news_to_all_who_have_asked_but_not_to_whom_it_answe
     assert {name: ref.got for name, ref in refs.items() if ref.got} == {"ps0": [whole]}
 
 
-@pytest.mark.parametrize("message", ["here I am", here("worker7", 1)])
-def test_the_directory_refuses_what_is_not_of_its_cluster(message: Any) -> None:
+def test_the_directory_refuses_what_is_not_of_its_cluster() -> None:
     with pytest.raises(CoordinationError, match="a directory takes where a process of its cluster is, got"):
-        af.run(_asked(message))
+        af.run(_asked("here I am"))
+
+
+def test_the_directory_refuses_who_has_no_place_and_says_so_at_the_chief(caplog: Any) -> None:
+    with pytest.raises(Misplaced, match="there are 2 workers, numbers 0 to 1, got worker7"):
+        af.run(_asked(here("worker7", 1)))
+    assert [record.message for record in caplog.records] == [
+        "worker7 is refused: a process has a place in its cluster: there are 2 workers, numbers 0 to 1, got worker7"
+    ]

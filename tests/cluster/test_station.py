@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 import actorflow as af
-from actorflow.cluster.messages import NEIGHBOURS, STEWARD, Introduce, Quit, Table
+from actorflow.cluster.entry import code_of
+from actorflow.cluster.messages import NEIGHBOURS, STEWARD, Counts, Introduce, Quit, Table
 from actorflow.cluster.neighbours import Patience
-from actorflow.errors import ActorDied, ActorflowError, CoordinatorLost, Fenced, PeerRefused
+from actorflow.errors import ActorDied, ActorflowError, CoordinatorLost, Fenced, Misplaced, PeerRefused
 from tests.cluster.programs import regression
 from tests.cluster.stations import NAMES, SOON, Stations, stations, until
 
@@ -74,6 +75,7 @@ def test_an_earlier_life_finds_that_others_go_on_without_it() -> None:
             try:
                 assert isinstance(reason := await ended(old), Fenced)
                 assert "knows a later life of this process" in reason.what
+                assert (reason.hint or "").startswith("is another worker0 running?")
             finally:
                 await old.close()
 
@@ -98,6 +100,23 @@ def test_who_never_hears_of_a_chief_says_so() -> None:
             reason = await ended(ps)
             assert isinstance(reason, CoordinatorLost)
             assert str(reason).startswith("the chief has not answered for 0.2 s\n  try:   start it")
+
+    af.run(main())
+
+
+def test_who_is_refused_by_its_chief_says_so_and_names_keys() -> None:
+    async def main() -> None:
+        async with stations() as them:
+            ps = await them.open("ps0", patience=HASTE)
+            ps.ways.refused["chief"] = "9 handshakes in a row were refused at x"  # type: ignore[attr-defined]
+            reason = await ended(ps)
+            assert isinstance(reason, PeerRefused)
+            assert (
+                reason.what
+                == "a process and its chief have a key in common; 9 handshakes in a row were refused at x"
+            )
+            assert "`actorflow keys`" in (reason.hint or "")
+            assert code_of(reason) == 2
 
     af.run(main())
 
@@ -149,9 +168,20 @@ def test_a_silence_of_the_chief_that_passes_ends_nothing() -> None:
 def test_another_program_is_refused() -> None:
     async def main() -> None:
         async with stations(["chief"]) as them:
-            other = await them.open("worker0", program=regression(seed=5))
+            other = await them.open("worker0", program=regression(dropout=0.5))
             assert isinstance(reason := await ended(other), PeerRefused)
             assert "all processes must run one program" in reason.what
+
+    af.run(main())
+
+
+def test_another_seed_is_refused_in_other_words() -> None:
+    async def main() -> None:
+        async with stations(["chief"]) as them:
+            other = await them.open("worker0", program=regression(seed=5))
+            assert isinstance(reason := await ended(other), PeerRefused)
+            assert reason.what == "all processes must be given one seed, got 0 at 'chief' and 5 here"
+            assert "--seed" in (reason.hint or "")
 
     af.run(main())
 
@@ -160,8 +190,32 @@ def test_one_that_the_cluster_does_not_have_is_told_so() -> None:
     async def main() -> None:
         async with stations(["chief"]) as them:
             them.names = (*NAMES, "worker7")
-            stranger = await them.open("worker7", patience=HASTE)
-            assert isinstance(await ended(stranger), CoordinatorLost)
+            stranger = await them.open("worker7")
+            assert isinstance(reason := await ended(stranger), Misplaced)
+            assert "there are 2 workers, numbers 0 to 1, got worker7" in reason.what
+            chief = them.there["chief"]
+            await them.kill("worker7")
+            await until(lambda: not chief.process.post.peers()["worker7"])  # which is no matter to anybody
+            assert not chief.ended.done()
+            assert chief.reached() == ()
+            assert chief.losses == {}
+
+    af.run(main())
+
+
+def test_one_that_counts_otherwise_is_told_so() -> None:
+    async def main() -> None:
+        async with stations() as them:
+            await them.open("chief", counts=Counts(1, 2, "--ps", "--workers"))
+            await them.open("worker1", counts=Counts(1, 2, "--ps", "ACTORFLOW_WORKERS"))
+            other = await them.open("worker0", counts=Counts(1, 3, "--ps", "ACTORFLOW_WORKERS"))
+            assert isinstance(reason := await ended(other), Misplaced)
+            assert "got 3 at worker0 (ACTORFLOW_WORKERS) and 2 at the chief (--workers)" in reason.what
+            assert code_of(reason) == 2
+            table = them.there["chief"].table
+            await until(lambda: them.there["chief"].table.find("worker1"))
+            assert table.find("worker0") is None
+            assert not them.there["worker1"].ended.done()
 
     af.run(main())
 

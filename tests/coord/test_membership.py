@@ -38,6 +38,7 @@ def test_a_process_that_joins_again_takes_its_rank_and_ends_what_it_was() -> Non
     some.join("worker0", 0.0)
 
     assert some.join("worker0", 1.0) == (0, 2)
+    assert some.members[0].why == "it has begun anew"
     assert some.is_alive(0, 2)
     assert not some.is_alive(0, 1)
     assert some.beat(0, 1, 0, 2.0) is Pulse.OLD

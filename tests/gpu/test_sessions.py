@@ -275,3 +275,20 @@ def test_a_card_that_is_not_there_is_said() -> None:
         af.run(run(graph, y))
 
     assert "no number 63" in str(caught.value.hint)
+
+
+def test_lists_of_tensors_stay_on_the_card() -> None:
+    """Written, summed, stacked and differentiated there; the host gets what is fetched."""
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (6, 4), name="x")
+        with af.device(CARD):
+            array = af.TensorArray.of(x)
+            rest = af.TensorArray("float32", element_shape=(4,)).write(1, x[0] * x[1]).write(0, x[5])
+            y = af.sum(array.gather([5, 0, 0]) ** 2) + af.sum(rest.stack() * array.read(2))
+            found = [y, *af.gradients(y, x)]
+    value = np.linspace(-1, 1, 24, dtype="float32").reshape(6, 4)
+
+    made = af.run(run(graph, found, {x: value}))
+
+    for a, b in zip(made, evaluate(graph, found, {x: value}), strict=True):
+        near(np.asarray(a), np.asarray(b), "lists on a card")

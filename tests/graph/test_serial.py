@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import actorflow.ops as af
+from actorflow.arrays import as_dtype
 from actorflow.errors import GraphError
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
@@ -20,7 +21,8 @@ from actorflow.graph.resource import (
     VariableDef,
 )
 from actorflow.graph.serial import from_data, to_data
-from actorflow.spec import spec
+from actorflow.ops.lists import list_new
+from actorflow.spec import ListSpec, Spec, spec
 from tests.graph.programs import Program, programs
 from tests.reference import evaluate
 from tests.strategies import examples
@@ -152,6 +154,11 @@ deep: Any = 1
 for _ in range(40):
     deep = [deep]
 
+
+def lists_of_lists(deep: int) -> list[Any]:
+    return [None, lists_of_lists(deep - 1)] if deep else [[2], "int8"]
+
+
 WRONG = [
     (top("format", 2), "format 1, got 2"),
     (top("seed", 1.5), "field 'seed' of the graph must be int"),
@@ -193,6 +200,14 @@ WRONG = [
     (resource("trainable", 1), "must be bool, got 1"),
     (resource("initial", [70, 0]), "come before it"),
     (resource("spec", None), "must hold pairs (shape, dtype)"),
+    (resource("spec", [3, [[], "int8"]]), "holds tensors, got a list of 3 × () int8"),
+    (edit("matmul", "outputs", [[None, [[2], "int8"]]]), "here, got ['list of (2,) int8']"),
+    (
+        edit("matmul", "outputs", [[True, [[2], "int8"]]]),
+        "the size of a list is an integer or None, got True",
+    ),
+    (edit("matmul", "outputs", [[-1, [[2], "int8"]]]), "sizes cannot be negative"),
+    (edit("matmul", "outputs", [lists_of_lists(20)]), "nested less than 16 deep"),
     (resource("name", "q"), "resource names are unique, 'q' is taken"),
 ]
 
@@ -222,3 +237,13 @@ def test_a_constant_that_does_not_fit_is_refused() -> None:
 def test_what_is_no_graph_is_refused(data: Any) -> None:
     with pytest.raises(GraphError):
         from_data(data, [])
+
+
+def test_specs_of_lists_survive() -> None:
+    with Graph() as graph:
+        x = af.placeholder("float32", (None, 2))
+        af.TensorArray("float32", 3, element_shape=(2,)).write(0, x[0]).stack()
+        list_new(ListSpec(ListSpec(Spec(None, as_dtype("bytes")), 2)))
+    data, arrays = to_data(graph)
+
+    assert_same(from_data(json.loads(json.dumps(data)), arrays), graph)

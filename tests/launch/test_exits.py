@@ -9,8 +9,9 @@ from actorflow.launch.exits import Exit, meaning, worth_restart
     ("returncode", "said"),
     [
         (0, "ended with 0: done"),
-        (69, "ended with 69: the coordinator is gone"),
+        (69, "ended with 69: the coordinator is gone, or could not begin or go on"),
         (75, "ended with 75: others went on without it, and it has to begin again"),
+        (141, "ended with 141: nobody reads what it prints any more"),
         (137, "ended with 137, as after SIGKILL"),
         (99, "ended with 99"),
         (255, "ended with 255"),
@@ -33,6 +34,6 @@ def test_a_failure_or_a_kill_is_worth_another_life(returncode):
     assert worth_restart(returncode)
 
 
-@pytest.mark.parametrize("returncode", [0, 2, 69, 126, 127, 130, 143, -2, -15, -1])
+@pytest.mark.parametrize("returncode", [0, 2, 69, 126, 127, 130, 141, 143, -2, -15, -1])
 def test_what_is_done_asked_to_end_or_wrong_for_ever_is_not(returncode):
     assert not worth_restart(returncode)

@@ -33,7 +33,7 @@ class Post:
         self._source = source
         self._way = way
 
-    def send(self, step: Any, key: int, value: Any, destination: str) -> None:
+    def send(self, step: Any, key: int, value: Any, destination: str, turns: tuple[int, ...] = ()) -> None:
         self._way.append((self._source, destination, key, value))
 
 
@@ -104,7 +104,9 @@ def test_the_law_finds_control_edges_that_forget_that_they_are_dead(monkeypatch:
 
     def lively(node: Any, post: Any) -> Any:
         class Alive:
-            def send(self, step: Any, key: int, value: Any, destination: str) -> None:
+            def send(
+                self, step: Any, key: int, value: Any, destination: str, turns: tuple[int, ...] = ()
+            ) -> None:
                 post.send(step, key, True if value is DEAD and not node.n_in else value, destination)
 
         return sent(node, Alive())

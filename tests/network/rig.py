@@ -84,7 +84,9 @@ class Rig(ConnectedCluster):
             ps=ps,
             workers=workers,
             threads=0,
-            links=replace(LINKS, silence_s=PATIENT_S, busy_s=PATIENT_S, gone_s=PATIENT_S) if patient else LINKS,
+            links=replace(LINKS, silence_s=PATIENT_S, busy_s=PATIENT_S, gone_s=PATIENT_S)
+            if patient
+            else LINKS,
             ready_s=30.0,
             keys=keys,
         )
@@ -104,9 +106,7 @@ class Rig(ConnectedCluster):
 
     def _opened(self) -> Open:
         def open_ways(loop: AbstractEventLoop, name: str, incarnation: int) -> Ways:
-            endpoint = Endpoint(
-                loop, name, incarnation, ["tcp://127.0.0.1:0"], keys=self._keys, options=self._options
-            )
+            endpoint = Endpoint(loop, name, ["tcp://127.0.0.1:0"], keys=self._keys, options=self._options)
             self.ways[name] = endpoint if self._bare else Behind(endpoint)
             ways: Ways = self.ways[name]
             return ways

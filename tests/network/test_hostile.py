@@ -48,7 +48,7 @@ async def _attacked(rig: Rig, keys: Keyring) -> float:
         argv = [str(at.port), address.key, pair.public, pair.secret, str(ATTACK_S)]
         processes.append(await asyncio.create_subprocess_exec(sys.executable, str(HOSTILE), *argv))
     async with asyncio.timeout(20.0):
-        while not all(KINDS <= rig.ways[name].stats().refused.keys() for name in TARGETS):  # noqa: ASYNC110
+        while not all(rig.ways[name].stats().refused.keys() >= KINDS for name in TARGETS):  # noqa: ASYNC110
             await asyncio.sleep(0.05)  # they begin
     cost = await _cost(rig)
     for process in processes:
@@ -78,9 +78,9 @@ def test_training_goes_on_among_hostile_peers(caplog: pytest.LogCaptureFixture) 
     with caplog.at_level("WARNING"):
         refused = af.run(main())
     for name in TARGETS:
-        assert KINDS <= refused[name].keys(), refused
+        assert refused[name].keys() >= KINDS, refused
         assert refused[name]["handshake"] > 2, refused
     lines = Counter(record.getMessage() for record in caplog.records)
     kinds = {(line.split(" ")[0], line.split(", from")[0]) for line in lines}
     assert len(kinds) == sum(map(len, refused.values())), lines
-    assert sum(lines.values()) == len(kinds), "one line a kind"
+    assert max(lines.values()) == 1, "one line a kind, and where from"

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 import actorflow as af
 from tests.nn.running import run
@@ -132,8 +131,8 @@ def network() -> af.nn.Sequential:
 
 @pytest.mark.slow
 def test_a_small_network_learns_the_digits_and_is_evaluated_by_its_averages() -> None:
-    images, labels = load_digits(return_X_y=True)
-    images = (images / 16).astype("float32").reshape(-1, 8, 8, 1)
+    images, labels = af.datasets.digits()
+    images = images.reshape(-1, 8, 8, 1)
     with af.Graph(seed=0) as graph:
         x, z = af.placeholder("float32", (None, 8, 8, 1)), af.placeholder("int64", (None,))
         model = network()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import actorflow.ops as af
+from actorflow.spec import spec
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ def made(value: Any) -> Any:
         return af.placeholder(value.dtype, value.shape)
     if isinstance(value, list):
         return [made(v) for v in value]
+    if isinstance(value, Declared):
+        return af.actor(Declared)
     if isinstance(value, Variable):
         return af.Variable([1.0, 2.0], trainable=True)
     return value
@@ -42,6 +45,10 @@ def made(value: Any) -> Any:
 
 class Variable:
     """A variable that is still to be made."""
+
+
+class Declared:
+    """An actor of the user that is still to be declared."""
 
 
 def _all(names: str, **arguments: Any) -> dict[str, Mapping[str, Any]]:
@@ -216,5 +223,8 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "atomic": {"*variables": [Variable()]},
     "apply_gradients": {"grads": [F(2)], "variables": [Variable()], "optimizer": "sgd"},
     "gradients": {"ys": F(2), "xs": [F(2)]},
+    "actor": {"factory": Declared, "*args": []},
+    "call": {"target": Declared(), "method": "m", "*args": [F(2)], "outputs": spec("float32", (2,))},
+    "py_actor": {"fn": lambda x: x, "inputs": [F(2)], "outputs": spec("float32", (2,))},
     "custom_gradient": {"function": lambda x: (x, lambda g: g)},
 }

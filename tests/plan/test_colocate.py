@@ -312,3 +312,31 @@ def test_of_every_needed_node_that_runs_the_group_is_known() -> None:
     run = [i for i in needed if graph.nodes[i].op != "constant"]
     assert list(groups.of) == run
     assert all(isinstance(groups.first(NodeId(i)), str) for i in run)
+
+
+def test_a_list_of_tensors_stays_where_it_is_made() -> None:
+    with af.Graph():
+        x = af.placeholder("float32", (2,), name="x")
+        array = af.TensorArray("float32", element_shape=(2,))
+        with af.device("/cpu:1"):
+            array = array.write(0, x)
+        y = array.stack()
+        z = af.exp(y)
+
+    groups = grouped(z)
+
+    assert at(groups, y) == at(groups, array.flow) == ("/cpu:1",)
+    assert at(groups, z) == OWN  # what it is stacked to goes where it likes
+
+
+def test_a_list_that_two_devices_ask_for_names_both_lines() -> None:
+    with af.Graph():
+        with af.device("/cpu:1"):
+            array = af.TensorArray("float32", element_shape=(2,)).write(0, af.ones((2,)))
+        with af.device("/gpu:0"):
+            y = array.stack()
+
+    with pytest.raises(
+        PlacementError, match="a list of tensors stays on one device with what makes and takes it"
+    ):
+        grouped(y)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import actorflow as af
-from actorflow.errors import InternalError
+from actorflow.errors import InternalError, PlacementError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.plan.copies import with_copies
 from actorflow.plan.lower import lower
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
-from actorflow.spec import spec
+from actorflow.spec import ListSpec, spec
 
 DEVICES = ("/cpu:0", "/cpu:1", "/cpu:2")
 COPY = Kind.COPY
@@ -133,3 +133,16 @@ def test_the_turns_of_a_loop_stay_on_one_device() -> None:
 
     with pytest.raises(InternalError, match="the turns of a loop must stay on one device"):
         with_copies(Program(nodes), "/cpu:0")
+
+
+def test_a_list_of_tensors_is_not_copied_to_another_device() -> None:
+    """Nobody places it so, since it stays with what takes it; who did would hear of it here."""
+    made = (
+        PlanNode("many", "list_new", Kind.KERNEL, (), outputs=(ListSpec(X),), device="/cpu:1"),
+        PlanNode("one", "list_size", Kind.KERNEL, (Edge(0),), outputs=(X,), device="/cpu:2"),
+    )
+
+    with pytest.raises(PlacementError) as caught:
+        with_copies(Program(made), "/cpu:0")
+
+    assert "stays on one device, got a list of () float32 from '/cpu:1' to '/cpu:2'" in caught.value.what

@@ -10,11 +10,12 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import ConfigError
+from actorflow.lists import TensorList
 from actorflow.plan.cost import CostModel, has_kernel, units_of_kernels
 from actorflow.plan.lower import lower
 from actorflow.plan.program import Program
 from actorflow.plan.workload import Link
-from actorflow.spec import Spec, spec
+from actorflow.spec import ListSpec, Spec, spec
 
 
 def product() -> Program:
@@ -124,3 +125,25 @@ def test_which_device_has_a_kernel() -> None:
     assert has_kernel("exp", "/job:ps/task:0/device:gpu:0")
     assert not has_kernel("no_such_op", "/cpu:0")
     assert units_of_kernels("no_such_op", [], {}) == 1.0
+
+
+def test_a_list_weighs_what_its_elements_weigh() -> None:
+    model = CostModel(unknown_size=10)
+
+    assert model.edge_bytes(ListSpec(spec("float32", (3,)), 5)) == 60
+    assert model.edge_bytes(ListSpec(ListSpec(spec("float64", (None,))), 2)) == 2 * 10 * 10 * 8
+
+
+def test_what_copies_a_list_is_not_taken_to_be_short() -> None:
+    """Its bytes are known in the step: it is measured there, and goes to a thread when it takes long."""
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (4, 2), name="x")
+        y = af.TensorArray.of(x).stack()
+    program = lower(graph, [y.port], [x.port], ["/cpu:0"], passes=())
+    stack = next(n for n in program.nodes if n.op == "list_stack")
+
+    units = CostModel().node_units(stack, program)
+
+    assert 8192 < units < 1e5
+    made = TensorList.of([np.zeros(1000, "float32")] * 100)
+    assert units_of_kernels("list_stack", [made], {}) > 1e5

@@ -16,7 +16,7 @@ from actorflow.plan.devices import process_of, within_process
 from actorflow.plan.digest import digest
 from actorflow.plan.lower import planned
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
-from actorflow.spec import spec
+from actorflow.spec import ListSpec, spec
 from tests import reference
 from tests.graph.programs import Program as Drawn
 from tests.graph.programs import programs
@@ -241,17 +241,6 @@ def test_a_take_that_is_used_at_home_by_way_of_another_process_is_numbered_too()
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def test_a_loop_stays_in_one_process() -> None:
-    x = spec("float32", ())
-    inside = PlanNode("inside", "exp", Kind.KERNEL, (Edge(0),), outputs=(x,), device=DEVICES[1], frame=("w",))
-    enter = PlanNode(
-        "enter", "enter", Kind.ENTER, (Constant(np.float32(1)),), attrs={"frame": "w"}, outputs=(x,)
-    )
-
-    with pytest.raises(PlacementError, match="a loop stays in one process"):
-        cut_up(Program((enter, inside)))
-
-
 def test_a_program_that_means_something_else_has_another_digest() -> None:
     def made(value: float, device: str) -> int:
         with af.Graph() as graph, af.device(device):
@@ -260,3 +249,16 @@ def test_a_program_that_means_something_else_has_another_digest() -> None:
 
     assert made(1.0, SCOPES[1]) == made(1.0, SCOPES[1])
     assert len({made(1.0, SCOPES[1]), made(2.0, SCOPES[1]), made(1.0, SCOPES[2])}) == 3
+
+
+def test_a_list_of_tensors_does_not_cross() -> None:
+    """It stays with what takes it; a program that were placed otherwise is refused."""
+    made = (
+        PlanNode(
+            "many", "list_new", Kind.KERNEL, (), outputs=(ListSpec(spec("float32")),), device=DEVICES[0]
+        ),
+        PlanNode("one", "list_size", Kind.KERNEL, (Edge(0),), outputs=(spec("int32"),), device=DEVICES[1]),
+    )
+
+    with pytest.raises(PlacementError, match="a list of tensors stays on one device, got a list of"):
+        cut_up(Program(made))

@@ -261,6 +261,15 @@ def test_a_fold_that_fails_is_left_to_the_step() -> None:
     assert after(ALL, [y]) == ["check_numerics"]
 
 
+def test_no_list_becomes_a_constant_and_equal_lists_become_one() -> None:
+    """What is made of them in the step is not known here, though all that it depends on is."""
+    with af.Graph():
+        one, other = (af.TensorArray("float32", element_shape=(2,)).write(0, af.ones((2,))) for _ in range(2))
+        y = one.stack() + other.stack()
+
+    assert after(["fold", "cse", "sweep"], [y]) == ["list_new", "list_write", "list_stack", "add"]
+
+
 def test_random_numbers_are_neither_folded_nor_merged() -> None:
     with af.Graph():
         a, b = af.random_uniform((2,), seed=1), af.random_uniform((2,), seed=1)

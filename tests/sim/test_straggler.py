@@ -13,6 +13,20 @@ from actorflow.sim.straggler import Straggler
 DRAWS = 40_000
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"p": 7.0}, "p is a number between 0 and 1, got 7"),
+        ({"p": math.nan}, "p is a number between 0 and 1, got nan"),
+        ({"jitter_s": -1.0}, "jitter_s is a finite number of at least 0, got -1"),
+        ({"stall_s": math.inf}, "stall_s is a finite number of at least 0, got inf"),
+    ],
+)
+def test_what_is_no_chance_or_time_is_refused(given: dict[str, float], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Straggler(**given)
+
+
 @pytest.fixture(scope="module")
 def drawn() -> tuple[list[float], list[float]]:
     """Body and stalls."""

@@ -80,7 +80,7 @@ class Site:
         """Makes one; `bind` is "ipc", "tcp", an address, or None."""
         at = {"ipc": f"ipc://{self.folder}/{name}", "tcp": "tcp://127.0.0.1:0"}.get(bind or "", bind)
         options.setdefault("options", QUICK)
-        made = Endpoint(asyncio.get_running_loop(), name, 1, [at] if at else [], **options)
+        made = Endpoint(asyncio.get_running_loop(), name, [at] if at else [], **options)
         self.endpoints.append(made)
         return made
 

@@ -50,7 +50,7 @@ def test_a_peer_that_never_answers_is_lost_when_somebody_has_waited_long_enough(
 
     ((reason, unacknowledged),) = net.at_a.losses
     assert reason.what == "'worker0' has been silent for 10 s, limit 10 s"
-    assert reason.hint == "raise Settings(silence_s=...) of the links if it was only busy"
+    assert reason.hint == "--silence-s, or Settings(silence_s=...) of the links, if it was only busy"
     assert unacknowledged == (data(1),)
     with pytest.raises(ChannelClosed, match="'worker0' is lost, and has not come back"):
         net.a.send(data(2))

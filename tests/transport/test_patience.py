@@ -30,7 +30,7 @@ def test_nobody_is_lost_early_or_never(
     chosen = Settings(busy_s=busy_s, gone_s=gone_s)
     patience = Patience(chosen)
     most_s = max(busy_s, chosen.silence_s, gone_s)
-    now, heard_at, since, spared = 0.0, 0.0, -inf, -inf
+    now, heard_at, since, spared, awake = 0.0, 0.0, -inf, -inf, -inf
     for event, seconds in events:
         now += seconds
         over = now >= patience.ends_at(heard_at, met=met)
@@ -44,7 +44,7 @@ def test_nobody_is_lost_early_or_never(
             heard_at = now
         elif event == "late":
             patience.late(now, 2.6)
-            spared = now + chosen.beat_s
+            spared, awake = now + chosen.beat_s, now
             assert patience.ends_at(heard_at, met=met) >= spared
 
         least_s = {
@@ -54,10 +54,10 @@ def test_nobody_is_lost_early_or_never(
         }[patience.contact]
         end = patience.ends_at(heard_at, met=met)
         if patience.contact is Contact.BROKEN and met:
-            assert end >= min(max(since, heard_at) + gone_s, heard_at + most_s)
+            assert end >= min(max(since, heard_at) + gone_s, max(heard_at, awake) + most_s)
         else:
             assert end >= heard_at + least_s
-        assert end <= max(heard_at + most_s, spared)
+        assert end <= max(max(heard_at, awake) + most_s, spared)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,18 @@ def test_the_wait_and_the_reason_are_those_of_the_contact(
 
     assert patience.ends_at(heard_at, met=met) == end
     assert what in patience.reason("b", heard_at, end, met=met).what
+
+
+def test_who_stood_still_counts_the_longest_wait_from_then() -> None:
+    patience = Patience(Settings())
+    patience.turned(Contact.CONNECTED, 0.0)
+    patience.late(500.0, 490.0)
+    patience.turned(Contact.BROKEN, 500.1)
+    assert patience.ends_at(0.0, met=True) == 503.1, "what breaks then has all its time to come back"
+    patience.turned(Contact.CONNECTED, 503.0)
+    assert patience.ends_at(0.0, met=True) == 513.0
+    patience.turned(Contact.BROKEN, 559.9)
+    assert patience.ends_at(0.0, met=True) == 560.0, "and not for ever"
 
 
 def test_a_broken_connection_is_spared_by_a_shorter_stop() -> None:

@@ -124,6 +124,15 @@ def test_refusals_are_told_once_and_counted_always_in_bounded_memory() -> None:
     assert refusals.counts == {Refusal.NO_KEY: 50}
 
 
+def test_who_comes_from_nowhere_is_told_only_where_nobody_better_is() -> None:
+    alone, beside = Refusals(), Refusals()
+    assert [alone.note(Refusal.HANDSHAKE, "") for _ in range(20)] == [False] * 7 + [True] + [False] * 12
+    assert alone.note(Refusal.HANDSHAKE, "10.0.0.1"), "where from is worth a line"
+    assert beside.note(Refusal.HANDSHAKE, "10.0.0.1")
+    assert not any(beside.note(Refusal.HANDSHAKE, "") for _ in range(20))
+    assert alone.counts == beside.counts == {Refusal.HANDSHAKE: 21}
+
+
 # -- addresses -------------------------------------------------------------------------------------
 
 

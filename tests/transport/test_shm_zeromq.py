@@ -47,12 +47,12 @@ def test_a_new_life_of_the_peer_gets_new_rings(tmp_path: Path) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         options = Options(reconnect_s=0.01)
-        dialled = Endpoint(loop, "ps0", 1, [f"ipc://{tmp_path}/s"], options=options)
+        dialled = Endpoint(loop, "ps0", [f"ipc://{tmp_path}/s"], options=options)
         at_a = Recorder()
         a = real_link(dialled, "worker0", at_a, settings=REAL, shares=True)
         try:
             for life in (1, 2, 3):
-                dials, at_b = Endpoint(loop, "worker0", life, options=options), Recorder()
+                dials, at_b = Endpoint(loop, "worker0", options=options), Recorder()
                 try:
                     dials.dial("ps0", dialled.addresses[0])
                     b = real_link(dials, "ps0", at_b, incarnation=life, settings=REAL, shares=True)

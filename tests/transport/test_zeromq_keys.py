@@ -137,7 +137,12 @@ def test_who_has_the_keys_is_let_in_and_who_has_others_or_none_is_counted(
 
         stranger = site.endpoint("worker0", keys=others)  # it does not know the key that ps0 shows
         stranger.dial("ps0", address)
+        assert stranger.refusal("ps0") == ""
         await until(lambda: ps0.stats().refused.get("handshake", 0) > 3)
+        await until(lambda: stranger.refusal("ps0"))
+        await until(lambda: any(", from 127.0.0.1" in message for message in caplog.messages))
+        assert f"were refused at {address.at}: most likely by keys, got keys" in stranger.refusal("ps0")
+        assert worker0.refusal("ps0") == worker0.refusal("ps7") == ""
         bare = site.endpoint("worker0")
         bare.dial("ps0", Address(address.at))
         await until(lambda: ps0.stats().refused["handshake"] > 6)
@@ -152,7 +157,15 @@ def test_who_has_the_keys_is_let_in_and_who_has_others_or_none_is_counted(
     with caplog.at_level(logging.WARNING):
         on_a_site(test)
     told = [message for message in caplog.messages if "'ps0' refused" in message]
-    assert len(told) == len(set(told)) <= 2
+    failed = (
+        "'ps0' refused a handshake that failed (other keys, none where there are some, or no ZeroMQ), from"
+    )
+    assert f"{failed} 127.0.0.1" in told
+    assert len(told) == len(set(told)) <= 2, "and from somewhere, where it had ended before it was looked at"
+    dialler = next(message for message in caplog.messages if "got keys from" in message)
+    assert dialler.startswith(
+        "'worker0' meets nobody: 3 handshakes in a row were refused at tcp://127.0.0.1:"
+    )
 
 
 def test_a_key_that_is_not_in_the_ring_is_refused_though_it_knows_the_servers(
@@ -239,7 +252,7 @@ def test_one_endpoint_has_socket_files_and_ports() -> None:
     async def test(site: Site) -> None:
         keys = Keyring.new()
         loop = asyncio.get_running_loop()
-        ps0 = Endpoint(loop, "ps0", 1, ["tcp://127.0.0.1:0", f"ipc://{site.folder}/ps0"], keys=keys)
+        ps0 = Endpoint(loop, "ps0", ["tcp://127.0.0.1:0", f"ipc://{site.folder}/ps0"], keys=keys)
         site.endpoints.append(ps0)
         by_file, by_port = ps0.addresses
         assert (by_file.key, by_port.key) == (None, keys.ring.current.public)

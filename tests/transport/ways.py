@@ -244,8 +244,8 @@ REAL = Settings(silence_s=20.0, beat_s=5.0, resend_s=0.5, ack_s=0.001)
 async def _over_sockets(bind: str, keys: Keyring | None, test: Test, window: Window, shares: bool) -> None:
     loop = asyncio.get_running_loop()
     options = Options(reconnect_s=0.01)
-    dialled = Endpoint(loop, NAMES[0], 1, [bind], keys=keys, options=options)
-    dials = Endpoint(loop, NAMES[1], 1, keys=keys, options=options)
+    dialled = Endpoint(loop, NAMES[0], [bind], keys=keys, options=options)
+    dials = Endpoint(loop, NAMES[1], keys=keys, options=options)
     try:
         receivers = Recorder(), Recorder()
         made = replace(REAL, window=window)

@@ -33,8 +33,8 @@ def say(line: str) -> None:
 
 async def main(bind: str, dial: str) -> None:
     loop = asyncio.get_running_loop()
-    dialled = Endpoint(loop, "dialled", 1, [bind], options=QUICK)
-    dials = Endpoint(loop, "dials", 1, options=QUICK)
+    dialled = Endpoint(loop, "dialled", [bind], options=QUICK)
+    dials = Endpoint(loop, "dials", options=QUICK)
     ears = Ear(dialled, "test"), Ear(dials, "test")
     dials.dial("test", Address(dial))
     await until(lambda: ears[1].wire.contact().name == "CONNECTED")

@@ -239,6 +239,7 @@ class Bound:
 
     def _heed(self, news: News, value: int) -> None:
         before, self._latest = self._latest, news
+        whose = self._entrance.heed(news, value)
         if news is News.ACCEPTED:
             self._alive.add(value)
         elif news is News.MET:
@@ -253,9 +254,7 @@ class Bound:
                     self._unmatched -= 1  # it was met, and has said nothing
                     self._ledger.lost += 1
                 else:
-                    self._entrance.told(News.FAILED)
-        elif news in FAILURES:
-            self._entrance.told(news)
+                    self._entrance.failed(News.FAILED, whose)
         self._pump.poke()
         self._bind_again_soon()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable, Sequence
@@ -21,7 +22,12 @@ from actorflow.transport.zeromq.monitor import FAILURES, Monitor, News
 from actorflow.transport.zeromq.options import Options, make
 from actorflow.transport.zeromq.pump import Pump
 
+log = logging.getLogger("actorflow.transport")
+
 _EVENTS = int(zmq.EVENTS)
+
+_TOLD_AFTER = 3
+"""So many handshakes in a row, or one for each pair of keys that can be tried, may fail without a word."""
 
 
 class Dialled:
@@ -124,9 +130,22 @@ class Dialled:
             if news is News.FAILED_AUTH:
                 self._ledger.refuse(Refusal.REFUSED_THERE, self.address.at)
             self._failures += 1
+            if self._failures == max(self._n_tries, _TOLD_AFTER):
+                log.warning("'%s' meets nobody: %s; `actorflow keys` makes them", self._name, self.refusal)
             wait_s = self._options.reconnect_s * 2 ** min(self._failures // self._n_tries, 10)
             self._free(0)  # ORDER: before it tries the same again by itself
             self._open_in(min(wait_s, self._options.reconnect_most_s))
+
+    @property
+    def refusal(self) -> str:
+        """Says that the peer has refused every handshake since it was met last; "" when it has not.
+
+        Fewer failures may be those of a peer that has just begun, or is about to end.
+        """
+        if self._failures < max(self._n_tries, _TOLD_AFTER):
+            return ""
+        tries = f"{self._failures} handshakes in a row were refused at {self.address.at}"
+        return f"{tries}: most likely by keys, got {_whence(self._keys)} here"
 
     def _now(self, contact: Contact) -> None:
         if contact is not self.contact:
@@ -159,3 +178,9 @@ class Dialled:
         """Breaks it off; what was sent has so long to leave."""
         self._open_in(None)
         self._free(round(linger_s * 1000))
+
+
+def _whence(keys: Keyring | None) -> str:
+    if keys is None:
+        return "no keys"
+    return "keys from a launcher, or made" if keys.path is None else f"those of {keys.path}"

@@ -32,7 +32,6 @@ class Endpoint:
     Args:
         loop: Whose turns it takes; what is heard is handed over in them.
         name: Of this process.
-        incarnation: Its life.
         bind: Where others dial it: "tcp://127.0.0.1:0", "ipc:///FOLDER/FILE"; the folder of a socket file is
             ours, with mode 0700. Outside this machine tcp needs keys.
         keys: Those of the cluster, or None.
@@ -46,7 +45,6 @@ class Endpoint:
         self,
         loop: AbstractEventLoop,
         name: str,
-        incarnation: int,
         bind: Sequence[str] = (),
         *,
         keys: Keyring | None = None,
@@ -56,18 +54,18 @@ class Endpoint:
             message = f"the name of a process has 1 to {MAX_NAME_BYTES} bytes, got {name!r:.60}"
             raise ConfigError(message)
         self.name = name
-        self.incarnation = incarnation
         self._loop = loop
         self._keys = keys
         self._options = options
         self._ledger = Ledger(name)
         self._peers: dict[str, _Peer] = {}
         self._closed = False
+        self._greet: Callable[[str], None] | None = None
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._context.setsockopt(zmq.BLOCKY, 0)
         try:
             self._bound = Bound(
-                self._context, loop, bind, self._peers.get, keys=keys, options=options, ledger=self._ledger
+                self._context, loop, bind, self._caller, keys=keys, options=options, ledger=self._ledger
             )
         except ConfigError:
             self._context.term()
@@ -97,6 +95,18 @@ class Endpoint:
         found.receive, found.changed = receive, changed
         if dials:
             found.never_inbound()
+
+    def greet(self, stranger: Callable[[str], None]) -> None:
+        """Says who hears of the name of a process that dialled us while nobody listens for it.
+
+        It may `listen` for that; else the process is refused.
+        """
+        self._greet = stranger
+
+    def _caller(self, name: str) -> _Peer | None:
+        if name not in self._peers and self._greet is not None:
+            self._greet(name)
+        return self._peers.get(name)
 
     def dial(self, peer: str, address: Address) -> None:
         """Connects to a process, instead of where it was dialled before; the same address changes nothing.
@@ -137,6 +147,11 @@ class Endpoint:
             found.dialled.close(0.0)
             found.dialled = None
             found.contact_changed()
+
+    def refusal(self, peer: str) -> str:
+        """Says how a process that was dialled refuses us; "" when it does not."""
+        found = self._peers.get(peer)
+        return "" if found is None or found.dialled is None else found.dialled.refusal
 
     def stats(self) -> EndpointStats:
         """Returns the account of this endpoint."""

@@ -12,6 +12,7 @@ from actorflow.errors import ConfigError
 from actorflow.transport.address import Address, Ipc, Place, place
 from actorflow.transport.security import Door, Refusal, Ring
 from actorflow.transport.zeromq import doors
+from actorflow.transport.zeromq.far import far_end
 from actorflow.transport.zeromq.gate import Gate
 from actorflow.transport.zeromq.keys import Keyring
 from actorflow.transport.zeromq.monitor import FAILURES, Monitor, News
@@ -20,7 +21,7 @@ from actorflow.transport.zeromq.monitor import FAILURES, Monitor, News
 class Entrance:
     """The addresses of one socket.
 
-    Whoever owns it waits for messages at `gate` and `monitor`, gives them to `asked` and `told`, and calls
+    Whoever owns it waits for messages at `gate` and `monitor`, gives them to `asked` and `heed`, and calls
     `bind_again` from time to time while `waits`.
 
     Args:
@@ -49,6 +50,8 @@ class Entrance:
         self._pair = keys.ring.current if keys is not None else None
         self._bound: list[tuple[str, Place, Door]] = []
         self._unbound: list[str] = []
+        self._latest = News.CLOSED
+        self._whose: dict[int, str] = {}  # where a connection comes from, by its descriptor
         self._files: list[tuple[Ipc, int]] = []  # that were made here, and their inodes
         self.gate = Gate(context, self._ring, refused)
         self.monitor = Monitor(context, socket)
@@ -78,10 +81,22 @@ class Entrance:
         self.gate.take()
         self._follow_keys()
 
-    def told(self, news: News) -> None:
-        """Takes news of handshakes that failed; those that the gate refused were told by it."""
-        if news in FAILURES and news is not News.FAILED_AUTH:
-            self._refused(Refusal.HANDSHAKE, ", ".join(at for at, _, _ in self._bound))
+    def heed(self, news: News, value: int) -> str:
+        """Takes one of the news; returns where a connection came from that has ended, "" for all others."""
+        before, self._latest = self._latest, news
+        if news is News.ACCEPTED:
+            self._whose[value] = far_end(value)
+        elif news is News.DISCONNECTED:
+            whose = self._whose.pop(value, "")
+            if before in FAILURES:  # which did not tell whose
+                self.failed(before, whose)
+            return whose
+        return ""
+
+    def failed(self, news: News, whose: str) -> None:
+        """Takes a handshake that failed, and with whom; what the gate refused was told by that."""
+        if news is not News.FAILED_AUTH:
+            self._refused(Refusal.HANDSHAKE, whose)
             self._follow_keys()  # it may know that our key was dropped
 
     def _ring(self) -> Ring | None:

@@ -101,7 +101,7 @@ class Responder:
         turns: dict[zmq.Socket[bytes], Callable[[], object]] = {
             self._socket: self._take,
             entrance.gate.socket: entrance.asked,
-            entrance.monitor.socket: lambda: entrance.told(entrance.monitor.take()[0]),
+            entrance.monitor.socket: lambda: entrance.heed(*entrance.monitor.take()),
         }
         for socket in (*turns, self._told_to_end):
             poller.register(socket, zmq.POLLIN)

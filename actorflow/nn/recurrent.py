@@ -1,0 +1,284 @@
+"""Cells over whole sequences: `rnn` and `bidirectional`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from actorflow.arrays import DType
+from actorflow.errors import GraphError, SpecError, Where
+from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.nn.cells import Cell, State, rows_of
+from actorflow.nn.stacking import Stacked
+from actorflow.ops.arrange import swapaxes
+from actorflow.ops.array import concat, slice
+from actorflow.ops.elementwise import subtract
+from actorflow.ops.facts import ensure_shape
+from actorflow.ops.fill import arange, zeros
+from actorflow.ops.join import stack
+from actorflow.ops.list_rows import list_gather_like, list_stack_like, list_unstack
+from actorflow.ops.lists import list_read
+from actorflow.ops.logic import less, where
+from actorflow.ops.mapping import stacked_turns, turns, with_count
+from actorflow.ops.passing import cast
+from actorflow.ops.placing import placed
+from actorflow.ops.recompute import recompute as computed_again
+from actorflow.ops.reduce import max
+from actorflow.ops.shape import expand_dims
+from actorflow.ops.source import constant
+from actorflow.spec import Dim, ListSpec, merge
+from actorflow.structure import flatten, outline
+
+
+def rnn(
+    cell: Cell | Stacked,
+    x: Any,
+    lengths: Any = None,
+    initial: State = None,
+    *,
+    reverse: bool = False,
+    time_major: bool = False,
+    unroll: bool = False,
+    recompute: bool = False,
+    parallel_iterations: int = 10,
+    training: bool | None = None,
+    name: str | None = None,
+) -> tuple[Tensor, State]:
+    """Runs a cell over sequences; returns the outputs of all steps, and the last state.
+
+    Sequences of a batch may differ in length: beyond its own length the state of a sequence is held and
+    its outputs are zero, whatever x holds there. Steps that no sequence has are not computed.
+
+    What the cell makes of the input alone is one product for all steps; the rest is a loop, one turn a
+    step, or with `unroll` nodes for each step: the same numbers, to the bit, and a graph that grows with
+    the steps.
+
+    Shapes:   x (rows, steps, inputs), or with `time_major`, which saves two copies, (steps, rows, inputs);
+              lengths (rows,) -> outputs (rows, steps, units), or (steps, rows, units), and the state
+    Dtypes:   that of the cell; lengths integers in [0, steps]
+    Gradient: to x, initial and the variables of the cell; of any order
+    Raises:   SpecError for what does not fit; GraphError for another structure of `initial` than that of
+              the cell's state. In the step ListError for a length beyond the steps.
+
+    Args:
+        cell: The cell; or several, `stacked`, which run one after the other.
+        x: The sequences.
+        lengths: How many steps each has; None for all steps.
+        initial: The state before the first step; zeros by default.
+        reverse: Goes from the last step of each sequence to its first. Outputs stay at their steps.
+        time_major: Whether steps come before rows, in x and outputs.
+        unroll: Builds nodes for every step, of which the number is known then.
+        recompute: Keeps states alone for the gradient, and computes the rest of a step again: less memory.
+        parallel_iterations: How many steps may be under way at once, when turns run as nodes.
+        training: Whether it trains: what stacked cells with dropout need to know.
+        name: Of the loop.
+
+    >>> with af.Graph():
+    ...     x = af.placeholder("float32", (None, None, 8), name="x")
+    ...     outputs, (h, c) = af.nn.rnn(af.nn.LSTMCell(8, 16), x)
+    ...     print(outputs.spec, h.spec)
+    (None, None, 16) float32 (None, 16) float32
+    """
+    x = as_tensor(x)
+    with placed("rnn"):
+        if not isinstance(cell, Cell | Stacked):
+            message = f"rnn runs a cell, got {type(cell).__name__} {cell!r:.60}"
+            raise SpecError(message, hint="for instance af.nn.LSTMCell; your own is a subclass of af.nn.Cell")
+        if x.spec.rank is None or x.spec.rank < 2 + (not time_major):
+            message = f"rnn runs over sequences (rows, steps, inputs), or time-major, got {x.spec}"
+            raise SpecError(message, hint="give x its axes, with af.expand_dims or af.ensure_shape")
+        xs = x if time_major else swapaxes(x, 0, 1)
+        ends = None if lengths is None else _lengths(lengths, xs)
+    run = _Run(reverse, unroll, recompute, parallel_iterations, name or "rnn")
+    if isinstance(cell, Stacked):
+        start = cell.initial(rows_of(xs, 1)) if initial is None else initial
+        _check_state(cell, start)
+        states = []
+        for layer, state in zip(cell.cells, start, strict=True):
+            xs = xs if not states else cell.between(xs, training)
+            xs, after = run.over(layer, xs, ends, state)
+            states.append(after)
+        outputs, last = xs, tuple(states)
+    else:
+        outputs, last = run.over(cell, xs, ends, initial)
+    return (outputs if time_major else swapaxes(outputs, 0, 1)), last
+
+
+def bidirectional(
+    forward: Cell | Stacked,
+    backward: Cell | Stacked,
+    x: Any,
+    lengths: Any = None,
+    initial: tuple[State, State] | None = None,
+    **settings: Any,
+) -> tuple[Tensor, tuple[State, State]]:
+    """Runs one cell over sequences from the front and another from the back; joins their outputs.
+
+    Each step so sees the whole of its sequence. Every sequence is read from its own last step on.
+
+    Shapes:   as `rnn`; the outputs (rows, steps, units of forward + units of backward)
+    Dtypes:   those of the cells, the same
+    Gradient: as of `rnn`
+    Raises:   as `rnn`.
+
+    Args:
+        forward: The cell that reads from the first step on.
+        backward: That which reads from the last on; its last state is that at the first step.
+        x: The sequences.
+        lengths: How many steps each has.
+        initial: The first states of both; zeros by default.
+        settings: Those of `rnn`, but for `reverse`.
+    """
+    first, second = (None, None) if initial is None else initial
+    there, end = rnn(forward, x, lengths, first, **settings)
+    back, start = rnn(backward, x, lengths, second, reverse=True, **settings)
+    return concat([there, back], -1), (end, start)
+
+
+# ---------------------------------------------------------------------------------------- one layer
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """How layers run; see `rnn`."""
+
+    reverse: bool
+    unroll: bool
+    recompute: bool
+    parallel_iterations: int
+    name: str
+
+    def over(self, cell: Cell, x: Tensor, ends: Tensor | None, initial: State) -> tuple[Tensor, State]:
+        """Runs one cell over x (steps, rows, inputs); returns outputs (steps, rows, units) and state."""
+        xs = cell.projected(x)
+        if initial is None:
+            initial = cell.initial(rows_of(x, 1))
+        else:
+            _check_state(cell, initial)
+        leaves, whole = flatten(initial)
+        first = [as_tensor(leaf) for leaf in leaves]
+        step = computed_again(cell.step) if self.recompute else cell.step
+
+        def turn(projected: Tensor, t: Any, state: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+            output, after = step(projected, whole(state))
+            made = [as_tensor(leaf) for leaf in flatten(after)[0]]
+            return output, made if ends is None else _held(t, ends, made, state)
+
+        if self.unroll:
+            outputs, last = self._unrolled(turn, xs, first)
+        else:
+            outputs, last = self._looped(turn, xs, ends, first)
+        if ends is not None:
+            outputs = where(_within(ends, outputs), outputs, constant(0, outputs.dtype))
+        return outputs, whole(last)
+
+    def _unrolled(
+        self, turn: Callable[..., Any], xs: Tensor, state: Sequence[Tensor]
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        count = rows_of(xs, 0)
+        if not isinstance(count, int) or not count:
+            message = f"rnn unrolls a known number of steps, one or more, got x {xs.spec}"
+            where_ = Where(op="rnn", defined_at=source_line())
+            raise SpecError(
+                message, where=where_, hint="leave out unroll=True, or fix it with af.ensure_shape"
+            )
+        made: list[Any] = [None] * count
+        for t in reversed(range(count)) if self.reverse else range(count):
+            made[t], state = turn(slice(xs, t), constant(t, "int32"), state)
+        return stack(made), state
+
+    def _looped(
+        self, turn: Callable[..., Any], xs: Tensor, ends: Tensor | None, first: Sequence[Tensor]
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        rows = list_unstack(xs)
+        steps = as_tensor(rows_of(xs, 0))
+        count = steps if ends is None else max(concat([constant([0], "int32"), ends], 0))
+
+        def body(i: Tensor, *state: Tensor) -> tuple[Sequence[Any], Sequence[Any]]:
+            t = subtract(subtract(count, 1), i) if self.reverse else i
+            output, after = turn(list_read(rows, t), t, state)
+            return after, [output]
+
+        last, (outputs,) = turns(
+            count, body, first, parallel_iterations=self.parallel_iterations, name=self.name
+        )
+        if ends is None:
+            known = None if xs.shape is None else xs.shape[0]
+            return with_count(stacked_turns(outputs, reverse=self.reverse), known), last
+        return _filled(outputs, xs, steps, count if self.reverse else None), last
+
+
+def _filled(outputs: Tensor, xs: Tensor, steps: Tensor, backwards_from: Tensor | None) -> Tensor:
+    """The outputs of the turns there were at their steps, and zeros at all others."""
+    assert isinstance(outputs.spec, ListSpec)
+    element = outputs.spec.element
+    tail = (None,) if element.shape is None else element.shape[1:]
+    if None in tail:
+        message = f"the outputs of a cell have a known size, got {element}"
+        raise SpecError(message, where=Where(op="rnn", defined_at=source_line()))
+    like = _zeros(rows_of(xs, 0), rows_of(xs, 1), tail, element.dtype)
+    if backwards_from is None:
+        return list_stack_like(outputs, like)
+    t = _numbers(rows_of(xs, 0))
+    turn = where(less(t, backwards_from), subtract(subtract(backwards_from, 1), t), steps)
+    return list_gather_like(outputs, turn, like)
+
+
+def _zeros(steps: Any, rows: Any, tail: Sequence[Dim], dtype: DType) -> Tensor:
+    """Zeros (steps, rows, *tail): one element in memory."""
+    if isinstance(steps, int) and isinstance(rows, int):
+        return zeros((steps, rows, *(n or 0 for n in tail)), dtype)
+    sizes = stack([as_tensor(n) for n in (steps, rows, *tail)])
+    known = [n if isinstance(n, int) else None for n in (steps, rows)]
+    return ensure_shape(zeros(sizes, dtype), (*known, *tail))
+
+
+def _held(t: Tensor, ends: Tensor, after: Sequence[Tensor], before: Sequence[Tensor]) -> list[Tensor]:
+    """The next state, and that before for sequences that have ended."""
+    goes_on = less(t, ends)
+    return [where(_widened(goes_on, new, 1), new, old) for new, old in zip(after, before, strict=True)]
+
+
+def _within(ends: Tensor, outputs: Tensor) -> Tensor:
+    """Which of the outputs (steps, rows, …) lie within their sequence."""
+    steps = _numbers(rows_of(outputs, 0))
+    return _widened(less(expand_dims(steps, 1), expand_dims(ends, 0)), outputs, 2)
+
+
+def _numbers(steps: Any) -> Tensor:
+    """The numbers of so many steps."""
+    return arange(steps, dtype="int32") if isinstance(steps, int) else arange(steps)
+
+
+def _widened(mask: Tensor, x: Tensor, axes: int) -> Tensor:
+    """A mask of the first `axes` axes of x, with as many axes as x."""
+    if x.spec.rank is None:
+        message = f"a cell makes tensors of known rank, got {x.spec}"
+        raise SpecError(message, where=Where(op="rnn", defined_at=source_line()))
+    return expand_dims(mask, tuple(range(axes, x.spec.rank))) if x.spec.rank > axes else mask
+
+
+# ------------------------------------------------------------------------------------------- checks
+
+
+def _lengths(lengths: Any, xs: Tensor) -> Tensor:
+    """The lengths as int32; SpecError unless they are a vector of integers, one for each row."""
+    found = as_tensor(lengths)
+    rows = None if xs.shape is None else xs.shape[1]
+    try:
+        merge(found.shape, (rows,))
+        fits = found.dtype.kind in "iu"
+    except SpecError:
+        fits = False
+    if not fits:
+        message = f"rnn takes an integer length for each row, got {found.spec} for x {xs.spec}, steps first"
+        raise SpecError(message)
+    return ensure_shape(cast(found, "int32"), (rows,))
+
+
+def _check_state(cell: Cell | Stacked, state: State) -> None:
+    wanted, got = cell.outline, outline(state)
+    if wanted != got:
+        message = f"the state of cell {cell.name!r} is built as {wanted}, got {got}"
+        raise GraphError(message, where=Where(op="rnn", defined_at=source_line()))

@@ -1,0 +1,26 @@
+"""Samples of the ops of recurrent cells."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tests.ops.samples import Case, sample, several
+
+FLOATS = ("float32", "float64", "float16", "bfloat16")
+LEADING = st.sampled_from([(2,), (), (1,), (2, 1), (0,)])
+
+
+@sample("lstm_step", dtypes=FLOATS)
+@st.composite
+def lstm_step(draw: st.DrawFn) -> Case:
+    leading, units = draw(LEADING), draw(st.integers(1, 2))
+    return Case(tuple(several(draw, [(*leading, 4 * units), (*leading, units)])))
+
+
+@sample("lstm_step_grad", dtypes=FLOATS)
+@st.composite
+def lstm_step_grad(draw: st.DrawFn) -> Case:
+    leading, units = draw(LEADING), draw(st.integers(1, 2))
+    activated, *states = several(draw, [(*leading, 4 * units), *[(*leading, units)] * 4])
+    return Case((np.tanh(activated), *states))
