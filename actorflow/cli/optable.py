@@ -47,11 +47,7 @@ class Row:
 
 def rows() -> list[Row]:
     """Returns a row for each op that actorflow brings, by group and name."""
-    ours = (
-        d
-        for d in opdef.table().values()
-        if d.constructor.__module__.startswith("actorflow.") and d.effect is not Effect.FLOW
-    )
+    ours = (d for d in opdef.table().values() if d.constructor.__module__.startswith("actorflow."))
     return sorted(map(row, ours), key=lambda r: (r.group, r.op))
 
 

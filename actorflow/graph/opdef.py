@@ -96,6 +96,7 @@ class OpDef:
 
 
 _TABLE: dict[str, OpDef] = {}
+_FLOW: dict[str, OpDef] = {}  # what no user builds
 
 
 def op(
@@ -134,6 +135,11 @@ def op(
     return register
 
 
+def flow_op(name: str, spec: SpecRule) -> None:
+    """Gives nodes that only plans build an op: `lookup` knows it, the table of what users build does not."""
+    _FLOW[name] = OpDef(name, flow_op, spec, NOT_DIFFERENTIABLE, Effect.FLOW, takes_lists=True)
+
+
 def _guarded(name: str, spec: SpecRule, *, takes_bytes: bool, takes_lists: bool) -> SpecRule:
     """The rule of an op behind a guard that refuses what it is not for: bytes, lists, or both."""
     if takes_bytes and takes_lists:
@@ -163,7 +169,7 @@ _OF_A_LIST = "a list gives tensors: af.TensorArray reads one, or stacks them all
 
 def lookup(name: str) -> OpDef:
     """Returns the entry of op `name`; raises GraphError listing near names when there is none."""
-    found = _TABLE.get(name)
+    found = _TABLE.get(name) or _FLOW.get(name)
     if found is None:
         near = sorted(n for n in _TABLE if n[:3] == name[:3]) or sorted(_TABLE)
         message = f"there is no op {name!r}; near it are {', '.join(near[:12])}"
@@ -172,5 +178,5 @@ def lookup(name: str) -> OpDef:
 
 
 def table() -> Mapping[str, OpDef]:
-    """Returns every registered op by name; do not change it."""
+    """Returns every op that users build by name; do not change it."""
     return _TABLE

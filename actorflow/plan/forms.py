@@ -69,7 +69,9 @@ class Forms:
         if attrs["asks"]:
             yield "which asks code of the user"
         if touched:
-            yield f"which touches {', '.join(touched)}"
+            yield f"which touches {', '.join(name.lstrip(chr(0)) for name in touched)}"
+        if attrs["asks"]:
+            yield "which asks code of the user"
         for body in bodies:
             for inner in body.nodes:
                 effect = opdef.lookup(inner.op).effect

@@ -50,7 +50,7 @@ class Lowered:
 
     def named(self, what: str) -> str:
         """Returns a name for one of its nodes."""
-        return f"{self.node.name}/{what}"
+        return f"{self.node.name}/{what}".replace("\0", "")
 
     def is_kept(self, k: int) -> bool:
         """Tells whether somebody asks for what is kept at `saved[k]`."""

@@ -16,7 +16,7 @@ from actorflow.plan.lowered_loop import LoweredLoop
 from actorflow.plan.prune import prune
 from actorflow.plan.region import Region
 
-_HAPPENS = frozenset({Effect.WRITE, Effect.WAIT})
+_HAPPENS = frozenset({Effect.WRITE, Effect.WAIT, Effect.ASK})
 
 
 class Lowering:
@@ -72,5 +72,5 @@ def happens(node: Node) -> bool:
     """Tells whether a node of a body runs although nobody needs what it gives."""
     effect = opdef.lookup(node.op).effect
     if effect is Effect.FUNCTION:
-        return bool(node.attrs["writes"] or node.attrs["waits"])
+        return bool(node.attrs["writes"] or node.attrs["waits"] or node.attrs["asks"])
     return effect in _HAPPENS

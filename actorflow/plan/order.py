@@ -34,7 +34,7 @@ def touched(node: Node) -> tuple[str, ...]:
 
 
 def touches(node: Node) -> dict[str, bool]:
-    """Returns what the node reads, writes, trains or locks with others, and whether that changes it."""
+    """Returns what the node touches, by the same names, and whether that changes it."""
     effect = opdef.lookup(node.op).effect
     if effect in _SEVERAL:
         return dict.fromkeys(node.attrs["resources"], True)

@@ -20,6 +20,8 @@ from actorflow.spec import Spec, spec
 
 INDEX = spec("int32", ())
 TOKEN = spec("bool", ())
+ASKED = "\0asked"
+"""What stands, as if it were one resource, for code of the user that is asked in any order."""
 
 
 class Region:
@@ -205,6 +207,8 @@ class Region:
 
     def before(self, node: Node, name: str) -> list[NodeId]:
         """Returns what has to have fired before a node may touch a resource."""
+        if name == ASKED:
+            return []
         found = self.order.before.get(node.id, {}).get(name, ())
         made = [c for i in found for c in self._done(i, name)]
         return made if found or name not in self.tokens else [self.tokens[name]]
@@ -227,11 +231,18 @@ class Region:
 
 
 def waits(node: Node) -> tuple[str, ...]:
-    """Returns the resources at which a node may wait: in which order it comes there, turns alone decide."""
+    """Returns the resources at which a node may wait: in which order it comes there, turns alone decide.
+
+    Code of the user that is asked in any order is one of them, for which not even turns decide.
+    """
     effect = opdef.lookup(node.op).effect
     if effect is Effect.WAIT:
         return (node.attrs["resource"],)
-    return tuple(node.attrs["waits"]) if effect is Effect.FUNCTION else ()
+    if effect is Effect.ASK:
+        return () if node.attrs.get("ordered") else (ASKED,)
+    if effect is Effect.FUNCTION:
+        return (*node.attrs["waits"], ASKED) if node.attrs["asks"] else tuple(node.attrs["waits"])
+    return ()
 
 
 def resources(node: Node) -> tuple[str, ...]:
