@@ -224,6 +224,20 @@ def test_a_condition_may_touch_state_and_is_asked_once_more_than_there_are_turns
     assert run(graph, [out, after]) == [1 + 2 + 3 + 4, 5]
 
 
+def test_a_branch_within_one_that_is_not_taken_is_dead_in_every_turn_and_ends_it() -> None:
+    """One turn at a time: the next begins when the last node of this one has fired."""
+
+    def body(i: Any) -> Any:
+        return i + af.cond(
+            i > 100, lambda: af.cond(i > 200, lambda: i, lambda: i * 2), lambda: af.constant(1)
+        )
+
+    with af.Graph() as graph:
+        out = af.while_loop(lambda i: i < 5, body, 0, parallel_iterations=1)
+
+    assert run(graph, out, lower=True, deadline_s=1.0) == 5
+
+
 def test_control_inputs_of_a_node_hold_for_all_of_its_bodies() -> None:
     with af.Graph() as graph:
         v, w = af.Variable(0, name="v"), af.Variable(0, name="w")
