@@ -66,8 +66,6 @@ class Forms:
         bodies = bodies_of(graph, node)
         for body in bodies:
             _check_allowed(body)
-        if attrs["asks"]:
-            yield "which asks code of the user"
         if touched:
             yield f"which touches {', '.join(name.lstrip(chr(0)) for name in touched)}"
         if attrs["asks"]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 
-from actorflow.errors import GraphError, PlacementError
-from actorflow.graph import opdef
 from actorflow.graph.body import Body, bodies_of
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
-from actorflow.graph.opdef import Effect
 from actorflow.plan.program import Constant, Edge, Program
 from actorflow.plan.routine import Flow, Routine
 
@@ -34,12 +31,7 @@ def routine_of(
         wanted: The ports that the program asks for: of values that are kept for gradients only these are.
         device: Where it runs.
         build: Makes the program of a body.
-
-    Raises:
-        PlacementError: when a body names another device.
     """
-    check_one_device(graph, node)
-    check_pure(graph, node)
     attrs = node.attrs
     saved = attrs["saved"]
     first_kept = len(node.outputs) - len(saved)
@@ -77,32 +69,3 @@ def _constants(body: Body, given: Sequence[Edge | Constant]) -> dict[Port, Const
     """The arguments of a body that are the same constants each time."""
     shared = zip(body.arguments[body.given :], given[body.given :], strict=True)
     return {port: source for port, source in shared if isinstance(source, Constant)}
-
-
-def functions(graph: Graph, nodes: Iterable[Node]) -> Iterable[Node]:
-    """Yields the functional nodes among `nodes`."""
-    return (node for node in nodes if opdef.lookup(node.op).effect is Effect.FUNCTION)
-
-
-def check_pure(graph: Graph, node: Node) -> None:
-    """Raises GraphError unless the bodies of a functional node only compute."""
-    attrs = node.attrs
-    touched = sorted({*attrs["reads"], *attrs["writes"], *attrs["waits"]})
-    if touched:
-        message = f"what runs in one go only computes, got {node.name!r}, which touches {', '.join(touched)}"
-        hint = "read or write it before or after; a variable that is used as a tensor is read outside"
-        raise GraphError(message, where=node.where, hint=hint)
-
-
-def check_one_device(graph: Graph, node: Node) -> None:
-    """Raises PlacementError unless all that the bodies compute is placed as the node itself."""
-    for body in bodies_of(graph, node):
-        for inner in body.nodes:
-            if inner.device != node.device and opdef.lookup(inner.op).effect in (Effect.PURE, Effect.RANDOM):
-                message = (
-                    f"what runs in one go is on one device, got {inner.name!r} on {inner.device!r} "
-                    f"within {node.name!r} on {node.device!r}"
-                )
-                raise PlacementError(message, where=inner.where, hint="open the device scope around it")
-        for inner in functions(graph, body.nodes):
-            check_one_device(graph, inner)
