@@ -64,7 +64,7 @@ def accepted(definition: OpDef) -> Accepted | None:
     parameters = list(signature(definition.constructor).parameters.values())
     tensors = {p.name for p in parameters if p.annotation == "Any" and p.name != "dtype"}
     expected = len(tensors)
-    if definition.effect in (Effect.FEED, Effect.CONSTANT, Effect.RANDOM):
+    if definition.effect in (Effect.FEED, Effect.ARGUMENT, Effect.CONSTANT, Effect.RANDOM):
         expected = 0  # the value comes from elsewhere, if the rule is content without inputs
     counts = sorted(range(_MOST_INPUTS + 1), key=lambda n: (n != expected, n == 0, n))
     for count in counts:

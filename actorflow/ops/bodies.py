@@ -160,6 +160,7 @@ def _argument_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
     effect=Effect.ARGUMENT,
     takes_bytes=True,
     takes_lists=True,
+    asked_with=({"spec": ("float32", ())},),
 )
 def argument(x: Tensor) -> Tensor:
     """What a body is given by the node that runs it: `x` of the graph around; its gradient is that of `x`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorflow.errors import GraphError, SpecError, Where
@@ -11,16 +11,18 @@ from actorflow.graph.builder import as_tensor
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect, lookup, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.bodies import line_of
 from actorflow.ops.branch_gradients import gradient_of_branches
 from actorflow.ops.branching import branched
 from actorflow.spec import Spec
 
 
+@verb
 def cond(
     pred: Any,
-    true_fn: Callable[[], Any],
-    false_fn: Callable[[], Any],
+    true_fn: Any,
+    false_fn: Any,
     *,
     lower: bool | None = None,
     name: str | None = None,
@@ -54,8 +56,9 @@ def cond(
     return branched(graph, "cond", index, [false_fn, true_fn], ["false", "true"], lower, name, line)
 
 
+@verb
 def switch_case(
-    index: Any, branches: Sequence[Callable[[], Any]], *, lower: bool | None = None, name: str | None = None
+    index: Any, branches: Sequence[Any], *, lower: bool | None = None, name: str | None = None
 ) -> Any:
     """What branch number `index` builds; the last one for a number that no branch has.
 
@@ -79,9 +82,10 @@ def switch_case(
     return branched(graph, "switch_case", found, list(branches), names, lower, name, line)
 
 
+@verb
 def case(
-    pairs: Sequence[tuple[Any, Callable[[], Any]]],
-    default: Callable[[], Any],
+    pairs: Sequence[Any],
+    default: Any,
     *,
     lower: bool | None = None,
     name: str | None = None,

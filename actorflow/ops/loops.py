@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorflow.errors import GraphError, SpecError, Where
@@ -11,6 +11,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect, op
+from actorflow.ops.arguments import verb
 from actorflow.ops.bodies import (
     building,
     called,
@@ -22,18 +23,19 @@ from actorflow.ops.bodies import (
     touched,
 )
 from actorflow.ops.loop_gradients import gradient_of_loop
-from actorflow.spec import Dim, ListSpec, Shape, Spec, check_shape, merge, show, spec
+from actorflow.spec import ListSpec, Shape, Spec, check_shape, merge, show, spec
 from actorflow.structure import flatten
 
 TRIPS = spec("int32")
 
 
+@verb
 def while_loop(
-    cond: Callable[..., Any],
-    body: Callable[..., Any],
+    cond: Any,
+    body: Any,
     loop_vars: Any,
     *,
-    shapes: Sequence[Sequence[Dim] | None] | None = None,
+    shapes: Any = None,
     parallel_iterations: int = 10,
     max_iterations: int | None = None,
     lower: bool | None = None,
@@ -77,7 +79,7 @@ def while_loop(
     graph = current()
     line = line_of(graph)
     where = Where(defined_at=line)
-    _check_counts(parallel_iterations, max_iterations, lower, where)
+    _check_counts(parallel_iterations, max_iterations, where)
     leaves, whole = flatten(loop_vars)
     if not leaves:
         message = f"a loop has one loop variable or more, got {loop_vars!r:.60}"
@@ -119,15 +121,12 @@ def _arguments(loop_vars: Any, tensors: Any) -> Sequence[Any]:
     return tensors if several else (tensors,)
 
 
-def _check_counts(parallel: Any, most: Any, lower: Any, where: Where) -> None:
+def _check_counts(parallel: Any, most: Any, where: Where) -> None:
     if type(parallel) is not int or parallel < 1:
         message = f"parallel_iterations is an integer of 1 or more, got {parallel!r:.60}"
         raise SpecError(message, where=where)
     if most is not None and (type(most) is not int or most < 0):
         message = f"max_iterations is an integer of 0 or more, or None for no limit, got {most!r:.60}"
-        raise SpecError(message, where=where)
-    if lower not in (None, True, False):
-        message = f"lower is True, False or None, got {lower!r:.60}"
         raise SpecError(message, where=where)
 
 

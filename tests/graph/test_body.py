@@ -11,6 +11,9 @@ import actorflow as af
 from actorflow.errors import FeedError, FetchError, GraphError, InternalError
 from actorflow.graph.body import as_attr, as_spec, bodies_of, root_of
 from actorflow.graph.graph import current
+from actorflow.graph.node import Port
+from actorflow.plan.lower import lower
+from actorflow.plan.program import Constant
 from actorflow.spec import ListSpec, spec
 
 
@@ -40,16 +43,20 @@ def test_what_is_used_from_outside_is_an_input_of_the_node_and_once() -> None:
         ]
 
 
-def test_a_constant_is_written_again_inside_and_its_array_is_shared() -> None:
+def test_a_constant_is_captured_as_any_tensor_and_known_to_the_plan_inside() -> None:
     with af.Graph() as graph:
         table = af.constant(np.ones((4, 4), "float32"))
         af.while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x @ table), (0, table))
 
     body = graph.bodies["while_loop/body"]
 
-    assert not body.captured
-    copy = body.node("while_loop/body/outer/constant")
-    assert copy.attrs["constant"] == table.node.attrs["constant"]
+    assert body.captured == [table.port]
+    last = Port(graph.node("while_loop").id, 1)
+    (node,) = (node for node in lower(graph, [last], [], ["/cpu:0"]).nodes if node.routine is not None)
+    turn = node.routine.bodies[1]
+    product = next(n for n in turn.nodes if n.op == "matmul")
+    assert isinstance(product.inputs[1], Constant)
+    assert product.inputs[1].value is graph.constants[table.node.attrs["constant"]]
 
 
 def test_a_tensor_is_captured_through_all_bodies_between() -> None:

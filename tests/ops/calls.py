@@ -229,4 +229,9 @@ CALLS: Mapping[str, Mapping[str, Any]] = {
     "map_fn": {"fn": lambda row: row, "elems": F(3, 2)},
     **_all("fold scan", fn=lambda state, row: state, elems=F(3, 2), initial=F(2)),
     "custom_gradient": {"function": lambda x: (x, lambda g: g)},
+    "recompute": {"function": lambda x: x},
+    "while_loop": {"cond": lambda x: af.sum(x) < 3.0, "body": lambda x: x + 1.0, "loop_vars": F(2)},
+    "cond": {"pred": L(), "true_fn": lambda: 1.0, "false_fn": lambda: 2.0},
+    "switch_case": {"index": I(), "branches": [lambda: 1.0, lambda: 2.0]},
+    "case": {"pairs": [(L(), lambda: 1.0)], "default": lambda: 2.0},
 }

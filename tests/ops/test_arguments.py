@@ -46,6 +46,9 @@ WRONG: dict[str, Any] = {
 LEFT = {
     "custom_gradient": "it is a decorator: it builds nothing",
     "gradients": "tests/graph/test_autodiff.py has what it refuses",
+    "recompute": "it is a decorator: it builds nothing",
+    "while_loop": "it calls functions of the user, which refuse: tests/ops/test_loops.py has what it refuses",
+    **dict.fromkeys(("cond", "case", "switch_case"), "likewise, in tests/ops/test_branches.py"),
 }
 
 

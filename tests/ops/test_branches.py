@@ -199,7 +199,7 @@ def test_branches_of_two_dtypes_are_told_with_both_specs_and_lines() -> None:
         (GraphError, lambda x: af.cond(True, lambda: x, NOT), "branch 'false' of 'cond' is built by a function, got float 2.0"),
         (SpecError, lambda x: af.switch_case(1.5, [lambda: x]), "switch_case takes an integer scalar, got () float32"),
         (GraphError, lambda x: af.switch_case(1, []), "a list of functions, one or more, got []"),
-        (GraphError, lambda x: af.switch_case(1, NOT), "a list of functions, one or more, got 2.0"),
+        (SpecError, lambda x: af.switch_case(1, NOT), "takes a list or tuple as branches, got 2.0"),
         (GraphError, lambda x: af.case([NOT], lambda: x), "a list of pairs (predicate, function)"),
         (SpecError, lambda x: af.case([(True, lambda: x), (x, lambda: x)], lambda: x), "got (2,) float32 as predicate 1"),
     ],

@@ -226,7 +226,7 @@ def test_a_shape_that_would_change_is_told_with_both_specs_and_lines() -> None:
         (SpecError, (lambda i: i < 1, lambda i: i, 0), {"max_iterations": -1}, "max_iterations is an integer of 0 or more"),
         (SpecError, (lambda i: i < 1, lambda i: i, 0), {"max_iterations": 1.5}, "got 1.5"),
         (SpecError, (lambda i: i < 1, lambda i: i, 0), {"parallel_iterations": 0}, "parallel_iterations is an integer of 1 or more"),
-        (SpecError, (lambda i: i < 1, lambda i: i, 0), {"lower": "yes"}, "lower is True, False or None"),
+        (SpecError, (lambda i: i < 1, lambda i: i, 0), {"lower": "yes"}, "True or False, or None as lower"),
         (SpecError, (lambda i: i < 1, lambda i: i, 0), {"shapes": [(), ()]}, "one for each of 1 loop variables"),
         (SpecError, (lambda i: True, lambda i: i, [np.zeros(2)]), {"shapes": [(3,)]}, "the shape of loop variable 0 holds what it begins as"),
     ],
