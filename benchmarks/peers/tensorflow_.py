@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.images import BATCH, BUFFER, SHIFT, SIZE, images
+from benchmarks.loops import SIDE, Run, matrices
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -118,6 +119,40 @@ async def open_queue(capacity: int) -> AsyncIterator[Callable[[], Awaitable[Any]
             return session.run(take)
 
         yield run
+
+
+@asynccontextmanager
+async def open_loops(*, functional: bool) -> AsyncIterator[dict[str, Run]]:
+    """Opens a session on one loop of each body, on one thread.
+
+    Args:
+        functional: Whether loops are nodes that hold functions (control flow v2), which the session turns
+            into Switch, Merge and NextIteration; else they are built of these.
+    """
+    switch = v1.enable_control_flow_v2 if functional else v1.disable_control_flow_v2
+    before = v1.control_flow_v2_enabled()
+    switch()
+    with tf.Graph().as_default() as graph:
+        n = v1.placeholder(tf.int32, [], "n")
+        x, w = (v1.placeholder(tf.float32, [SIDE, SIDE], name) for name in ("x", "w"))
+        scalar = v1.while_loop(
+            lambda i, _: i < n, lambda i, s: (i + 1, s * 0.5 + 1.0), (tf.constant(0), tf.constant(1.0))
+        )[1]
+        matrix = v1.while_loop(
+            lambda i, _: i < n, lambda i, s: (i + 1, tf.tanh(tf.matmul(s, w) + x)), (tf.constant(0), x)
+        )[1]
+    (v1.enable_control_flow_v2 if before else v1.disable_control_flow_v2)()
+    values = dict(zip((x, w), matrices(), strict=True))
+    one = v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+    with v1.Session(graph=graph, config=one) as session:
+
+        async def run_scalar(turns: int) -> Any:
+            return session.run(scalar, {n: turns})
+
+        async def run_matrix(turns: int) -> Any:
+            return session.run(matrix, {n: turns, **values})
+
+        yield {"scalar": run_scalar, "512x512": run_matrix}
 
 
 @contextmanager
