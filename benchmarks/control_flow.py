@@ -31,6 +31,8 @@ COMPILED = "compiled by XLA: a turn is machine code"
 
 LENGTHS = (100, 300, 1000)
 OVERHEAD_AIM = 1.1
+KEEPING = {"loop": "without recompute", "unroll": "unroll=True"}
+"""Ways of `sequences` beside recompute."""
 
 
 @benchmark(
@@ -39,7 +41,7 @@ OVERHEAD_AIM = 1.1
 async def contests(size: Size) -> AsyncGenerator[Contest]:
     """Loops of two bodies in two forms, bodies that sleep, then an LSTM over longer and longer sequences."""
     for form, aim in AIMS.items():
-        if form == "lowered" and find_spec("actorflow.plan.lowering") is None:
+        if form == "lowered" and not lowers():
             print("while_lowered: not there, all loops run inline", file=sys.stderr)
             continue
         async with AsyncExitStack() as stack:
@@ -54,7 +56,7 @@ async def contests(size: Size) -> AsyncGenerator[Contest]:
                     for name, package, loops, note in theirs
                 ]
                 yield Contest(f"while_{form}_{body}", Unit.TURNS, n, timed(ours[body]), peers)
-    if not hasattr(af, "py_actor"):
+    if not sleeps():
         print("sleeping: not there, no node runs a coroutine", file=sys.stderr)
     else:
         async with AsyncExitStack() as stack:
@@ -69,9 +71,19 @@ async def contests(size: Size) -> AsyncGenerator[Contest]:
             about = f"LSTM of {UNITS}, {ROWS} rows, forward and back to the gradients of its variables"
             yield Contest(f"rnn_{length}_ms", Unit.MILLISECONDS, 1, looped, [peer], note=about)
     steps = size.operations(LENGTHS[-1])
-    peers = [Peer("without recompute", peak("loop", steps)), Peer("unroll=True", peak("unroll", steps))]
+    peers = [Peer(name, peak(way, steps)) for way, name in KEEPING.items()]
     about = f"{steps} steps, recompute=True: by how much the largest resident set grows in one pass"
     yield Contest("rnn_memory", Unit.MEBIBYTES, 1, peak("recompute", steps), peers, note=about, once=True)
+
+
+def lowers() -> bool:
+    """Tells whether turns can run as nodes."""
+    return find_spec("actorflow.plan.lowering") is not None
+
+
+def sleeps() -> bool:
+    """Tells whether there are nodes that run coroutines."""
+    return hasattr(af, "py_actor")
 
 
 async def _loops(stack: AsyncExitStack, *, lower: bool) -> dict[str, Run]:

@@ -1,10 +1,10 @@
-"""TensorFlow's first session, on graphs of additions that nothing simplifies."""
+"""TensorFlow: its first session, on graphs that nothing simplifies and on loops; tf.data; Keras' LSTM."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.images import BATCH, BUFFER, SHIFT, SIZE, images
 from benchmarks.loops import SIDE, Run, matrices
+from benchmarks.words import RATE, THREADS, UNITS, VOCABULARY, batch
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -171,3 +172,36 @@ def open_input(workers: int) -> Iterator[Iterator[Any]]:
     batches = tf.data.Dataset.from_tensor_slices(images()).map(augment, num_parallel_calls=workers or None)
     batches = batches.shuffle(BUFFER).repeat().batch(BATCH).prefetch(2).with_options(options)
     yield batches.as_numpy_iterator()
+
+
+@contextmanager
+def open_lm(layers: int) -> Iterator[Callable[[], Awaitable[float]]]:
+    """Gives an update of a language model by plain SGD, one tf.function; rows come before steps."""
+    with suppress(RuntimeError):  # of a TensorFlow that has computed already; it has a thread a processor
+        tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+    keras = tf.keras
+    model = keras.Sequential(
+        [
+            keras.layers.Embedding(VOCABULARY, UNITS),
+            *(keras.layers.LSTM(UNITS, return_sequences=True) for _ in range(layers)),
+            keras.layers.Dense(VOCABULARY),
+        ]
+    )
+    optimizer = keras.optimizers.SGD(RATE)
+    words, following = (tf.constant(a.T.copy()) for a in batch())
+    model(words)
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            logits = model(words, training=True)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(following, logits))
+        optimizer.apply_gradients(
+            zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables, strict=True)
+        )
+        return loss
+
+    async def update() -> float:
+        return float(step())
+
+    yield update
