@@ -209,15 +209,15 @@ class _Writer:
         for i, node in enumerate(program.nodes):
             if node.kind in (Kind.FEED, Kind.FETCH):
                 continue
+            given = [self.source(source, names) for source in node.inputs]
             place = (node.op, node.where)
-            sign = self.sign(program, node)
-            given = [self.source(source, names, scalars=sign is not None) for source in node.inputs]
             if node.kind is Kind.ROUTINE:
                 assert node.routine is not None
                 made = self.routine(node.routine, given, place)
-            elif sign is not None:
+            elif sign := self.sign(program, node):
                 made = [self.fresh()]
-                self.write(f"{made[0]} = {given[0]} {sign} {given[1]}", place)
+                a, b = (self.source(source, names, scalars=True) for source in node.inputs)
+                self.write(f"{made[0]} = {a} {sign} {b}", place)
             else:
                 kernel = self.refer("k", self.bind(node))
                 if node.kind is Kind.RANDOM:

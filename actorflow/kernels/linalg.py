@@ -60,7 +60,7 @@ def _has_few_rows(a: Array, b: Array, transpose_a: bool) -> bool:
     """
     if a.ndim != 2 or b.ndim != 2 or b.size < _LARGE or a.dtype.char not in "fd" or a.dtype != b.dtype:
         return False
-    return 2 <= a.shape[1 if transpose_a else 0] <= _FEW_ROWS
+    return bool(2 <= a.shape[1 if transpose_a else 0] <= _FEW_ROWS)
 
 
 @kernel("matrix_transpose", cost=view_cost)
