@@ -135,7 +135,7 @@ class NodeActor:
         if live.frame is not None:
             live.left -= 1
             if not live.left and not live.children:
-                _iteration_ended(live)
+                iteration_ended(live)
 
     def send(self, live: Live, values: Sequence[Any]) -> None:
         """Puts one token on each outgoing edge, within one tag."""
@@ -196,7 +196,7 @@ class NodeActor:
         frame = live.children.get(layout.path)
         if frame is None:
             frame = live.children[layout.path] = Frame(layout, live)
-            _start(frame, 0)
+            start(frame, 0)
         if self.plan.attrs.get("is_constant"):
             frame.constants.append((self, value))
             for inner in tuple(frame.iterations.values()):
@@ -220,7 +220,7 @@ class NodeActor:
             if frame.full:
                 frame.deferred.append((self, value))
                 return
-            _start(frame, iteration)
+            start(frame, iteration)
         self.send(frame.iterations[iteration], (value,))
 
     # -- failing -----------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def of_kernel(op: str, error: BaseException, where: Where) -> ActorflowError:
     return placed
 
 
-def _start(frame: Frame, iteration: int) -> None:
+def start(frame: Frame, iteration: int) -> None:
     """Opens an iteration, replays the loop's constants into it, and starts its sources."""
     live = frame.open(iteration)
     if iteration:
@@ -263,7 +263,7 @@ def _start(frame: Frame, iteration: int) -> None:
         live.step.came_early(frame.layout.path, live)
 
 
-def _iteration_ended(live: Live) -> None:
+def iteration_ended(live: Live) -> None:
     """Every node has fired for this tag, and no loop in it lives: lets the next one in, or ends the loop."""
     frame = live.frame
     assert frame is not None
@@ -271,7 +271,7 @@ def _iteration_ended(live: Live) -> None:
     if moved and frame.deferred:
         deferred, frame.deferred = frame.deferred, []
         iteration = frame.newest + 1
-        _start(frame, iteration)
+        start(frame, iteration)
         for node, value in deferred:
             node.send(frame.iterations[iteration], (value,))
     if frame.ended:
@@ -285,7 +285,7 @@ def _iteration_ended(live: Live) -> None:
             if frame.layout.sends:
                 parent.step.sent()
         elif not parent.left and not parent.children:  # nothing of the inner loop comes out here
-            _iteration_ended(parent)
+            iteration_ended(parent)
 
 
 def _unset(live: Live, args: Sequence[Any]) -> None:
