@@ -12,9 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from actorflow.actors.live import Live
-from actorflow.actors.node import Fire, NodeActor, Target, iteration_ended, start
+from actorflow.actors.node import Fire, NodeActor, Target, iteration_ended
 from actorflow.messages import DEAD
 from actorflow.plan.program import Kind
+
+BETWEEN = frozenset({Kind.ENTER, Kind.EXIT, Kind.NEXT_ITERATION})
+"""Send to another tag than that of the firing."""
 
 _Function = Callable[..., Any]
 _Send = Callable[[Live, Any], None]
@@ -32,6 +35,8 @@ def compile_inside(node: NodeActor, function: _Function | None) -> None:
         return
     kind = node.plan.kind
     sends = [_sender(targets) for targets in node.targets]
+    if kind in BETWEEN:
+        node.put = sends[0]
     if kind is Kind.MERGE:
         node.fire = _fire_merge(node, sends)
     elif node.controls:
@@ -39,7 +44,7 @@ def compile_inside(node: NodeActor, function: _Function | None) -> None:
     elif kind is Kind.SWITCH:
         node.fire = _fire_switch(node, sends)
     elif kind is Kind.NEXT_ITERATION:
-        node.fire = _fire_next(node, sends[0])
+        node.fire = _fire_next(node)
     elif function is not None and node.n_in == 1 and len(sends) == 1:
         node.fire = _fire_one(node, function, sends[0])
     elif function is not None and node.n_in == 2 and len(sends) == 1:
@@ -147,7 +152,7 @@ def _fire_merge(node: NodeActor, sends: Sequence[_Send]) -> Fire:
     return fire
 
 
-def _fire_next(node: NodeActor, send: _Send) -> Fire:
+def _fire_next(node: NodeActor) -> Fire:
     s, dead = node.slot, DEAD
 
     def fire(live: Live) -> None:
@@ -155,15 +160,7 @@ def _fire_next(node: NodeActor, send: _Send) -> Fire:
         value = slots[s]
         slots[s] = None
         if value is not dead:
-            frame, iteration = live.frame, live.iteration + 1
-            assert frame is not None
-            if iteration in frame.iterations:
-                send(frame.iterations[iteration], value)
-            elif frame.full:
-                frame.deferred.append((node, value))
-            else:
-                start(frame, iteration)
-                send(frame.iterations[iteration], value)
+            node._next(live, value)
         live.left = left = live.left - 1
         if not left and not live.children:
             iteration_ended(live)

@@ -48,14 +48,15 @@ class NodeActor:
         slot: Offset of its inputs there.
         targets: For each output, where its edges end.
         control_targets: The nodes that wait for this one without data.
+        put: Sends a value to a tag, by a node with one output that leads between tags.
         run: What a live firing does with its inputs; ends in `emit`, now or later.
         uses: The nodes that took what this one writes; see `plan.uses`.
         spends: Numbers of those, if the program is one of several parts; see `plan.cut`.
     """
 
     __slots__ = (
-        "controls", "control_targets", "emit", "fire", "i", "layout", "merge", "n_in", "owner", "plan", "run",
-        "slot", "spends", "targets", "to_layout", "uses",
+        "controls", "control_targets", "emit", "fire", "i", "layout", "merge", "n_in", "owner", "plan", "put",
+        "run", "slot", "spends", "targets", "to_layout", "uses",
     )  # fmt: skip
 
     def __init__(self, plan: PlanNode, layout: Layout, owner: Owner) -> None:
@@ -75,6 +76,7 @@ class NodeActor:
         self.run: Callable[[Live, Sequence[Any]], None] = _unset
         self.fire: Fire = self.fire_any
         self.emit: Emit = self.emit_any
+        self.put: Emit = self.put_any
 
     @property
     def lane(self) -> str:
@@ -147,6 +149,10 @@ class NodeActor:
             for target in self.control_targets:
                 target.offer(live, CONTROL, dead)
 
+    def put_any(self, live: Live, value: Any) -> None:
+        """Sends the one output, within one tag."""
+        self.send(live, (value,))
+
     # -- receiving a token -------------------------------------------------------------------------
 
     def offer(self, live: Live, port: int, value: Any) -> None:
@@ -200,15 +206,15 @@ class NodeActor:
         if self.plan.attrs.get("is_constant"):
             frame.constants.append((self, value))
             for inner in tuple(frame.iterations.values()):
-                self.send(inner, (value,))
+                self.put(inner, value)
         else:
-            self.send(frame.iterations[0], (value,))
+            self.put(frame.iterations[0], value)
 
     def _exit(self, live: Live, value: Any) -> None:
         assert live.frame is not None
         if value is not DEAD:
             live.frame.exited.add(self)
-            self.send(live.frame.parent, (value,))
+            self.put(live.frame.parent, value)
 
     def _next(self, live: Live, value: Any) -> None:
         frame = live.frame
@@ -221,7 +227,7 @@ class NodeActor:
                 frame.deferred.append((self, value))
                 return
             start(frame, iteration)
-        self.send(frame.iterations[iteration], (value,))
+        self.put(frame.iterations[iteration], value)
 
     # -- failing -----------------------------------------------------------------------------------
 
@@ -256,7 +262,7 @@ def start(frame: Frame, iteration: int) -> None:
     live = frame.open(iteration)
     if iteration:
         for node, value in frame.constants:
-            node.send(live, (value,))
+            node.put(live, value)
     for node in frame.layout.sources:
         node.owner.dispatch.ring.append((node, live))
     if live.step.early is not None:
@@ -273,14 +279,14 @@ def iteration_ended(live: Live) -> None:
         iteration = frame.newest + 1
         start(frame, iteration)
         for node, value in deferred:
-            node.send(frame.iterations[iteration], (value,))
+            node.put(frame.iterations[iteration], value)
     if frame.ended:
         parent = frame.parent
         assert parent.children is not None
         del parent.children[frame.layout.path]
         for node in frame.layout.exits:
             if node not in frame.exited:
-                node.send(parent, (DEAD,))
+                node.put(parent, DEAD)
         if parent.frame is None:
             if frame.layout.sends:
                 parent.step.sent()
