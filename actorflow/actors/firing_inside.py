@@ -153,14 +153,13 @@ def _fire_merge(node: NodeActor, sends: Sequence[_Send]) -> Fire:
 
 
 def _fire_next(node: NodeActor) -> Fire:
-    s, dead = node.slot, DEAD
+    s = node.slot
 
     def fire(live: Live) -> None:
         slots = live.slots
         value = slots[s]
         slots[s] = None
-        if value is not dead:
-            node._next(live, value)
+        node._next(live, value)
         live.left = left = live.left - 1
         if not left and not live.children:
             iteration_ended(live)
