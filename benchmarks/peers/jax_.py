@@ -11,6 +11,7 @@ from benchmarks.loops import Run, matrices
 os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 )
+os.environ["PJRT_NPROC"] = os.environ["NPROC"] = "1"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 jax: Any = import_module("jax")  # after the variables, which it reads when it starts

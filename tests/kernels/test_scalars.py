@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from actorflow.arrays import as_dtype
-from actorflow.kernels.scalars import operator, scalar
+from actorflow.kernels.scalars import between, operator, scalar
 from actorflow.spec import Spec, spec
 
 ARITHMETIC = (np.add, np.subtract, np.multiply)
@@ -36,7 +36,12 @@ def check(function: Any, a: Any, b: Any) -> None:
     with np.errstate(all="ignore"):
         told, wanted = eval(f"a {sign} b", {"a": a, "b": b}), function(np.asarray(a), np.asarray(b))
 
-    assert type(told) is type(wanted)
+    with np.errstate(all="ignore"):
+        called = between(function, [spec(a.dtype)] * 2)(a, b)
+
+    assert not isinstance(between(function, [spec(a.dtype)] * 2), np.ufunc)
+    assert type(told) is type(called) is type(wanted)
+    assert told.tobytes() == called.tobytes()
     assert np.isnan(wanted) == np.isnan(told)
     assert np.isnan(wanted) or told.tobytes() == wanted.tobytes()
 
@@ -60,6 +65,7 @@ def check(function: Any, a: Any, b: Any) -> None:
 )
 def test_everything_else_has_no_operator(function: Any, inputs: list[Spec]) -> None:
     assert operator(function, inputs) is None
+    assert between(function, inputs) is function
 
 
 def test_a_scalar_is_no_array_without_axes() -> None:
