@@ -127,7 +127,7 @@ async def _sleeping(stack: AsyncExitStack, bodies: int) -> Round:
         await asyncio.sleep(SLEEP_S)
         return x
 
-    py_actor: Any = vars(af)["py_actor"]
+    py_actor: Any = getattr(af, "py_actor", None)
     with af.Graph() as graph:
         x = af.placeholder("float32", (), name="x")
         slept = [py_actor(sleep, x + float(k), x.spec) for k in range(bodies)]
