@@ -40,6 +40,8 @@ class Unit(Enum):
     MESSAGES = "messages/s"
     OPS = "ops/s"
     ELEMENTS = "elements/s"
+    TURNS = "turns/s"
+    WORDS = "words/s"
     MEGABYTES = "MB/s"
     MILLISECONDS = "ms"
     MICROSECONDS = "us"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from actorflow.actors.firing_inside import BETWEEN, compile_inside
 from actorflow.actors.live import Live
 from actorflow.actors.node import Emit, Fire, NodeActor
 from actorflow.messages import DEAD
@@ -47,7 +48,10 @@ def compile_node(node: NodeActor, function: _Function | None) -> None:
         node: Its `run` is set.
         function: What a firing computes when it is surely short and has one output; else None.
     """
-    if node.plan.kind not in _PLAIN or node.layout.path or len(node.targets) != 1:
+    if node.layout.path or node.plan.kind in BETWEEN:
+        compile_inside(node, function)
+        return
+    if node.plan.kind not in _PLAIN or len(node.targets) != 1:
         return
     if any(target.merge for target, _ in node.targets[0]) or any(t.merge for t in node.control_targets):
         return

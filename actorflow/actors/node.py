@@ -48,14 +48,15 @@ class NodeActor:
         slot: Offset of its inputs there.
         targets: For each output, where its edges end.
         control_targets: The nodes that wait for this one without data.
+        put: Sends a value to a tag, by a node with one output that leads between tags.
         run: What a live firing does with its inputs; ends in `emit`, now or later.
         uses: The nodes that took what this one writes; see `plan.uses`.
         spends: Numbers of those, if the program is one of several parts; see `plan.cut`.
     """
 
     __slots__ = (
-        "controls", "control_targets", "emit", "fire", "i", "layout", "merge", "n_in", "owner", "plan", "run",
-        "slot", "spends", "targets", "to_layout", "uses",
+        "controls", "control_targets", "emit", "fire", "i", "layout", "merge", "n_in", "owner", "plan", "put",
+        "run", "slot", "spends", "targets", "to_layout", "uses",
     )  # fmt: skip
 
     def __init__(self, plan: PlanNode, layout: Layout, owner: Owner) -> None:
@@ -75,6 +76,7 @@ class NodeActor:
         self.run: Callable[[Live, Sequence[Any]], None] = _unset
         self.fire: Fire = self.fire_any
         self.emit: Emit = self.emit_any
+        self.put: Emit = self.put_any
 
     @property
     def lane(self) -> str:
@@ -135,7 +137,7 @@ class NodeActor:
         if live.frame is not None:
             live.left -= 1
             if not live.left and not live.children:
-                _iteration_ended(live)
+                iteration_ended(live)
 
     def send(self, live: Live, values: Sequence[Any]) -> None:
         """Puts one token on each outgoing edge, within one tag."""
@@ -146,6 +148,10 @@ class NodeActor:
             dead = DEAD if values and all(v is DEAD for v in values) else None
             for target in self.control_targets:
                 target.offer(live, CONTROL, dead)
+
+    def put_any(self, live: Live, value: Any) -> None:
+        """Sends the one output, within one tag."""
+        self.send(live, (value,))
 
     # -- receiving a token -------------------------------------------------------------------------
 
@@ -196,19 +202,19 @@ class NodeActor:
         frame = live.children.get(layout.path)
         if frame is None:
             frame = live.children[layout.path] = Frame(layout, live)
-            _start(frame, 0)
+            start(frame, 0)
         if self.plan.attrs.get("is_constant"):
             frame.constants.append((self, value))
             for inner in tuple(frame.iterations.values()):
-                self.send(inner, (value,))
+                self.put(inner, value)
         else:
-            self.send(frame.iterations[0], (value,))
+            self.put(frame.iterations[0], value)
 
     def _exit(self, live: Live, value: Any) -> None:
         assert live.frame is not None
         if value is not DEAD:
             live.frame.exited.add(self)
-            self.send(live.frame.parent, (value,))
+            self.put(live.frame.parent, value)
 
     def _next(self, live: Live, value: Any) -> None:
         frame = live.frame
@@ -220,8 +226,8 @@ class NodeActor:
             if frame.full:
                 frame.deferred.append((self, value))
                 return
-            _start(frame, iteration)
-        self.send(frame.iterations[iteration], (value,))
+            start(frame, iteration)
+        self.put(frame.iterations[iteration], value)
 
     # -- failing -----------------------------------------------------------------------------------
 
@@ -251,19 +257,19 @@ def of_kernel(op: str, error: BaseException, where: Where) -> ActorflowError:
     return placed
 
 
-def _start(frame: Frame, iteration: int) -> None:
+def start(frame: Frame, iteration: int) -> None:
     """Opens an iteration, replays the loop's constants into it, and starts its sources."""
     live = frame.open(iteration)
     if iteration:
         for node, value in frame.constants:
-            node.send(live, (value,))
+            node.put(live, value)
     for node in frame.layout.sources:
         node.owner.dispatch.ring.append((node, live))
     if live.step.early is not None:
         live.step.came_early(frame.layout.path, live)
 
 
-def _iteration_ended(live: Live) -> None:
+def iteration_ended(live: Live) -> None:
     """Every node has fired for this tag, and no loop in it lives: lets the next one in, or ends the loop."""
     frame = live.frame
     assert frame is not None
@@ -271,21 +277,21 @@ def _iteration_ended(live: Live) -> None:
     if moved and frame.deferred:
         deferred, frame.deferred = frame.deferred, []
         iteration = frame.newest + 1
-        _start(frame, iteration)
+        start(frame, iteration)
         for node, value in deferred:
-            node.send(frame.iterations[iteration], (value,))
+            node.put(frame.iterations[iteration], value)
     if frame.ended:
         parent = frame.parent
         assert parent.children is not None
         del parent.children[frame.layout.path]
         for node in frame.layout.exits:
             if node not in frame.exited:
-                node.send(parent, (DEAD,))
+                node.put(parent, DEAD)
         if parent.frame is None:
             if frame.layout.sends:
                 parent.step.sent()
         elif not parent.left and not parent.children:  # nothing of the inner loop comes out here
-            _iteration_ended(parent)
+            iteration_ended(parent)
 
 
 def _unset(live: Live, args: Sequence[Any]) -> None:

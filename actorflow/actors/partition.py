@@ -29,6 +29,7 @@ from actorflow.kernels import registry
 from actorflow.kernels.device import Estimate, Shaped
 from actorflow.kernels.devices import AnyDevice
 from actorflow.kernels.gpu import Gpu
+from actorflow.kernels.scalars import Described, between, operator, scalar
 from actorflow.messages import DEAD, Call
 from actorflow.plan.program import Constant, Edge, Holder, Holding, Kind, PlanNode, Program
 from actorflow.plan.uses import uses
@@ -269,6 +270,7 @@ class Partition:
             return None
         cost = self._static_cost(kernel, plan)
         if cost is not None and device.surely_inline(cost):
+            function = between(function, self._described(plan))
             node.run = lambda live, args: node.emit(live, function(*args))
             return function
         estimate = self._estimates[plan.name, device.name] = Estimate(kernel, dict(plan.attrs))
@@ -300,7 +302,19 @@ class Partition:
         """Returns a constant as an array of the device that computes with it."""
         if plan.kind in _HOLDS_ARRAYS_OF_THE_HOST:
             return value
-        return self._brought(self._device(plan), value)
+        found = self._brought(self._device(plan), value)
+        if plan.kind is Kind.KERNEL and not isinstance(self._device(plan), Gpu):
+            return scalar(found) if self._is_between_scalars(plan) else found
+        return found
+
+    def _described(self, plan: PlanNode) -> list[Described]:
+        """What is known of the inputs of a node."""
+        nodes = self.program.nodes
+        return [nodes[s.node].outputs[s.output] if isinstance(s, Edge) else s.value for s in plan.inputs]
+
+    def _is_between_scalars(self, plan: PlanNode) -> bool:
+        function = registry.find(plan.op, self._device(plan).library).bind(plan.attrs)
+        return operator(function, self._described(plan)) is not None
 
     def _brought(self, device: AnyDevice, value: Any) -> Any:
         """Returns a constant as an array of a device, which gets it once."""

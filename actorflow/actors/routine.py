@@ -6,6 +6,8 @@ on on a thread. A routine without loops is a plain function.
 
 Random kernels are given the same counters as the nodes of the lowered form have: step, frame and turn.
 
+Between scalars numpy's operators stand in place of its ufuncs, which look for types for a microsecond.
+
 Gain over running turns as nodes: see `benchmarks control_flow`.
 """
 
@@ -24,6 +26,7 @@ from actorflow.actors.node import of_kernel
 from actorflow.arrays import as_array, as_dtype, truth
 from actorflow.errors import Where
 from actorflow.kernels.device import Shaped
+from actorflow.kernels.scalars import Described, operator, scalar
 from actorflow.lists import TensorList
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
 from actorflow.plan.routine import Flow, Routine
@@ -222,10 +225,15 @@ class _Writer:
 
     def loop(self, routine: Routine, inputs: Sequence[str], place: Place) -> list[str]:
         self.turns = True
-        count_, given = routine.results, inputs[routine.results :]
-        loop_vars = [self.fresh() for _ in range(count_)]
+        scalars = {i for program in routine.bodies for i in self.scalars(program)}
+        count_ = routine.results
+        inside = [self.fresh() for _ in range(count_)]
+        inside += [self.fresh() if i in scalars else name for i, name in enumerate(inputs[count_:], count_)]
+        loop_vars, given = inside[:count_], inside[count_:]
         turn, lists = self.fresh(), [self.fresh() if k is not None else None for k in routine.kept]
-        self.write(f"{', '.join(loop_vars)} = {', '.join(inputs[:count_])}")
+        for i, (own, source) in enumerate(zip(inside, inputs, strict=True)):
+            if own != source:
+                self.write(f"{own} = {source}{'[()]' if i in scalars else ''}")
         self.write(f"{turn} = 0")
         for name in lists:
             if name is not None:
@@ -267,6 +275,10 @@ class _Writer:
             if node.kind is Kind.ROUTINE:
                 assert node.routine is not None
                 made = self.routine(node.routine, given, place)
+            elif sign := self.sign(program, node):
+                made = [self.fresh()]
+                a, b = (self.source(source, names, scalars=True) for source in node.inputs)
+                self.write(f"{made[0]} = {a} {sign} {b}", place)
             else:
                 kernel = self.refer("k", self.bind(node))
                 if node.kind is Kind.RANDOM:
@@ -279,8 +291,31 @@ class _Writer:
                 self.write(" = ".join([*gone, "None"]))
         return [self.source(program.nodes[i].inputs[0], names) for i in program.fetches]
 
-    def source(self, source: Edge | Constant, names: Mapping[Edge, str]) -> str:
-        return names[source] if isinstance(source, Edge) else self.refer("c", self.constant(source.value))
+    def source(self, source: Edge | Constant, names: Mapping[Edge, str], *, scalars: bool = False) -> str:
+        if isinstance(source, Edge):
+            return names[source]
+        value = self.constant(source.value)
+        return self.refer("c", scalar(value) if scalars else value)
+
+    # -- scalars ---------------------------------------------------------------------------------------
+
+    def sign(self, program: Program, node: PlanNode) -> str | None:
+        """The operator that does what a node does, if there is one."""
+        if node.kind is not Kind.KERNEL or len(node.inputs) != 2:
+            return None
+        return operator(self.bind(node), [_described(program, source) for source in node.inputs])
+
+    def scalars(self, program: Program) -> set[int]:
+        """Which feeds of a program are operands; as scalars, not arrays without axes, they cost least."""
+        feeds = {feed: i for i, feed in enumerate(program.feeds)}
+        sources = [s for node in program.nodes if self.sign(program, node) for s in node.inputs]
+        return {feeds[s.node] for s in sources if isinstance(s, Edge) and s.node in feeds}
+
+
+def _described(program: Program, source: Edge | Constant) -> Described:
+    if isinstance(source, Edge):
+        return program.nodes[source.node].outputs[source.output]
+    return source.value
 
 
 def _last_uses(program: Program) -> dict[int, list[Edge]]:

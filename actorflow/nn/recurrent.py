@@ -12,11 +12,11 @@ from actorflow.nn.cells import Cell, State, check_state, rows_of, zeros_of
 from actorflow.nn.stacking import Stacked
 from actorflow.ops.arguments import verb
 from actorflow.ops.arrange import swapaxes
-from actorflow.ops.array import concat, slice
+from actorflow.ops.array import concat
 from actorflow.ops.elementwise import subtract
 from actorflow.ops.facts import ensure_shape
 from actorflow.ops.fill import arange
-from actorflow.ops.join import stack
+from actorflow.ops.join import stack, unstack
 from actorflow.ops.list_rows import list_unstack
 from actorflow.ops.lists import list_read
 from actorflow.ops.logic import less, where
@@ -207,9 +207,10 @@ class _Run:
             raise SpecError(
                 message, where=where_, hint="leave out unroll=True, or fix it with af.ensure_shape"
             )
+        rows = unstack(xs)  # not slices, whose gradients are sums of as many arrays as large as xs
         made: list[Any] = [None] * count
         for t in reversed(range(count)) if self.reverse else range(count):
-            made[t], state = turn(slice(xs, t), constant(t, "int32"), state)
+            made[t], state = turn(rows[t], constant(t, "int32"), state)
         return stack(made), state
 
     def _looped(

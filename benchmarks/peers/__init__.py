@@ -14,7 +14,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any, Protocol
 
-OPTIONAL = ("pykka", "xoscar", "tensorflow", "torch", "grain", "msgpack_numpy", "ray")
+OPTIONAL = ("pykka", "xoscar", "tensorflow", "torch", "grain", "msgpack_numpy", "ray", "jax")
 """Peers that may not be installed; the module of `x` here is `x_`."""
 
 CAPACITY = 1024

@@ -1,16 +1,18 @@
-"""TensorFlow's first session, on graphs of additions that nothing simplifies."""
+"""TensorFlow: its first session, on graphs that nothing simplifies and on loops; tf.data; Keras' LSTM."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from benchmarks.images import BATCH, BUFFER, SHIFT, SIZE, images
+from benchmarks.loops import SIDE, Run, matrices
+from benchmarks.words import RATE, THREADS, UNITS, VOCABULARY, batch
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -120,6 +122,40 @@ async def open_queue(capacity: int) -> AsyncIterator[Callable[[], Awaitable[Any]
         yield run
 
 
+@asynccontextmanager
+async def open_loops(*, functional: bool) -> AsyncIterator[dict[str, Run]]:
+    """Opens a session on one loop of each body, on one thread.
+
+    Args:
+        functional: Whether loops are nodes that hold functions (control flow v2), which the session turns
+            into Switch, Merge and NextIteration; else they are built of these.
+    """
+    switch = v1.enable_control_flow_v2 if functional else v1.disable_control_flow_v2
+    before = v1.control_flow_v2_enabled()
+    switch()
+    with tf.Graph().as_default() as graph:
+        n = v1.placeholder(tf.int32, [], "n")
+        x, w = (v1.placeholder(tf.float32, [SIDE, SIDE], name) for name in ("x", "w"))
+        scalar = v1.while_loop(
+            lambda i, _: i < n, lambda i, s: (i + 1, s * 0.5 + 1.0), (tf.constant(0), tf.constant(1.0))
+        )[1]
+        matrix = v1.while_loop(
+            lambda i, _: i < n, lambda i, s: (i + 1, tf.tanh(tf.matmul(s, w) + x)), (tf.constant(0), x)
+        )[1]
+    (v1.enable_control_flow_v2 if before else v1.disable_control_flow_v2)()
+    values = dict(zip((x, w), matrices(), strict=True))
+    one = v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+    with v1.Session(graph=graph, config=one) as session:
+
+        async def run_scalar(turns: int) -> Any:
+            return session.run(scalar, {n: turns})
+
+        async def run_matrix(turns: int) -> Any:
+            return session.run(matrix, {n: turns, **values})
+
+        yield {"scalar": run_scalar, "512x512": run_matrix}
+
+
 @contextmanager
 def open_input(workers: int) -> Iterator[Iterator[Any]]:
     """Gives the batches of tf.data, the map written in ops of TensorFlow, as it wants them."""
@@ -136,3 +172,36 @@ def open_input(workers: int) -> Iterator[Iterator[Any]]:
     batches = tf.data.Dataset.from_tensor_slices(images()).map(augment, num_parallel_calls=workers or None)
     batches = batches.shuffle(BUFFER).repeat().batch(BATCH).prefetch(2).with_options(options)
     yield batches.as_numpy_iterator()
+
+
+@contextmanager
+def open_lm(layers: int) -> Iterator[Callable[[], Awaitable[float]]]:
+    """Gives an update of a language model by plain SGD, one tf.function; rows come before steps."""
+    with suppress(RuntimeError):  # of a TensorFlow that has computed already; it has a thread a processor
+        tf.config.threading.set_intra_op_parallelism_threads(THREADS)
+    keras = tf.keras
+    model = keras.Sequential(
+        [
+            keras.layers.Embedding(VOCABULARY, UNITS),
+            *(keras.layers.LSTM(UNITS, return_sequences=True) for _ in range(layers)),
+            keras.layers.Dense(VOCABULARY),
+        ]
+    )
+    optimizer = keras.optimizers.SGD(RATE)
+    words, following = (tf.constant(a.T.copy()) for a in batch())
+    model(words)
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def step() -> Any:
+        with tf.GradientTape() as tape:
+            logits = model(words, training=True)
+            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(following, logits))
+        optimizer.apply_gradients(
+            zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables, strict=True)
+        )
+        return loss
+
+    async def update() -> float:
+        return float(step())
+
+    yield update

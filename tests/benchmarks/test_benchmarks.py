@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from actorflow.loop import run
-from benchmarks import codec, registry, sync_step, transport
+from benchmarks import codec, control_flow, lm, registry, sync_step, transport
 from benchmarks.__main__ import compete
 from benchmarks.harness import Size
 from benchmarks.registry import UnknownBenchmark
@@ -27,6 +27,13 @@ METRICS = {
             for verb in ("encode", "decode", "both")
         ),
     ],
+    "control_flow": [
+        *(f"while_inline_{body}" for body in ("scalar", "512x512")),
+        *(f"while_lowered_{body}" for body in ("scalar", "512x512") if control_flow.lowers()),
+        *(["sleeping_16_ms"] if control_flow.sleeps() else []),
+        "rnn_100_ms",
+        "rnn_memory",
+    ],
     "dispatch": [
         "firings_chain",
         "firings_100x100",
@@ -36,6 +43,7 @@ METRICS = {
         "ask_async_us",
         "ask_100_us",
     ],
+    "lm": ["words_1", "words_2"],
     "optimizers": [
         f"{name}_ms"
         for name in (
@@ -103,6 +111,9 @@ def test_a_benchmark_has_its_metrics_and_every_side_of_them_ran(
     monkeypatch.setattr(transport, "WAYS", ("curve", "shm"))
     monkeypatch.setattr(transport, "BYTES", {"2mb": 2 << 20})
     monkeypatch.setattr(sync_step, "UPDATES", {"scalar": 50})
+    monkeypatch.setattr(control_flow, "LENGTHS", (100,))
+    monkeypatch.setattr(control_flow, "KEEPING", {"loop": "without recompute"})
+    monkeypatch.setattr(lm, "UNITS", 16)
     monkeypatch.setattr(sync_step, "MLP_UPDATES", {"tiny_mlp": 50})
 
     _, rows = run(compete(registry.find(name), ONCE))
@@ -115,6 +126,6 @@ def test_a_benchmark_has_its_metrics_and_every_side_of_them_ran(
 def test_a_name_that_nobody_registered_is_refused_with_the_others_listed() -> None:
     with pytest.raises(
         UnknownBenchmark,
-        match=r"there is no benchmark 'dispach'; there are atomic, backpressure, codec, dispatch, input, memory",
+        match=r"there is no benchmark 'dispach'; there are atomic, backpressure, codec, control_flow, dispatch, input, lm",
     ):
         registry.find("dispach")

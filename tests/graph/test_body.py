@@ -53,6 +53,7 @@ def test_a_constant_is_captured_as_any_tensor_and_known_to_the_plan_inside() -> 
     assert body.captured == [table.port]
     last = Port(graph.node("while_loop").id, 1)
     (node,) = (node for node in lower(graph, [last], [], ["/cpu:0"]).nodes if node.routine is not None)
+    assert node.routine is not None
     turn = node.routine.bodies[1]
     product = next(n for n in turn.nodes if n.op == "matmul")
     assert isinstance(product.inputs[1], Constant)
