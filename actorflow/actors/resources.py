@@ -25,11 +25,11 @@ from actorflow.actors.starvation import Hunger, Producers
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.user_actor import user_actor
 from actorflow.arrays import Array
-from actorflow.errors import ActorflowError, ConfigError, GraphError, said
+from actorflow.errors import ActorflowError, ConfigError, GraphError, InternalError, said
 from actorflow.graph import opdef
 from actorflow.graph.block import in_order
 from actorflow.graph.graph import Graph
-from actorflow.graph.node import Port
+from actorflow.graph.node import Node, Port
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import ResourceDef
 from actorflow.ops.asking import RunningActor, UserFunction
@@ -199,7 +199,7 @@ class Resources:
                 del self.refs[holder]
 
     def _trained(self, key: str) -> tuple[str, ...]:
-        node = next(n for n in self._graph.nodes if n.attrs.get("optimizer") == key)
+        node = self._update(key)
         return tuple(node.attrs["resources"])
 
     def _spawn(self, holder: Holder) -> Ref:
@@ -241,9 +241,18 @@ class Resources:
             raise GraphError(message, where=node.where)
         return self._graph.constants[node.attrs["constant"]]
 
+    def _update(self, optimizer: str) -> Node:
+        """Returns the node that makes updates with an optimizer, wherever it stands."""
+        for within in (self._graph, *self._graph.bodies.values()):
+            for node in within.nodes:
+                if node.attrs.get("optimizer") == optimizer:
+                    return node
+        message = f"the graph makes no update with {optimizer!r}"
+        raise InternalError(message)
+
     def _spawn_optimizer(self, holder: Holder) -> Ref:
         key = holder.name
-        node = next(n for n in self._graph.nodes if n.attrs.get("optimizer") == key)
+        node = self._update(key)
         variables = {v: self.find(Holder(Holding.RESOURCE, v)) for v in node.attrs["resources"]}
         source = Source(f"{self._source}/optimizer/{key}")
         order = in_order(variables, self._graph.resources)

@@ -18,7 +18,6 @@ from actorflow.graph.opdef import Effect
 
 _PLACED = frozenset({Effect.PURE, Effect.RANDOM, Effect.FUNCTION})
 _REFUSED = {
-    Effect.COMMIT: "no training update stands in a loop or branch",
     Effect.LOCK: "no atomic block stands in a loop or branch",
 }
 

@@ -16,7 +16,7 @@ from actorflow.plan.lowered_loop import LoweredLoop
 from actorflow.plan.prune import prune
 from actorflow.plan.region import Region
 
-_HAPPENS = frozenset({Effect.WRITE, Effect.WAIT, Effect.ASK})
+_HAPPENS = frozenset({Effect.WRITE, Effect.COMMIT, Effect.WAIT, Effect.ASK})
 
 
 class Lowering:

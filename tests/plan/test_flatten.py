@@ -174,18 +174,13 @@ def _atomic() -> Any:
         return v.assign_add(1)
 
 
-def _update() -> Any:
-    w = af.Variable(1.0, name="w")
-    af.minimize(w * w, af.optim.sgd(0.1))
-    return af.constant(1)
-
-
-@pytest.mark.parametrize(("make", "what"), [(_atomic, "no atomic block"), (_update, "no training update")])
-def test_atomic_blocks_and_updates_are_refused_in_bodies(make: Callable[[], Any], what: str) -> None:
+def test_atomic_blocks_are_refused_in_bodies() -> None:
     with af.Graph() as graph:
-        out = af.while_loop(lambda i: i < 3, lambda i: i + make(), 0)
+        out = af.while_loop(lambda i: i < 3, lambda i: i + _atomic(), 0)
 
-    with pytest.raises(errors.GraphError, match=rf"{what} stands in a loop or branch.*body of") as caught:
+    with pytest.raises(
+        errors.GraphError, match=r"no atomic block stands in a loop or branch.*body of"
+    ) as caught:
         program_of(graph, out)
 
     assert "test_flatten.py" in str(caught.value)
