@@ -243,7 +243,8 @@ class Resources:
 
     def _update(self, optimizer: str) -> Node:
         """Returns the node that makes updates with an optimizer, wherever it stands."""
-        for within in (self._graph, *self._graph.bodies.values()):
+        graphs: list[Graph] = [self._graph, *self._graph.bodies.values()]
+        for within in graphs:
             for node in within.nodes:
                 if node.attrs.get("optimizer") == optimizer:
                     return node
