@@ -71,12 +71,17 @@ class _Looping:
                     self.of[source.node] = self.of[i]
 
     def _settle_enters(self) -> None:
-        """Puts an Enter into each process that uses what it brings in."""
+        """Puts an Enter into each process that uses what it brings in: inner ones first, which use others."""
+        depths = {len(node.frame) for node in self.nodes if node.kind is Kind.ENTER}
+        for depth in sorted(depths, reverse=True):
+            self._settle_enters_at(depth)
+
+    def _settle_enters_at(self, depth: int) -> None:
         users: dict[int, dict[Process, list[int]]] = {}
         for i, node in enumerate(self.nodes):
             makers = [s.node for s in node.inputs if isinstance(s, Edge)]
             for maker in dict.fromkeys((*makers, *node.controls)):
-                if self.nodes[maker].kind is Kind.ENTER:
+                if self.nodes[maker].kind is Kind.ENTER and len(self.nodes[maker].frame) == depth:
                     users.setdefault(maker, {}).setdefault(self.of[i], []).append(i)
         for enter, there in users.items():
             first, *others = there
