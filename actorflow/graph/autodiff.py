@@ -17,12 +17,13 @@ from typing import Any
 from actorflow.arrays import is_differentiable
 from actorflow.errors import GradientError, SpecError, Where
 from actorflow.graph import opdef
-from actorflow.graph.body import is_around
+from actorflow.graph.body import Body, is_around
 from actorflow.graph.builder import Tensor, as_tensor, on_behalf_of, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.inner_reads import inner_read
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
+from actorflow.graph.outer_paths import outer_path
 from actorflow.graph.slices import Gradient, IndexedSlices, joined
 from actorflow.spec import ListSpec, Spec, agreed
 
@@ -99,10 +100,38 @@ def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -
     for y, start in zip(targets, starts, strict=True):
         sweep.seed(y, start)
     found = iter(sweep.run())
+    if isinstance(graph, Body):
+        for part in (part for x in wanted for part in _parts(x)):
+            _check_path_inside(graph, targets, part)
     for x in wanted:
         _check_read_outside(graph, targets, [part for part in _parts(x) if not isinstance(part, Tensor)])
     parted = [[next(found) for _ in _parts(x)] for x in wanted]
     return [x.joined(g) if hasattr(x, "parts") else g[0] for x, g in zip(wanted, parted, strict=True)]
+
+
+def _check_path_inside(body: Body, targets: Sequence[Tensor], x: Any) -> None:
+    """Raises GradientError when a y depends on an x outside of the body in which gradients are asked for."""
+
+    def ports_of(graph: Graph) -> set[Port]:
+        if not isinstance(x, Tensor):
+            reads = (node for node in graph.nodes if node.op == "read_variable")
+            return {Port(node.id) for node in reads if node.attrs["resource"] == x.name}
+        if x.graph is graph:
+            return {x.port}
+        known = (
+            graph.known(x.graph, x.port) if isinstance(graph, Body) and is_around(x.graph, graph) else None
+        )
+        return set() if known is None else {known}
+
+    found = outer_path(body, [y.port for y in targets], ports_of)
+    if found is not None:
+        through = f"{found.name!r} ({found.defined_at})"
+        message = (
+            f"gradients inside of a body go through what is built in it, got {name_of(targets[0])!r}, which "
+            f"depends on {name_of(x)!r} through {through} as well, outside of {body.what}"
+        )
+        hint = "build that inside too, take the gradient outside and use it, or stop it with af.stop_gradient"
+        raise GradientError(message, where=Where(defined_at=source_line()), hint=hint)
 
 
 def _check_read_outside(graph: Graph, targets: Sequence[Tensor], variables: Sequence[Any]) -> None:

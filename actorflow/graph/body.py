@@ -8,7 +8,7 @@ gradients may go to them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 
@@ -99,6 +99,18 @@ class Body(Graph):
             self.scope = scope
         self.arguments.append(Port(node.id))
         return Port(node.id)
+
+    @property
+    def captures(self) -> Mapping[Port, Port]:
+        """What stands in the body for each port of `outer` that it has captured."""
+        return self._captures
+
+    def known(self, graph: Graph, port: Port) -> Port | None:
+        """Returns what stands here for a tensor of a graph around, None where it is not captured."""
+        if graph is not self.outer:
+            within = self.outer.known(graph, port) if isinstance(self.outer, Body) else None
+            return None if within is None else self._captures.get(within)
+        return self._captures.get(port)
 
     def capture(self, graph: Graph, port: Port) -> Port:
         """Returns what stands in this body for a tensor of a graph around it.

@@ -27,9 +27,9 @@ def inner_read(graph: Graph, ys: Sequence[Port], variable: str) -> tuple[Node, B
     reading = [node for node in graph.nodes if _reads(node, variable)]
     if not reading:
         return None
-    behind = _behind(graph, ys)
+    before = behind(graph, ys)
     for node in reading:
-        if not any(Port(node.id, k) in behind for k in range(len(node.outputs))):
+        if not any(Port(node.id, k) in before for k in range(len(node.outputs))):
             continue
         for body in bodies_of(graph, node):
             found = _direct(body, variable) or inner_read(body, body.results, variable)
@@ -43,15 +43,15 @@ def _reads(node: Node, variable: str) -> bool:
 
 
 def _direct(body: Body, variable: str) -> tuple[Node, Body] | None:
-    behind = _behind(body, body.results)
+    found = behind(body, body.results)
     for node in body.nodes:
-        if node.op == "read_variable" and node.attrs["resource"] == variable and Port(node.id) in behind:
+        if node.op == "read_variable" and node.attrs["resource"] == variable and Port(node.id) in found:
             return node, body
     return None
 
 
-def _behind(graph: Graph, ys: Sequence[Port]) -> set[Port]:
-    """The ports from which gradients flow to: those of floating values, by ops that have gradients."""
+def behind(graph: Graph, ys: Sequence[Port]) -> set[Port]:
+    """Returns the ports from which gradients flow to ys: floating values, by ops that have gradients."""
     found: set[Port] = set()
     ahead = list(ys)
     while ahead:

@@ -75,6 +75,7 @@ def test_json_holds_benchmark_machine_and_rows(recorded: Recorded, tmp_path: Pat
     assert [row["metric"] for row in found["rows"]] == ["first", "second"]
     assert set(found["machine"]["peers"]) == {
         "grain",
+        "jax",
         "ray",
         "msgpack_numpy",
         "pykka",
