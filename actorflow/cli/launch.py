@@ -19,20 +19,19 @@ from typing import TYPE_CHECKING
 from actorflow import loop, program_name
 from actorflow.cli.arguments import local_links, natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, common, training
-from actorflow.errors import ConfigError
+from actorflow.cli.starting import CHIEF, Starting, built
+from actorflow.errors import ActorflowError, ConfigError
 from actorflow.launch.exits import Exit
 from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import NEVER, Restarts
 from actorflow.launch.rundir import RunDirectory
 from actorflow.launch.supervisor import Event, Exited, GivenUp, Started, Supervisor
-from actorflow.launch.task import JOBS, Task
+from actorflow.launch.task import Task
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 log = logging.getLogger("actorflow.cli")
-
-CHIEF = JOBS[0]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -120,6 +119,10 @@ class _Launch:
             try:
                 async with Supervisor(self._told) as self._supervisor:
                     self._start()
+                    starting = Starting(
+                        self._args.program, folder.path, self._args.ready_s, _print, self._cannot_begin
+                    )
+                    self._over.add_done_callback(lambda _: starting.stop())
                     code = await self._over
                     await self._end()
             except asyncio.CancelledError:
@@ -225,13 +228,18 @@ class _Launch:
         """Ends the run, unless the chief is about to: what is wrong with a program is said once, by it."""
         if self._over.done():
             return
-        opened = any(self._folder.path.glob(f"{CHIEF}.*.m"))  # it answers who asks: it has built the program
-        if opened or here.time() > until:
+        if built(self._folder.path) or here.time() > until:
             self._say(f"{name} {meaning}")
             self._show_log(name)
             self._done(Exit.USAGE)
         else:
             here.call_later(_LOOK_S, self._refused, name, meaning, until, here)
+
+    def _cannot_begin(self, why: ActorflowError) -> None:
+        """Ends the run before it has begun."""
+        if not self._over.done():
+            _print(f"{type(why).__name__}: {why}")
+            self._done(Exit.LOST)
 
     def _done(self, code: int) -> None:
         if not self._over.done():
