@@ -21,7 +21,7 @@ from actorflow.cli.arguments import local_links, natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, common, training
 from actorflow.cli.starting import CHIEF, Starting, built
 from actorflow.errors import ActorflowError, ConfigError
-from actorflow.launch.exits import Exit
+from actorflow.launch.exits import Exit, is_ours
 from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import NEVER, Restarts
 from actorflow.launch.rundir import RunDirectory
@@ -211,9 +211,10 @@ class _Launch:
 
     def _exited(self, name: str, returncode: int, meaning: str) -> None:
         if name == CHIEF:
-            if returncode < 0 and not self._code:  # else it was too early, or too late, to end in peace
+            ours = is_ours(returncode)
+            if not ours and not self._code:  # else it was too early, or too late, to end in peace
                 self._say(f"{name} {meaning}, and with it the run")
-            self._done(self._code or (returncode if returncode >= 0 else Exit.LOST))
+            self._done(self._code or (returncode if ours else Exit.LOST))
         elif self._over.done() or self._code or returncode == 0:
             pass
         elif returncode == Exit.LOST:  # the chief says it better, if it is about to end as well

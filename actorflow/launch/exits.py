@@ -37,6 +37,7 @@ _SAID = {
     127: "there is no such command",
 }
 
+_OURS = frozenset(Exit)
 _ASKED_TO_END = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
 _FINAL = frozenset(
     (Exit.DONE, Exit.USAGE, Exit.LOST, Exit.STOPPED, Exit.UNREAD, Exit.TERMINATED, 126, 127, *_ASKED_TO_END)
@@ -72,6 +73,16 @@ def worth_restart(returncode: int) -> bool:
     to be over.
     """
     return returncode not in _FINAL
+
+
+def is_ours(returncode: int) -> bool:
+    """Tells whether a process that ended so did it in a way of actorflow's, after a line that says why.
+
+    >>> from actorflow.launch.exits import is_ours
+    >>> [is_ours(code) for code in (0, 69, 3, -9)]
+    [True, True, False, False]
+    """
+    return returncode in _OURS
 
 
 def _signal(number: int) -> str:

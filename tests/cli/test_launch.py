@@ -92,6 +92,21 @@ def test_a_chief_that_is_killed_ends_the_run(left: Left, tmp_path: Path) -> None
 
 
 @pytest.mark.processes
+def test_a_chief_that_ends_with_a_code_of_its_own_ends_the_run(left: Left, tmp_path: Path) -> None:
+    program = tmp_path / "leaves.py"
+    program.write_text(
+        "import os\nif os.environ['ACTORFLOW_JOB'] == 'chief':\n    os._exit(3)\nprint('here', flush=True)\n"
+        "import time\ntime.sleep(60)\n"
+    )
+    argv = [sys.executable, "-m", "actorflow", "launch", str(program), "--logs", str(tmp_path / "logs")]
+    ran = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 69
+    assert ran.stderr.splitlines()[0] == "chief ended with 3, and with it the run"
+    assert {path.name for path in (tmp_path / "logs").iterdir()} == {"ps0.log", "worker0.log"}
+    assert left() == []
+
+
+@pytest.mark.processes
 def test_sigterm_drains_all_of_it(left: Left) -> None:
     with launched("--seed", "3") as process:
         until_epoch(process, 1)
