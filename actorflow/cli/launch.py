@@ -21,7 +21,7 @@ from actorflow.cli.arguments import local_links, natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, common, training
 from actorflow.cli.starting import CHIEF, Starting, built
 from actorflow.errors import ActorflowError, ConfigError
-from actorflow.launch.exits import Exit, is_ours
+from actorflow.launch.exits import Exit, is_ours, worth_restart
 from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import NEVER, Restarts
 from actorflow.launch.rundir import RunDirectory
@@ -102,6 +102,7 @@ class _Launch:
         self._quiet = not args.no_progress and sys.stdout.isatty()  # the chief draws there
         self._later: list[str] = []
         self._lives: dict[str, int] = {}
+        self._ends: dict[str, str] = {}  # for the chief, which may be waiting for one of them
         self._over: asyncio.Future[int]
         self._code = 0
         self._folder: RunDirectory
@@ -199,13 +200,16 @@ class _Launch:
                     self._say(f"{name} is started again (life {self._lives[name] + 1})")
                 self._lives[name] = self._lives.get(name, 0) + 1
             case Exited(name, asked=False):
+                if event.returncode != Exit.USAGE and not worth_restart(event.returncode):
+                    self._ends[name] = event.meaning
                 self._exited(name, event.returncode, event.meaning)
             case GivenUp(name, why):
+                self._ends[name] = why
                 self._say(f"{name} {why}, and is not started again")
                 self._show_log(name)
         pids = self._supervisor.pids()
         try:
-            self._folder.write({name: {"pid": pid} for name, pid in pids.items()})
+            self._folder.write({name: {"pid": pid} for name, pid in pids.items()}, self._ends)
         except OSError as error:  # as of a full disk, which is no reason to end a run
             log.warning("which processes there are could not be written to %s: %s", self._folder.path, error)
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from actorflow.clock import Entropy, epoch_ms
@@ -34,6 +35,7 @@ KEPT_S = 7 * 86400.0
 
 _HALF_MADE_S = 60.0
 _FILE = "cluster.json"
+_NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +121,14 @@ class RunDirectory:
             return ""
         return "\n".join(said.decode(errors="replace").splitlines()[-lines:])
 
-    def write(self, processes: Mapping[str, Any]) -> None:
-        """Says which processes there are now: whoever reads the file sees the old one or this one whole."""
-        self._write(self.path, processes)
+    def write(self, processes: Mapping[str, Any], ended: Mapping[str, str] = _NOBODY) -> None:
+        """Says which processes there are now: whoever reads the file sees the old one or this one whole.
+
+        Args:
+            processes: What is said of each, by name.
+            ended: How those ended that are not started again, as the end of a sentence with their name.
+        """
+        self._write(self.path, processes, ended)
 
     def close(self, *, keep_logs: bool = False) -> Path | None:
         """Removes the folder; never raises, and does so once.
@@ -152,11 +159,12 @@ class RunDirectory:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.close(keep_logs=kind is not None)
 
-    def _write(self, folder: Path, processes: Mapping[str, Any]) -> None:
+    def _write(self, folder: Path, processes: Mapping[str, Any], ended: Mapping[str, str] = _NOBODY) -> None:
         said = {
             "launcher": Pid.own().data(),
             "since_ms": self._since_ms,
             "processes": dict(processes),
+            "ended": dict(ended),
         }
         half_written = folder / f".{_FILE}"
         half_written.write_text(json.dumps(said, indent=1))
@@ -168,6 +176,15 @@ def home(environ: Mapping[str, str] = os.environ) -> Path:
     said = environ.get("XDG_RUNTIME_DIR")
     parent = Path(said) if said and Path(said).is_dir() else Path(tempfile.gettempdir())
     return parent / f"af-{os.getuid()}"
+
+
+def ended(folder: Path) -> dict[str, str]:
+    """Returns which processes of a run have ended for good, and how; none where nobody can tell."""
+    try:
+        said = json.loads((folder / _FILE).read_text())["ended"]
+        return {str(name): str(why) for name, why in said.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
 
 
 def running(under: Path | None = None) -> list[Running]:

@@ -107,6 +107,24 @@ def test_a_chief_that_ends_with_a_code_of_its_own_ends_the_run(left: Left, tmp_p
 
 
 @pytest.mark.processes
+def test_a_worker_that_is_ended_before_all_are_there_is_not_waited_for(left: Left, tmp_path: Path) -> None:
+    program = tmp_path / "one.py"
+    program.write_text(
+        "import os, signal\nfrom tests.cluster.children import build\n"
+        "if os.environ['ACTORFLOW_JOB'] == 'worker':\n    os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    argv = [sys.executable, "-m", "actorflow", "launch", str(program)]
+    ran = subprocess.run(
+        argv, capture_output=True, text=True, timeout=50, env={**os.environ, "PYTHONPATH": str(Path.cwd())}
+    )
+    assert ran.returncode == 69
+    assert ran.stderr.splitlines()[:2] == [
+        "worker0 was killed by SIGTERM",
+        "chief: NotReady: all processes must be there, and 'worker0' was killed by SIGTERM before it was",
+    ]
+
+
+@pytest.mark.processes
 def test_sigterm_drains_all_of_it(left: Left) -> None:
     with launched("--seed", "3") as process:
         until_epoch(process, 1)

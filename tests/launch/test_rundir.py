@@ -10,7 +10,7 @@ import pytest
 
 from actorflow.errors import LaunchError
 from actorflow.launch import rundir
-from actorflow.launch.rundir import LONGEST, RunDirectory, home, running, sweep
+from actorflow.launch.rundir import LONGEST, RunDirectory, ended, home, running, sweep
 from tests.launch.children import short_folder
 
 
@@ -102,6 +102,16 @@ def test_what_is_written_is_what_others_find(base):
             assert found[1].launcher.pid == os.getpid()
             assert found[1].path == one.path
     assert running(base) == []
+
+
+def test_who_has_ended_for_good_is_told_and_how(base):
+    with RunDirectory(base) as one:
+        assert ended(one.path) == {}
+        one.write({"ps0": {"pid": 7}}, {"worker0": "was killed by SIGTERM"})
+        assert ended(one.path) == {"worker0": "was killed by SIGTERM"}
+        (one.path / "cluster.json").write_text('{"ended": 3}')
+        assert ended(one.path) == {}
+    assert ended(one.path) == {}
 
 
 def test_a_reader_never_sees_half_of_the_file(base, monkeypatch):
