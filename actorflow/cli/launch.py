@@ -21,7 +21,7 @@ from actorflow.cli.arguments import local_links, natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, common, training
 from actorflow.cli.starting import CHIEF, Starting, built
 from actorflow.errors import ActorflowError, ConfigError
-from actorflow.launch.exits import Exit, is_ours, worth_restart
+from actorflow.launch.exits import Exit, ending, is_ours, worth_restart
 from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import NEVER, Restarts
 from actorflow.launch.rundir import RunDirectory
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("actorflow.cli")
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_NO_FAILURE = (Exit.DONE, Exit.USAGE, Exit.HUNG_UP, Exit.STOPPED, Exit.UNREAD, Exit.TERMINATED)
+"""Ends after which nobody looks into logs."""
 
 _DRAIN_S = 0.6
 """How long the chief may take to leave at a signal, and to let the others go."""
@@ -115,7 +116,8 @@ class _Launch:
         self._over = here.create_future()
         with RunDirectory() as folder:
             self._folder = folder
-            for number in _SIGNALS:
+            numbers = ending()
+            for number in numbers:
                 here.add_signal_handler(number, self._stop, number, main)
             try:
                 async with Supervisor(self._told) as self._supervisor:
@@ -131,7 +133,7 @@ class _Launch:
                     raise
                 code = self._code  # told twice
             finally:
-                for number in _SIGNALS:
+                for number in numbers:
                     here.remove_signal_handler(number)
             self._report(code)
         return code
@@ -284,7 +286,7 @@ class _Launch:
         """Says what was kept back, and where the logs are if there is something to look for."""
         for line in self._later:
             _print(line)
-        failed = code not in (Exit.DONE, Exit.USAGE, Exit.STOPPED, Exit.UNREAD, Exit.TERMINATED)
+        failed = code not in _NO_FAILURE
         logs = self._folder.close(keep_logs=failed)
         if logs is not None:
             _print(f"what the processes printed is in {logs}")
