@@ -190,10 +190,13 @@ class _Launch:
         pid = self._supervisor.pids().get(CHIEF)
         if pid is None:
             self._done(self._code)
-        else:
-            os.kill(pid, number)
-            os.kill(pid, signal.SIGCONT)  # after which one that was stopped finds the other
-            asyncio.get_running_loop().call_later(_DRAIN_S, self._done, self._code)
+            return
+        if number == signal.SIGINT and not built(self._folder.path):
+            _print("stopped by Ctrl-C before it began")
+            number = signal.SIGTERM  # Python itself has a lot to say of the other, that early
+        os.kill(pid, number)
+        os.kill(pid, signal.SIGCONT)  # after which one that was stopped finds the other
+        asyncio.get_running_loop().call_later(_DRAIN_S, self._done, self._code)
 
     def _told(self, event: Event) -> None:
         match event:

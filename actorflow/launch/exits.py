@@ -89,7 +89,7 @@ def worth_restart(returncode: int) -> bool:
 
 
 def ending() -> tuple[signal.Signals, ...]:
-    """Returns the signals that ask a process to end in peace: not SIGHUP where that is ignored, as by nohup."""
+    """Returns the signals that ask for an end in peace: not SIGHUP where that is ignored, as by nohup."""
     hung_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
     return (signal.SIGINT, signal.SIGTERM, *hung_up)
 

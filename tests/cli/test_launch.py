@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -136,6 +138,28 @@ def test_sigterm_drains_all_of_it(left: Left) -> None:
     assert wrong == ""
     assert not any(map(alive, there.values()))
     assert left() == []
+
+
+@pytest.mark.parametrize(("begun", "heard"), [(False, signal.SIGTERM), (True, signal.SIGINT)])
+def test_ctrl_c_ends_a_chief_that_has_not_begun_without_a_traceback(
+    begun: bool, heard: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *args: sent.append(args))
+    if begun:
+        (tmp_path / "chief.17.m").touch()
+
+    async def main() -> None:
+        launch: Any = _Launch(command._parser().parse_args(["launch", "p.py"]), "p.py")
+        launch._folder = SimpleNamespace(path=tmp_path)
+        launch._supervisor = SimpleNamespace(pids=lambda: {"chief": 17})
+        launch._over = asyncio.get_running_loop().create_future()
+        launch._stop(signal.SIGINT, asyncio.current_task())
+        assert launch._code == 130
+
+    asyncio.run(main())
+    assert sent == [(17, heard), (17, signal.SIGCONT)]
+    assert capsys.readouterr().err == ("" if begun else "stopped by Ctrl-C before it began\n")
 
 
 @pytest.mark.parametrize(
