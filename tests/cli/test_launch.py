@@ -253,3 +253,32 @@ def test_logs_that_cannot_be_written_are_told_before_anything_starts(
     assert command.run(["launch", PROGRAM, "--logs", str(tmp_path / "file" / "logs")]) == 2
     assert "--logs is a folder to write to, got " in capsys.readouterr().err
     assert left() == []
+
+
+def _too_long(parent: Path) -> Path:
+    return parent / ("x" * 90)
+
+
+def _for_all(parent: Path) -> Path:
+    (parent / f"af-{os.getuid()}").mkdir(mode=0o777)
+    (parent / f"af-{os.getuid()}").chmod(0o777)
+    return parent
+
+
+def _occupied(parent: Path) -> Path:
+    (parent / f"af-{os.getuid()}").touch()  # stands for a read-only folder, in which root may write
+    return parent
+
+
+@pytest.mark.parametrize("where", [_too_long, _for_all, _occupied])
+def test_an_environment_without_a_folder_for_the_run_is_told_with_what_to_try(
+    where: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    folder = where(tmp_path)
+    folder.mkdir(exist_ok=True)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    assert command.run(["launch", PROGRAM]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("RunFolderError: ")
+    assert "\n  try:   " in said
+    assert "XDG_RUNTIME_DIR" in said
