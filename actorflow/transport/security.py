@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 
-from actorflow.errors import ConfigError
+from actorflow.errors import ConfigError, counted
 
 _Z85 = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#")
 _KEY_LENGTH = 40
@@ -94,9 +94,7 @@ def parse(text: str, where: str) -> Ring:
         if not words or words[0].startswith("#"):
             continue
         if words[0] != "pair" or len(words) != 3:
-            message = (
-                f"a line of keys is `pair PUBLIC SECRET`, got {len(words)} words in {where}, line {number}"
-            )
+            message = f"a line of keys is `pair PUBLIC SECRET`, got {counted(len(words), 'word')} in {where}, line {number}"
             raise ConfigError(message, hint="`actorflow keys new FILE` makes such a file")
         try:
             pairs.append(Pair(*words[1:]))

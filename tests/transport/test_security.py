@@ -35,6 +35,7 @@ def test_a_file_of_a_ring_holds_the_ring(ring: Ring) -> None:
     [
         ("", "got none in keys"),
         ("# nothing\n", "got none in keys"),
+        ("key", "got 1 word in keys, line 1"),
         ("key a b", "got 3 words in keys, line 1"),
         (f"\npair {pair(1).public}", "got 2 words in keys, line 2"),
         (f"pair {pair(1).public} {'s' * 39}", "secret one of 39 characters, in keys, line 1"),
