@@ -31,7 +31,7 @@ def door(at: Place, ring: Ring | None) -> Door:
     return Door.OPEN
 
 
-_HINTS = {
+_HINTS: dict[int | None, str] = {
     zmq.EADDRINUSE: (
         "see who has it (`ss -ltnp`), or take another port: for the chief one that all processes are told, "
         "for others 0 is any that is free"
