@@ -51,6 +51,11 @@ def launched(*args: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate(timeout=20)
 
 
+def told(stderr: str) -> list[str]:
+    """Returns the lines, without those on a chief that takes long to build on a busy machine."""
+    return [line for line in stderr.splitlines() if not line.startswith("chief has not built ")]
+
+
 def pids(launcher: int) -> dict[str, int]:
     """Returns the processes of a launcher, as it has written them down."""
     (run,) = [run for run in running() if run.launcher.pid == launcher]
@@ -74,7 +79,7 @@ def test_it_trains_and_returns_what_its_chief_does(left: Left) -> None:
         said, wrong = process.communicate(timeout=100)
         assert process.returncode == 0, wrong
     assert "seed 0  done: 30 steps in " in said
-    assert wrong == ""
+    assert told(wrong) == []
     assert left() == []
 
 
@@ -87,7 +92,7 @@ def test_a_chief_that_is_killed_ends_the_run(left: Left, tmp_path: Path) -> None
         os.kill(there["chief"], signal.SIGKILL)
         _, wrong = process.communicate(timeout=20)
         assert process.returncode == 69
-    assert wrong.splitlines()[0] == "chief was killed by SIGKILL, and with it the run"
+    assert told(wrong)[0] == "chief was killed by SIGKILL, and with it the run"
     assert not any(map(alive, there.values()))
     assert {path.name for path in tmp_path.iterdir()} == {"ps0.log", "worker0.log"}
     assert left() == []
@@ -103,7 +108,7 @@ def test_a_chief_that_ends_with_a_code_of_its_own_ends_the_run(left: Left, tmp_p
     argv = [sys.executable, "-m", "actorflow", "launch", str(program), "--logs", str(tmp_path / "logs")]
     ran = subprocess.run(argv, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 69
-    assert ran.stderr.splitlines()[0] == "chief ended with 3, and with it the run"
+    assert told(ran.stderr)[0] == "chief ended with 3, and with it the run"
     assert {path.name for path in (tmp_path / "logs").iterdir()} == {"ps0.log", "worker0.log"}
     assert left() == []
 
@@ -120,7 +125,7 @@ def test_a_worker_that_is_ended_before_all_are_there_is_not_waited_for(left: Lef
         argv, capture_output=True, text=True, timeout=50, env={**os.environ, "PYTHONPATH": str(Path.cwd())}
     )
     assert ran.returncode == 69
-    assert ran.stderr.splitlines()[:2] == [
+    assert told(ran.stderr)[:2] == [
         "worker0 was killed by SIGTERM",
         "chief: NotReady: all processes must be there, and 'worker0' was killed by SIGTERM before it was",
     ]
@@ -135,7 +140,7 @@ def test_sigterm_drains_all_of_it(left: Left) -> None:
         said, wrong = process.communicate(timeout=20)
         assert process.returncode == 143
     assert "stopped by SIGTERM at seed 3  epoch " in said
-    assert wrong == ""
+    assert told(wrong) == []
     assert not any(map(alive, there.values()))
     assert left() == []
 
@@ -230,7 +235,7 @@ def test_what_is_wrong_with_a_program_is_told_once_by_the_chief(left: Left, tmp_
 
     assert ran.returncode == 2
     assert ran.stdout == ""
-    assert ran.stderr.splitlines() == [
+    assert told(ran.stderr) == [
         "chief: ProgramError: build(0) must not fail",
         "  where: defined at wrong.py:2",
         "  cause: ValueError: no data here",
