@@ -147,8 +147,13 @@ def _lead(
             links=links_of(args),
         )
         cluster.counts = _counts(args, task)
+
+        def hasten() -> None:
+            display.leave()
+            cluster.hasten()
+
         with display:
-            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls, cluster.hasten))
+            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls, hasten))
     except ActorflowError as error:
         if display.begun:
             error.add_note(f"  run:   {display.at()}")
