@@ -20,7 +20,8 @@ from actorflow import loop, program_name
 from actorflow.cli.arguments import local_links, natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, common, training
 from actorflow.cli.starting import CHIEF, Starting, built
-from actorflow.errors import ActorflowError, ConfigError
+from actorflow.errors import ActorflowError, ConfigError, counted
+from actorflow.launch.environment import unread
 from actorflow.launch.exits import Exit, ending, is_ours, worth_restart
 from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import NEVER, Restarts
@@ -140,6 +141,14 @@ class _Launch:
 
     def _start(self) -> None:
         args, chief, keys = self._args, self._address(), self._keys()
+        unused = unread(os.environ)
+        if unused:
+            _print(
+                f"launch does not read {', '.join(unused)}: it starts a chief, {args.ps} ps and "
+                f"{counted(args.workers, 'worker')} of its own (--ps, --workers)"
+            )
+        own = [name for name in unused if name.startswith("ACTORFLOW_")]  # as an address for all of them
+        inherited = {name: value for name, value in os.environ.items() if name not in own}
         for job, count in (("chief", 1), ("ps", args.ps), ("worker", args.workers)):
             for index in range(count):
                 task = Task(job, index, args.ps, args.workers, chief)
@@ -147,7 +156,7 @@ class _Launch:
                 self._supervisor.start(
                     name,
                     self._argv(job),
-                    {**os.environ, **task.environ(), FOLDER: str(self._folder.path)},
+                    {**inherited, **task.environ(), FOLDER: str(self._folder.path)},
                     restarts=NEVER if job == CHIEF else Restarts(limit=args.restarts),
                     log=None if job == CHIEF else self._log(name),
                     keys=keys,

@@ -26,6 +26,19 @@ _NO_JOBS = {"bash", "interactive"}  # names of Slurm jobs in which somebody sits
 _NO_STEPS = 0xFFFFFFF0  # from here on they are numbers of batch scripts, prompts and the like
 _FIRST_PORT, _PORTS = 15000, 10000  # below what systems give away by themselves, which begins at 32768
 
+_WHO = (
+    "ACTORFLOW_JOB",
+    "ACTORFLOW_TASK_INDEX",
+    "ACTORFLOW_COORDINATOR",
+    "ACTORFLOW_PS",
+    "ACTORFLOW_WORKERS",
+    "ACTORFLOW_BIND",
+    "ACTORFLOW_INCARNATION",
+    "ACTORFLOW_LOCAL_INDEX",
+    "RANK",
+    "WORLD_SIZE",
+    "TF_CONFIG",
+)
 _NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 _VARIABLE = re.compile(r"\bACTORFLOW_[A-Z_]+\b")
 
@@ -47,6 +60,16 @@ def detect(environ: Mapping[str, str], flags: Mapping[str, str] = _NO_FLAGS) -> 
         raise ConfigError(
             _called(error.what, flags), hint=None if error.hint is None else _called(error.hint, flags)
         ) from None
+
+
+def unread(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns which variables that are set say which process this is: a launcher reads none of them.
+
+    >>> from actorflow.launch.environment import unread
+    >>> unread({"RANK": "0", "ACTORFLOW_PS": "2", "ACTORFLOW_JOB": " "})
+    ('ACTORFLOW_PS', 'RANK')
+    """
+    return tuple(name for name in _WHO if environ.get(name, "").strip())
 
 
 def _called(text: str, flags: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -143,6 +143,32 @@ def test_sigterm_drains_all_of_it(left: Left) -> None:
     assert told(wrong) == []
     assert not any(map(alive, there.values()))
     assert left() == []
+
+
+def test_variables_that_a_launcher_does_not_read_are_told_and_not_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    for name in ("TF_CONFIG", "WORLD_SIZE", "ACTORFLOW_JOB", "ACTORFLOW_PS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"ACTORFLOW_WORKERS": "4", "ACTORFLOW_BIND": "tcp://127.0.0.1:1", "RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
+    given: dict[str, Mapping[str, str]] = {}
+    launch: Any = _Launch(command._parser().parse_args(["launch", "p.py", "--ps", "2"]), "p.py")
+    launch._folder = SimpleNamespace(
+        path=tmp_path, socket=lambda name: tmp_path / name, log=lambda name: tmp_path
+    )
+    launch._supervisor = SimpleNamespace(start=lambda name, argv, env, **_: given.update({name: env}))
+    launch._start()
+
+    said = (
+        "launch does not read ACTORFLOW_WORKERS, ACTORFLOW_BIND, RANK: it starts a chief, 2 ps and 1 worker "
+    )
+    assert capsys.readouterr().err == f"{said}of its own (--ps, --workers)\n"
+    assert given.keys() == {"chief", "ps0", "ps1", "worker0"}
+    for env in given.values():
+        assert env["ACTORFLOW_WORKERS"] == "1"
+        assert "ACTORFLOW_BIND" not in env
+        assert env["RANK"] == "0"
 
 
 @pytest.mark.parametrize(("begun", "heard"), [(False, signal.SIGTERM), (True, signal.SIGINT)])
