@@ -257,6 +257,10 @@ class LaunchError(ActorflowError):
     """A process that cannot be started or ended, or the folder of a run that cannot be made."""
 
 
+class RunFolderError(LaunchError, ConfigError):
+    """The folder of a run cannot be made where the environment has it, or others could enter it."""
+
+
 class NobodyThere(PeerLost):
     """Nobody listens at an address."""
 

@@ -48,10 +48,14 @@ def kept() -> Iterator[Watch]:
 
     reported_before, sys.unraisablehook = sys.unraisablehook, report
     signal.signal(signal.SIGINT, handle)
+    dropped = False
     try:
         yield watch
+    except GeneratorExit:  # it came between this and the block, and is on its way already
+        dropped = True
+        raise
     finally:
         signal.signal(signal.SIGINT, before)
         sys.unraisablehook = reported_before
-        if watch.came:
+        if watch.came and not dropped:
             raise KeyboardInterrupt

@@ -23,5 +23,8 @@ def run(main: Coroutine[Any, Any, T], *, debug: bool | None = None) -> T:
 
     Ctrl-C cancels `main` and raises KeyboardInterrupt once it has cleaned up.
     """
-    with asyncio.Runner(debug=debug, loop_factory=loop_factory()) as runner:
-        return runner.run(main)
+    try:
+        with asyncio.Runner(debug=debug, loop_factory=loop_factory()) as runner:
+            return runner.run(main)
+    finally:
+        main.close()  # where Ctrl-C came before it began, of which Python would warn

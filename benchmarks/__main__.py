@@ -40,6 +40,8 @@ def main(given: Sequence[str] | None = None) -> int:
     if options.list:
         for found in registry.table().values():
             console.print(f"{found.name:12} {found.about}", highlight=False, soft_wrap=True)
+        for name, why in registry.absent().items():
+            console.print(f"{name:12} not here: {why}", highlight=False, soft_wrap=True)
         return 0
     try:
         chosen = registry.find(options.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import sys
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from actorflow import loop
 from actorflow.interrupt import kept
 
 
@@ -45,6 +47,23 @@ def test_handler_and_hook_are_put_back(code: Callable[[], None]) -> None:
     assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == before
 
 
+def test_one_that_comes_before_the_block_begins_is_raised_once() -> None:
+    heard: list[sys.UnraisableHookArgs] = []
+    before = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    sys.unraisablehook = heard.append
+    try:
+        made = kept()
+        made.__enter__()
+        with pytest.raises(KeyboardInterrupt):
+            ctrl_c()  # where `with` has not taken over yet
+        del made
+        assert heard == []
+        assert signal.getsignal(signal.SIGINT) is before[0]
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        sys.unraisablehook = before[1]
+
+
 def test_an_error_of_the_block_stays_what_it_is() -> None:
     with pytest.raises(ImportError), kept():
         raise ImportError
@@ -74,3 +93,17 @@ def test_a_thread_that_ctrl_c_does_not_reach_is_left_alone() -> None:
     thread.join()
 
     assert ran == [True]
+
+
+def test_one_that_comes_before_the_loop_runs_leaves_no_warning(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    async def main() -> None: ...
+
+    def factory() -> Callable[[], asyncio.AbstractEventLoop]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "loop_factory", factory)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run(main())
+    assert not recwarn.list

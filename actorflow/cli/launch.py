@@ -19,22 +19,23 @@ from typing import TYPE_CHECKING
 from actorflow import loop, program_name
 from actorflow.cli.arguments import local_links, natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, common, training
-from actorflow.errors import ConfigError
-from actorflow.launch.exits import Exit
+from actorflow.cli.starting import CHIEF, Starting, built
+from actorflow.errors import ActorflowError, ConfigError, counted
+from actorflow.launch.environment import unread
+from actorflow.launch.exits import Exit, ending, is_ours, worth_restart
 from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import NEVER, Restarts
 from actorflow.launch.rundir import RunDirectory
 from actorflow.launch.supervisor import Event, Exited, GivenUp, Started, Supervisor
-from actorflow.launch.task import JOBS, Task
+from actorflow.launch.task import Task
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 log = logging.getLogger("actorflow.cli")
 
-CHIEF = JOBS[0]
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_NO_FAILURE = (Exit.DONE, Exit.USAGE, Exit.HUNG_UP, Exit.STOPPED, Exit.UNREAD, Exit.TERMINATED)
+"""Ends after which nobody looks into logs."""
 
 _DRAIN_S = 0.6
 """How long the chief may take to leave at a signal, and to let the others go."""
@@ -103,6 +104,7 @@ class _Launch:
         self._quiet = not args.no_progress and sys.stdout.isatty()  # the chief draws there
         self._later: list[str] = []
         self._lives: dict[str, int] = {}
+        self._ends: dict[str, str] = {}  # for the chief, which may be waiting for one of them
         self._over: asyncio.Future[int]
         self._code = 0
         self._folder: RunDirectory
@@ -115,11 +117,16 @@ class _Launch:
         self._over = here.create_future()
         with RunDirectory() as folder:
             self._folder = folder
-            for number in _SIGNALS:
+            numbers = ending()
+            for number in numbers:
                 here.add_signal_handler(number, self._stop, number, main)
             try:
                 async with Supervisor(self._told) as self._supervisor:
                     self._start()
+                    starting = Starting(
+                        self._args.program, folder.path, self._args.ready_s, _print, self._cannot_begin
+                    )
+                    self._over.add_done_callback(lambda _: starting.stop())
                     code = await self._over
                     await self._end()
             except asyncio.CancelledError:
@@ -127,13 +134,21 @@ class _Launch:
                     raise
                 code = self._code  # told twice
             finally:
-                for number in _SIGNALS:
+                for number in numbers:
                     here.remove_signal_handler(number)
             self._report(code)
         return code
 
     def _start(self) -> None:
         args, chief, keys = self._args, self._address(), self._keys()
+        unused = unread(os.environ)
+        if unused:
+            _print(
+                f"launch does not read {', '.join(unused)}: it starts a chief, {args.ps} ps and "
+                f"{counted(args.workers, 'worker')} of its own (--ps, --workers)"
+            )
+        own = [name for name in unused if name.startswith("ACTORFLOW_")]  # as an address for all of them
+        inherited = {name: value for name, value in os.environ.items() if name not in own}
         for job, count in (("chief", 1), ("ps", args.ps), ("worker", args.workers)):
             for index in range(count):
                 task = Task(job, index, args.ps, args.workers, chief)
@@ -141,7 +156,7 @@ class _Launch:
                 self._supervisor.start(
                     name,
                     self._argv(job),
-                    {**os.environ, **task.environ(), FOLDER: str(self._folder.path)},
+                    {**inherited, **task.environ(), FOLDER: str(self._folder.path)},
                     restarts=NEVER if job == CHIEF else Restarts(limit=args.restarts),
                     log=None if job == CHIEF else self._log(name),
                     keys=keys,
@@ -184,10 +199,13 @@ class _Launch:
         pid = self._supervisor.pids().get(CHIEF)
         if pid is None:
             self._done(self._code)
-        else:
-            os.kill(pid, number)
-            os.kill(pid, signal.SIGCONT)  # after which one that was stopped finds the other
-            asyncio.get_running_loop().call_later(_DRAIN_S, self._done, self._code)
+            return
+        if number == signal.SIGINT and not built(self._folder.path):
+            _print("stopped by Ctrl-C before it began")
+            number = signal.SIGTERM  # Python itself has a lot to say of the other, that early
+        os.kill(pid, number)
+        os.kill(pid, signal.SIGCONT)  # after which one that was stopped finds the other
+        asyncio.get_running_loop().call_later(_DRAIN_S, self._done, self._code)
 
     def _told(self, event: Event) -> None:
         match event:
@@ -196,21 +214,25 @@ class _Launch:
                     self._say(f"{name} is started again (life {self._lives[name] + 1})")
                 self._lives[name] = self._lives.get(name, 0) + 1
             case Exited(name, asked=False):
+                if event.returncode != Exit.USAGE and not worth_restart(event.returncode):
+                    self._ends[name] = event.meaning
                 self._exited(name, event.returncode, event.meaning)
             case GivenUp(name, why):
+                self._ends[name] = why
                 self._say(f"{name} {why}, and is not started again")
                 self._show_log(name)
         pids = self._supervisor.pids()
         try:
-            self._folder.write({name: {"pid": pid} for name, pid in pids.items()})
+            self._folder.write({name: {"pid": pid} for name, pid in pids.items()}, self._ends)
         except OSError as error:  # as of a full disk, which is no reason to end a run
             log.warning("which processes there are could not be written to %s: %s", self._folder.path, error)
 
     def _exited(self, name: str, returncode: int, meaning: str) -> None:
         if name == CHIEF:
-            if returncode < 0 and not self._code:  # else it was too early, or too late, to end in peace
+            ours = is_ours(returncode)
+            if not ours and not self._code:  # else it was too early, or too late, to end in peace
                 self._say(f"{name} {meaning}, and with it the run")
-            self._done(self._code or (returncode if returncode >= 0 else Exit.LOST))
+            self._done(self._code or (returncode if ours else Exit.LOST))
         elif self._over.done() or self._code or returncode == 0:
             pass
         elif returncode == Exit.LOST:  # the chief says it better, if it is about to end as well
@@ -225,13 +247,18 @@ class _Launch:
         """Ends the run, unless the chief is about to: what is wrong with a program is said once, by it."""
         if self._over.done():
             return
-        opened = any(self._folder.path.glob(f"{CHIEF}.*.m"))  # it answers who asks: it has built the program
-        if opened or here.time() > until:
+        if built(self._folder.path) or here.time() > until:
             self._say(f"{name} {meaning}")
             self._show_log(name)
             self._done(Exit.USAGE)
         else:
             here.call_later(_LOOK_S, self._refused, name, meaning, until, here)
+
+    def _cannot_begin(self, why: ActorflowError) -> None:
+        """Ends the run before it has begun."""
+        if not self._over.done():
+            _print(f"{type(why).__name__}: {why}")
+            self._done(Exit.LOST)
 
     def _done(self, code: int) -> None:
         if not self._over.done():
@@ -271,7 +298,7 @@ class _Launch:
         """Says what was kept back, and where the logs are if there is something to look for."""
         for line in self._later:
             _print(line)
-        failed = code not in (Exit.DONE, Exit.USAGE, Exit.STOPPED, Exit.UNREAD, Exit.TERMINATED)
+        failed = code not in _NO_FAILURE
         logs = self._folder.close(keep_logs=failed)
         if logs is not None:
             _print(f"what the processes printed is in {logs}")

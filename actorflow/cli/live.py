@@ -74,6 +74,7 @@ class ClusterDisplay(Display):
         self._began = now()
         self._totals: Totals | None = None
         self._part: float | None = None
+        self._leaving = False
 
     def show(self, event: Event) -> None:
         """Takes the next event of the run."""
@@ -85,9 +86,15 @@ class ClusterDisplay(Display):
             self._part = 1.0
 
     def members(self, run: RunEntry) -> None:
-        """Takes who takes part now; says what is news about that."""
+        """Takes who takes part now; says what is news about that, until the run is told to end."""
+        if self._leaving:
+            return
         for news in self.observed.seen(run):
             self.note(news)
+
+    def leave(self) -> None:
+        """Hears that the run was told to end: who leaves from now on is no news."""
+        self._leaving = True
 
     def queues(self, totals: Totals) -> None:
         """Takes how full the queues of the chief's process are."""

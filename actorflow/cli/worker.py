@@ -41,6 +41,16 @@ from actorflow.trainer import RunDone
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+_FLAGS = {
+    "ACTORFLOW_JOB": "job",
+    "ACTORFLOW_TASK_INDEX": "index",
+    "ACTORFLOW_PS": "ps",
+    "ACTORFLOW_WORKERS": "workers",
+    "ACTORFLOW_COORDINATOR": "coordinator",
+    "ACTORFLOW_BIND": "bind",
+}
+"""Variables, and the flags that stand for them."""
+
 _GATHER_S = 3.0
 """With `--least`, how long a run waits for the other workers before it begins."""
 
@@ -137,8 +147,13 @@ def _lead(
             links=links_of(args),
         )
         cluster.counts = _counts(args, task)
+
+        def hasten() -> None:
+            display.leave()
+            cluster.hasten()
+
         with display:
-            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls, cluster.hasten))
+            reason = runner.run(until_stopped(_train(cluster, args, display, ended), calls, hasten))
     except ActorflowError as error:
         if display.begun:
             error.add_note(f"  run:   {display.at()}")
@@ -201,15 +216,14 @@ def _task(args: argparse.Namespace) -> Task:
     Raises:
         ConfigError: neither say.
     """
-    said = {
-        "ACTORFLOW_JOB": args.job,
-        "ACTORFLOW_TASK_INDEX": args.index,
-        "ACTORFLOW_PS": args.ps,
-        "ACTORFLOW_WORKERS": args.workers,
-        "ACTORFLOW_COORDINATOR": args.coordinator,
-        "ACTORFLOW_BIND": args.bind,
+    given = {name: getattr(args, flag) for name, flag in _FLAGS.items()}
+    said = {name: str(value) for name, value in given.items() if value is not None}
+    called = {
+        name: f"--{flag}" if name in said else f"{name} or --{flag}"
+        for name, flag in _FLAGS.items()
+        if name in said or not os.environ.get(name, "").strip()
     }
-    task = detect({**os.environ, **{name: str(value) for name, value in said.items() if value is not None}})
+    task = detect({**os.environ, **said}, called)
     if task is None:
         message = "a process of a cluster must know which one it is, and no variable says so"
         hint = (

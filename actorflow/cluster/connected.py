@@ -21,8 +21,10 @@ from actorflow.cluster.record import ProcessRecord, RunRecord
 from actorflow.cluster.recruiter import UNREACHED
 from actorflow.cluster.sockets import keyring, opened
 from actorflow.cluster.station import Open, Station
-from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed
+from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed, counted
+from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import said_life
+from actorflow.launch.rundir import ended
 from actorflow.launch.task import address as checked_address
 from actorflow.plan.place import Placer
 from actorflow.program import Program
@@ -102,6 +104,10 @@ class Opening(Cluster):
 
     async def _take_away(self) -> None:
         """Ends what it started, and frees what `_set_up` prepared."""
+
+    def _gone(self) -> Mapping[str, str]:
+        """Returns who has ended for good, and how, as far as whoever started them tells."""
+        return {}
 
     def _how(self, missing: Iterable[str]) -> Iterable[str]:
         """Yields lines on what is known of processes that are missing."""
@@ -232,6 +238,7 @@ class Opening(Cluster):
                     if self._failed is not None:
                         raise self._failed
                     if not self._complete(station, answered):
+                        self._check_possible()
                         await self._moment()
         except TimeoutError:
             raise self._not_ready(answered) from None
@@ -280,10 +287,33 @@ class Opening(Cluster):
         except TimeoutError:
             pass
 
+    def _check_possible(self) -> None:
+        """Raises NotReady when some have ended for good without whom it cannot begin."""
+        ends = {name: why for name, why in self._gone().items() if name in self.names[1:]}
+        left = [name for name in self.workers if name not in ends]
+        if ends and (len(left) < self._least or not ends.keys().isdisjoint(self.ps)):
+            raise self._cannot(ends)
+
+    def _cannot(self, ends: Mapping[str, str]) -> NotReady:
+        """Returns the error for processes that ended before all were there, and how they did."""
+        name = min(ends, key=self.names.index)
+        error = NotReady(f"{self._wanted()} must be there, and '{name}' {ends[name]} before it was")
+        for line in self._how([name]):
+            error.add_note(f"  {line}")
+        for other in sorted(ends.keys() - {name}):
+            error.add_note(f"  {other} {ends[other]}")
+        return error
+
+    def _wanted(self) -> str:
+        return (
+            "all processes"
+            if self._least == len(self.workers)
+            else f"all ps and {counted(self._least, 'worker')}"
+        )
+
     def _not_ready(self, answered: Iterable[str]) -> NotReady:
         missing = [name for name in self.names[1:] if name not in answered]
-        all_ = "all processes" if self._least == len(self.workers) else f"all ps and {self._least} workers"
-        message = f"{all_} must be there within {self._ready_s:g} s, and {_listed(missing)} not"
+        message = f"{self._wanted()} must be there within {self._ready_s:g} s, and {_listed(missing)} not"
         error = NotReady(message, hint="start them, or give them longer: --ready-s (ready_s= in Python)")
         for line in self._how(missing):
             error.add_note(f"  {line}")
@@ -322,6 +352,10 @@ class ConnectedCluster(Opening):
 
     async def _set_up(self) -> Open:
         return opened(self._address, self._keys)
+
+    def _gone(self) -> Mapping[str, str]:
+        folder = os.environ.get(FOLDER)  # of a launcher on this machine
+        return ended(Path(folder)) if folder else {}
 
 
 OPTIONS = tuple(signature(ConnectedCluster).parameters)[2:]

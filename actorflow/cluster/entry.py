@@ -32,7 +32,7 @@ from actorflow.errors import (
     ProgramError,
     QuorumLost,
 )
-from actorflow.launch.exits import Exit
+from actorflow.launch.exits import Exit, ending
 from actorflow.launch.inherited import DEATH_PIPE, take
 from actorflow.launch.orphanage import on_orphaned
 from actorflow.launch.task import Task
@@ -99,7 +99,7 @@ class Manner:
 
 
 class Calls:
-    """What calls for the end of this process from outside: its launcher's death, SIGTERM, Ctrl-C.
+    """What calls for the end of this process from outside: its launcher's death, SIGTERM, SIGHUP, Ctrl-C.
 
     Make it before anything that takes long, such as building the program: from then on the process ends
     soon after its launcher, whatever it does.
@@ -119,7 +119,7 @@ class Calls:
     @contextmanager
     def heard(self, hear: Callable[[ActorflowError], None]) -> Iterator[None]:
         """Has the first reason handed over, at once if it has come, as long as the block lasts."""
-        loop, numbers = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
+        loop, numbers = asyncio.get_running_loop(), ending()
         for number in numbers:
             loop.add_signal_handler(number, self._end, Stopped(number))
         self._hear = hear

@@ -16,7 +16,7 @@ from actorflow.cluster.link_text import told
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.sockets import local_keyring, opened
 from actorflow.cluster.station import Open, Station
-from actorflow.errors import ConfigError, NotReady, ProgramError
+from actorflow.errors import ConfigError, ProgramError
 from actorflow.launch.exits import worth_restart
 from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import Restarts
@@ -174,12 +174,12 @@ class LocalCluster(Opening):
             case Exited(name, asked=False):
                 self._ends[name] = event.meaning
                 if self.session is None and not worth_restart(event.returncode):
-                    self._fail(self._cannot(name, event.meaning))
+                    self._fail(self._cannot({name: event.meaning}))
             case GivenUp(name, why):
                 self._ends[name] = f"{why}, and is not started again"
                 self._broken = True
                 if self.session is None:
-                    self._fail(self._cannot(name, why))
+                    self._fail(self._cannot({name: why}))
         self._note()
 
     def _note(self) -> None:
@@ -192,12 +192,6 @@ class LocalCluster(Opening):
                 log.warning(
                     "which processes there are could not be written to %s: %s", self.folder.path, error
                 )
-
-    def _cannot(self, name: str, why: str) -> NotReady:
-        error = NotReady(f"all processes must be there, and '{name}' {why} before it was")
-        for line in self._how([name]):
-            error.add_note(f"  {line}")
-        return error
 
     def _how(self, missing: Iterable[str]) -> Iterable[str]:
         for name in missing:

@@ -321,7 +321,8 @@ class Backup(_Shortage, Policy):
         if self.n != seats:
             what = f"{self} is for {counted(self.n, 'worker')}, the run has {seats}"
             m = self.m if isinstance(self.m, str) else min(self.m, seats)
-            raise ConfigError(what, hint=f"say Backup({m!r}, {seats}), or backup:{m}/{seats}")
+            hint = f"--workers {self.n} (workers={self.n} in Python), or the policy backup:{m}/{seats}"
+            raise ConfigError(what, hint=hint)
 
     def __str__(self) -> str:
         text = f"backup:{self.m}/{self.n}"

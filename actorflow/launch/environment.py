@@ -13,7 +13,9 @@ Pure: reads the mapping it is given and nothing else.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from actorflow.errors import ConfigError, shown
@@ -24,14 +26,59 @@ _NO_JOBS = {"bash", "interactive"}  # names of Slurm jobs in which somebody sits
 _NO_STEPS = 0xFFFFFFF0  # from here on they are numbers of batch scripts, prompts and the like
 _FIRST_PORT, _PORTS = 15000, 10000  # below what systems give away by themselves, which begins at 32768
 
+_WHO = (
+    "ACTORFLOW_JOB",
+    "ACTORFLOW_TASK_INDEX",
+    "ACTORFLOW_COORDINATOR",
+    "ACTORFLOW_PS",
+    "ACTORFLOW_WORKERS",
+    "ACTORFLOW_BIND",
+    "ACTORFLOW_INCARNATION",
+    "ACTORFLOW_LOCAL_INDEX",
+    "RANK",
+    "WORLD_SIZE",
+    "TF_CONFIG",
+)
+_NO_FLAGS: Mapping[str, str] = MappingProxyType({})
+_VARIABLE = re.compile(r"\bACTORFLOW_[A-Z_]+\b")
 
-def detect(environ: Mapping[str, str]) -> Task | None:
+
+def detect(environ: Mapping[str, str], flags: Mapping[str, str] = _NO_FLAGS) -> Task | None:
     """Returns the task that the variables give this process; None when they give none.
+
+    Args:
+        environ: The variables, and over them what flags say.
+        flags: By the name of a variable, what an error calls it where a flag said so, or could have.
 
     Raises:
         ConfigError: for variables that are half set, contradict each other or cannot be read: names the
             variable, its value, and what was expected.
     """
+    try:
+        return _detected(environ)
+    except ConfigError as error:
+        raise ConfigError(
+            _called(error.what, flags), hint=None if error.hint is None else _called(error.hint, flags)
+        ) from None
+
+
+def unread(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns which variables that are set say which process this is: a launcher reads none of them.
+
+    >>> from actorflow.launch.environment import unread
+    >>> unread({"RANK": "0", "ACTORFLOW_PS": "2", "ACTORFLOW_JOB": " "})
+    ('ACTORFLOW_PS', 'RANK')
+    """
+    return tuple(name for name in _WHO if environ.get(name, "").strip())
+
+
+def _called(text: str, flags: Mapping[str, str]) -> str:
+    """Names flags in the place of the variables for which they stand."""
+    called = _VARIABLE.sub(lambda found: flags.get(found[0], found[0]), text)
+    return called.replace("unset --", "leave out --")
+
+
+def _detected(environ: Mapping[str, str]) -> Task | None:
     given = {name: value.strip() for name, value in environ.items() if value.strip()}
     for source in _SOURCES:
         if (task := source(given)) is not None:

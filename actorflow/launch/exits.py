@@ -18,6 +18,7 @@ class Exit(IntEnum):
     LOST = 69
     ACTOR = 70
     AGAIN = 75
+    HUNG_UP = 129
     STOPPED = 130
     UNREAD = 141
     TERMINATED = 143
@@ -30,6 +31,7 @@ _SAID = {
     Exit.LOST: "the coordinator is gone, or could not begin or go on",
     Exit.ACTOR: "an actor failed",
     Exit.AGAIN: "others went on without it, and it has to begin again",
+    Exit.HUNG_UP: "its terminal was closed",
     Exit.STOPPED: "stopped by Ctrl-C",
     Exit.UNREAD: "nobody reads what it prints any more",
     Exit.TERMINATED: "terminated",
@@ -37,9 +39,21 @@ _SAID = {
     127: "there is no such command",
 }
 
+_OURS = frozenset(Exit)
 _ASKED_TO_END = (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP)
 _FINAL = frozenset(
-    (Exit.DONE, Exit.USAGE, Exit.LOST, Exit.STOPPED, Exit.UNREAD, Exit.TERMINATED, 126, 127, *_ASKED_TO_END)
+    (
+        Exit.DONE,
+        Exit.USAGE,
+        Exit.LOST,
+        Exit.HUNG_UP,
+        Exit.STOPPED,
+        Exit.UNREAD,
+        Exit.TERMINATED,
+        126,
+        127,
+        *_ASKED_TO_END,
+    )
 )
 
 
@@ -72,6 +86,22 @@ def worth_restart(returncode: int) -> bool:
     to be over.
     """
     return returncode not in _FINAL
+
+
+def ending() -> tuple[signal.Signals, ...]:
+    """Returns the signals that ask for an end in peace: not SIGHUP where that is ignored, as by nohup."""
+    hung_up = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)
+    return (signal.SIGINT, signal.SIGTERM, *hung_up)
+
+
+def is_ours(returncode: int) -> bool:
+    """Tells whether a process that ended so did it in a way of actorflow's, after a line that says why.
+
+    >>> from actorflow.launch.exits import is_ours
+    >>> [is_ours(code) for code in (0, 69, 3, -9)]
+    [True, True, False, False]
+    """
+    return returncode in _OURS
 
 
 def _signal(number: int) -> str:

@@ -20,10 +20,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from actorflow.clock import Entropy, epoch_ms
-from actorflow.errors import LaunchError
+from actorflow.errors import RunFolderError
 from actorflow.launch.alive import Pid
 
 LONGEST = 107
@@ -34,6 +35,8 @@ KEPT_S = 7 * 86400.0
 
 _HALF_MADE_S = 60.0
 _FILE = "cluster.json"
+_ELSEWHERE = "set XDG_RUNTIME_DIR or TMPDIR to a folder that you can write to, and that has room"
+_NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ class RunDirectory:
         path: The folder; only this user can enter it.
 
     Raises:
-        LaunchError: when the folder cannot be made, others could enter it, or its path is too long.
+        RunFolderError: when the folder cannot be made, others could enter it, or its path is too long.
     """
 
     def __init__(self, under: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> None:
@@ -88,18 +91,18 @@ class RunDirectory:
         except OSError as error:
             shutil.rmtree(half_made, ignore_errors=True)
             message = f"the folder {self.path} must be makeable, got {error.strerror}"
-            raise LaunchError(message) from error
+            raise RunFolderError(message, hint=_ELSEWHERE) from error
 
     def socket(self, name: str) -> Path:
         """Returns the path for a socket.
 
         Raises:
-            LaunchError: when it is longer than the system allows.
+            RunFolderError: when it is longer than the system allows.
         """
         path = self.path / name
         if (length := len(os.fsencode(path))) > LONGEST:
             message = f"the path of a socket must have at most {LONGEST} bytes, got {length}: {path}"
-            raise LaunchError(
+            raise RunFolderError(
                 message,
                 hint="set XDG_RUNTIME_DIR or TMPDIR to a folder with a shorter name",
             )
@@ -119,9 +122,14 @@ class RunDirectory:
             return ""
         return "\n".join(said.decode(errors="replace").splitlines()[-lines:])
 
-    def write(self, processes: Mapping[str, Any]) -> None:
-        """Says which processes there are now: whoever reads the file sees the old one or this one whole."""
-        self._write(self.path, processes)
+    def write(self, processes: Mapping[str, Any], ended: Mapping[str, str] = _NOBODY) -> None:
+        """Says which processes there are now: whoever reads the file sees the old one or this one whole.
+
+        Args:
+            processes: What is said of each, by name.
+            ended: How those ended that are not started again, as the end of a sentence with their name.
+        """
+        self._write(self.path, processes, ended)
 
     def close(self, *, keep_logs: bool = False) -> Path | None:
         """Removes the folder; never raises, and does so once.
@@ -152,11 +160,12 @@ class RunDirectory:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.close(keep_logs=kind is not None)
 
-    def _write(self, folder: Path, processes: Mapping[str, Any]) -> None:
+    def _write(self, folder: Path, processes: Mapping[str, Any], ended: Mapping[str, str] = _NOBODY) -> None:
         said = {
             "launcher": Pid.own().data(),
             "since_ms": self._since_ms,
             "processes": dict(processes),
+            "ended": dict(ended),
         }
         half_written = folder / f".{_FILE}"
         half_written.write_text(json.dumps(said, indent=1))
@@ -164,10 +173,30 @@ class RunDirectory:
 
 
 def home(environ: Mapping[str, str] = os.environ) -> Path:
-    """Returns the folder in which this user's runs have theirs; it need not exist."""
+    """Returns the folder in which this user's runs have theirs; it need not exist.
+
+    Raises:
+        RunFolderError: there is no folder for temporary files.
+    """
     said = environ.get("XDG_RUNTIME_DIR")
-    parent = Path(said) if said and Path(said).is_dir() else Path(tempfile.gettempdir())
+    if said and Path(said).is_dir():
+        parent = Path(said)
+    else:
+        try:
+            parent = Path(tempfile.gettempdir())
+        except OSError as error:
+            message = f"there must be a folder for temporary files, got {error.strerror}"
+            raise RunFolderError(message, hint=_ELSEWHERE) from error
     return parent / f"af-{os.getuid()}"
+
+
+def ended(folder: Path) -> dict[str, str]:
+    """Returns which processes of a run have ended for good, and how; none where nobody can tell."""
+    try:
+        said = json.loads((folder / _FILE).read_text())["ended"]
+        return {str(name): str(why) for name, why in said.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
 
 
 def running(under: Path | None = None) -> list[Running]:
@@ -237,11 +266,11 @@ def _make_home(base: Path) -> None:
         found = base.lstat()
     except OSError as error:
         message = f"the folder {base} must be makeable, got {error.strerror}"
-        raise LaunchError(message) from error
+        raise RunFolderError(message, hint=_ELSEWHERE) from error
     if not _is_own(found):
         what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else stat.filemode(found.st_mode)
         message = f"{base} must be a folder of user {os.getuid()} alone, got {what} of user {found.st_uid}"
-        raise LaunchError(
+        raise RunFolderError(
             message,
             hint="remove it, or set XDG_RUNTIME_DIR to a folder of your own",
         )

@@ -10,10 +10,12 @@ first, and once all have read it the old ones go.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from actorflow.errors import ConfigError
+from actorflow.clock import SystemClock
+from actorflow.errors import ConfigError, counted
 
 _Z85 = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#")
 _KEY_LENGTH = 40
@@ -94,9 +96,8 @@ def parse(text: str, where: str) -> Ring:
         if not words or words[0].startswith("#"):
             continue
         if words[0] != "pair" or len(words) != 3:
-            message = (
-                f"a line of keys is `pair PUBLIC SECRET`, got {len(words)} words in {where}, line {number}"
-            )
+            got = f"{counted(len(words), 'word')} in {where}, line {number}"
+            message = f"a line of keys is `pair PUBLIC SECRET`, got {got}"
             raise ConfigError(message, hint="`actorflow keys new FILE` makes such a file")
         try:
             pairs.append(Pair(*words[1:]))
@@ -176,8 +177,9 @@ def judge(
 
 # -- the account of refusals -----------------------------------------------------------------------
 
-_NAMELESS = 8
-"""So many refusals may come from nobody knows where before that is told."""
+_NAMELESS, _NAMELESS_S = 8, 5.0
+"""So many refusals, and for so many seconds, may come from nobody knows where before that is told: whoever
+tries again and again is mostly seen with an address meanwhile, and has one line then."""
 
 
 class Refusals:
@@ -187,10 +189,12 @@ class Refusals:
         counts: How often, by reason.
     """
 
-    def __init__(self, most: int = 256) -> None:
+    def __init__(self, most: int = 256, now: Callable[[], float] = SystemClock.now) -> None:
         """Remembers so many addresses; of more it tells nothing, and counts them all the same."""
         self.counts: Counter[Refusal] = Counter()
         self._nameless: Counter[Refusal] = Counter()
+        self._since: dict[Refusal, float] = {}  # when the first of these came
+        self._now = now
         self._told: set[tuple[Refusal, str]] = set()
         self._most = most
 
@@ -198,12 +202,15 @@ class Refusals:
         """Counts one; returns whether it is worth a line in the log.
 
         Where it is not known whence it comes, "", the next one may tell: of that there is a line only when it
-        has come some times, and nothing was told of its kind.
+        has come some times and for some seconds, and nothing was told of its kind.
         """
         self.counts[refusal] += 1
         if not address:
             self._nameless[refusal] += 1
-            if self._nameless[refusal] < _NAMELESS or any(told is refusal for told, _ in self._told):
+            since, now = self._since.setdefault(refusal, self._now()), self._now()
+            if self._nameless[refusal] < _NAMELESS or now - since < _NAMELESS_S:
+                return False
+            if any(told is refusal for told, _ in self._told):
                 return False
         where = (refusal, address)
         if where in self._told or len(self._told) >= self._most:

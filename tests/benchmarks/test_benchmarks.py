@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import pytest
 
+import benchmarks
 from actorflow.loop import run
 from benchmarks import codec, control_flow, lm, registry, sync_step, transport
-from benchmarks.__main__ import compete
+from benchmarks.__main__ import compete, main
 from benchmarks.harness import Size
 from benchmarks.registry import UnknownBenchmark
 
@@ -129,3 +131,22 @@ def test_a_name_that_nobody_registered_is_refused_with_the_others_listed() -> No
         match=r"there is no benchmark 'dispach'; there are atomic, backpressure, codec, control_flow, dispatch, input, lm",
     ):
         registry.find("dispach")
+
+
+def test_a_benchmark_whose_module_is_missing_says_so_and_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)  # as where it is not installed
+    monkeypatch.delitem(sys.modules, "benchmarks.simulation", raising=False)
+    monkeypatch.delattr(benchmarks, "simulation", raising=False)
+    monkeypatch.delitem(registry._TABLE, "simulation", raising=False)
+    why = "it needs the module hypothesis, which is not installed here"
+    try:
+        assert METRICS.keys() - {"simulation"} <= registry.table().keys()
+        with pytest.raises(UnknownBenchmark, match=f"the benchmark simulation cannot be run: {why}"):
+            registry.find("simulation")
+        assert main(["--list"]) == 0
+        assert f"simulation   not here: {why}\n" in capsys.readouterr().out
+        assert main(["simulation"]) == 2
+    finally:
+        registry._ABSENT.pop("simulation", None)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -49,6 +51,11 @@ def launched(*args: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate(timeout=20)
 
 
+def told(stderr: str) -> list[str]:
+    """Returns the lines, without those on a chief that takes long to build on a busy machine."""
+    return [line for line in stderr.splitlines() if not line.startswith("chief has not built ")]
+
+
 def pids(launcher: int) -> dict[str, int]:
     """Returns the processes of a launcher, as it has written them down."""
     (run,) = [run for run in running() if run.launcher.pid == launcher]
@@ -72,7 +79,7 @@ def test_it_trains_and_returns_what_its_chief_does(left: Left) -> None:
         said, wrong = process.communicate(timeout=100)
         assert process.returncode == 0, wrong
     assert "seed 0  done: 30 steps in " in said
-    assert wrong == ""
+    assert told(wrong) == []
     assert left() == []
 
 
@@ -85,10 +92,43 @@ def test_a_chief_that_is_killed_ends_the_run(left: Left, tmp_path: Path) -> None
         os.kill(there["chief"], signal.SIGKILL)
         _, wrong = process.communicate(timeout=20)
         assert process.returncode == 69
-    assert wrong.splitlines()[0] == "chief was killed by SIGKILL, and with it the run"
+    assert told(wrong)[0] == "chief was killed by SIGKILL, and with it the run"
     assert not any(map(alive, there.values()))
     assert {path.name for path in tmp_path.iterdir()} == {"ps0.log", "worker0.log"}
     assert left() == []
+
+
+@pytest.mark.processes
+def test_a_chief_that_ends_with_a_code_of_its_own_ends_the_run(left: Left, tmp_path: Path) -> None:
+    program = tmp_path / "leaves.py"
+    program.write_text(
+        "import os\nif os.environ['ACTORFLOW_JOB'] == 'chief':\n    os._exit(3)\nprint('here', flush=True)\n"
+        "import time\ntime.sleep(60)\n"
+    )
+    argv = [sys.executable, "-m", "actorflow", "launch", str(program), "--logs", str(tmp_path / "logs")]
+    ran = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 69
+    assert told(ran.stderr)[0] == "chief ended with 3, and with it the run"
+    assert {path.name for path in (tmp_path / "logs").iterdir()} == {"ps0.log", "worker0.log"}
+    assert left() == []
+
+
+@pytest.mark.processes
+def test_a_worker_that_is_ended_before_all_are_there_is_not_waited_for(left: Left, tmp_path: Path) -> None:
+    program = tmp_path / "one.py"
+    program.write_text(
+        "import os, signal\nfrom tests.cluster.children import build\n"
+        "if os.environ['ACTORFLOW_JOB'] == 'worker':\n    os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    argv = [sys.executable, "-m", "actorflow", "launch", str(program)]
+    ran = subprocess.run(
+        argv, capture_output=True, text=True, timeout=50, env={**os.environ, "PYTHONPATH": str(Path.cwd())}
+    )
+    assert ran.returncode == 69
+    assert told(ran.stderr)[:2] == [
+        "worker0 was killed by SIGTERM",
+        "chief: NotReady: all processes must be there, and 'worker0' was killed by SIGTERM before it was",
+    ]
 
 
 @pytest.mark.processes
@@ -100,9 +140,57 @@ def test_sigterm_drains_all_of_it(left: Left) -> None:
         said, wrong = process.communicate(timeout=20)
         assert process.returncode == 143
     assert "stopped by SIGTERM at seed 3  epoch " in said
-    assert wrong == ""
+    assert told(wrong) == []
     assert not any(map(alive, there.values()))
     assert left() == []
+
+
+def test_variables_that_a_launcher_does_not_read_are_told_and_not_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    for name in ("TF_CONFIG", "WORLD_SIZE", "ACTORFLOW_JOB", "ACTORFLOW_PS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"ACTORFLOW_WORKERS": "4", "ACTORFLOW_BIND": "tcp://127.0.0.1:1", "RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
+    given: dict[str, Mapping[str, str]] = {}
+    launch: Any = _Launch(command._parser().parse_args(["launch", "p.py", "--ps", "2"]), "p.py")
+    launch._folder = SimpleNamespace(
+        path=tmp_path, socket=lambda name: tmp_path / name, log=lambda name: tmp_path
+    )
+    launch._supervisor = SimpleNamespace(start=lambda name, argv, env, **_: given.update({name: env}))
+    launch._start()
+
+    said = (
+        "launch does not read ACTORFLOW_WORKERS, ACTORFLOW_BIND, RANK: it starts a chief, 2 ps and 1 worker "
+    )
+    assert capsys.readouterr().err == f"{said}of its own (--ps, --workers)\n"
+    assert given.keys() == {"chief", "ps0", "ps1", "worker0"}
+    for env in given.values():
+        assert env["ACTORFLOW_WORKERS"] == "1"
+        assert "ACTORFLOW_BIND" not in env
+        assert env["RANK"] == "0"
+
+
+@pytest.mark.parametrize(("begun", "heard"), [(False, signal.SIGTERM), (True, signal.SIGINT)])
+def test_ctrl_c_ends_a_chief_that_has_not_begun_without_a_traceback(
+    begun: bool, heard: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *args: sent.append(args))
+    if begun:
+        (tmp_path / "chief.17.m").touch()
+
+    async def main() -> None:
+        launch: Any = _Launch(command._parser().parse_args(["launch", "p.py"]), "p.py")
+        launch._folder = SimpleNamespace(path=tmp_path)
+        launch._supervisor = SimpleNamespace(pids=lambda: {"chief": 17})
+        launch._over = asyncio.get_running_loop().create_future()
+        launch._stop(signal.SIGINT, asyncio.current_task())
+        assert launch._code == 130
+
+    asyncio.run(main())
+    assert sent == [(17, heard), (17, signal.SIGCONT)]
+    assert capsys.readouterr().err == ("" if begun else "stopped by Ctrl-C before it began\n")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +261,7 @@ def test_what_is_wrong_with_a_program_is_told_once_by_the_chief(left: Left, tmp_
 
     assert ran.returncode == 2
     assert ran.stdout == ""
-    assert ran.stderr.splitlines() == [
+    assert told(ran.stderr) == [
         "chief: ProgramError: build(0) must not fail",
         "  where: defined at wrong.py:2",
         "  cause: ValueError: no data here",
@@ -196,3 +284,32 @@ def test_logs_that_cannot_be_written_are_told_before_anything_starts(
     assert command.run(["launch", PROGRAM, "--logs", str(tmp_path / "file" / "logs")]) == 2
     assert "--logs is a folder to write to, got " in capsys.readouterr().err
     assert left() == []
+
+
+def _too_long(parent: Path) -> Path:
+    return parent / ("x" * 90)
+
+
+def _for_all(parent: Path) -> Path:
+    (parent / f"af-{os.getuid()}").mkdir(mode=0o777)
+    (parent / f"af-{os.getuid()}").chmod(0o777)
+    return parent
+
+
+def _occupied(parent: Path) -> Path:
+    (parent / f"af-{os.getuid()}").touch()  # stands for a read-only folder, in which root may write
+    return parent
+
+
+@pytest.mark.parametrize("where", [_too_long, _for_all, _occupied])
+def test_an_environment_without_a_folder_for_the_run_is_told_with_what_to_try(
+    where: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    folder = where(tmp_path)
+    folder.mkdir(exist_ok=True)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    assert command.run(["launch", PROGRAM]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("RunFolderError: ")
+    assert "\n  try:   " in said
+    assert "XDG_RUNTIME_DIR" in said

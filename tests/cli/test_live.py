@@ -93,6 +93,17 @@ def test_who_is_lost_and_back_shows_between_updates() -> None:
     assert "3.5 s  worker1 is back (life 2)" in back
 
 
+def test_who_leaves_after_the_run_was_told_to_end_is_no_news() -> None:
+    shown, file = console(terminal=False)
+    log, (view, _) = ClusterLog(shown, 3, workers=WORKERS), live()
+    for display in (log, view):
+        display.members(run(seat(0), seat(1), seat(2)))
+        display.leave()
+        display.members(run(seat(0), seat(1, "dead", why="out of reach"), seat(2)))
+    assert file.getvalue() == ""
+    assert "lost" not in "\n".join(drawn(view))
+
+
 def test_on_a_narrow_terminal_no_line_is_broken() -> None:
     view, _ = live()
     view.members(run(seat(0), seat(1, "dead", why="it does not reach a shard: " + "x" * 100), seat(2)))

@@ -14,6 +14,7 @@ import pytest
 from actorflow.cli import main
 from actorflow.cli.output import Output
 from actorflow.cli.progress import Log
+from tests.cli.test_launch import told
 from tests.cluster.children import own_runs
 
 ROOT = Path(__file__).parents[2]
@@ -68,6 +69,6 @@ def test_a_launch_into_head_ends_in_order() -> None:
         assert ran.stderr is not None
         ran.stdout.readline()
         ran.stdout.close()
-        assert ran.stderr.read() == SAID
+        assert told(ran.stderr.read()) == SAID.splitlines()
         assert ran.wait(20) == 141
         assert left() == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from actorflow.cli import command
-from actorflow.cluster.entry import Stopped, code_of
+from actorflow.cluster.entry import Calls, Stopped, code_of
 from actorflow.errors import (
     ActorDied,
     ActorflowError,
@@ -25,6 +26,7 @@ from actorflow.errors import (
     QuorumLost,
     ShardLost,
 )
+from actorflow.launch.exits import ending
 from actorflow.transport.zeromq import Endpoint, Keyring
 
 PROGRAM = "tests.cluster.children:build"
@@ -150,3 +152,21 @@ def test_a_program_that_cannot_be_built_is_not_worth_another_life(tmp_path: Path
 )
 def test_exit_codes_mean_something(reason: ActorflowError | None, code: int) -> None:
     assert code_of(reason) == code
+
+
+@pytest.mark.parametrize("number", ending())
+def test_a_signal_is_heard_as_a_reason_to_end(number: signal.Signals) -> None:
+    heard: list[ActorflowError] = []
+
+    async def main() -> None:
+        with Calls(asyncio.get_running_loop()).heard(heard.append):
+            signal.raise_signal(number)
+            for _ in range(100):
+                if heard:
+                    return
+                await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    (reason,) = heard
+    assert reason.what == f"stopped by {number.name}"
+    assert code_of(reason) == 128 + number

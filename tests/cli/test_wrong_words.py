@@ -81,6 +81,38 @@ def test_a_wrong_variable_is_named_with_its_value(
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
+        (["--index", "3"], "--index must be below 2 for worker, got 3\n"),
+        (["--workers", "1", "--index", "1"], "--index must be below 1 for worker, got 1\n"),
+        (["--coordinator", "here"], "--coordinator must be an address, host:port, "),
+        (["--bind", "there"], "--bind must be an address, host:port, "),
+    ],
+)
+def test_what_a_flag_said_is_told_by_its_name(
+    argv: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    for variable, right in WORKER.items():
+        monkeypatch.setenv(variable, right)
+    assert command.run(["worker", PROGRAM, *argv]) == 2
+    assert capsys.readouterr().err.startswith(f"ConfigError: {said}")
+
+
+def test_what_neither_a_flag_nor_a_variable_says_is_told_by_both_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    for variable in (*WORKER, "RANK", "TF_CONFIG", "SLURM_PROCID"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("ACTORFLOW_JOB", "worker")
+    argv = ["--index", "3", "--workers", "1", "--coordinator", "localhost:4000"]
+    assert command.run(["worker", PROGRAM, *argv]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "ConfigError: ACTORFLOW_PS or --ps must be set where ACTORFLOW_JOB is, which is 'worker'",
+        "  try:   set ACTORFLOW_PS or --ps, or unset ACTORFLOW_JOB",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
         (["worker", "p.py", "--job", "boss"], "invalid choice: 'boss'"),
         (["worker", "p.py", "--index", "-1"], "--index: must be an integer of at least 0, got '-1'"),
         (["worker", "p.py", "--ps", "0"], "--ps: must be an integer of at least 1, got '0'"),

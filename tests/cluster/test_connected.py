@@ -21,6 +21,7 @@ from actorflow.cluster.sockets import bind_of, chief_at, opened
 from actorflow.cluster.station import Station
 from actorflow.coord.settings import RunSettings
 from actorflow.errors import ConfigError, NotReady, SessionClosed
+from actorflow.launch.rundir import RunDirectory
 from actorflow.launch.task import Task
 from actorflow.transport.settings import Settings
 from actorflow.transport.zeromq import Keyring
@@ -144,6 +145,42 @@ def test_who_is_missing_is_named_with_what_is_known(ipc: str) -> None:
     assert error.what == "all processes must be there within 0.7 s, and worker0 and worker1 are not"
     (note,) = error.__notes__
     assert note.startswith("  worker1: all processes must be given one seed, got 3 at 'worker1' and 0 here")
+
+
+@pytest.mark.parametrize(
+    ("ends", "least", "said"),
+    [
+        ({"worker0": "was killed by SIGTERM"}, None, "all processes must be there, and 'worker0' was killed"),
+        (
+            {"ps0": "ended with 1"},
+            1,
+            "all ps and 1 worker must be there, and 'ps0' ended with 1 before it was",
+        ),
+        (
+            {"worker1": "x", "worker0": "ended with 0: done"},
+            1,
+            "all ps and 1 worker must be there, and 'worker0'",
+        ),
+        ({"worker0": "was killed by SIGTERM"}, 1, "within 0.3 s"),
+        ({"worker7": "was killed by SIGTERM"}, None, "within 0.3 s"),
+    ],
+)
+@pytest.mark.wire
+def test_it_does_not_wait_for_who_has_ended_for_good(
+    ipc: str, ends: dict[str, str], least: int | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with TemporaryDirectory(prefix="af-") as base, RunDirectory(Path(base) / "af-0") as folder:
+        monkeypatch.setenv("ACTORFLOW_FOLDER", str(folder.path))
+        folder.write({}, ends)
+
+        async def main() -> None:
+            async with cluster(ipc, ready_s=0.3 if "within" in said else 60.0, least=least):
+                pass
+
+        with pytest.raises(NotReady) as caught:
+            af.run(main())
+    assert said in caught.value.what
+    assert getattr(caught.value, "__notes__", []) == (["  worker1 x"] if "worker1" in ends else [])
 
 
 @pytest.mark.wire

@@ -197,6 +197,15 @@ def test_a_successor_wants_the_same_of_workers_and_shards_and_is_checked_as_well
     assert successor(Wrong(Sync()), Round(1, ()), 3) == Sync()
 
 
+@pytest.mark.parametrize(
+    ("n", "seats", "hint"), [(4, 1, "backup:1/1"), (4, 3, "backup:3/3"), (4, 5, "backup:3/5")]
+)
+def test_a_policy_for_another_number_of_workers_says_how_to_have_that(n: int, seats: int, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Backup(3, n).check(seats)
+    assert caught.value.hint == f"--workers {n} (workers={n} in Python), or the policy {hint}"
+
+
 class Odd(Policy):
     """Has the attributes that it was given."""
 

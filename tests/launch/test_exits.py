@@ -2,7 +2,7 @@ import signal
 
 import pytest
 
-from actorflow.launch.exits import Exit, meaning, worth_restart
+from actorflow.launch.exits import Exit, ending, meaning, worth_restart
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,13 @@ def test_a_failure_or_a_kill_is_worth_another_life(returncode):
 @pytest.mark.parametrize("returncode", [0, 2, 69, 126, 127, 130, 141, 143, -2, -15, -1])
 def test_what_is_done_asked_to_end_or_wrong_for_ever_is_not(returncode):
     assert not worth_restart(returncode)
+
+
+def test_sighup_ends_a_process_in_peace_unless_it_is_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        assert ending() == (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+        assert ending() == (signal.SIGINT, signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGHUP, before)

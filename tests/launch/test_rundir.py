@@ -3,14 +3,15 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from actorflow.errors import LaunchError
+from actorflow.errors import RunFolderError
 from actorflow.launch import rundir
-from actorflow.launch.rundir import LONGEST, RunDirectory, home, running, sweep
+from actorflow.launch.rundir import LONGEST, RunDirectory, ended, home, running, sweep
 from tests.launch.children import short_folder
 
 
@@ -45,7 +46,7 @@ def test_a_folder_that_somebody_else_could_enter_is_refused(base):
     base.mkdir()
     base.chmod(0o750)
 
-    with pytest.raises(LaunchError, match=rf"folder of user {os.getuid()} alone, got drwxr-x--- of user"):
+    with pytest.raises(RunFolderError, match=rf"folder of user {os.getuid()} alone, got drwxr-x--- of user"):
         RunDirectory(base)
 
 
@@ -53,7 +54,7 @@ def test_a_link_that_somebody_has_put_there_is_refused(base):
     (base.parent / "elsewhere").mkdir(mode=0o700)
     base.symlink_to(base.parent / "elsewhere")
 
-    with pytest.raises(LaunchError, match="got a symbolic link"):
+    with pytest.raises(RunFolderError, match="got a symbolic link"):
         RunDirectory(base)
     assert running(base) == [] == sweep(base)
 
@@ -63,22 +64,33 @@ def test_a_folder_of_another_user_is_refused(base):
     base.mkdir(mode=0o700)
     os.chown(base, 12345, 12345)
 
-    with pytest.raises(LaunchError, match="of user 12345"):
+    with pytest.raises(RunFolderError, match="of user 12345"):
         RunDirectory(base)
 
 
 def test_a_file_in_its_place_and_a_parent_that_is_not_there_are_told(base):
-    with pytest.raises(LaunchError, match="must be makeable, got No such file"):
+    with pytest.raises(RunFolderError, match="must be makeable, got No such file"):
         RunDirectory(base / "deeper")
     base.touch()
-    with pytest.raises(LaunchError, match="must be makeable, got File exists"):
+    with pytest.raises(RunFolderError, match="must be makeable, got File exists"):
         RunDirectory(base)
+
+
+def test_a_full_disk_and_no_folder_for_temporary_files_are_told_with_what_to_try(base, monkeypatch):
+    monkeypatch.setattr(Path, "rename", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with pytest.raises(RunFolderError, match="got No space left\n  try:   set XDG_RUNTIME_DIR or TMPDIR"):
+        RunDirectory(base)
+    monkeypatch.setattr(
+        tempfile, "gettempdir", lambda: (_ for _ in ()).throw(FileNotFoundError(2, "No such"))
+    )
+    with pytest.raises(RunFolderError, match="must be a folder for temporary files, got No such\n  try: "):
+        home({})
 
 
 def test_a_path_without_room_for_sockets_is_told_before_anything_is_made(base):
     base.mkdir(mode=0o700)
     long = base / ("x" * 80)
-    with pytest.raises(LaunchError, match=f"at most {LONGEST} bytes") as refused:
+    with pytest.raises(RunFolderError, match=f"at most {LONGEST} bytes") as refused:
         RunDirectory(long)
     assert "TMPDIR" in str(refused.value)
     assert list(long.iterdir()) == []
@@ -86,7 +98,7 @@ def test_a_path_without_room_for_sockets_is_told_before_anything_is_made(base):
     with RunDirectory(base) as folder:
         room = LONGEST - len(os.fsencode(folder.path)) - 1
         assert len(os.fsencode(folder.socket("x" * room))) == LONGEST
-        with pytest.raises(LaunchError, match=f"got {LONGEST + 1}"):
+        with pytest.raises(RunFolderError, match=f"got {LONGEST + 1}"):
             folder.socket("é" + "x" * (room - 1))
 
 
@@ -102,6 +114,16 @@ def test_what_is_written_is_what_others_find(base):
             assert found[1].launcher.pid == os.getpid()
             assert found[1].path == one.path
     assert running(base) == []
+
+
+def test_who_has_ended_for_good_is_told_and_how(base):
+    with RunDirectory(base) as one:
+        assert ended(one.path) == {}
+        one.write({"ps0": {"pid": 7}}, {"worker0": "was killed by SIGTERM"})
+        assert ended(one.path) == {"worker0": "was killed by SIGTERM"}
+        (one.path / "cluster.json").write_text('{"ended": 3}')
+        assert ended(one.path) == {}
+    assert ended(one.path) == {}
 
 
 def test_a_reader_never_sees_half_of_the_file(base, monkeypatch):
@@ -198,6 +220,6 @@ def test_old_logs_and_folders_that_nobody_finished_go_in_time(base):
 
 def test_a_full_disk_leaves_nothing_half_made(base, monkeypatch):
     monkeypatch.setattr(Path, "write_text", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
-    with pytest.raises(LaunchError, match="must be makeable, got No space left"):
+    with pytest.raises(RunFolderError, match="must be makeable, got No space left"):
         RunDirectory(base)
     assert list(base.iterdir()) == []

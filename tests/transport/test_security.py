@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -35,6 +36,7 @@ def test_a_file_of_a_ring_holds_the_ring(ring: Ring) -> None:
     [
         ("", "got none in keys"),
         ("# nothing\n", "got none in keys"),
+        ("key", "got 1 word in keys, line 1"),
         ("key a b", "got 3 words in keys, line 1"),
         (f"\npair {pair(1).public}", "got 2 words in keys, line 2"),
         (f"pair {pair(1).public} {'s' * 39}", "secret one of 39 characters, in keys, line 1"),
@@ -125,12 +127,29 @@ def test_refusals_are_told_once_and_counted_always_in_bounded_memory() -> None:
 
 
 def test_who_comes_from_nowhere_is_told_only_where_nobody_better_is() -> None:
-    alone, beside = Refusals(), Refusals()
-    assert [alone.note(Refusal.HANDSHAKE, "") for _ in range(20)] == [False] * 7 + [True] + [False] * 12
+    ticks = count()
+    alone, beside = Refusals(now=lambda: float(next(ticks))), Refusals()
+    assert sum(alone.note(Refusal.HANDSHAKE, "") for _ in range(20)) == 1
     assert alone.note(Refusal.HANDSHAKE, "10.0.0.1"), "where from is worth a line"
     assert beside.note(Refusal.HANDSHAKE, "10.0.0.1")
     assert not any(beside.note(Refusal.HANDSHAKE, "") for _ in range(20))
     assert alone.counts == beside.counts == {Refusal.HANDSHAKE: 21}
+
+
+@given(refused=st.lists(st.tuples(st.sampled_from([0.0, 0.1, 1.0]), st.booleans()), max_size=60))
+def test_one_stranger_that_is_seen_in_the_first_seconds_has_one_line(
+    refused: list[tuple[float, bool]],
+) -> None:
+    at_s = 0.0
+    refusals = Refusals(now=lambda: at_s)
+    told, named = [], False
+    for wait_s, seen in refused:
+        at_s += wait_s
+        if not named and not seen and at_s >= 4.9:  # so long nobody has seen it: another rule
+            break
+        named = named or seen
+        told.append(refusals.note(Refusal.HANDSHAKE, "10.0.0.1" if seen else ""))
+    assert sum(told) == named
 
 
 # -- addresses -------------------------------------------------------------------------------------

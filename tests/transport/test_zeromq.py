@@ -366,8 +366,12 @@ def test_where_it_must_not_be_bound(bind: str, what: str) -> None:
 
 def test_a_port_that_is_taken() -> None:
     async def test(site: Site) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="in use"):
+        with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigError, match="in use") as e:
             site.endpoint("ps0", f"tcp://127.0.0.1:{taken.getsockname()[1]}")
+        assert e.value.hint is not None
+        assert e.value.hint.startswith(
+            "see who has it (`ss -ltnp`), or take another port: for the chief one that"
+        )
 
     on_a_site(test)
 

@@ -58,7 +58,7 @@ def test_files_that_are_no_good(tmp_path: Path) -> None:
         Keyring.load(tmp_path)
     file.write_text("pear\n")
     file.chmod(0o600)
-    with pytest.raises(ConfigError, match=f"got 1 words in {file}, line 1"):
+    with pytest.raises(ConfigError, match=f"got 1 word in {file}, line 1"):
         Keyring.load(file)
     file.write_text("#" * 70_000)
     with pytest.raises(ConfigError, match="a plain file of at most"):

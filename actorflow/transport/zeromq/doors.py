@@ -31,6 +31,16 @@ def door(at: Place, ring: Ring | None) -> Door:
     return Door.OPEN
 
 
+_HINTS: dict[int | None, str] = {
+    zmq.EADDRINUSE: (
+        "see who has it (`ss -ltnp`), or take another port: for the chief one that all processes are told, "
+        "for others 0 is any that is free"
+    ),
+    zmq.EADDRNOTAVAIL: "name an address that this machine has",
+}
+"""What to try where an address cannot be bound."""
+
+
 def bind(socket: zmq.Socket[bytes], at: Place, asked: Door, pair: Pair | None) -> str:
     """Binds a socket and returns the address, with the port that was found.
 
@@ -50,7 +60,7 @@ def bind(socket: zmq.Socket[bytes], at: Place, asked: Door, pair: Pair | None) -
         socket.bind(said)
     except zmq.ZMQError as error:
         message = f"an endpoint is bound to an address of this machine, got {said}: {error.strerror}"
-        raise ConfigError(message, hint="port 0 is any that is free") from error
+        raise ConfigError(message, hint=_HINTS.get(error.errno, "port 0 is any that is free")) from error
     return str(socket.getsockopt_string(zmq.LAST_ENDPOINT))
 
 
