@@ -112,10 +112,22 @@ class Frame:
     until the oldest has ended. The frame has ended when an iteration ended, none lives, and none
     is deferred; then each Exit that never was live sends DEAD to the parent.
 
+    While it is `resting` the next one waits for time to pass: virtual time does not by itself.
+
     INVARIANT: iterations end in order: `oldest` is the smallest that lives or waits for its turn.
     """
 
-    __slots__ = ("constants", "deferred", "exited", "iterations", "layout", "newest", "oldest", "parent")
+    __slots__ = (
+        "constants",
+        "deferred",
+        "exited",
+        "iterations",
+        "layout",
+        "newest",
+        "oldest",
+        "parent",
+        "resting",
+    )
 
     def __init__(self, layout: Layout, parent: Live) -> None:
         self.layout = layout
@@ -126,6 +138,7 @@ class Frame:
         self.deferred: list[tuple[Any, Any]] = []
         self.constants: list[tuple[Any, Any]] = []
         self.exited: set[Any] = set()
+        self.resting = False
 
     def open(self, iteration: int) -> Live:
         """Starts an iteration and returns its state, constants not yet replayed."""
