@@ -201,6 +201,7 @@ class Dispatch:
                 if now() >= end:
                     break
         finally:
+            actor = turn = None  # an error may know this frame
             self._rest()
 
     def _pump_observed(self) -> None:
@@ -227,6 +228,7 @@ class Dispatch:
                 if end is not None and self._now() >= end:
                     break
         finally:
+            actor = turn = entry = None
             self._rest()
 
     def _observe(self, see: Callable[..., None], *what: Any) -> None:

@@ -196,3 +196,16 @@ def lives(root: Live) -> Sequence[Live]:
         for frame in (live.children or {}).values():
             found.extend(frame.iterations.values())
     return found
+
+
+def end(root: Live, tombstone: BaseException) -> None:
+    """Makes a tombstone of every tag of a step, and lets go of the loops that still lived in them.
+
+    A frame and its turns point at each other: what they hold would wait for a garbage collector.
+    """
+    for live in lives(root) if root.children else (root,):
+        live.error = tombstone
+        frame, live.children = live.frame, None
+        if frame is not None:
+            frame.iterations = {}
+            frame.deferred, frame.constants = [], []
