@@ -11,6 +11,7 @@ import pytest
 import actorflow as af
 from actorflow.errors import ActorflowError, GraphError, SpecError
 from actorflow.graph.slices import IndexedSlices
+from actorflow.spec import spec
 
 
 def run(graph: af.Graph, fetches: Any, feeds: Any = None) -> Any:
@@ -234,6 +235,43 @@ def test_an_effect_that_both_branches_or_others_use_is_allowed() -> None:
         u = af.cond(False, lambda: always * 10.0, lambda: 0.0)
 
     assert run(graph, [y, doubled, z, u]) == [2, 6, 0, 0]
+
+
+def test_an_effect_behind_what_only_one_branch_uses_is_refused_too() -> None:
+    async def twice(x: Any) -> Any:
+        return x * 2
+
+    with af.Graph():
+        queue = af.FIFOQueue(2, ["float32"], [()])
+        taken = af.sqrt(queue.dequeue() * 2.0 + 1.0)
+        with pytest.raises(GraphError, match="got 'queue/dequeue' .*which only branch 'true'"):
+            af.cond(True, lambda: taken, lambda: 0.0)
+        asked = af.py_actor(twice, [1.0], spec("float32")) + 1.0
+        with pytest.raises(GraphError, match="happens whichever is taken, got 'twice"):
+            af.cond(True, lambda: 0.0, lambda: asked)
+        looped = af.while_loop(lambda x: x < 3.0, lambda x: x + queue.dequeue(), 0.0) * 2.0
+        with pytest.raises(GraphError, match="happens whichever is taken, got 'while_loop'"):
+            af.cond(True, lambda: 0.0, lambda: looped)
+
+
+def test_an_effect_behind_what_others_use_is_allowed() -> None:
+    with af.Graph() as graph:
+        v = af.Variable(1.0, name="v")
+        both, decides, other, always = (v.assign_add(1.0) for _ in range(4))
+        doubled = both * 2.0
+        tested = decides * 2.0
+        shared = other * 2.0
+        used = shared + 1.0
+        apart = af.identity(always) * 2.0
+        found = [
+            af.cond(False, lambda: doubled * 2.0, lambda: both),
+            af.cond(tested < 0.0, lambda: tested * 3.0, lambda: 0.0),
+            af.cond(False, lambda: shared * 3.0, lambda: 0.0),
+            used,
+            af.cond(False, lambda: apart, lambda: 0.0),
+        ]
+
+    assert run(graph, found) == [2, 0, 0, 9, 0]
 
 
 def test_a_dequeue_that_only_one_branch_uses_is_refused() -> None:
