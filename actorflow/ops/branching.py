@@ -14,7 +14,7 @@ from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect, lookup
 from actorflow.ops.bodies import building, called, check_outline, completed, leaves_of, touched
 from actorflow.spec import ListSpec, Shape, Spec
-from actorflow.structure import flatten
+from actorflow.structure import flatten, ordered_like
 
 _KEEPS = frozenset({Effect.WRITE, Effect.COMMIT, Effect.WAIT, Effect.ASK})
 _NUMBERS = (bool, int, float, complex)
@@ -48,6 +48,7 @@ def branched(
             Body(graph, f"{title}/{branch}", f"branch {branch!r} of {title!r}", line) for branch in names
         ]
         made = [called(body, function, ()) for body, function in zip(bodies, functions, strict=True)]
+        made = [made[0], *(ordered_like(made[0], found) for found in made[1:])]
         for body, found in zip(bodies[1:], made[1:], strict=True):
             check_outline(body, found, made[0], "all branches return the same structure")
         dtypes = _dtypes(made)

@@ -196,7 +196,7 @@ def test_branches_of_two_dtypes_are_told_with_both_specs_and_lines() -> None:
     [
         (SpecError, lambda x: af.cond(1, lambda: x, lambda: x), "cond takes a bool scalar, got () int32"),
         (SpecError, lambda x: af.cond(x > 1, lambda: x, lambda: x), "cond takes a bool scalar, got (2,) bool"),
-        (GraphError, lambda x: af.cond(True, lambda: (x, x), lambda: x), "got (*, *) from branch 'true' of 'cond', and *"),
+        (GraphError, lambda x: af.cond(True, lambda: (x, x), lambda: x), "got (tensor, tensor) from branch 'true' of 'cond', and tensor"),
         (GraphError, lambda x: af.cond(True, lambda: x, NOT), "branch 'false' of 'cond' is built by a function, got float 2.0"),
         (SpecError, lambda x: af.switch_case(1.5, [lambda: x]), "switch_case takes an integer scalar, got () float32"),
         (GraphError, lambda x: af.switch_case(1, []), "a list of functions, one or more, got []"),
@@ -207,6 +207,31 @@ def test_branches_of_two_dtypes_are_told_with_both_specs_and_lines() -> None:
 )  # fmt: skip
 def test_what_is_no_branch_is_refused(kind: Any, build: Any, said: str) -> None:
     assert said in error_of(kind, build).what
+
+
+def test_what_builds_no_branch_is_refused_and_says_what_to_do() -> None:
+    async def later() -> None: ...
+
+    with af.Graph() as graph:
+        with pytest.raises(
+            GraphError, match=r"branch 'true' of 'cond' .* called with no arguments, got .*takes \(x\)"
+        ):
+            af.cond(True, lambda x: x, lambda: 0.0)
+        with pytest.raises(GraphError, match="branch 'false' of 'cond' .* got the async def") as caught:
+            af.cond(True, lambda: 0.0, later)
+        assert "af.py_actor" in str(caught.value.hint)
+        with pytest.raises(GraphError, match="got None from branch 'true' of 'cond', and tensor") as caught:
+            af.cond(True, lambda: None, lambda: 0.0)
+        assert "without a return" in str(caught.value.hint)
+    assert not graph.bodies
+
+
+def test_keys_of_dicts_come_in_any_order_and_pairs_as_lists() -> None:
+    with af.Graph() as graph:
+        y = af.cond(False, lambda: {"a": 1, "b": 2}, lambda: {"b": 3, "a": 4})
+        z = af.case([[False, lambda: 1], [True, lambda: 2]], lambda: 3)
+
+    assert run(graph, [y["a"], y["b"], z]) == [4, 3, 2]
 
 
 # -- effects -------------------------------------------------------------------------------------------
