@@ -300,8 +300,8 @@ class Session:
             self._check_open()
             if plan.resets != self._resources.resets:
                 plan = self._plan(*plan.key)
-        future = self._system.create_future()
-        step = Step(StepId(next(self._step_ids)), plan.fetches, future, deadline_s, since)
+        step_id = StepId(next(self._step_ids))
+        step = Step(step_id, plan.fetches, self._system.create_future(), deadline_s, since)
         return await self._run_step(plan, fed, step)
 
     async def _run_step(self, plan: _Plan, fed: Sequence[Any], step: Step) -> list[Any]:
@@ -330,6 +330,7 @@ class Session:
             failure = error
             if isinstance(error, asyncio.CancelledError) or not step.future.done():
                 step.cancel()
+            step.forget()
             raise
         finally:
             if step.bucket is not None:

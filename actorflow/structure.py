@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 Rebuild = Callable[[Sequence[Any]], Any]
@@ -43,18 +43,34 @@ def _visit(tree: Any, leaves: list[Any]) -> Rebuild:
     return lambda values: values[index]
 
 
-def outline(tree: Any) -> str:
-    """Returns how a structure is built, its leaves as `*`: two are alike if this is the same."""
+def outline(tree: Any, leaf: str = "*") -> str:
+    """Returns how a structure is built, `leaf` for its leaves: two are alike if this is the same."""
+
+    def several(trees: Iterable[Any]) -> str:
+        return ", ".join(outline(each, leaf) for each in trees)
+
     if tree is None:
         return "None"
     if isinstance(tree, Mapping):
-        return "{" + ", ".join(f"{key!r}: {outline(value)}" for key, value in tree.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {outline(value, leaf)}" for key, value in tree.items()) + "}"
     if isinstance(tree, list):
-        return "[" + ", ".join(map(outline, tree)) + "]"
+        return f"[{several(tree)}]"
     if isinstance(tree, tuple):
         kind = type(tree).__name__ if hasattr(tree, "_fields") else ""
-        return f"{kind}(" + ", ".join(map(outline, tree)) + (",)" if len(tree) == 1 else ")")
-    return type(tree).__name__ if hasattr(tree, "taken_apart") else "*"
+        return f"{kind}({several(tree)}{',' if len(tree) == 1 else ''})"
+    return type(tree).__name__ if hasattr(tree, "taken_apart") else leaf
+
+
+def ordered_like(tree: Any, value: Any) -> Any:
+    """Returns `value` with its mappings in the order of those of `tree`, where they have the same keys."""
+    if isinstance(tree, Mapping) and isinstance(value, Mapping) and tree.keys() == value.keys():
+        return {key: ordered_like(each, value[key]) for key, each in tree.items()}
+    if isinstance(tree, list) and isinstance(value, list) and len(tree) == len(value):
+        return [ordered_like(t, v) for t, v in zip(tree, value, strict=True)]
+    if isinstance(tree, tuple) and isinstance(value, tuple) and len(tree) == len(value):
+        parts = [ordered_like(t, v) for t, v in zip(tree, value, strict=True)]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    return value
 
 
 def leaves_like(tree: Any, value: Any) -> list[Any]:

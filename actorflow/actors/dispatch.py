@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _BATCH = 16  # entries between two looks at the clock; a look costs about 60 ns
 
+STILL_TURNS = 1024
+"""Turns of a ring after which it is asked whether time has passed meanwhile."""
+
 
 class Turn(Protocol):
     """What an entry of the ring is about: for a node, the tag; for the others, `ALWAYS`."""
@@ -87,6 +90,7 @@ class Dispatch:
     __slots__ = (
         "_loop",
         "_now",
+        "_seen",
         "_thread",
         "budget_s",
         "context",
@@ -114,6 +118,7 @@ class Dispatch:
         self.scheduled = False
         self.pumping = False
         self.turns = 0
+        self._seen = (0, -1.0)
         self._loop = loop
         self._thread = get_ident()
         self._now = clock.now
@@ -128,6 +133,21 @@ class Dispatch:
     def push_later(self, delay_s: float, actor: Runnable, turn: Turn) -> None:
         """Puts the actor at the end of the ring when `delay_s` have passed."""
         self._loop.call_later(delay_s, self.push, actor, turn, context=self.context)
+
+    def stands_still(self) -> bool:
+        """Tells, once after every `STILL_TURNS` turns, whether no time has passed while they were taken.
+
+        So it is in virtual time: who goes on without an end has to let some pass, by `push_later`.
+        """
+        turns, at = self._seen
+        if self.turns - turns < STILL_TURNS:
+            return False
+        self.note_time()
+        return self._seen[1] == at
+
+    def note_time(self) -> None:
+        """Has `stands_still` compare with this moment."""
+        self._seen = self.turns, self._now()
 
     def schedule(self) -> None:
         """Asks the loop for a pump; hot callers do so when `scheduled` is false.
@@ -181,6 +201,7 @@ class Dispatch:
                 if now() >= end:
                     break
         finally:
+            actor = turn = None  # an error may know this frame
             self._rest()
 
     def _pump_observed(self) -> None:
@@ -207,6 +228,7 @@ class Dispatch:
                 if end is not None and self._now() >= end:
                     break
         finally:
+            actor = turn = entry = None
             self._rest()
 
     def _observe(self, see: Callable[..., None], *what: Any) -> None:

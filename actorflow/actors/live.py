@@ -112,10 +112,22 @@ class Frame:
     until the oldest has ended. The frame has ended when an iteration ended, none lives, and none
     is deferred; then each Exit that never was live sends DEAD to the parent.
 
+    While it is `resting` the next one waits for time to pass: virtual time does not by itself.
+
     INVARIANT: iterations end in order: `oldest` is the smallest that lives or waits for its turn.
     """
 
-    __slots__ = ("constants", "deferred", "exited", "iterations", "layout", "newest", "oldest", "parent")
+    __slots__ = (
+        "constants",
+        "deferred",
+        "exited",
+        "iterations",
+        "layout",
+        "newest",
+        "oldest",
+        "parent",
+        "resting",
+    )
 
     def __init__(self, layout: Layout, parent: Live) -> None:
         self.layout = layout
@@ -126,6 +138,7 @@ class Frame:
         self.deferred: list[tuple[Any, Any]] = []
         self.constants: list[tuple[Any, Any]] = []
         self.exited: set[Any] = set()
+        self.resting = False
 
     def open(self, iteration: int) -> Live:
         """Starts an iteration and returns its state, constants not yet replayed."""
@@ -183,3 +196,16 @@ def lives(root: Live) -> Sequence[Live]:
         for frame in (live.children or {}).values():
             found.extend(frame.iterations.values())
     return found
+
+
+def end(root: Live, tombstone: BaseException) -> None:
+    """Makes a tombstone of every tag of a step, and lets go of the loops that still lived in them.
+
+    A frame and its turns point at each other: what they hold would wait for a garbage collector.
+    """
+    for live in lives(root) if root.children else (root,):
+        live.error = tombstone
+        frame, live.children = live.frame, None
+        if frame is not None:
+            frame.iterations = {}
+            frame.deferred, frame.constants = [], []

@@ -15,9 +15,10 @@ into closures that do the same 4-5 times faster. A law keeps them equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from traceback import clear_frames
 from typing import Any, Protocol
 
-from actorflow.actors.dispatch import Dispatch
+from actorflow.actors.dispatch import STILL_TURNS, Dispatch
 from actorflow.actors.live import Frame, Layout, Live
 from actorflow.actors.matching import CONTROL
 from actorflow.errors import ActorflowError, InternalError, KernelError, Where, said
@@ -28,6 +29,9 @@ Fire = Callable[[Live], None]
 Emit = Callable[[Live, Any], None]
 Target = tuple["NodeActor", int]
 """A node and the port of it at which an edge ends."""
+
+_TURN_S = 20e-6
+"""What a turn of the ring takes in virtual time, where loops go on and nothing else lets it pass."""
 
 
 class Owner(Protocol):
@@ -223,8 +227,12 @@ class NodeActor:
             return
         iteration = live.iteration + 1
         if iteration not in frame.iterations:
-            if frame.full:
+            if frame.resting or frame.full:
                 frame.deferred.append((self, value))
+                return
+            if self.owner.dispatch.stands_still():
+                frame.deferred.append((self, value))
+                rest(frame, self)
                 return
             start(frame, iteration)
         self.put(frame.iterations[iteration], value)
@@ -234,7 +242,9 @@ class NodeActor:
     def fail(self, live: Live, error: BaseException) -> None:
         """Aborts the step of a firing that raised; the error is placed at this node, once."""
         if live.error is None:
-            self.owner.abort(live, self.placed(live, error))
+            placed = self.placed(live, error)
+            forget_locals(placed)
+            self.owner.abort(live, placed)
 
     def placed(self, live: Live, error: BaseException) -> ActorflowError:
         """Returns `error` as one of ours, with node, op, step and the user's source line."""
@@ -257,6 +267,14 @@ def of_kernel(op: str, error: BaseException, where: Where) -> ActorflowError:
     return placed
 
 
+def forget_locals(error: BaseException) -> None:
+    """Lets go of what the frames of a traceback held: arrays, and the tag whose step holds the error."""
+    seen: BaseException | None = error
+    while seen is not None:
+        clear_frames(seen.__traceback__)
+        seen = seen.__cause__ or seen.__context__
+
+
 def start(frame: Frame, iteration: int) -> None:
     """Opens an iteration, replays the loop's constants into it, and starts its sources."""
     live = frame.open(iteration)
@@ -269,17 +287,55 @@ def start(frame: Frame, iteration: int) -> None:
         live.step.came_early(frame.layout.path, live)
 
 
+def start_deferred(frame: Frame) -> None:
+    """Opens the iteration that had to wait, with what has come for it."""
+    deferred, frame.deferred = frame.deferred, []
+    iteration = frame.newest + 1
+    start(frame, iteration)
+    for node, value in deferred:
+        node.put(frame.iterations[iteration], value)
+
+
+def rest(frame: Frame, node: NodeActor) -> None:
+    """Has the next iteration, for which something is deferred, begin a little later, for time to pass."""
+    frame.resting = True
+    node.owner.dispatch.push_later(STILL_TURNS * _TURN_S, _Rested(frame, node), frame.parent)
+
+
+class _Rested:
+    """A loop → itself, through the ring: time has passed."""
+
+    __slots__ = ("dispatch", "frame", "lane")
+
+    def __init__(self, frame: Frame, node: NodeActor) -> None:
+        self.frame = frame
+        self.dispatch = node.owner.dispatch
+        self.lane = node.lane
+
+    def fire(self, live: Live) -> None:
+        """Begins the next iteration."""
+        self.dispatch.note_time()
+        self.frame.resting = False
+        start_deferred(self.frame)
+
+    def fail(self, live: Live, error: BaseException) -> None:
+        """Aborts the step."""
+        live.step.abort(error)
+
+
 def iteration_ended(live: Live) -> None:
     """Every node has fired for this tag, and no loop in it lives: lets the next one in, or ends the loop."""
+    if live.error is not None:  # of a step that ended in this firing
+        return
     frame = live.frame
     assert frame is not None
     moved = frame.close(live.iteration)
-    if moved and frame.deferred:
-        deferred, frame.deferred = frame.deferred, []
-        iteration = frame.newest + 1
-        start(frame, iteration)
-        for node, value in deferred:
-            node.put(frame.iterations[iteration], value)
+    if moved and frame.deferred and not frame.resting:
+        node = frame.deferred[0][0]
+        if node.owner.dispatch.stands_still():
+            rest(frame, node)
+        else:
+            start_deferred(frame)
     if frame.ended:
         parent = frame.parent
         assert parent.children is not None

@@ -12,7 +12,7 @@ from asyncio import Future
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from actorflow.actors.live import Live, is_later, lives
+from actorflow.actors.live import Live, end, is_later
 from actorflow.actors.locks import Owner
 from actorflow.actors.ref import Ref
 from actorflow.errors import ActorflowError, DeadlinePassed, FetchError, StepAborted, Where
@@ -26,6 +26,9 @@ class Ended(ActorflowError):
 
 
 _ENDED = Ended("the step has ended")
+_ABORTED = Ended(
+    "the step has ended before its values came"
+)  # not its error: that knows frames, and they the tag
 
 
 class Step:
@@ -117,7 +120,7 @@ class Step:
         if not self.left and not self.ended:
             assert self.live is not None
             self.ended = True
-            self.live.error = _ENDED
+            end(self.live, _ENDED)
             self.live = None
             if not self.future.done():
                 self.future.set_result(self.values)
@@ -200,8 +203,7 @@ class Step:
             return
         self.ended = True
         if self.live is not None:  # else it still waits for admission
-            for live in lives(self.live):
-                live.error = error
+            end(self.live, _ABORTED)
             self.live = None
         calls, self.calls = self.calls, None
         for reply, ref in (calls or {}).items():
@@ -219,6 +221,11 @@ class Step:
             self.future.cancel()
         self.abort(StepAborted(f"step {self.id} was cancelled by its caller"))
         self.give_back()
+
+    def forget(self) -> None:
+        """Lets go of its error, the traceback of which knows the step: who ran it has the error."""
+        self.future = self.future.get_loop().create_future()
+        self.future.cancel()
 
     def expire(self) -> None:
         """Ends the step because its deadline passed, saying what it still waited for."""

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from actorflow.arrays import Array, Library
+from actorflow.errors import KernelError, SpecError
 from actorflow.kernels.precision import is_half
 from actorflow.kernels.registry import kernel
+from actorflow.kernels.shape import view_cost
+from actorflow.spec import show
 
 Several = Callable[..., tuple[Array, ...]]
 
@@ -83,3 +86,20 @@ def lstm_step_grad(
     gg *= ds * i
     go *= do
     return grads, ds * f
+
+
+@kernel("sequence_lengths", cost=view_cost)
+def sequence_lengths(lengths: Array, xs: Array) -> Array:
+    """`lengths` themselves; an error that names what does not fit."""
+    steps, rows = xs.shape[:2]
+    if lengths.shape != (rows,):
+        shapes = f"lengths {show(lengths.shape)} for x {show(xs.shape)}, steps first"
+        message = f"rnn takes lengths for {rows} rows, got {shapes}"
+        raise SpecError(message)
+    wrong = (lengths < 0) | (lengths > steps)
+    if wrong.any():
+        message = (
+            f"lengths of rnn must lie in [0, {steps}], the number of steps, got {int(lengths[wrong][0])}"
+        )
+        raise KernelError(message)
+    return lengths

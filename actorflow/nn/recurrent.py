@@ -14,7 +14,6 @@ from actorflow.ops.arguments import verb
 from actorflow.ops.arrange import swapaxes
 from actorflow.ops.array import concat
 from actorflow.ops.elementwise import subtract
-from actorflow.ops.facts import ensure_shape
 from actorflow.ops.fill import arange
 from actorflow.ops.join import stack, unstack
 from actorflow.ops.list_rows import list_unstack
@@ -24,10 +23,11 @@ from actorflow.ops.mapping import filled_turns, stacked_turns, turns, with_count
 from actorflow.ops.passing import cast
 from actorflow.ops.placing import placed
 from actorflow.ops.recompute import recompute as computed_again
+from actorflow.ops.recurrent import sequence_lengths
 from actorflow.ops.reduce import max
 from actorflow.ops.shape import expand_dims
 from actorflow.ops.source import constant
-from actorflow.spec import ListSpec, merge
+from actorflow.spec import ListSpec
 from actorflow.structure import flatten
 
 
@@ -60,7 +60,8 @@ def rnn(
     Dtypes:   that of the cell; lengths integers in [0, steps]
     Gradient: to x, initial and the variables of the cell; of any order
     Raises:   SpecError for what does not fit; GraphError for another structure of `initial` than that of
-              the cell's state. In the step ListError for a length beyond the steps.
+              the cell's state. In the step KernelError for a length that is negative or beyond the
+              steps, and SpecError for another number of them than rows.
 
     Args:
         cell: A `Cell`; or several, `stacked`, which run one after the other.
@@ -276,14 +277,4 @@ def _widened(mask: Tensor, x: Tensor, axes: int) -> Tensor:
 
 def _lengths(lengths: Any, xs: Tensor) -> Tensor:
     """The lengths as int32; SpecError unless they are a vector of integers, one for each row."""
-    found = as_tensor(lengths)
-    rows = None if xs.shape is None else xs.shape[1]
-    try:
-        merge(found.shape, (rows,))
-        fits = found.dtype.kind in "iu"
-    except SpecError:
-        fits = False
-    if not fits:
-        message = f"rnn takes an integer length for each row, got {found.spec} for x {xs.spec}, steps first"
-        raise SpecError(message)
-    return ensure_shape(cast(found, "int32"), (rows,))
+    return cast(sequence_lengths(lengths, xs), "int32")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import iscoroutinefunction, signature
 from typing import Any
 
 from actorflow.arrays import DType
@@ -13,6 +14,7 @@ from actorflow.graph.builder import Tensor, as_tensor, source_line
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Attr, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op
+from actorflow.ops.resource import can_be_called
 from actorflow.ops.state import Variable
 from actorflow.spec import Spec
 from actorflow.structure import flatten, outline
@@ -40,13 +42,56 @@ def called(body: Body, function: Any, args: Sequence[Any]) -> Any:
     """Returns what the user's function builds in a body.
 
     Raises:
-        GraphError: when it is no function, or takes other arguments.
+        GraphError: when it is no function, takes other arguments, or is an `async def`.
     """
+    where = Where(defined_at=body.defined_at)
     if not callable(function):
         message = f"{body.what} is built by a function, got {type(function).__name__} {function!r:.60}"
-        raise GraphError(message, where=Where(defined_at=body.defined_at))
+        raise GraphError(message, where=where)
+    check_not_async(function, body.what, where)
+    if not can_be_called(function, *args):
+        message = (
+            f"{body.what} is built by a function that is called with "
+            f"{_said_of(args)}, got {function!r:.60}, which takes {_taken_by(function)}"
+        )
+        raise GraphError(message, where=where, hint=_HANDED_OVER if args else None)
     with body:
         return function(*args)
+
+
+_HANDED_OVER = "a tuple or list is handed over as so many arguments, anything else (named tuples, too) as one"
+
+
+def _said_of(args: Sequence[Any]) -> str:
+    """What a function is called with, in words."""
+    if not args:
+        return "no arguments"
+    if len(args) == 1:
+        return f"one argument ({said_of(args[0])})"
+    return f"{len(args)} arguments"
+
+
+def said_of(tree: Any) -> str:
+    """Returns the outline of a structure, in an error."""
+    return outline(tree, "tensor")
+
+
+def _taken_by(function: Any) -> str:
+    """The parameters of a function, as it is written."""
+    names = ", ".join(
+        str(each.replace(annotation=each.empty)) for each in signature(function).parameters.values()
+    )
+    return f"({names})"
+
+
+def check_not_async(function: Any, what: str, where: Where) -> None:
+    """Raises GraphError for an `async def`, which builds nothing."""
+    if iscoroutinefunction(function):
+        message = (
+            f"{what} is built by a plain function, which is called once, got the async def {function!r:.60}"
+        )
+        hint = "to await something in the step, use af.py_actor within a plain function"
+        raise GraphError(message, where=where, hint=hint)
 
 
 def leaves_of(body: Body, made: Any, dtypes: Sequence[DType | None] | None = None) -> list[Tensor]:
@@ -61,8 +106,17 @@ def check_outline(body: Body, made: Any, wanted: Any, rule: str) -> None:
     """Raises GraphError unless `made` is built of tuples, lists and dicts as `wanted` is."""
     got, asked = outline(made), outline(wanted)
     if got != asked:
-        message = f"{rule}, got {got} from {body.what}, and {asked}"
-        raise GraphError(message, where=Where(defined_at=body.defined_at))
+        message = f"{rule}, got {said_of(made)} from {body.what}, and {said_of(wanted)}"
+        raise GraphError(message, where=Where(defined_at=body.defined_at), hint=hint_of_none(made, wanted))
+
+
+def hint_of_none(*trees: Any) -> str | None:
+    """What to try when one of the structures is None, which Python returns by itself."""
+    return (
+        "a function without a return gives None: let it return its results"
+        if any(tree is None for tree in trees)
+        else None
+    )
 
 
 def completed(bodies: Sequence[Body], results: Sequence[Sequence[Tensor]]) -> list[Tensor]:

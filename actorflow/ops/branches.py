@@ -99,7 +99,7 @@ def case(
     """
     graph = current()
     line = line_of(graph)
-    if not isinstance(pairs, list | tuple) or not all(isinstance(p, tuple) and len(p) == 2 for p in pairs):
+    if not isinstance(pairs, list | tuple) or not all(map(_is_pair, pairs)):
         message = f"case takes a list of pairs (predicate, function), got {pairs!r:.60}"
         raise GraphError(message, where=Where(defined_at=line))
     index = as_tensor(len(pairs))
@@ -112,6 +112,10 @@ def case(
     functions = [*(function for _, function in pairs), default]
     names = [*(f"branch_{k}" for k in range(len(pairs))), "default"]
     return branched(graph, "case", index, functions, names, lower, name, line)
+
+
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, tuple | list) and len(pair) == 2
 
 
 def _outputs(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:

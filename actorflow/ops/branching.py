@@ -10,13 +10,13 @@ from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.body import Body, as_attr
 from actorflow.graph.builder import Tensor, build
 from actorflow.graph.graph import Graph
-from actorflow.graph.node import Attr
+from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect, lookup
 from actorflow.ops.bodies import building, called, check_outline, completed, leaves_of, touched
 from actorflow.spec import ListSpec, Shape, Spec
-from actorflow.structure import flatten
+from actorflow.structure import flatten, ordered_like
 
-_KEEPS = frozenset({Effect.WRITE, Effect.COMMIT, Effect.WAIT})
+_KEEPS = frozenset({Effect.WRITE, Effect.COMMIT, Effect.WAIT, Effect.ASK})
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -48,12 +48,13 @@ def branched(
             Body(graph, f"{title}/{branch}", f"branch {branch!r} of {title!r}", line) for branch in names
         ]
         made = [called(body, function, ()) for body, function in zip(bodies, functions, strict=True)]
+        made = [made[0], *(ordered_like(made[0], found) for found in made[1:])]
         for body, found in zip(bodies[1:], made[1:], strict=True):
             check_outline(body, found, made[0], "all branches return the same structure")
         dtypes = _dtypes(made)
         results = [leaves_of(body, found, dtypes) for body, found in zip(bodies, made, strict=True)]
         specs = [_agreed(bodies, k, [r[k] for r in results]) for k in range(len(dtypes))]
-        _check_captures(graph, bodies)
+        _check_captures(graph, index.port, bodies)
         captured = completed(bodies, results)
         attrs: dict[str, Attr] = {
             "branches": tuple(body.key for body in bodies),
@@ -103,19 +104,50 @@ def common_shape(a: Shape, b: Shape) -> Shape:
     return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
 
 
-def _check_captures(graph: Graph, bodies: Sequence[Body]) -> None:
-    """Raises GraphError when a branch captures what has an effect, and nobody but it asks for that."""
+def _check_captures(graph: Graph, index: Port, bodies: Sequence[Body]) -> None:
+    """Raises GraphError when what has an effect is built outside of the only branch that asks for it.
+
+    What lies between them counts too, if it is for this branch alone; not what lies behind an `identity`.
+    """
     for body in bodies:
-        for port in body.captured:
-            node = graph.nodes[port.node]
-            if lookup(node.op).effect not in _KEEPS:
+        others = {port.node for other in bodies if other is not body for port in other.captured}
+        ways = _ways_up(graph, {port.node for port in body.captured} - others - {index.node})
+        if not any(_has_effect(graph.nodes[i]) for i in ways):
+            continue
+        takers: dict[NodeId, set[NodeId]] = {i: set() for i in ways}
+        for taker in graph.nodes:
+            for i in (*(port.node for port in taker.inputs), *taker.controls):
+                if i in takers:
+                    takers[i].add(taker.id)
+        alone: set[NodeId] = set()
+        for i in sorted(ways, reverse=True):  # takers first
+            if i in others or i == index.node or not takers[i] <= alone:
                 continue
-            elsewhere = any(port.node in {p.node for p in n.inputs} for n in graph.nodes[port.node + 1 :])
-            others = any(p.node == port.node for o in bodies if o is not body for p in o.captured)
-            if not elsewhere and not others:
+            alone.add(i)
+            node = graph.nodes[i]
+            if _has_effect(node):
                 message = (
                     f"what is built outside of a branch happens whichever is taken, got {node.name!r} "
                     f"({node.op} of {node.defined_at}), which only {body.what} uses"
                 )
                 hint = "build it inside the branch; or, if it is to happen always, pass af.identity of it"
                 raise GraphError(message, where=Where(defined_at=body.defined_at), hint=hint)
+
+
+def _ways_up(graph: Graph, begin: set[NodeId]) -> set[NodeId]:
+    """The nodes from which these come, with them, up to each `identity`."""
+    found, left = set(begin), list(begin)
+    while left:
+        node = graph.nodes[left.pop()]
+        if node.op != "identity":
+            more = {port.node for port in node.inputs} - found
+            found |= more
+            left += more
+    return found
+
+
+def _has_effect(node: Node) -> bool:
+    effect = lookup(node.op).effect
+    if effect is Effect.FUNCTION:
+        return bool(node.attrs["writes"] or node.attrs["waits"] or node.attrs["asks"])
+    return effect in _KEEPS

@@ -24,7 +24,7 @@ from actorflow.ops.bodies import (
 )
 from actorflow.ops.loop_gradients import gradient_of_loop
 from actorflow.spec import ListSpec, Shape, Spec, check_shape, merge, show, spec
-from actorflow.structure import flatten
+from actorflow.structure import flatten, ordered_like
 
 TRIPS = spec("int32")
 
@@ -96,6 +96,7 @@ def while_loop(
         made = called(turn, body, _arguments(loop_vars, whole(turns)))
         if len(leaves) == 1 and not isinstance(made, tuple | list) and isinstance(loop_vars, tuple | list):
             made = type(loop_vars)([made])
+        made = ordered_like(loop_vars, made)
         check_outline(turn, made, loop_vars, "a body returns what it is given, the loop variables")
         after = leaves_of(turn, made, [s.dtype for s in carried])
         _check_carried(turn, first, carried, after)
@@ -181,25 +182,27 @@ def _check_carried(
 ) -> None:
     """Raises SpecError unless every loop variable keeps its spec from turn to turn."""
     for k, (begins, kept, ends) in enumerate(zip(first, carried, after, strict=True)):
-        if _keeps(kept, ends.spec):
+        if keeps(kept, ends.spec):
             continue
         message = (
             f"loop variable {k} must keep its spec in all turns, got\n"
             f"  at the beginning {kept}, defined at {begins.node.defined_at}\n"
             f"  after a turn     {ends.spec}, defined at {ends.node.defined_at}"
         )
-        hint = (
-            "convert it with af.cast"
-            if kept.dtype != ends.dtype
-            else ("say with shapes= which sizes change, or fix them with af.ensure_shape")
-        )
+        if ListSpec in (type(kept), type(ends)):
+            hint = "a list stays a list: make it with the dtype and shape of what is written to it"
+        elif kept.dtype != ends.dtype:
+            hint = "convert it with af.cast"
+        else:
+            hint = "say with shapes= which sizes change, or fix them with af.ensure_shape"
         raise SpecError(message, where=Where(node=turn.key, defined_at=turn.defined_at), hint=hint)
 
 
-def _keeps(kept: Spec, ends: Spec) -> bool:
+def keeps(kept: Spec, ends: Spec) -> bool:
+    """Tells whether a loop variable may be of the second spec after a turn."""
     if isinstance(kept, ListSpec) or isinstance(ends, ListSpec):
         both = isinstance(kept, ListSpec) and isinstance(ends, ListSpec)
-        return both and kept.dtype == ends.dtype and _keeps(kept.element, ends.element)  # type: ignore[attr-defined]
+        return both and kept.dtype == ends.dtype and keeps(kept.element, ends.element)  # type: ignore[attr-defined]
     return kept.dtype == ends.dtype and _covers(kept.shape, ends.shape)
 
 

@@ -16,6 +16,7 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.arguments import verb
+from actorflow.ops.bodies import check_not_async, hint_of_none, said_of
 from actorflow.ops.elementwise import add, subtract
 from actorflow.ops.facts import ensure_shape
 from actorflow.ops.fill import arange
@@ -23,13 +24,13 @@ from actorflow.ops.kept import kept, saved_key
 from actorflow.ops.list_rows import list_gather_like, list_stack, list_stack_like, list_unstack
 from actorflow.ops.lists import list_read, list_size
 from actorflow.ops.logic import less, logical_and, where
-from actorflow.ops.loops import while_loop
+from actorflow.ops.loops import keeps, while_loop
 from actorflow.ops.placing import placed
 from actorflow.ops.resource import can_be_called
 from actorflow.ops.scan import reversed_along
 from actorflow.ops.source import constant
 from actorflow.spec import Dim, ListSpec, Spec, merge, spec
-from actorflow.structure import flatten, outline
+from actorflow.structure import flatten, ordered_like, outline
 
 Turn = Callable[..., tuple[Sequence[Any], Sequence[Any]]]
 """(number of the turn, *loop variables) -> (loop variables after it, what is kept of it)."""
@@ -167,20 +168,37 @@ def _folded(
     if not leaves:
         message = f"{what} takes a state of one tensor or more, got {initial!r:.60}"
         raise GraphError(message, where=Where(defined_at=source_line()))
-    first = [as_tensor(leaf) for leaf in leaves]
+    first, line = [as_tensor(leaf) for leaf in leaves], source_line()
 
     def turn(i: Tensor, *state: Tensor) -> tuple[Sequence[Any], Sequence[Any]]:
         at = subtract(subtract(rows.count, 1), i) if reverse else i
-        made = fn(whole(state), rows.read(at))
+        made = ordered_like(initial, fn(whole(state), rows.read(at)))
         if outline(made) != outline(initial):
-            shapes = f"{outline(made)}, and {outline(initial)}"
+            shapes = f"{said_of(made)}, and {said_of(initial)}"
             message = f"the function of {what} returns a state as it is given one, got {shapes}"
-            raise GraphError(message, where=Where(defined_at=source_line()))
+            where = Where(op=what, defined_at=line)
+            raise GraphError(message, where=where, hint=hint_of_none(made))
         after = [as_tensor(leaf, dtype=f.dtype) for leaf, f in zip(flatten(made)[0], first, strict=True)]
+        for k, (begins, ends) in enumerate(zip(first, after, strict=True)):
+            _check_state(what, k, begins, ends, line)
         return after, after if what == "scan" else ()
 
     ends, states = turns(rows.count, turn, first, **settings)
     return ends, states, rows
+
+
+def _check_state(what: str, k: int, begins: Tensor, ends: Tensor, line: str) -> None:
+    """Raises SpecError unless state `k` keeps its spec, but for a list, which the loop looks at."""
+    if isinstance(begins.spec, ListSpec) or isinstance(ends.spec, ListSpec) or keeps(begins.spec, ends.spec):
+        return
+    message = (
+        f"loop variable {k} of {what}, its state, must keep its spec over all rows, got\n"
+        f"  at the beginning {begins.spec}, defined at {begins.node.defined_at}\n"
+        f"  after a row      {ends.spec}, defined at {ends.node.defined_at}"
+    )
+    fix = "begin with a state of the shape that it has later, or fix it with af.ensure_shape"
+    hint = "convert it with af.cast" if begins.dtype != ends.dtype else fix
+    raise SpecError(message, where=Where(op=what, defined_at=line), hint=hint)
 
 
 # ------------------------------------------------------------------------------------- turns
@@ -331,6 +349,7 @@ def _check_function(what: str, fn: Any, *takes: str) -> None:
     if not callable(fn) or not can_be_called(fn, *takes):
         message = f"{what} takes a function of {' and '.join(takes)} as fn, got {fn!r:.60}"
         raise GraphError(message, where=Where(op=what, defined_at=source_line()))
+    check_not_async(fn, what, Where(op=what, defined_at=source_line()))
 
 
 def _check_results(made: Any, results: Sequence[Tensor], outputs: Any) -> None:
@@ -339,9 +358,9 @@ def _check_results(made: Any, results: Sequence[Tensor], outputs: Any) -> None:
         return
     if outline(made) != outline(outputs):
         message = (
-            f"the function of map_fn returns what outputs says, got {outline(made)}, and {outline(outputs)}"
+            f"the function of map_fn returns what outputs says, got {said_of(made)}, and {said_of(outputs)}"
         )
-        raise GraphError(message)
+        raise GraphError(message, hint=hint_of_none(made))
     for k, (wanted, result) in enumerate(zip(flatten(outputs)[0], results, strict=True)):
         if not isinstance(wanted, Spec):
             message = f"outputs are specs, got {wanted!r:.60}"

@@ -1,4 +1,4 @@
-"""One step of a recurrent cell behind its products, as one op: lstm_step.
+"""One step of a recurrent cell behind its products, as one op: lstm_step; and lengths that are checked.
 
 Derivatives of the second order are made of other ops.
 """
@@ -10,9 +10,9 @@ from typing import Any
 
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
-from actorflow.graph.builder import Tensor, build
+from actorflow.graph.builder import Tensor, as_tensor, build, build_one
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import op
+from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.arguments import verb
 from actorflow.ops.array import concat
 from actorflow.ops.elementwise import add, multiply, square, subtract, tanh
@@ -158,3 +158,29 @@ def _sum(first: Tensor, *others: Tensor) -> Tensor:
     for other in others:
         first = add(first, other)
     return first
+
+
+def _lengths_spec(inputs: Specs, attrs: Attrs) -> Specs:
+    lengths, xs = inputs
+    rows = xs.shape[1] if xs.shape is not None and len(xs.shape) > 1 else None
+    message = f"rnn takes an integer length for each row, got {lengths} for x {xs}, steps first"
+    if lengths.dtype.kind not in "iu" or (xs.shape is not None and len(xs.shape) < 2):
+        raise SpecError(message)
+    try:
+        return (Spec(merge(lengths.shape, (rows,)), lengths.dtype),)
+    except SpecError:
+        raise SpecError(message) from None
+
+
+@op("sequence_lengths", spec=_lengths_spec, gradient=NOT_DIFFERENTIABLE)
+@verb
+def sequence_lengths(lengths: Any, xs: Any, *, name: str | None = None) -> Tensor:
+    """`lengths` themselves, which are those of sequences `xs`; checked in every step.
+
+    Shapes:   lengths (rows,), xs (steps, rows, …) -> (rows,)
+    Dtypes:   lengths integers, xs any
+    Gradient: none.
+    Raises:   SpecError for what does not fit; in the step, too, and KernelError for a length that is negative
+              or beyond the steps.
+    """
+    return build_one("sequence_lengths", [as_tensor(lengths), as_tensor(xs)], name=name)

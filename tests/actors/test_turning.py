@@ -243,6 +243,41 @@ def test_on_simulated_hosts_loops_without_an_end_are_ended_by_their_deadlines() 
     assert 0.1 <= program() < 0.2
 
 
+@pytest.mark.parametrize("parallel", [1, 10])
+def test_in_virtual_time_a_loop_of_nodes_that_polls_lets_time_pass(parallel: int) -> None:
+    with af.Graph() as graph:
+        v = af.Variable(0, dtype="int32", name="v")
+        up = v.assign_add(1)
+        polls = af.while_loop(lambda i: v.read() < 1, lambda i: i + 1, 0, parallel_iterations=parallel)
+
+    async def body(session: af.Session) -> float:
+        poll = asyncio.ensure_future(session.run(polls))
+        await asyncio.sleep(0.05)
+        await session.run(up)
+        assert await poll > 0
+        return asyncio.get_running_loop().time()
+
+    assert 0.05 <= sim.run(simulated(graph, body)).result < 0.1
+
+
+@pytest.mark.parametrize("parallel", [1, 10])
+def test_in_virtual_time_a_loop_of_nodes_without_an_end_is_ended_by_its_deadline(parallel: int) -> None:
+    with af.Graph() as graph:
+
+        def turn(i: Any) -> Any:
+            return i + 1 + af.while_loop(lambda j: j < 3, lambda j: j + 1, 0, lower=True) * 0
+
+        endless = af.while_loop(lambda i: i >= 0, turn, 0, parallel_iterations=parallel, lower=True)
+        other = af.placeholder("float32", name="y") * 2.0
+
+    async def body(session: af.Session) -> None:
+        with pytest.raises(DeadlinePassed):
+            await session.run(endless, deadline_s=0.05)
+        assert await session.run(other, {"y": 2.0}) == 4
+
+    sim.run(simulated(graph, body))
+
+
 def test_in_virtual_time_turns_take_their_time() -> None:
     loops = Loops()
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
-from actorflow.errors import GraphError, ListError, SpecError
+from actorflow.errors import GraphError, KernelError, SpecError
 from actorflow.structure import flatten
 from tests.nn.running import fetch
 from tests.strategies import examples
@@ -244,8 +244,13 @@ def test_what_does_not_fit_is_refused() -> None:
             af.nn.rnn(cell, x, unroll=True)
         with pytest.raises(GraphError, match=r"the state of cell 'memory' is built as \(\*, \*\), got \*"):
             af.nn.rnn(cell, x, initial=af.zeros((3, 3)))
-        ends = af.placeholder("int32", (3,), name="ends")
+        ends = af.placeholder("int32", (None,), name="ends")
         found, _ = af.nn.rnn(cell, x, ends)
 
-    with pytest.raises(ListError, match="index 4"):
-        fetch(graph, found, {x: drawn(3, 4, 2), ends: [4, 5, 1]})
+    for wrong, error, told in (
+        ([4, 5, 1], KernelError, r"lengths of rnn must lie in \[0, 4\], the number of steps, got 5"),
+        ([4, -1, 1], KernelError, r"lengths of rnn must lie in \[0, 4\], .* got -1"),
+        ([4, 1], SpecError, r"rnn takes lengths for 3 rows, got lengths \(2,\) for x \(4, 3, 2\)"),
+    ):
+        with pytest.raises(error, match=told):
+            fetch(graph, found, {x: drawn(3, 4, 2), ends: wrong})

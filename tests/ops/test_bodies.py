@@ -77,7 +77,7 @@ def test_structures_that_differ_are_refused_with_both_outlines() -> None:
         body = Body(graph, "b", "a body", "here.py:3")
         check_outline(body, [1, 2], [3, 4], "they are alike")
         with pytest.raises(
-            GraphError, match=r"they are alike, got \[\*\] from a body, and \[\*, \*\]"
+            GraphError, match=r"they are alike, got \[tensor\] from a body, and \[tensor, tensor\]"
         ) as caught:
             check_outline(body, [1], [3, 4], "they are alike")
 

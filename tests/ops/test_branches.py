@@ -11,6 +11,7 @@ import pytest
 import actorflow as af
 from actorflow.errors import ActorflowError, GraphError, SpecError
 from actorflow.graph.slices import IndexedSlices
+from actorflow.spec import spec
 
 
 def run(graph: af.Graph, fetches: Any, feeds: Any = None) -> Any:
@@ -195,7 +196,7 @@ def test_branches_of_two_dtypes_are_told_with_both_specs_and_lines() -> None:
     [
         (SpecError, lambda x: af.cond(1, lambda: x, lambda: x), "cond takes a bool scalar, got () int32"),
         (SpecError, lambda x: af.cond(x > 1, lambda: x, lambda: x), "cond takes a bool scalar, got (2,) bool"),
-        (GraphError, lambda x: af.cond(True, lambda: (x, x), lambda: x), "got (*, *) from branch 'true' of 'cond', and *"),
+        (GraphError, lambda x: af.cond(True, lambda: (x, x), lambda: x), "got (tensor, tensor) from branch 'true' of 'cond', and tensor"),
         (GraphError, lambda x: af.cond(True, lambda: x, NOT), "branch 'false' of 'cond' is built by a function, got float 2.0"),
         (SpecError, lambda x: af.switch_case(1.5, [lambda: x]), "switch_case takes an integer scalar, got () float32"),
         (GraphError, lambda x: af.switch_case(1, []), "a list of functions, one or more, got []"),
@@ -206,6 +207,31 @@ def test_branches_of_two_dtypes_are_told_with_both_specs_and_lines() -> None:
 )  # fmt: skip
 def test_what_is_no_branch_is_refused(kind: Any, build: Any, said: str) -> None:
     assert said in error_of(kind, build).what
+
+
+def test_what_builds_no_branch_is_refused_and_says_what_to_do() -> None:
+    async def later() -> None: ...
+
+    with af.Graph() as graph:
+        with pytest.raises(
+            GraphError, match=r"branch 'true' of 'cond' .* called with no arguments, got .*takes \(x\)"
+        ):
+            af.cond(True, lambda x: x, lambda: 0.0)
+        with pytest.raises(GraphError, match="branch 'false' of 'cond' .* got the async def") as caught:
+            af.cond(True, lambda: 0.0, later)
+        assert "af.py_actor" in str(caught.value.hint)
+        with pytest.raises(GraphError, match="got None from branch 'true' of 'cond', and tensor") as caught:
+            af.cond(True, lambda: None, lambda: 0.0)
+        assert "without a return" in str(caught.value.hint)
+    assert not graph.bodies
+
+
+def test_keys_of_dicts_come_in_any_order_and_pairs_as_lists() -> None:
+    with af.Graph() as graph:
+        y = af.cond(False, lambda: {"a": 1, "b": 2}, lambda: {"b": 3, "a": 4})
+        z = af.case([[False, lambda: 1], [True, lambda: 2]], lambda: 3)
+
+    assert run(graph, [y["a"], y["b"], z]) == [4, 3, 2]
 
 
 # -- effects -------------------------------------------------------------------------------------------
@@ -234,6 +260,43 @@ def test_an_effect_that_both_branches_or_others_use_is_allowed() -> None:
         u = af.cond(False, lambda: always * 10.0, lambda: 0.0)
 
     assert run(graph, [y, doubled, z, u]) == [2, 6, 0, 0]
+
+
+def test_an_effect_behind_what_only_one_branch_uses_is_refused_too() -> None:
+    async def twice(x: Any) -> Any:
+        return x * 2
+
+    with af.Graph():
+        queue = af.FIFOQueue(2, ["float32"], [()])
+        taken = af.sqrt(queue.dequeue() * 2.0 + 1.0)
+        with pytest.raises(GraphError, match="got 'queue/dequeue' .*which only branch 'true'"):
+            af.cond(True, lambda: taken, lambda: 0.0)
+        asked = af.py_actor(twice, [1.0], spec("float32")) + 1.0
+        with pytest.raises(GraphError, match="happens whichever is taken, got 'twice"):
+            af.cond(True, lambda: 0.0, lambda: asked)
+        looped = af.while_loop(lambda x: x < 3.0, lambda x: x + queue.dequeue(), 0.0) * 2.0
+        with pytest.raises(GraphError, match="happens whichever is taken, got 'while_loop'"):
+            af.cond(True, lambda: 0.0, lambda: looped)
+
+
+def test_an_effect_behind_what_others_use_is_allowed() -> None:
+    with af.Graph() as graph:
+        v = af.Variable(1.0, name="v")
+        both, decides, other, always = (v.assign_add(1.0) for _ in range(4))
+        doubled = both * 2.0
+        tested = decides * 2.0
+        shared = other * 2.0
+        used = shared + 1.0
+        apart = af.identity(always) * 2.0
+        found = [
+            af.cond(False, lambda: doubled * 2.0, lambda: both),
+            af.cond(tested < 0.0, lambda: tested * 3.0, lambda: 0.0),
+            af.cond(False, lambda: shared * 3.0, lambda: 0.0),
+            used,
+            af.cond(False, lambda: apart, lambda: 0.0),
+        ]
+
+    assert run(graph, found) == [2, 0, 0, 9, 0]
 
 
 def test_a_dequeue_that_only_one_branch_uses_is_refused() -> None:

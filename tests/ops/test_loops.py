@@ -197,6 +197,15 @@ def test_a_dtype_that_would_change_is_told_with_both_specs_and_lines() -> None:
     assert error.hint == "convert it with af.cast"
 
 
+def test_a_list_of_another_dtype_has_a_hint_of_its_own() -> None:
+    with af.Graph():
+        lists = [af.TensorArray(dtype, element_shape=()) for dtype in ("int32", "float32")]
+        with pytest.raises(SpecError, match="must keep its spec") as caught:
+            af.while_loop(lambda i, a: i < 1, lambda i, a: (i + 1, lists[1]), (0, lists[0]))
+
+    assert "a list stays a list" in str(caught.value.hint)
+
+
 def test_a_shape_that_would_change_is_told_with_both_specs_and_lines() -> None:
     error = refused(
         SpecError,
@@ -217,9 +226,9 @@ def test_a_shape_that_would_change_is_told_with_both_specs_and_lines() -> None:
         (SpecError, (lambda i: (), lambda i: i, 0), {}, "one bool scalar, got nothing"),
         (SpecError, (lambda i: (i < 1, i < 2), lambda i: i, 0), {}, "got () bool, () bool"),
         (SpecError, (lambda x: x < 1, lambda x: x, [np.zeros(2)]), {}, "one bool scalar, got (2,) bool"),
-        (GraphError, (lambda i, j: i < 1, lambda i, j: (i,), (0, 0)), {}, "got (*,) from the body of 'while_loop', and (*, *)"),
-        (GraphError, (lambda i, j: i < 1, lambda i, j: [i, j], (0, 0)), {}, "got [*, *] from"),
-        (GraphError, (lambda d: True, lambda d: {"b": d["a"]}, {"a": 0}), {}, "got {'b': *} from"),
+        (GraphError, (lambda i, j: i < 1, lambda i, j: (i,), (0, 0)), {}, "got (tensor,) from the body of 'while_loop', and (tensor, tensor)"),
+        (GraphError, (lambda i, j: i < 1, lambda i, j: [i, j], (0, 0)), {}, "got [tensor, tensor] from"),
+        (GraphError, (lambda d: True, lambda d: {"b": d["a"]}, {"a": 0}), {}, "got {'b': tensor} from"),
         (GraphError, (lambda i: i < 1, lambda i: None, 0), {}, "got None from"),
         (GraphError, (lambda: True, lambda: (), ()), {}, "one loop variable or more"),
         (GraphError, (True, lambda i: i, 0), {}, "the condition of 'while_loop' is built by a function, got bool True"),
@@ -243,8 +252,45 @@ def test_numbers_that_a_body_returns_take_the_dtype_of_their_variable() -> None:
     assert x.dtype == np.float16
 
 
-def test_a_function_of_other_arguments_raises_what_python_says() -> None:
-    with af.Graph() as graph, pytest.raises(TypeError, match="positional argument"):
-        af.while_loop(lambda i: i < 1, lambda i, j: i, 0)
+def test_a_function_of_other_arguments_is_told_what_it_is_given() -> None:
+    class Two(NamedTuple):
+        i: Any
+        j: Any
+
+    async def later(i: Any) -> Any:
+        return i
+
+    with af.Graph() as graph:
+        with pytest.raises(
+            GraphError, match=r"the body of .* one argument \(tensor\), got .* takes \(i, j\)"
+        ) as caught:
+            af.while_loop(lambda i: i < 1, lambda i, j: i, 0)
+        assert "as so many arguments" in str(caught.value.hint)
+        with pytest.raises(
+            GraphError, match=r"the condition of .* one argument \(Two\(tensor, tensor\)\), got"
+        ):
+            af.while_loop(lambda i, j: i < 1, lambda i, j: (i, j), Two(0, 0))
+        with pytest.raises(
+            GraphError, match=r"the condition of .* called with 2 arguments, got .* takes \(i\)"
+        ):
+            af.while_loop(lambda i: i < 1, lambda i, j: (i, j), (0, 0))
+        with pytest.raises(GraphError, match="the body of .* got the async def") as caught:
+            af.while_loop(lambda i: i < 1, later, 0)
+        assert "af.py_actor" in str(caught.value.hint)
+        with pytest.raises(
+            GraphError, match=r"got None from the body of .*, and \(tensor, tensor\)"
+        ) as caught:
+            af.while_loop(lambda i, j: i < 1, lambda i, j: None, (0, 0))
+        assert "without a return" in str(caught.value.hint)
 
     assert not graph.bodies
+
+
+def test_keys_of_dicts_come_in_any_order() -> None:
+    with af.Graph() as graph:
+        end = af.while_loop(
+            lambda s: s["i"] < 3, lambda s: {"x": s["x"] * 2, "i": s["i"] + 1}, {"i": 0, "x": 1}
+        )
+
+    assert list(end) == ["i", "x"]
+    assert run(graph, [end["i"], end["x"]]) == [3, 8]

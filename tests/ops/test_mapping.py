@@ -66,7 +66,9 @@ def test_results_are_held_to_what_is_said_of_them() -> None:
             af.map_fn(lambda v: v, x, outputs=af.Spec((), as_dtype("int32")))
         with pytest.raises(SpecError, match=r"result 0 of map_fn fits \(2,\) float32, got \(\) float32"):
             af.map_fn(lambda v: v, x, outputs=af.Spec((2,), FLOAT.dtype))
-        with pytest.raises(GraphError, match=r"returns what outputs says, got \*, and \(\*, \*\)"):
+        with pytest.raises(
+            GraphError, match=r"returns what outputs says, got tensor, and \(tensor, tensor\)"
+        ):
             af.map_fn(lambda v: v, x, outputs=(FLOAT,) * 2)
         with pytest.raises(SpecError, match="outputs are specs, got 'float32'"):
             af.map_fn(lambda v: v, x, outputs="float32")
@@ -234,9 +236,11 @@ def test_what_has_no_rows_is_refused() -> None:
             af.map_fn(lambda a, b: a, ones)
         with pytest.raises(GraphError, match="fold takes a state of one tensor or more"):
             af.fold(lambda s, v: s, ones, ())
-        with pytest.raises(GraphError, match=r"returns a state as it is given one, got \*, and \(\*, \*\)"):
+        with pytest.raises(
+            GraphError, match=r"returns a state as it is given one, got tensor, and \(tensor, tensor\)"
+        ):
             af.fold(lambda s, v: s[0], ones, (0.0, 0.0))
-        with pytest.raises(SpecError, match="loop variable 0 must keep its spec in all turns"):
+        with pytest.raises(SpecError, match="loop variable 0 of scan, its state, must keep its spec"):
             af.scan(lambda s, v: af.stack([v, v]), ones, 0.0)
 
 
@@ -250,3 +254,26 @@ def test_results_of_different_shapes_fail_the_step() -> None:
         fetch(graph, found)
     with pytest.raises(ListError, match="an empty list is stacked when the shape of its elements is known"):
         fetch(graph, empty, {x: np.zeros((0,), np.float32)})
+
+
+def test_a_state_that_would_change_its_spec_is_told_without_words_of_loops() -> None:
+    with af.Graph():
+        rows = af.ones((3, 2))
+        with pytest.raises(
+            SpecError, match="loop variable 0 of scan, its state, must keep its spec"
+        ) as caught:
+            af.scan(lambda state, row: state + row, rows, 0.0)
+        assert "shapes=" not in str(caught.value.hint)
+        assert "af.ensure_shape" in str(caught.value.hint)
+        with pytest.raises(SpecError, match="loop variable 0 of fold") as caught:
+            af.fold(lambda state, row: af.cast(state, "int32"), rows, 0.0)
+        assert "af.cast" in str(caught.value.hint)
+
+
+def test_a_row_is_not_for_an_async_def() -> None:
+    async def later(row: Any) -> Any:
+        return row
+
+    with af.Graph(), pytest.raises(GraphError, match="map_fn .*got the async def") as caught:
+        af.map_fn(later, af.ones((3, 2)))
+    assert "af.py_actor" in str(caught.value.hint)
