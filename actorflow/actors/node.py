@@ -15,7 +15,9 @@ into closures that do the same 4-5 times faster. A law keeps them equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from traceback import clear_frames
+from contextlib import suppress
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from traceback import walk_tb
 from typing import Any, Protocol
 
 from actorflow.actors.dispatch import STILL_TURNS, Dispatch
@@ -32,6 +34,9 @@ Target = tuple["NodeActor", int]
 
 _TURN_S = 20e-6
 """What a turn of the ring takes in virtual time, where loops go on and nothing else lets it pass."""
+
+
+_RESUMES = CO_COROUTINE | CO_GENERATOR | CO_ASYNC_GENERATOR
 
 
 class Owner(Protocol):
@@ -268,11 +273,18 @@ def of_kernel(op: str, error: BaseException, where: Where) -> ActorflowError:
 
 
 def forget_locals(error: BaseException) -> None:
-    """Lets go of what the frames of a traceback held: arrays, and the tag whose step holds the error."""
+    """Lets go of what the functions held that failed: arrays, and the tag whose step holds the error.
+
+    Never of coroutines and generators, which may only be suspended, nor of what was being handled besides:
+    that is somebody else's.
+    """
     seen: BaseException | None = error
     while seen is not None:
-        clear_frames(seen.__traceback__)
-        seen = seen.__cause__ or seen.__context__
+        for frame, _ in walk_tb(seen.__traceback__):
+            if not frame.f_code.co_flags & _RESUMES:
+                with suppress(RuntimeError):  # it still runs
+                    frame.clear()
+        seen = seen.__cause__
 
 
 def start(frame: Frame, iteration: int) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import actorflow as af
 from actorflow.actors.live import Frame, Live
+from actorflow.actors.node import forget_locals
 from actorflow.errors import DeadlinePassed, KernelError
 
 
@@ -83,3 +85,32 @@ def test_nothing_that_a_step_held_waits_for_the_garbage_collector(
             assert len(held()) <= before
 
     af.run(main())
+
+
+def test_letting_go_of_a_failure_leaves_coroutines_alone_through_which_it_came() -> None:
+    """Of a suspended coroutine `frame.clear` would make an end."""
+    order: list[str] = []
+
+    @types.coroutine
+    def pause() -> Generator[None, None, None]:
+        yield
+
+    async def main() -> None:
+        try:
+            raise ValueError
+        except ValueError as error:
+            caught.append(error)
+            await pause()
+            order.append("goes on")
+
+    caught: list[BaseException] = []
+    running = main()
+    running.send(None)
+    try:
+        raise KeyError from caught[0]
+    except KeyError as error:
+        forget_locals(error)
+    with pytest.raises(StopIteration):
+        running.send(None)
+
+    assert order == ["goes on"]
