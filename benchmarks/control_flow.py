@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
-from importlib.util import find_spec
 from time import perf_counter
 from typing import Any
 
@@ -41,9 +39,6 @@ KEEPING = {"loop": "without recompute", "unroll": "unroll=True"}
 async def contests(size: Size) -> AsyncGenerator[Contest]:
     """Loops of two bodies in two forms, bodies that sleep, then an LSTM over longer and longer sequences."""
     for form, aim in AIMS.items():
-        if form == "lowered" and not lowers():
-            print("while_lowered: not there, all loops run inline", file=sys.stderr)
-            continue
         async with AsyncExitStack() as stack:
             ours = await _loops(stack, lower=form == "lowered")
             theirs = await _peers(stack)
@@ -56,13 +51,10 @@ async def contests(size: Size) -> AsyncGenerator[Contest]:
                     for name, package, loops, note in theirs
                 ]
                 yield Contest(f"while_{form}_{body}", Unit.TURNS, n, timed(ours[body]), peers)
-    if not sleeps():
-        print("sleeping: not there, no node runs a coroutine", file=sys.stderr)
-    else:
-        async with AsyncExitStack() as stack:
-            one, all_ = [await _sleeping(stack, k) for k in (1, TOGETHER)]
-            alone = Peer("one of them", one, ALONE_AIM, f"a node that sleeps {SLEEP_S:g} s; they overlap")
-            yield Contest(f"sleeping_{TOGETHER}_ms", Unit.MILLISECONDS, 1, all_, [alone])
+    async with AsyncExitStack() as stack:
+        one, all_ = [await _sleeping(stack, k) for k in (1, TOGETHER)]
+        alone = Peer("one of them", one, ALONE_AIM, f"a node that sleeps {SLEEP_S:g} s; they overlap")
+        yield Contest(f"sleeping_{TOGETHER}_ms", Unit.MILLISECONDS, 1, all_, [alone])
     for length in LENGTHS:
         steps = size.operations(length)
         async with AsyncExitStack() as stack:
@@ -74,16 +66,6 @@ async def contests(size: Size) -> AsyncGenerator[Contest]:
     peers = [Peer(name, peak(way, steps)) for way, name in KEEPING.items()]
     about = f"{steps} steps, recompute=True: by how much the largest resident set grows in one pass"
     yield Contest("rnn_memory", Unit.MEBIBYTES, 1, peak("recompute", steps), peers, note=about, once=True)
-
-
-def lowers() -> bool:
-    """Tells whether turns can run as nodes."""
-    return find_spec("actorflow.plan.lowering") is not None
-
-
-def sleeps() -> bool:
-    """Tells whether there are nodes that run coroutines."""
-    return hasattr(af, "py_actor")
 
 
 async def _loops(stack: AsyncExitStack, *, lower: bool) -> dict[str, Run]:

@@ -193,13 +193,8 @@ def line_of(graph: Graph) -> str:
     return graph.scope.defined_at or source_line()
 
 
-def port_attr(port: Port) -> Attr:
-    """Returns a port as an attribute."""
-    return (int(port.node), port.index)
-
-
 def as_port(attr: Attr) -> Port:
-    """Returns the port that `port_attr` made an attribute of."""
+    """Returns the port that an entry of `saved` begins with."""
     return Port(NodeId(attr[0]), attr[1])
 
 

@@ -14,9 +14,9 @@ from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import NodeId, Port
 from actorflow.graph.slices import Gradient, IndexedSlices
-from actorflow.ops.bodies import given, port_attr
+from actorflow.ops.bodies import given
 from actorflow.ops.facts import ensure_shape
-from actorflow.ops.lists import list_new
+from actorflow.ops.lists import empty_like
 from actorflow.ops.source import zeros_like
 from actorflow.spec import ListSpec, Spec
 
@@ -169,8 +169,7 @@ def argument_of(body: Body, port: Port) -> int | None:
 
 def saved_key(port: Port) -> tuple[int, int]:
     """Returns how an entry of `saved` names a port of a body."""
-    node, index = port_attr(port)
-    return node, index
+    return int(port.node), port.index
 
 
 def carries(of: Spec) -> bool:
@@ -180,8 +179,7 @@ def carries(of: Spec) -> bool:
 
 def zeros_for(value: Tensor) -> Tensor:
     """Returns zeros like a tensor; for a list the list without elements, which stands for zeros."""
-    spec = value.spec
-    return list_new(spec.element) if isinstance(spec, ListSpec) else zeros_like(value)
+    return empty_like(value) if isinstance(value.spec, ListSpec) else zeros_like(value)
 
 
 def fitted(grad: Tensor, of: Spec) -> Tensor:

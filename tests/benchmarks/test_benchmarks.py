@@ -31,8 +31,8 @@ METRICS = {
     ],
     "control_flow": [
         *(f"while_inline_{body}" for body in ("scalar", "512x512")),
-        *(f"while_lowered_{body}" for body in ("scalar", "512x512") if control_flow.lowers()),
-        *(["sleeping_16_ms"] if control_flow.sleeps() else []),
+        *(f"while_lowered_{body}" for body in ("scalar", "512x512")),
+        "sleeping_16_ms",
         "rnn_100_ms",
         "rnn_memory",
     ],

@@ -32,8 +32,6 @@ class Case:
         name: `group: what it shows`.
         because: Why actorflow comes to something else, one line; empty where it does not.
         instead: What it comes to then.
-        needs: What actorflow must have for the case to run: public names, or "lowered" bodies.
-        wrong: Why ours comes to something else and should not, one line: a fault that is known.
     """
 
     name: str
@@ -41,8 +39,6 @@ class Case:
     ours: Our | None = None
     because: str = ""
     instead: Any = None
-    needs: tuple[str, ...] = ()
-    wrong: str = ""
 
 
 CASES: dict[str, Case] = {}
@@ -60,16 +56,13 @@ def tensorflow(name: str) -> Callable[[Their], Their]:
     return add
 
 
-def actorflow(
-    name: str, *, because: str = "", instead: Any = None, needs: str = "", wrong: str = ""
-) -> Callable[[Our], Our]:
+def actorflow(name: str, *, because: str = "", instead: Any = None) -> Callable[[Our], Our]:
     """Makes the decorated function our side of case `name`; the rest as `Case` has it."""
 
     def add(function: Our) -> Our:
         found = CASES.setdefault(name, Case(name))
         assert found.ours is None, f"our side of {name!r} is there already"
         found.ours, found.because, found.instead = function, because, instead
-        found.needs, found.wrong = tuple(needs.split()), wrong
         return function
 
     return add

@@ -251,7 +251,7 @@ def _(s: Any) -> Any:
     return [[s.run(y, {p: pred}), s.run(v.read_value())] for pred in (True, False, True)]
 
 
-@actorflow("branches: only what is built inside happens in one branch alone", needs="lowered")
+@actorflow("branches: only what is built inside happens in one branch alone")
 async def _(s: Any) -> Any:
     p, v = af.placeholder("bool", ()), af.Variable(0, dtype="int32")
     y = af.cond(p, lambda: v.assign_add(1), lambda: v.assign_add(10))
@@ -287,7 +287,7 @@ def _(s: Any) -> Any:
     return [s.run(y, {p: pred}) for pred in (False, True, False, True)] + [int(s.run(queue.size()))]
 
 
-@actorflow("branches: a queue is asked in one branch alone", needs="lowered")
+@actorflow("branches: a queue is asked in one branch alone")
 async def _(s: Any) -> Any:
     queue, p = af.FIFOQueue(9, "int32", ()), af.placeholder("bool", ())
     await s.run(queue.enqueue_many(([1, 2, 3],)))

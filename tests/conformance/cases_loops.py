@@ -320,7 +320,7 @@ def _(s: Any) -> Any:
     return [s.run(end), s.run(v.read_value())]
 
 
-@actorflow("loops: a variable is written every turn", needs="lowered")
+@actorflow("loops: a variable is written every turn")
 async def _(s: Any) -> Any:
     v = af.Variable(1, dtype="int32")
 
@@ -340,7 +340,7 @@ def _(s: Any) -> Any:
     return [s.run(total), int(s.run(queue.size()))]
 
 
-@actorflow("loops: elements of a queue are added up", needs="lowered")
+@actorflow("loops: elements of a queue are added up")
 async def _(s: Any) -> Any:
     queue = af.FIFOQueue(9, "int32", ())
     await s.run(queue.enqueue_many(([1, 2, 3, 4],)))
@@ -356,7 +356,7 @@ def _(s: Any) -> Any:
     return s.run(s.tf.while_loop(lambda i, t: i < 3, lambda i, t: (i + 1, t + queue.dequeue()), (0, 0))[1])
 
 
-@actorflow("loops: a queue ends the loop, and the step", needs="lowered")
+@actorflow("loops: a queue ends the loop, and the step")
 async def _(s: Any) -> Any:
     queue = af.FIFOQueue(9, "int32", ())
     await s.run(queue.enqueue_many(([1, 2],)))

@@ -25,27 +25,17 @@ FAILURES: dict[type[BaseException], str] = {
     errors.FetchError: "invalid",
     errors.SpecError: "invalid",
 }
-LOWERED = "lowered"
-"""What cases need whose bodies touch state, beside public names."""
-
-
-class Missing(Exception):
-    """What a case needs is not there."""
 
 
 def outcome(case: Case) -> Any:
     """What actorflow comes to, encoded."""
     assert case.ours is not None
-    if missing := [name for name in case.needs if not hasattr(af, name) and name != LOWERED]:
-        raise Missing(f"af.{missing[0]}")
     if not inspect.iscoroutinefunction(case.ours):  # what runs without a loop
         program: Any = case.ours
         return encoded(program(PlanNodes()))
     try:
         return encoded(af.run(_outcome(case.ours)))
-    except errors.GraphError as error:
-        if LOWERED in case.needs and "what runs in one go only computes" in error.what:
-            raise Missing("bodies that run as nodes") from None
+    except errors.GraphError:
         return "refused when built"
 
 

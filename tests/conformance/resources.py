@@ -76,9 +76,7 @@ class Resources(Protocol):
         """Likewise for an op, as `do`."""
 
 
-def both(
-    name: str, *, because: str = "", instead: Any = None, wrong: str = ""
-) -> Callable[[Program], Program]:
+def both(name: str, *, because: str = "", instead: Any = None) -> Callable[[Program], Program]:
     """Makes a program a case, of both sides."""
 
     def add(program: Program) -> Program:
@@ -86,7 +84,7 @@ def both(
         def _(s: Any) -> Any:
             return asyncio.run(_awaited(program, s))
 
-        @actorflow(name, because=because, instead=instead, wrong=wrong)
+        @actorflow(name, because=because, instead=instead)
         async def _(s: Any) -> Any:
             return await program(s.resources())
 
