@@ -9,7 +9,8 @@ import pytest
 import actorflow as af
 from actorflow.errors import GraphError
 from actorflow.graph.body import Body
-from actorflow.ops.bodies import as_port, check_outline, is_pure, port_attr, touched
+from actorflow.ops.bodies import as_port, check_outline, is_pure, touched
+from actorflow.ops.kept import saved_key
 from actorflow.structure import outline
 from tests.ops.test_loops import Pair
 
@@ -88,4 +89,4 @@ def test_structures_that_differ_are_refused_with_both_outlines() -> None:
 def test_a_port_survives_as_an_attribute() -> None:
     with af.Graph():
         port = af.placeholder("float32").port
-    assert as_port(port_attr(port)) == port
+    assert as_port(saved_key(port)) == port
