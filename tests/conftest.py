@@ -12,12 +12,15 @@ scales; a plain number would be the same under every profile.
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from actorflow.clock import Entropy
+from tests.collecting import old_out_of_reach
 
 # Without Phase.explain, which traces every line: a failing simulated run took 7 times as long.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink)
@@ -45,6 +48,23 @@ def pytest_configure(config: pytest.Config) -> None:
     chosen = config.getoption("--hypothesis-profile") or "default"
     if config.getoption("--hypothesis-seed") is None and not settings.get_profile(chosen).derandomize:
         config.option.hypothesis_seed = str(Entropy().seed)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Looks for no garbage while millions of objects are made that all stay: 14 s of a processor instead of 21."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+@pytest.fixture
+def only_new_garbage() -> Iterator[None]:
+    """A `gc.collect` of the test looks at what the test makes, and not at what pytest holds."""
+    with old_out_of_reach():
+        yield
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -263,6 +263,7 @@ def test_an_interpreter_that_was_found_out_gives_nothing_back(monkeypatch: pytes
     assert not unshared([np.zeros(2)])
 
 
+@pytest.mark.usefixtures("only_new_garbage")
 def test_lent_memory_is_freed_with_its_last_alias() -> None:
     gc.collect()
     gc.disable()

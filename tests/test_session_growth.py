@@ -76,6 +76,7 @@ def test_errors_name_the_line_of_what_failed() -> None:
     assert line.startswith("tests/test_session_growth.py:")
 
 
+@pytest.mark.usefixtures("only_new_garbage")
 def test_a_plan_that_is_dropped_takes_its_actors_along(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("actorflow.session._MAX_PLANS", 2)
 

@@ -103,6 +103,7 @@ def test_the_test_finds_a_session_that_does_not_say_that_it_closes(monkeypatch: 
     assert sum(in_a_system(lambda system: sessions(system, 5)).values()) >= 5 * 9
 
 
+@pytest.mark.usefixtures("only_new_garbage")
 def test_what_a_session_popped_is_freed_when_it_has_closed() -> None:
     with af.Graph() as graph:
         stack = af.Stack("float32", (1000,), name="s", shared_name="s")

@@ -100,6 +100,7 @@ def test_evaluation_and_test_are_no_part_of_the_time() -> None:
 
 @pytest.mark.parametrize("threads", [None, 2])
 @pytest.mark.parametrize("how", ["limit", "break", "raise", "cancel", "fail"])
+@pytest.mark.usefixtures("only_new_garbage")
 def test_a_pipeline_is_left_however_the_run_ends(how: str, threads: int | None) -> None:
     async def main() -> None:
         what = program(lambda _: numbers(100, threads))

@@ -16,6 +16,7 @@ import actorflow as af
 from actorflow.actors.live import Frame, Live
 from actorflow.actors.node import forget_locals
 from actorflow.errors import DeadlinePassed, KernelError
+from tests.collecting import old_out_of_reach
 
 
 def held() -> list[Any]:
@@ -25,10 +26,10 @@ def held() -> list[Any]:
 
 @pytest.fixture
 def no_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+    with old_out_of_reach():
+        gc.disable()
+        yield
+        gc.enable()
 
 
 ENDS = {

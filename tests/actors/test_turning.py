@@ -367,6 +367,7 @@ def test_an_error_outside_of_loops_names_no_turn() -> None:
 # -- memory --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("only_new_garbage")
 def test_what_a_loop_keeps_for_gradients_is_gone_after_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
     loops = Loops()
     with loops.graph:
@@ -397,6 +398,7 @@ def test_what_a_loop_keeps_for_gradients_is_gone_after_the_step(monkeypatch: pyt
     assert most > 0
 
 
+@pytest.mark.usefixtures("only_new_garbage")
 def test_the_source_of_a_routine_is_known_as_long_as_it_is_installed() -> None:
     def sources() -> int:
         return sum(name.startswith("<routine ") for name in linecache.cache)

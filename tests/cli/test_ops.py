@@ -10,8 +10,14 @@ from actorflow.arrays import NAMES
 from actorflow.cli import main, names, optable
 from actorflow.cli.ops import markdown
 from actorflow.graph import opdef
+from tests.accepting import accepted
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(optable, "accepted", accepted)
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

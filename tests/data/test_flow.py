@@ -67,6 +67,7 @@ def test_every_end_leaves_no_task_and_no_thread(pipeline: Callable[[int], Pipeli
     asyncio.run(main())
 
 
+@pytest.mark.usefixtures("only_new_garbage")
 def test_a_break_out_of_a_plain_loop_closes_it() -> None:
     async def main() -> None:
         async with nothing_left():

@@ -206,6 +206,7 @@ async def all_dead(pool: ProcessMapper) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("only_new_garbage")
 @pytest.mark.parametrize("factory", LOOPS.values(), ids=LOOPS)
 @pytest.mark.parametrize("name", MOMENTS)
 def test_closing_leaves_nothing_behind_when(name: str, factory: Any) -> None:

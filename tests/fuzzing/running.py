@@ -6,6 +6,7 @@ import gc
 import tracemalloc
 from collections.abc import Callable, Sequence
 
+from tests.collecting import old_out_of_reach
 from tests.fuzzing.corpus import recorded
 from tests.fuzzing.mutations import Mutator
 from tests.fuzzing.targets import TARGETS
@@ -43,17 +44,18 @@ def fuzz(
     turns = [name for name in only for _ in range(TARGETS[name][1])]
     recorded()
     settled = 0
-    for number in range(cases):
-        target = turns[number % len(turns)]
-        _tried(target, seed, number, weighed=number % _WEIGHED == 0)
-        if number % _ROUND == _ROUND - 1:
-            progress(number + 1)
-            gc.collect()
-            left = len(gc.get_objects())
-            settled = settled or left
-            if left > settled + _MOST_LEFT:
-                message = f"{left - settled} objects are left of {number + 1} cases, the seed is {seed}"
-                raise Finding(message)
+    with old_out_of_reach():
+        for number in range(cases):
+            target = turns[number % len(turns)]
+            _tried(target, seed, number, weighed=number % _WEIGHED == 0)
+            if number % _ROUND == _ROUND - 1:
+                progress(number + 1)
+                gc.collect()
+                left = len(gc.get_objects())
+                settled = settled or left
+                if left > settled + _MOST_LEFT:
+                    message = f"{left - settled} objects are left of {number + 1} cases, the seed is {seed}"
+                    raise Finding(message)
     progress(cases)
 
 

@@ -15,9 +15,9 @@ from actorflow import arrays
 from actorflow.arrays import BYTES, as_dtype, whole
 from actorflow.errors import FeedError, PlacementError, SpecError
 from actorflow.graph import opdef
-from actorflow.graph.accepts import accepted
 from actorflow.graph.opdef import Effect
 from actorflow.plan.lower import lower
+from tests.accepting import accepted
 from tests.ops.samples import SAMPLES, Case
 from tests.ops.test_conformance import COMPUTED, FEW
 from tests.reference import call, evaluate

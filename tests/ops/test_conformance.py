@@ -19,7 +19,6 @@ import actorflow.ops
 from actorflow.arrays import as_dtype, frozen, is_differentiable, whole
 from actorflow.errors import SpecError
 from actorflow.graph import opdef
-from actorflow.graph.accepts import accepted
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, build
 from actorflow.graph.forward import jvp
@@ -29,6 +28,7 @@ from actorflow.graph.slices import Gradient
 from actorflow.kernels import registry
 from actorflow.spec import Spec
 from actorflow.testing.differences import differences, weights
+from tests.accepting import accepted
 from tests.ops.samples import SAMPLES, Case
 from tests.reference import call, evaluate
 from tests.strategies import examples

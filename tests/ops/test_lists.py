@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 import actorflow as af
 from actorflow.errors import GradientError, ListError, SpecError
 from actorflow.graph import opdef
-from actorflow.graph.accepts import accepted
 from actorflow.graph.opdef import Effect
 from actorflow.kernels import registry
 from actorflow.ops import list_rows as rows
 from actorflow.ops import lists
 from actorflow.spec import ListSpec, Spec, spec
+from tests.accepting import accepted
 from tests.ops.test_conformance import check_gradient, weighted
 from tests.reference import evaluate
 from tests.strategies import examples

@@ -39,6 +39,8 @@ HEAD = b"h" * HEAD_BYTES
 if sys.platform != "linux":
     pytest.skip("memory without a name is there on linux only", allow_module_level=True)
 
+pytestmark = pytest.mark.usefixtures("only_new_garbage")  # descriptors are counted without those of garbage
+
 
 class Inner:
     """The wire below: what was sent, until the test lets it arrive."""
