@@ -40,7 +40,7 @@ test: .venv/dev.stamp
 lint: .venv/dev.stamp
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy $(SOURCES)
+	@$(BIN)/mypy -n 2 $(SOURCES)
 	@$(BIN)/lint-imports --no-logo --no-cache
 
 # docs/ops.md, from the tables of ops and kernels.

@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -48,6 +49,16 @@ def pytest_configure(config: pytest.Config) -> None:
     chosen = config.getoption("--hypothesis-profile") or "default"
     if config.getoption("--hypothesis-seed") is None and not settings.get_profile(chosen).derandomize:
         config.option.hypothesis_seed = str(Entropy().seed)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """When the whole suite runs, clusters run one at a time; of some files the tests are handed out one by one."""
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or config.option.dist != "load":
+        return None
+    from tests.distributing import ClustersApart  # not where xdist is missing
+
+    return ClustersApart(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
