@@ -33,7 +33,8 @@ TRIES = 3
 
 
 def in_time(once: Callable[[], float]) -> None:
-    took, busy = [], os.getloadavg()[0] > (os.cpu_count() or 1) + 1
+    took, beside = list[float](), "PYTEST_XDIST_WORKER" in os.environ  # other tests run at the same time
+    busy = beside or os.getloadavg()[0] > (os.cpu_count() or 1) + 1
     while len(took) < (TRIES if busy else 1) and (not took or min(took) >= MOST_S):
         took.append(once())
     assert min(took) < MOST_S, took

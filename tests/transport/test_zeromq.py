@@ -449,7 +449,7 @@ def test_it_closes_soon_and_leaves_nothing(state: str) -> None:
             endpoint.close(0.2)
             endpoint.close()
             endpoint.wire("ps0").send(beat())  # harmless
-        assert loop.time() - start < 0.8
+        assert loop.time() - start < 4  # 0.4 at most, where the processors are free
         await until(lambda: not any("ends its sockets" in thread.name for thread in threading.enumerate()))
         gc.collect()
 
