@@ -363,7 +363,7 @@ class Rounds:
         """Lets start on the version that is being made: who pulls it waits on the shards until it is there.
 
         INVARIANT: an update that has begun is committed, or the run ends.
-        A scalar, 2 workers: 3.5 ms an update when permits waited for the commit, XXX so.
+        A scalar, 2 workers: 3.8 ms an update when permits waited for the commit, 3.2 so.
         """
         steps = self.settings.steps
         if steps is None or self.version + 1 - self._first < steps:
