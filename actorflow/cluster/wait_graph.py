@@ -5,10 +5,10 @@ Names are `process/actor`; a process alone stands for somebody in it who is no a
 ask         for an answer; of another process's actor too
 room        for room in a mailbox
 credit      for credit of a link; `line` where envelopes stand in its line
-permit      coordinator → worker: for the contribution under a permit
+permit      coordinator → worker: for the contribution under a permit, while no update is being made
 update      worker → coordinator: for the update that will have its contribution, or for the next permit
 shard       coordinator → shard: for its word in the commit of an update
-version     shard → coordinator: pulls wait for a version that is not here yet
+version     shard → coordinator: pulls wait for a version that is not here, and the shard has done what it can
 
 Processes are not looked at in one moment, so an edge may be over when another begins. A ring of edges that
 are old is a deadlock, or a wait that a deadline will end; a young one may be none.
@@ -61,8 +61,9 @@ def edges(reports: Mapping[str, Report], shards: Sequence[str] = ()) -> tuple[Ed
     for name, report in sorted(reports.items()):
         found += _waits(name, report, reports)
         found += _lines(name, report)
-        if report.shard is not None and report.shard.waiting and chief is not None:
-            what = f"a version beyond {report.shard.version}"
+        shard = report.shard
+        if chief is not None and shard is not None and shard.waiting and shard.shard not in chief[1].missing:
+            what = f"a version beyond {shard.version}"
             found.append(Edge(f"{name}/{SHARD}", f"{chief[0]}/{chief[1].actor}", "version", what))
     if chief is not None:
         found += _run(f"{chief[0]}/{chief[1].actor}", chief[1], shards)
@@ -112,7 +113,9 @@ def _run(actor: str, run: RunEntry, shards: Sequence[str]) -> Iterator[Edge]:
 
 def _seat(actor: str, run: RunEntry, seat: SeatEntry) -> Iterator[Edge]:
     worker = f"{seat.process}/{WORKER}"
-    if seat.number:
+    if seat.number and run.missing:
+        pass  # the contribution may be one to the next update: it has to wait for this one, as all do
+    elif seat.number:
         what = f"the contribution of permit {seat.number}"
         yield Edge(actor, worker, "permit", what, seat.busy_s)
     elif seat.complete:

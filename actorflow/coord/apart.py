@@ -31,7 +31,7 @@ from actorflow.coord.messages import (
     Unstaged,
     Updated,
 )
-from actorflow.coord.policy import Policy, Round, full
+from actorflow.coord.policy import Policy, Round, View, full
 from actorflow.coord.rounds import Rounds
 from actorflow.coord.settings import RunSettings
 from actorflow.errors import ActorflowError, InternalError
@@ -112,8 +112,8 @@ class Apart(Rounds):
     def _take(self, now: float) -> None:
         """Shards do that."""
 
-    def _start(self, now: float) -> None:
-        super()._start(now)
+    def _start(self, version: int, view: View, now: float) -> None:
+        super()._start(version, view, now)
         for lease in self.permits.out.values():
             if lease.number not in self.fates:
                 self.fates[lease.number] = Fate(lease, set(range(len(self.ledger.versions))))

@@ -94,6 +94,11 @@ def minds_time(policy: Policy) -> bool:
     return type(policy).wakes is not Policy.wakes
 
 
+def looks_back(policy: Policy) -> bool:
+    """Whether `policy` may be another one after an update, so that who starts then is asked then."""
+    return type(policy).after is not Policy.after
+
+
 def alarm(policy: Policy, view: View) -> float | None:
     """Returns when `policy` wants to be asked again; None when only events matter, or that time is past.
 

@@ -1,13 +1,13 @@
 """The contributions of a run, from permit to receipt: out, complete, in the making, used or dropped.
 
-INVARIANT: a rank has at most one contribution that is out, complete or in the making.
+INVARIANT: a rank has at most one contribution that is out or complete, and one in the making before that.
 INVARIANT: every permit ends in one receipt, but for those of workers that are gone and those out at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from actorflow.coord.commit import Chosen
 from actorflow.coord.membership import Membership
@@ -47,6 +47,12 @@ class Receipt:
 
     rank: int
     outcome: Outcome
+
+
+def once_made(view: View) -> View:
+    """Returns what a policy will see when what is in the making has become an update, and nothing else is."""
+    clock = {rank: count + (rank in view.making) for rank, count in view.clock.items()}
+    return replace(view, version=view.version + 1, clock=clock, making=frozenset())
 
 
 class Desk:

@@ -27,6 +27,7 @@ from actorflow.coord.messages import (
     Exhausted,
     Kept,
     Missed,
+    Never,
     Permit,
     Pull,
     Pulled,
@@ -221,7 +222,9 @@ class Making:
         known = self._sizes.get(shard, wanted) if names is None else names
         rows = {name: at for name, at in wanted.items() if name in known}
         question = Pull(permit.version, rows, names)
-        pulled: Pulled = await gathering.asked(self._shards[shard], question, self._answer_s)
+        pulled: Pulled | Never = await gathering.asked(self._shards[shard], question, self._answer_s)
+        if isinstance(pulled, Never):
+            raise pulled.error
         if names is None:
             self._sizes[shard] = {name: arrays.nbytes(value) for name, value in pulled.values.items()}
         if not self._fresh or self._apart or pulled.version == permit.version:

@@ -180,7 +180,7 @@ class End:
 @travels("coord.pull")
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """Worker → shard, asked: the parameters at `version` or later; answered with Pulled.
+    """Worker → shard, asked: the parameters at `version` or later; answered with Pulled, once they are there.
 
     Attributes:
         rows: The variables of which some rows are wanted, and which: int64, distinct and ascending. What the
@@ -203,6 +203,14 @@ class Pulled:
 
     version: int
     values: Mapping[str, Any]
+
+
+@travels("coord.never")
+@dataclass(frozen=True, slots=True)
+class Never:
+    """Shard → worker, in place of Pulled: it waited for a version that will not come, and why."""
+
+    error: ActorflowError
 
 
 @travels("coord.contribute")

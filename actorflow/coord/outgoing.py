@@ -44,6 +44,7 @@ class Outgoing:
         self._members = members
         self._shards = shards
         self._sends: list[Send] = []
+        self._receipts: dict[int, list[Outcome]] = {}  # by rank: good ones, which nobody waits for
 
     def take(self) -> tuple[Send, ...]:
         """Returns what was collected, and begins anew."""
@@ -55,17 +56,25 @@ class Outgoing:
         self._sends.append(ToShard(shard, message))
 
     def worker(self, rank: int, message: Permit | Outcome | End) -> None:
-        """Says something to the worker that sits, or sat, at `rank`."""
-        self._sends.append(ToWorker(self._members.members[rank].process, message))
+        """Says something to the worker that sits, or sat, at `rank`, behind the receipts that wait for it."""
+        process = self._members.members[rank].process
+        self._sends += [ToWorker(process, m) for m in (*self._receipts.pop(rank, ()), message)]
 
     def observer(self, message: Updated) -> None:
         """Says something to whoever trains."""
         self._sends.append(ToObserver(message))
 
     def receipts(self, receipts: Sequence[Receipt]) -> None:
-        """Tells workers what became of their contributions."""
+        """Tells workers what became of their contributions.
+
+        What was dropped is said now. What was used can wait for the next word to that worker: it costs no
+        message of its own then.
+        """
         for receipt in receipts:
-            self.worker(receipt.rank, receipt.outcome)
+            if receipt.outcome.accepted:
+                self._receipts.setdefault(receipt.rank, []).append(receipt.outcome)
+            else:
+                self.worker(receipt.rank, receipt.outcome)
 
     def drop(self, numbers: Sequence[int]) -> None:
         """Tells all shards that these contributions will never be used."""

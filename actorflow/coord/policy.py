@@ -118,7 +118,11 @@ class Policy(ABC):
         """Returns the ranks whose complete contributions make the next update; none to wait for more."""
 
     def starts(self, view: View) -> Collection[int]:
-        """Returns the ranks that may start now, of those in `view.free`; by default all of them."""
+        """Returns the ranks that may start now, of those in `view.free`; by default all of them.
+
+        Where the policy is fresh, and always the same, it is asked as soon as an update is being made: about
+        the version that will be there, with the clocks of then.
+        """
         return view.free
 
     def needs(self, seats: int) -> int:

@@ -2,7 +2,8 @@
 
 A rule without clock, actors or links: it is told what came and when, and returns what to send. After each
 event it goes as far as it can (`_advance`): ends what is over, makes an update if the policy names one, and
-lets those start whom the policy names, in rank order.
+lets those start whom the policy names, in rank order. Who is in an update starts on the next one at once,
+under a `fresh` policy as well.
 
 It relies on no order between messages of different senders.
 """
@@ -14,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from actorflow.coord import commit
 from actorflow.coord.batches import Batches
 from actorflow.coord.commit import Commitment, Discarded, Done, Phase, Say
-from actorflow.coord.consulting import alarm, checked, minds_time, started, successor, taken
-from actorflow.coord.desk import EXPIRED, LATE, MISSED, Desk
+from actorflow.coord.consulting import alarm, checked, looks_back, minds_time, started, successor, taken
+from actorflow.coord.desk import EXPIRED, LATE, MISSED, Desk, once_made
 from actorflow.coord.losing import lost
 from actorflow.coord.membership import Membership, Pulse
 from actorflow.coord.messages import (
@@ -314,7 +315,9 @@ class Rounds:
         if self.commitment.phase is Phase.IDLE:
             self._take(now)
         if self.commitment.phase is Phase.IDLE or not self.policy.fresh:
-            self._start(now)
+            self._start(self.version, self._view(now), now)
+        elif not looks_back(self.policy):
+            self._start_ahead(now)
 
     def _complete(self) -> bool:
         """Whether all is done: so many updates, or nothing left to compute."""
@@ -348,14 +351,23 @@ class Rounds:
         if ranks:
             self._obey(self.commitment.begin(self.desk.make(ranks)), now)
 
-    def _start(self, now: float) -> None:
+    def _start(self, version: int, view: View, now: float) -> None:
         if not self.permits.left:
             return
-        view = self._view(now)
         for rank in started(self.policy, view) if view.free else ():
-            permit = self.desk.grant(rank, self.version, now)
+            permit = self.desk.grant(rank, version, now)
             if permit is not None:
                 self._say.worker(rank, permit)
+
+    def _start_ahead(self, now: float) -> None:
+        """Lets start on the version that is being made: who pulls it waits on the shards until it is there.
+
+        INVARIANT: an update that has begun is committed, or the run ends.
+        A scalar, 2 workers: 3.8 ms an update when permits waited for the commit, 3.2 so.
+        """
+        steps = self.settings.steps
+        if steps is None or self.version + 1 - self._first < steps:
+            self._start(self.version + 1, once_made(self._view(now)), now)
 
     def _obey(self, effects: Sequence[commit.Effect], now: float) -> None:
         for effect in effects:

@@ -45,6 +45,7 @@ from actorflow.coord.messages import (
     Enough,
     Fence,
     Kept,
+    Never,
     Pull,
     Pulled,
     Refused,
@@ -205,10 +206,14 @@ class ShardActor(Actor):
 
     # -- workers ----------------------------------------------------------------------------------------
 
-    async def _pull(self, pull: Pull) -> Pulled:
+    async def _pull(self, pull: Pull) -> Pulled | Never:
+        self._check_coming(pull.version)
         while pull.version > self.version:
-            await self._reached(pull.version)
-        self._check_whole()
+            try:
+                await self._waiting.reached(pull.version, self.system.create_future())
+                self._check_coming(pull.version)
+            except ActorflowError as error:  # who asked may have gone since, and that must not end the shard
+                return Never(error.at(Where(actor=self.ref.name)))
         async with self._steady:
             values = {
                 name: await ref.ask(ReadRows(pull.rows[name]))
@@ -219,13 +224,12 @@ class ShardActor(Actor):
             }
             return Pulled(self.version, values)
 
-    async def _reached(self, version: int) -> None:
-        """Waits until the shard may be at a version; raises when it will not come."""
+    def _check_coming(self, version: int) -> None:
+        """Raises when a version is not here and will not come."""
         self._check_whole()
-        if self._over:
+        if self._over and version > self.version:
             message = f"the run is over at version {self.version}, version {version} will not come"
             raise CoordinationError(message)
-        await self._waiting.reached(version, self.system.create_future())
 
     def _contribute(self, offered: Contribute) -> Kept | Refused:
         self._check_whole()

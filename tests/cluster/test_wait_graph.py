@@ -20,7 +20,7 @@ from actorflow.cluster.report import (
 from actorflow.cluster.wait_graph import Edge, edges, rings
 
 LOOP = LoopEntry(True, 0.0, 0.0, 0)
-NAMES = ("chief", "ps0", "worker0", "worker1")
+NAMES = ("chief", "ps0", "ps1", "worker0", "worker1")
 
 
 def report(name: str, *waits: WaitEntry, **more: object) -> Report:
@@ -75,20 +75,45 @@ def test_lines_of_links_are_edges_between_processes() -> None:
     ]
 
 
-def test_the_coordinator_waits_for_permits_and_shards_and_workers_wait_for_it() -> None:
-    run = RunEntry(
-        "coordinator2", 2, 7, "sync", "staging", (0,), "…", 1.0,
-        (seat("worker0", 0, complete=True), seat("worker1", 1, number=9), seat("worker2", 2, "dead"), seat("worker3", 3)),
-    )  # fmt: skip
-    ps = report("ps0", shard=ShardEntry(0, "preparing", 7, (), 2, {}, (0.0, 0)))
+SEATS = (
+    seat("worker0", 0, complete=True),
+    seat("worker1", 1, number=9),
+    seat("worker2", 2, "dead"),
+    seat("worker3", 3),
+)
+
+
+def test_the_coordinator_waits_for_permits_and_workers_wait_for_it() -> None:
+    run = RunEntry("coordinator2", 2, 7, "sync", "idle", (), "…", 1.0, SEATS)
+    ps = report("ps0", shard=ShardEntry(0, "idle", 7, (), 2, {}, (0.0, 0)))
 
     assert drawn(report("chief", run=run), ps) == [
         "chief/coordinator2 -> worker1/worker: the contribution of permit 9, for 2.5 s",
-        "chief/coordinator2 -> ps0/shard: its word, staging version 8",
         "ps0/shard -> chief/coordinator2: a version beyond 7",
         "worker0/worker -> chief/coordinator2: the update after version 7",
         "worker3/worker -> chief/coordinator2: its next permit",
     ]
+
+
+def test_who_pulls_a_version_that_is_being_made_waits_in_no_ring() -> None:
+    """One shard has staged, the other one has not; a worker that is in the update has its next permit."""
+    run = RunEntry("coordinator2", 2, 7, "sync", "staging", (1,), "…", 1.0, SEATS)
+    ps0 = report("ps0", shard=ShardEntry(0, "ready", 7, (), 1, {}, (0.0, 0)))
+    ps1 = report("ps1", shard=ShardEntry(1, "preparing", 7, (), 1, {}, (0.0, 0)))
+    asks = [WaitEntry("worker", f"{ps}/shard", "ask", "Pull", 0.5) for ps in ("ps0", "ps1")]
+    worker = report("worker1", *asks)
+
+    found = edges({each.name: each for each in (report("chief", run=run), ps0, ps1, worker)})
+
+    assert [str(edge) for edge in found] == [
+        "worker1/worker -> ps0/shard: an answer to Pull, for 0.5 s",
+        "worker1/worker -> ps1/shard: an answer to Pull, for 0.5 s",
+        "chief/coordinator2 -> ps1/shard: its word, staging version 8",
+        "ps0/shard -> chief/coordinator2: a version beyond 7",
+        "worker0/worker -> chief/coordinator2: the update after version 7",
+        "worker3/worker -> chief/coordinator2: its next permit",
+    ]
+    assert rings(found) == ()
 
 
 def test_while_workers_are_awaited_the_coordinator_waits_for_them_and_over_for_nobody() -> None:

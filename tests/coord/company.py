@@ -42,9 +42,12 @@ Work = Callable[[Permit], float | ActorflowError | None]
 class Shard(Actor):
     """Obeys a model shard, and answers pulls once it is at the version."""
 
+    reentrant = True
+
     def __init__(self, model: ModelShard, find: Callable[[str], Ref]) -> None:
         self.model = model
         self._find = find
+        self._waiting: list[asyncio.Future[None]] = []
 
     def receive(self, message: Any) -> Any:
         if isinstance(message, Contribute):
@@ -54,6 +57,9 @@ class Shard(Actor):
         if isinstance(message, Pull):
             return self._pulled(message.version)
         answer = self.model.hear(message)
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            future.set_result(None)
         if type(answer).__name__ == "Standing":
             return answer
         if answer is not None:
@@ -67,8 +73,10 @@ class Shard(Actor):
                 self._find("chief/coordinator").signal(message)
             self.model.outbox.clear()
 
-    def _pulled(self, version: int) -> Pulled:
-        assert self.model.version >= version, "the coordinator lets nobody start before a version is there"
+    async def _pulled(self, version: int) -> Pulled:
+        while self.model.version < version:
+            self._waiting.append(self.system.create_future())
+            await self._waiting[-1]
         return Pulled(self.model.version, {})
 
 
@@ -145,7 +153,7 @@ class Worker(Actor):
             self._say(permit, Exhausted(term, number, rank, permit.batch.epoch, size))
             return
         shards = self._company.shards
-        pulled = await asyncio.gather(*(shard.ask(Pull(permit.version)) for shard in shards))
+        pulled = await asyncio.gather(*(shard.ask(Pull(permit.version), 1000) for shard in shards))
         base = min(answer.version for answer in pulled)
         takes = self._work(permit)
         if takes is None:

@@ -14,7 +14,18 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.variable import Initialise, VariableActor
 from actorflow.coord.meeting import Meet
-from actorflow.coord.messages import Commit, Contribute, Discard, Drop, End, Pull, Pulled, Stage, Standing
+from actorflow.coord.messages import (
+    Commit,
+    Contribute,
+    Discard,
+    Drop,
+    End,
+    Never,
+    Pull,
+    Pulled,
+    Stage,
+    Standing,
+)
 from actorflow.coord.shard import ShardActor
 from actorflow.errors import CoordinationError
 from actorflow.spec import Spec
@@ -55,6 +66,15 @@ class Listener(Actor):
     def receive(self, message: Any) -> None:
         self.heard.append(message)
         self.news.set()
+
+
+async def pulled(shard: Ref, version: int, limit_s: float | None = None) -> Pulled:
+    """Pulls from a shard; raises why the version will not come, however it is told."""
+    answer = await shard.ask(Pull(version), limit_s)
+    if isinstance(answer, Never):
+        raise answer.error
+    assert isinstance(answer, Pulled)
+    return answer
 
 
 class Shards:
@@ -124,7 +144,7 @@ class Shards:
 
     async def pull(self, version: int) -> list[Pulled]:
         """Pulls from every shard."""
-        return [await ref.ask(Pull(version)) for ref in self.refs]
+        return [await pulled(ref, version) for ref in self.refs]
 
     async def values(self, version: int = 0) -> dict[str, Any]:
         """Returns the values of all variables at `version` or later."""

@@ -74,13 +74,13 @@ def test_under_sync_each_rank_computes_its_batch_in_turn() -> None:
 
 
 def test_an_update_tells_what_it_was_made_of() -> None:
-    company, _ = played(Async(), work=lambda permit: 1.0 + permit.rank, steps=3)
+    company, _ = played(Async(), work=lambda permit: 1.0 + 1.5 * permit.rank, steps=3)
 
     third = company.updates[2]
-    assert third.chosen == ((2, 3, Batch(0, 2), 0),) or third.chosen[0][0] == 0
+    assert third.chosen == ((1, 2, Batch(0, 1), 0),)
     assert third.alive == 3
-    assert third.scalars == (float(third.chosen[0][1]),)
-    assert third.staleness == (2 - third.chosen[0][3],)
+    assert third.scalars == (2.0,)
+    assert third.staleness == (2,)
 
 
 def test_a_straggler_is_told_at_once_and_starts_again_with_the_others() -> None:
@@ -370,7 +370,7 @@ def test_when_nothing_moves_the_run_ends_and_says_who_waits_for_what() -> None:
     text = str(ended.error)
     assert "no update was made for 30." in text
     assert "at version 1: sync waits; worker1 has permit 5 since 30." in text
-    assert "worker0 has completed 4; worker2 has completed 6" in text
+    assert {"worker0 has completed 4", "worker2 has completed 6"} <= set(text.splitlines()[0].split("; "))
 
 
 def test_a_shard_that_does_not_answer_is_named() -> None:

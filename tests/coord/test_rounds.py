@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from actorflow.coord.batches import Batches
-from actorflow.coord.desk import Desk
+from actorflow.coord.desk import Desk, Receipt, once_made
 from actorflow.coord.messages import (
     Batch,
     Beat,
@@ -24,7 +24,7 @@ from actorflow.coord.messages import (
     Staged,
     Unstaged,
 )
-from actorflow.coord.outgoing import ToShard
+from actorflow.coord.outgoing import Outgoing, ToShard
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync, View
 from actorflow.coord.rounds import Rounds
 from actorflow.errors import KernelError
@@ -131,6 +131,34 @@ def test_under_sync_the_order_of_messages_changes_nothing(
     assert seen == [sequence[at : at + workers] for at in range(0, len(sequence), workers)]
 
 
+@pytest.mark.parametrize("shards", [1, 2])
+def test_who_is_in_an_update_starts_on_the_next_one_while_shards_prepare_it(shards: int) -> None:
+    world = until_staged(World(Sync(), 2, shards, steps=2))
+
+    assert [(permit.rank, permit.version, permit.batch.index) for permit in world.permits_out()] == [
+        (0, 1, 2),
+        (1, 1, 3),
+    ]
+    assert world.rounds.version == 0
+    world.finish()
+    world.judge()
+    assert not world.pulling
+    assert {permit.version for permit in world.permits} == {0, 1}, "nobody starts beyond the last update"
+
+
+def test_under_a_policy_that_learns_nobody_starts_before_it_has_learnt_from_the_update() -> None:
+    world = until_staged(World(Backup("auto", 2), 2, steps=2))
+
+    assert world.permits_out() == []
+
+
+def until_staged(world: World) -> World:
+    """Delivers all but what the shards hear of the update of version 0."""
+    while world.rounds.commitment.chosen is None:
+        world.deliver(world.busy()[0])
+    return world
+
+
 def test_a_coordinator_that_stood_still_blames_nobody() -> None:
     world = World(Sync(), 3, steps=3, lease_s=5.0, stuck_s=20.0)
     world.run_until_permits()
@@ -199,6 +227,30 @@ def test_the_law_finds_late_contributions_that_count(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Desk, "late", lambda self, version: [])
 
     find_fault(Backup(2, 3), World.judge, steps=4)
+
+
+def test_the_law_finds_receipts_that_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(self: Outgoing, receipts: Sequence[Receipt]) -> None:
+        receipt(self, [each for each in receipts if not each.outcome.accepted])
+
+    receipt = Outgoing.receipts
+    monkeypatch.setattr(Outgoing, "receipts", forgetful)
+
+    find_fault(Sync(), World.judge, steps=3)
+
+
+def test_the_law_finds_who_starts_on_the_version_that_an_update_is_made_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def hasty(self: Rounds, now: float) -> None:
+        self._start(self.version, once_made(self._view(now)), now)
+
+    def law(world: World) -> None:
+        assert world.deaths or not any(update.dropped for update in world.updates), "nothing is in vain"
+
+    monkeypatch.setattr(Rounds, "_start_ahead", hasty)
+
+    find_fault(Sync(), law, steps=3)
 
 
 def test_the_law_finds_a_batch_that_is_lost_with_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,6 @@ from actorflow.coord.messages import (
     End,
     Fence,
     Kept,
-    Pull,
     Refused,
     Stage,
     Staged,
@@ -35,7 +34,7 @@ from actorflow.coord.messages import (
 )
 from actorflow.coord.terms import following
 from tests.coord.serial import serial
-from tests.coord.shards import START, Shards, gradients
+from tests.coord.shards import START, Shards, gradients, pulled
 
 ADAM = af.optim.adam(0.1)
 NUMBERS_FROM = 1
@@ -404,7 +403,7 @@ def test_a_good_end_lets_last_values_be_pulled_and_refuses_what_comes_later() ->
 
 def test_a_bad_end_is_what_everybody_hears_who_asks() -> None:
     async def body(world: Shards) -> None:
-        waiting = asyncio.create_task(world.refs[1].ask(Pull(2)))
+        waiting = asyncio.create_task(pulled(world.refs[1], 2))
         await asyncio.sleep(0.01)
         world.say(End(1, errors.QuorumLost("too few")))
         for ask in (waiting, world.pull(0), world.contribute(1, 0, 0, gradients(1))):
@@ -412,6 +411,21 @@ def test_a_bad_end_is_what_everybody_hears_who_asks() -> None:
                 await ask
 
     shards(body)
+
+
+def test_a_pull_that_nobody_wants_any_more_ends_no_shard_when_its_version_does_not_come() -> None:
+    async def body(world: Shards) -> int:
+        waiting = asyncio.create_task(pulled(world.refs[1], 1))
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        world.say(End(1, errors.QuorumLost("too few")))
+        await asyncio.sleep(0.01)
+        assert world.refs[1].name in world.system.actors
+        standing = await world.refs[1].ask(Fence(2))
+        assert isinstance(standing, Standing)
+        return standing.version
+
+    assert shards(body) == 0
 
 
 @pytest.mark.parametrize("discarded", [False, True])
@@ -465,7 +479,7 @@ def test_a_lost_coordinator_leaves_no_half_commit(committed: int) -> None:
         with pytest.raises(errors.CoordinatorLost, match="the coordinator is gone"):
             await world.pull(5)
         with pytest.raises(errors.CoordinatorLost):
-            await world.refs[1].ask(Pull(5))
+            await pulled(world.refs[1], 5)
         values = {name: (await ref.ask(Read()))[0] for name, ref in world.variables.items()}
         return [actor.version for actor in world.actors], values
 
@@ -481,7 +495,7 @@ def test_a_lost_fellow_ends_what_workers_ask_and_not_what_the_coordinator_has_de
         await world.contribute(1, 0, 0, gradients(1))
         world.say(Stage(1, 0, ((0, 1),)))
         await world.heard(Staged)
-        waiting = asyncio.create_task(world.refs[1].ask(Pull(1)))
+        waiting = asyncio.create_task(pulled(world.refs[1], 1))
         await asyncio.sleep(0.01)
         await world.system.stop(world.refs[0])
         with pytest.raises(errors.ShardLost, match="shard 0 is gone, and its variables with it"):
@@ -489,7 +503,7 @@ def test_a_lost_fellow_ends_what_workers_ask_and_not_what_the_coordinator_has_de
         world.refs[1].signal(Commit(1, 0))
         await world.heard(Committed, 1)
         with pytest.raises(errors.ShardLost):
-            await world.refs[1].ask(Pull(0))
+            await pulled(world.refs[1], 0)
         return (await world.variables["b"].ask(Read()))[0]
 
     value = shards(body)
@@ -502,7 +516,7 @@ def test_when_the_first_shard_and_the_coordinator_are_lost_the_next_one_leads() 
         await world.system.stop(world.refs[0])
         await world.system.stop(world.coordinator_ref)
         with pytest.raises(errors.ShardLost):
-            await world.refs[1].ask(Pull(1))
+            await pulled(world.refs[1], 1)
         await asyncio.sleep(0.01)
         assert world.actors[1]._over
         term = world.actors[1].participant.term

@@ -16,13 +16,12 @@ from actorflow.coord.messages import (
     Discard,
     End,
     Fence,
-    Pull,
     Stage,
     Standing,
     Unstaged,
 )
 from tests.coord.serial import serial
-from tests.coord.shards import START, Shards, gradients
+from tests.coord.shards import START, Shards, gradients, pulled
 from tests.coord.test_shard import ADAM, equal, shards
 
 ALONE: Any = [["w", "b"]]
@@ -54,8 +53,8 @@ def test_the_only_shard_that_cannot_prepare_says_so_and_nothing_has_changed() ->
             (unstaged,) = await world.heard(Unstaged)
             assert "raised ArithmeticError: no" in str(unstaged.error)
         world.say(Discard(1, 0))
-        pulled = await world.refs[0].ask(Pull(0))
-        assert (pulled.version, equal(dict(pulled.values), START)) == (0, True)
+        found = await pulled(world.refs[0], 0)
+        assert (found.version, equal(dict(found.values), START)) == (0, True)
 
     shards(body, lambda: Failing(ADAM), names=ALONE)
 
@@ -83,7 +82,7 @@ def test_what_the_only_shard_still_prepares_can_be_taken_back(how: str) -> None:
             case "lost":
                 await world.system.stop(world.coordinator_ref)
                 with pytest.raises(errors.CoordinatorLost):
-                    await world.refs[0].ask(Pull(1))
+                    await pulled(world.refs[0], 1)
         assert not [m for m in world.coordinator.heard if type(m) is Committed]
         values = {name: (await ref.ask(Read()))[0] for name, ref in world.variables.items()}
         assert (world.actors[0].version, equal(values, START)) == (0, True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from actorflow.coord.apart import Apart
 from actorflow.coord.duty import base_of
@@ -38,6 +38,13 @@ from actorflow.errors import Fenced
 from tests.coord.cluster import LoneShard, ModelShard
 
 CHIEF = "chief"
+
+
+class Pulling(NamedTuple):
+    """A pull under a permit, of its version or a later one: it waits on the shard until that is there."""
+
+    number: int
+    version: int
 
 
 class ModelWorker:
@@ -82,6 +89,7 @@ class World:
         self.workers = {name: ModelWorker(name, size) for name in names}
         self.links: dict[tuple[str, str], deque[Any]] = {}
         self.now = 0.0
+        self.pulling: list[tuple[ModelShard, str, Pulling]] = []
         self.updates: list[Updated] = []
         self.ends: list[End] = []
         self.outcomes: dict[int, list[Outcome]] = {}
@@ -139,13 +147,19 @@ class World:
         name = f"shard{shard.shard}"
         if isinstance(message, Contribute):
             self.link(name, source).append((shard.shard, shard.keep(message)))
-        elif isinstance(message, int):  # a pull under this permit
-            self.link(name, source).append((message, shard.shard, shard.version))
+        elif isinstance(message, Pulling):
+            self.pulling.append((shard, source, message))
         elif (answer := shard.hear(message)) is not None:
             self.link(name, CHIEF).append(answer)
         if isinstance(shard, LoneShard):
             self.link(name, CHIEF).extend(shard.outbox)
             shard.outbox.clear()
+        waiting, self.pulling = self.pulling, []
+        for at, worker, pull in waiting:
+            if at.version < pull.version:
+                self.pulling.append((at, worker, pull))
+            else:
+                self.link(f"shard{at.shard}", worker).append((pull.number, at.shard, at.version))
 
     def to_worker(self, worker: ModelWorker, source: str, message: Any) -> None:
         match message:
@@ -178,7 +192,7 @@ class World:
             self.say(worker, Exhausted(permit.term, permit.number, permit.rank, batch.epoch, worker.size))
             return
         for shard in self.shards:
-            self.link(worker.process, f"shard{shard.shard}").append(permit.number)
+            self.link(worker.process, f"shard{shard.shard}").append(Pulling(permit.number, permit.version))
 
     def contribute(self, worker: ModelWorker, permit: Permit) -> None:
         bases = tuple(worker.bases[shard.shard] for shard in self.shards)
@@ -272,6 +286,10 @@ class World:
             f"no end after {turns} turns: {self.rounds.commitment!r}, {self.rounds.permits!r}"
         )
 
+    def permits_out(self) -> list[Permit]:
+        """Those that the coordinator has just said, and nobody has heard."""
+        return [m for link in self.links.values() for m in link if isinstance(m, Permit)]
+
     def run_until_permits(self) -> None:
         """Lets all join, and start."""
         while len(self.permits) < len(self.workers):
@@ -296,6 +314,8 @@ class World:
         for number, outcomes in self.outcomes.items():
             assert len(outcomes) == 1, "two receipts"
             assert outcomes[0].accepted == (number in numbers)
+        if not self.deaths:
+            assert {*numbers} <= self.outcomes.keys(), "who lives hears what was used"
         assert len(self.ends) == 1
         assert all(shard.end == self.ends[0] for shard in self.shards)
         if self.rounds.policy.fresh:

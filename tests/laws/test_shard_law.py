@@ -37,7 +37,7 @@ from actorflow.coord.succession import Verdict
 from actorflow.coord.updating import Update
 from actorflow.sim.choosers import Schedule
 from tests.coord.serial import Values, serial
-from tests.coord.shards import Shards
+from tests.coord.shards import Shards, pulled
 from tests.strategies import LIMITS, examples, plan_of_the_fault
 
 RULE = af.optim.momentum(0.3)
@@ -137,10 +137,10 @@ class Run:
         version = 0
         while not self.over.is_set():
             try:
-                pulled = await asyncio.gather(*(ref.ask(Pull(version), 1000) for ref in self.world.refs))
-                self.pulled += pulled
-                base = min(each.version for each in pulled)
-                values = {name: value for each in pulled for name, value in each.values.items()}
+                pulls = await asyncio.gather(*(pulled(ref, version, 1000) for ref in self.world.refs))
+                self.pulled += pulls
+                base = min(each.version for each in pulls)
+                values = {name: value for each in pulls for name, value in each.values.items()}
                 self.numbers += 1
                 number = self.numbers
                 self.given[number] = rank, grads_of(values, number)
@@ -179,7 +179,7 @@ class Run:
         while True:
             try:
                 for ref in self.world.refs:
-                    self.pulled.append(await ref.ask(Pull(version), 1000))
+                    self.pulled.append(await pulled(ref, version, 1000))
             except (errors.CoordinationError, errors.ActorDied):
                 return
             version += 1
@@ -189,7 +189,7 @@ class Run:
         try:
             for _ in range(15):
                 for ref in self.world.refs:
-                    self.pulled.append(await ref.ask(Pull(0), 1000))
+                    self.pulled.append(await pulled(ref, 0, 1000))
         except (errors.CoordinationError, errors.ActorDied):
             return
 
@@ -263,7 +263,7 @@ class Run:
         living = len(NAMES) if self.script.loses is None else 1
         for ref in self.world.refs[:living]:
             with pytest.raises(errors.CoordinationError):  # it comes to an end
-                await ref.ask(Pull(1000), 1000)
+                await pulled(ref, 1000, 1000)
         actors: list[Any] = self.world.actors[:living]
         assert all(actor._over for actor in actors), "everything ends"
         records = [actor.record for actor in actors]
@@ -278,11 +278,9 @@ class Run:
         assert len(used) == len(set(used)), "no contribution is applied twice"
         updates = [[self.given[number] for _, number in stage.chosen] for stage in record]
         versions = serial({name: START[name] for name in names}, RULE, updates)
-        for pulled in self.pulled:
-            if pulled.values.keys() == set(names):
-                assert equal(dict(pulled.values), versions[pulled.version]), (
-                    f"a pull saw {pulled.version} torn"
-                )
+        for each in self.pulled:
+            if each.values.keys() == set(names):
+                assert equal(dict(each.values), versions[each.version]), f"a pull saw {each.version} torn"
         values = {name: (await self.world.variables[name].ask(Read()))[0] for name in names}
         assert equal(values, versions[-1]), "the variables are those of the serial reference"
         optimizer = self.world.actors[shard]._bound
@@ -391,9 +389,10 @@ def test_the_loss_of_a_shard_ends_everything_and_leaves_the_other_whole(
 
 def test_the_law_finds_pulls_that_read_in_the_middle_of_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     async def hasty(self: Any, pull: Pull) -> Pulled:
+        self._check_coming(pull.version)
         while pull.version > self.version:
-            await self._reached(pull.version)
-        self._check_whole()
+            await self._waiting.reached(pull.version, self.system.create_future())
+            self._check_coming(pull.version)
         values = {name: (await ref.ask(Read()))[0] for name, ref in self._variables.items()}
         return Pulled(self.version, values)
 
