@@ -377,16 +377,18 @@ class Link:
             self._admitting = False
 
     def _flush(self) -> None:
-        """Sees to it that what may leave does: now, behind what is being done, or soon."""
-        if self._pending or self._receiving or self._admitting or self._pushing:
+        """Sees to it that what may leave does: now, behind what is being done, or at the end of this turn."""
+        if self._receiving or self._admitting or self._pushing:
             return  # it is done at the end of that
-        if self._rests():
-            return
-        if self._soon is None:
+        if self._soon is None or self._session.hurries:
             self._push()
-        else:
+        elif not self._pending and not self._rests():
             self._pending = True
-            self._soon(self._push)
+            self._soon(self._turn_ends)
+
+    def _turn_ends(self) -> None:
+        self._pending = False
+        self._push()
 
     def _rests(self) -> bool:
         """Whether there is nothing to say before the timer comes, as after most of what is received."""
@@ -398,7 +400,6 @@ class Link:
 
     def _push(self) -> None:
         """Puts on the wire what may be there."""
-        self._pending = False
         self._pushing = True
         try:
             if self.phase is Phase.OPEN:
