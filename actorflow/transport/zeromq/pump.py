@@ -47,13 +47,10 @@ class Pump:
         take = self._take
         more = True
         try:
-            take()
-            if self._closed or not self._ready():
-                more = False
-                return
-            for _ in range(self._batch - 1):
+            for i in range(self._batch):
                 take()
-                if self._closed:
+                if self._closed or (not i and not self._ready()):
+                    more = False
                     break
         except zmq.Again:
             more = False
