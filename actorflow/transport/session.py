@@ -178,7 +178,11 @@ class Session:
         that the window holds.
         """
         control, data = self._streams
-        return self.starves or len(data.parts) >= _BUNDLE or len(control.parts) >= _BUNDLE
+        return (
+            self.starves
+            or (len(data.parts) >= _BUNDLE and self.sending[_DATA].open)
+            or (len(control.parts) >= _BUNDLE and self.sending[_CONTROL].open)
+        )
 
     @property
     def wants(self) -> bool:
