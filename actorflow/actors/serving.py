@@ -155,7 +155,7 @@ class Serving:
         try:
             self._say(reply)
         except CannotTravel as error:
-            self._say(replace(reply, body=error, say=Say.ERROR))
+            self._say(reply._replace(body=error, say=Say.ERROR))
             return False
         return True
 

@@ -9,9 +9,8 @@ is gone the receiver hears so once; what had not been acknowledged by then may o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from actorflow.errors import ActorflowError
 
@@ -38,9 +37,8 @@ class Say(IntEnum):
     TAKEN = 9  # the large answer to `ask` is there, so that the next one may come
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """A message on its way to an actor of another process.
+class Envelope(NamedTuple):
+    """A message on its way to an actor of another process; made in half the time of a frozen dataclass.
 
     Attributes:
         target: The actor's name there; of an answer, that of the actor that answers.

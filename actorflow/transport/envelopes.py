@@ -9,6 +9,7 @@ from actorflow.transport.kinds import LIMITS, Buffer, Limits, Lossy
 
 _MAX_ASK = 2**63
 _SAYS = tuple(Say)
+_new = tuple.__new__  # of a named tuple, in half the time of calling its class
 
 
 def write(
@@ -49,4 +50,4 @@ def read(frame: Buffer, lane: Lane, limits: Limits = LIMITS) -> Envelope:
             f"a question has a number and a limit of 0 or more, got {shown(ask, 30)}, {shown(limit_s, 30)}"
         )
         raise WireError(message)
-    return Envelope(target, body, _SAYS[say], lane, ask, limit_s)
+    return _new(Envelope, (target, body, _SAYS[say], lane, ask, limit_s))

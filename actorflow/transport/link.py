@@ -3,8 +3,8 @@
     send ─▶ envelopes ─▶ line ─▶ credit ─▶ chunks ─▶ delivery ─▶ datagrams ─▶ wire
     deliver ◀─ envelopes ◀─ chunks ◀─ credit ◀─ delivery ◀─ handshake ◀─ datagrams ◀─ wire
 
-The link obeys these rules and owns nothing but one timer. Both processes make one for each other, with
-their own incarnation, which grows with each start; who connects to whom is the wire's business.
+The link obeys these rules and owns nothing but one timer (`alarm`). Both processes make one for each other,
+with their own incarnation, which grows with each start; who connects to whom is the wire's business.
 
 What ends a session, at this end:
 
@@ -32,6 +32,7 @@ from math import inf
 from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, WireError
 from actorflow.transport import envelopes, losses
 from actorflow.transport.account import Account, Stats
+from actorflow.transport.alarm import Alarm
 from actorflow.transport.channel import Envelope, Lane, Receiver, Sender
 from actorflow.transport.credit import Window
 from actorflow.transport.datagrams import (
@@ -48,14 +49,13 @@ from actorflow.transport.datagrams import (
     unpack,
     unpack_hello,
 )
+from actorflow.transport.greeting import Greeting
 from actorflow.transport.handshake import Handshake, Heard, Phase
 from actorflow.transport.kinds import LIMITS, Buffer, Limits
 from actorflow.transport.patience import Patience
 from actorflow.transport.session import Session
 from actorflow.transport.settings import SETTINGS, Settings
-from actorflow.transport.wire import Contact, Timer, Timers, Wire
-
-_LEAST_S = 1e-3  # a timer is set for: the rounding of a shorter wait could make it fire too early for ever
+from actorflow.transport.wire import Contact, Timers, Wire
 
 
 class Link:
@@ -108,10 +108,9 @@ class Link:
         self._started = False
         self._patience = Patience(settings)
         self._admitting = self._pushing = self._receiving = self._pending = False
-        self._timer: Timer | None = None
-        self._timer_at = inf
-        self._heard_at = self._spoke_at = self._hello_at = 0.0
-        self._hello_wait_s = settings.resend_s
+        self._alarm = Alarm(timers, self._ring)
+        self._greeting = Greeting(settings)
+        self._heard_at = self._spoke_at = 0.0
         self._waits_since: float | None = None  # for the first session to begin, with something to say
 
     # -- what processes use ------------------------------------------------------------------------
@@ -198,14 +197,13 @@ class Link:
         now, contact = self._timers.now(), self._wire.contact()
         if contact is self._patience.contact:
             return
-        self._disarm()
+        self._alarm.stop()  # it may come too late for what is due now
         if not self._patience.turned(contact, now):
             return
         if self.phase is Phase.OPEN:
             self._session.reconnected(now)
         elif self.phase in (Phase.GREETING, Phase.DOWN):
-            if self._hello_wait_s <= self._settings.beat_s:
-                self._hello_wait_s = self._settings.resend_s
+            self._greeting.hurry()
             self._greet()
 
     def receive(self, parts: Sequence[Buffer], *, borrowed: bool = False) -> None:
@@ -269,7 +267,7 @@ class Link:
         session, now = self._session, self._timers.now()
         self._heard_at = now
         if opened:
-            self._disarm()
+            self._alarm.stop()
             self._opened = True
             self._account.counts["sessions"] += 1
             self._waits_since = None
@@ -314,8 +312,7 @@ class Link:
         self._session = Session(self._settings, self._limits)
         self._opened = False
         self._waits_since = None
-        self._hello_at = self._timers.now() + greet_s
-        self._hello_wait_s = greet_s or self._settings.resend_s
+        self._greeting.begin(self._timers.now(), greet_s)
         lost = tuple(session.unacknowledged.values())
         line, session.line = session.line, type(session.line)()
         for entry in line:
@@ -361,8 +358,7 @@ class Link:
 
     def _greet(self) -> None:
         self._say(Form.HELLO, self._handshake.theirs, payload=self._hello)
-        self._hello_at = self._timers.now() + self._hello_wait_s
-        self._hello_wait_s = max(self._hello_wait_s, min(2 * self._hello_wait_s, self._settings.beat_s))
+        self._greeting.said(self._timers.now())
 
     def _admit(self) -> None:
         """Lets out of the line what there is credit for; who is told of it may send, which comes behind."""
@@ -377,28 +373,29 @@ class Link:
             self._admitting = False
 
     def _flush(self) -> None:
-        """Sees to it that what may leave does: now, behind what is being done, or soon."""
-        if self._pending or self._receiving or self._admitting or self._pushing:
+        """Sees to it that what may leave does: now, behind what is being done, or at the end of this turn."""
+        if self._receiving or self._admitting or self._pushing:
             return  # it is done at the end of that
-        if self._rests():
-            return
-        if self._soon is None:
+        if self._soon is None or self._session.hurries:
             self._push()
-        else:
+        elif not self._pending and not self._rests():
             self._pending = True
-            self._soon(self._push)
+            self._soon(self._turn_ends)
+
+    def _turn_ends(self) -> None:
+        self._pending = False
+        self._push()
 
     def _rests(self) -> bool:
         """Whether there is nothing to say before the timer comes, as after most of what is received."""
         session = self._session
-        if self._timer is None or self.phase is not Phase.OPEN or session.wants:
+        if self.phase is not Phase.OPEN or session.wants:
             return False
         due = session.due_at()
-        return self._timer_at <= due and due > self._timers.now()
+        return self._alarm.covers(due) and due > self._timers.now()
 
     def _push(self) -> None:
         """Puts on the wire what may be there."""
-        self._pending = False
         self._pushing = True
         try:
             if self.phase is Phase.OPEN:
@@ -424,42 +421,22 @@ class Link:
             return min(lost_at, self._spoke_at + self._settings.beat_s, self._session.due_at())
         if self.phase not in (Phase.GREETING, Phase.DOWN):
             return inf
-        return min(self._hello_at, self._waits_until())
+        return min(self._greeting.at, self._waits_until())
 
     def _waits_until(self) -> float:
         """When what waits for the first session has waited too long."""
         return inf if self._waits_since is None else self._patience.ends_at(self._waits_since, met=False)
 
-    def _disarm(self) -> None:
-        """Makes `_arm` look at all that may be due; the timer that is set may be too late for it."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
     def _arm(self) -> None:
-        """Sets the timer.
+        """Sets the timer. While a session goes on, what else may be due only moves away."""
+        if self.phase is not Phase.OPEN or not self._alarm.covers(self._session.due_at()):
+            self._alarm.set(self._due())
 
-        While a session goes on, what else may be due only moves away, and a timer that comes early looks
-        again; so it is enough to look at the session.
-        """
-        if self._timer is not None and self.phase is Phase.OPEN and self._timer_at <= self._session.due_at():
-            return
-        due = self._due()
-        if self._timer is not None:
-            if self._timer_at <= due < inf:
-                return  # it comes early, and then looks again
-            self._timer.cancel()
-            self._timer = None
-        if due < inf:
-            now = self._timers.now()
-            self._timer_at = due  # it is late also if it is set after that
-            self._timer = self._timers.after(max(due - now, _LEAST_S), self._on_timer)
-
-    def _on_timer(self) -> None:
+    def _ring(self, late_s: float) -> None:
+        """Does what is due."""
         now, settings = self._timers.now(), self._settings
-        self._timer = None
         self._look()
-        self._patience.late(now, now - self._timer_at)
+        self._patience.late(now, late_s)
         if self.phase is Phase.OPEN:
             if now >= self._patience.ends_at(self._heard_at, met=True):
                 self._give_up(self._heard_at, now, met=True)
@@ -472,7 +449,7 @@ class Link:
         elif self.phase in (Phase.GREETING, Phase.DOWN):
             if self._waits_since is not None and now >= self._waits_until():
                 self._give_up(self._waits_since, now, met=False)
-            if now >= self._hello_at:
+            if now >= self._greeting.at:
                 self._greet()
         self._admit()
         self._flush()

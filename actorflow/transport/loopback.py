@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 
 from actorflow.errors import ActorflowError, ChannelClosed, ConfigError
 from actorflow.transport import envelopes, losses
@@ -54,7 +53,7 @@ def pair(
 
 def _passed(envelope: Envelope, limits: Limits) -> tuple[Envelope, int]:
     # An envelope of its own, since credit is given back by which one it is, and one may be sent twice.
-    return replace(envelope), envelopes.write(envelope, limits)[1]
+    return Envelope(*envelope), envelopes.write(envelope, limits)[1]
 
 
 def _framed(envelope: Envelope, limits: Limits) -> tuple[Envelope, int]:

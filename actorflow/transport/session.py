@@ -24,6 +24,7 @@ from actorflow.transport.settings import Settings
 
 _HURRY_CHUNKS = 16  # received and not acknowledged: no more waiting for something to travel with
 _HURRY_PART = 4  # or this part of the bytes of a flight, so that the sender hears of it before it has to wait
+_BUNDLE = 64  # buffers that wait to leave: enough to share a piece
 _LANES = tuple(Lane)
 _CONTROL, _DATA = _LANES
 
@@ -59,6 +60,7 @@ class Session:
         ack_at: When to acknowledge what came, if nothing is sent before; None when all is acknowledged.
         probe_at: When to ask for credit that may have come back unheard; None while nothing waits for it.
         told: What the peer was told that this end has received.
+        starves: Whether so much credit is to be given back that the peer may have to wait for it soon.
         sent, received: Envelopes.
         peak_line: The most that stood in line.
     """
@@ -86,6 +88,7 @@ class Session:
         self._hurry_bytes = settings.flight.bytes // _HURRY_PART
         self._owed_chunks = self._owed_bytes = 0
         self.told = NOTHING
+        self.starves = False
         self.sent = self.received = self.peak_line = 0
 
     # -- sending -----------------------------------------------------------------------------------
@@ -166,6 +169,20 @@ class Session:
             if taken is not None:
                 return lane, taken[0], taken[1].payload
         return None
+
+    @property
+    def hurries(self) -> bool:
+        """Whether to send before the turn of the loop ends: the peer would stand still until then, or does.
+
+        A stream of 64 bytes over ipc takes 8.6 µs a message, and 12.7 where each end first goes through all
+        that the window holds.
+        """
+        control, data = self._streams
+        return (
+            self.starves
+            or (len(data.parts) >= _BUNDLE and self.sending[_DATA].open)
+            or (len(control.parts) >= _BUNDLE and self.sending[_CONTROL].open)
+        )
 
     @property
     def wants(self) -> bool:
@@ -262,14 +279,14 @@ class Session:
             2 * (granting.messages - told.messages) >= window.messages
             or 2 * (granting.bytes - told.bytes) >= window.bytes
         ):
-            self.ack_at = now  # the peer may be waiting for it
+            self.ack_at, self.starves = now, True
         elif self.ack_at is None:
             self.ack_at = now + self._settings.ack_s
 
     def tell(self) -> Received:
         """Returns what the peer is to know, which is told by that."""
         control, data = self.receiving[_CONTROL], self.receiving[_DATA]
-        self.ack_at = None
+        self.ack_at, self.starves = None, False
         self._owed_chunks = self._owed_bytes = 0
         credit = self.granting.messages, self.granting.bytes
         self.told = Received(control.upto, control.mask, data.upto, data.mask, *credit)

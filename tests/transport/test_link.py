@@ -354,7 +354,7 @@ def test_a_process_that_stood_still_hears_what_came_meanwhile_before_it_gives_up
     for _ in range(18):  # b stands still for 9 s; a is heard all the time, but nobody listens
         net.time.at_s += 0.5
     net.time.at_s += 2.0
-    net.b._on_timer()
+    net.b._alarm._rings()
     net.deliver()
     net.pass_time(5.0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from actorflow.transport.channel import Channel, Envelope, Lane
 from actorflow.transport.credit import Window
-from actorflow.transport.datagrams import Form
+from actorflow.transport.datagrams import Form, unpack
 from actorflow.transport.settings import SETTINGS, Settings
 from tests.strategies import examples
 from tests.transport.net import Net, control, data
@@ -31,7 +32,7 @@ def met(settings: Settings = SETTINGS) -> Net:
 
 def test_what_is_sent_in_one_turn_is_one_datagram_a_lane() -> None:
     net = met()
-    for i in range(100):
+    for i in range(50):
         assert net.a.send(data(i))
         assert net.a.send(control(i))
     assert net.from_a.waiting == []
@@ -39,8 +40,38 @@ def test_what_is_sent_in_one_turn_is_one_datagram_a_lane() -> None:
     assert chunks(net) == 2
     net.deliver()
 
-    assert net.at_b.bodies() == net.at_b.bodies(Lane.CONTROL) == list(range(100))
+    assert net.at_b.bodies() == net.at_b.bodies(Lane.CONTROL) == list(range(50))
     assert net.a.stats().datagrams_sent < 8
+
+
+@pytest.mark.parametrize("message", [data, control])
+def test_in_a_long_turn_what_fills_a_datagram_leaves_at_once(message: Callable[[int], Envelope]) -> None:
+    net = met()
+    for i in range(1000):
+        net.a.send(message(i))
+    left = chunks(net)
+    net.deliver()
+
+    assert 8 <= left <= 20
+    assert net.at_b.bodies() + net.at_b.bodies(Lane.CONTROL) == list(range(1000))
+
+
+def test_credit_goes_back_within_a_turn_when_the_peer_may_need_it_soon() -> None:
+    net = met(Settings(window=Window(messages=8)))
+    net.at_b.parks = True
+    for i in range(8):
+        net.a.send(data(i))
+    net.turn()
+    net.b.receive(net.from_a.waiting.pop())
+    net.turn()
+    net.from_b.waiting.clear()
+    told = []
+    for envelope in net.at_b.parked:
+        net.b.release(envelope)
+        told.append(len(net.from_b.waiting))
+
+    assert told == [0, 0, 0, 1, 1, 1, 1, 2]
+    assert unpack(net.from_b.waiting[0]).received.messages == 4
 
 
 def test_who_stands_in_line_is_told_as_without_turns() -> None:

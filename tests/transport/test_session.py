@@ -9,12 +9,14 @@ import pytest
 
 from actorflow.arrays import frozen, read_only
 from actorflow.leases import lend, memory_of
+from actorflow.transport import envelopes
 from actorflow.transport.channel import Lane
 from actorflow.transport.datagrams import NOBODY, Datagram, Form
+from actorflow.transport.delivery import Flight
 from actorflow.transport.kinds import LIMITS
 from actorflow.transport.session import Session
 from actorflow.transport.settings import LOCAL, SETTINGS, Settings
-from tests.transport.net import Net, data
+from tests.transport.net import Net, control, data
 
 
 def views(of: Any) -> dict[str, Any]:
@@ -75,3 +77,16 @@ def test_a_quarter_of_a_flight_is_acknowledged_at_once(settings: Settings) -> No
         acknowledged_at.append(session.ack_at)
 
     assert acknowledged_at == [5.0 + settings.ack_s, 5.0]
+
+
+def test_what_has_no_room_on_the_wire_does_not_hurry() -> None:
+    session = Session(Settings(flight=Flight(chunks=2)), LIMITS)
+    hurried = []
+    for i in range(400):
+        session.put(control(i), *envelopes.write(control(i)))
+        hurried.append(session.hurries)
+        if session.hurries:
+            while session.take(0.0) is not None:
+                pass
+
+    assert sum(hurried) == len(session.sending[Lane.CONTROL]) == 2

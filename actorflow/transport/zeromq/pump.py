@@ -39,13 +39,18 @@ class Pump:
         self.poke()  # for what came before
 
     def drain(self) -> None:
-        """Hears what is there, up to a batch."""
+        """Hears what is there, up to a batch.
+
+        Most often that is one message: then it is cheaper to ask whether there is another, in 1.5 µs, than to
+        try and be told by an exception, in 3.2 and, as the first thing after a pause, in 11.
+        """
         take = self._take
         more = True
         try:
-            for _ in range(self._batch):
+            for i in range(self._batch):
                 take()
-                if self._closed:
+                if self._closed or (not i and not self._ready()):
+                    more = False
                     break
         except zmq.Again:
             more = False
@@ -64,8 +69,12 @@ class Pump:
 
     def _look(self) -> None:
         self._soon = False
-        if not self._closed and int(self._socket.getsockopt(_EVENTS)) & _POLLIN:
+        if not self._closed and self._ready():
             self.drain()
+
+    def _ready(self) -> bool:
+        """Whether there is a message."""
+        return bool(int(self._socket.getsockopt(_EVENTS)) & _POLLIN)
 
     def close(self) -> None:
         """Hears no more."""
