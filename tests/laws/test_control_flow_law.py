@@ -145,8 +145,8 @@ def listed(drawn: Arrayed, schedule: Schedule, places: Sequence[str] = ("",), **
     return found
 
 
-@settings(max_examples=examples(20), deadline=None)
-@given(drawn=arrayed(), schedule=sim.schedules(), placement=st.sampled_from(["first", "list"]))
+@settings(max_examples=examples(10), deadline=None)
+@given(drawn=arrayed(turns=3), schedule=sim.schedules(), placement=st.sampled_from(["first", "list"]))
 @example(PARTED, sim.FIFO, "first")
 def test_lists_and_their_gradients_on_three_devices_give_the_same_bits(
     drawn: Arrayed, schedule: Schedule, placement: str

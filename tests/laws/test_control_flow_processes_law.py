@@ -26,7 +26,7 @@ from tests.strategies import LIMITS, examples
 PLACES = st.permutations([*SCOPES, ""]).map(tuple)
 
 
-def spread_out(drawn: Drawn, schedule: Schedule, places: tuple[str, ...]) -> list[Any]:
+def spread_out(drawn: Drawn, schedule: Schedule, places: tuple[str, ...], **options: Any) -> list[Any]:
     """Returns what two steps of a drawn program give whose parts are in three processes."""
     built = build(drawn, places)
     if not built.out:
@@ -36,20 +36,20 @@ def spread_out(drawn: Drawn, schedule: Schedule, places: tuple[str, ...]) -> lis
         feeds = {x: np.int64(value) for x, value in zip(built.fed, drawn.inputs, strict=True)}
         return [await cluster.session.run(built.out, feeds) for _ in range(2)]
 
-    result = sim.run(spread(built.graph, body, 3), schedule, limits=LIMITS).result
+    result = sim.run(spread(built.graph, body, 3, **options), schedule, limits=LIMITS).result
     return [np.asarray(v).tolist() for step in result for v in step]
 
 
-def law(drawn: Drawn, schedule: Schedule, places: tuple[str, ...]) -> None:
-    assert spread_out(drawn, schedule, places) == ran(drawn, sim.FIFO)
+def law(drawn: Drawn, schedule: Schedule, places: tuple[str, ...], **options: Any) -> None:
+    assert spread_out(drawn, schedule, places, **options) == ran(drawn, sim.FIFO)
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(drawn=programs(trips=5), schedule=sim.schedules(), places=PLACES)
+@given(drawn=programs(trips=5), schedule=sim.schedules(), places=PLACES, lower=st.booleans())
 def test_bodies_in_three_processes_give_the_same_bits(
-    drawn: Drawn, schedule: Schedule, places: tuple[str, ...]
+    drawn: Drawn, schedule: Schedule, places: tuple[str, ...], lower: bool
 ) -> None:
-    law(drawn, schedule, places)
+    law(drawn, schedule, places, lower=lower)
 
 
 # A loop in a loop, of which the inner one uses what comes from outside of both, on another process.
@@ -100,8 +100,8 @@ def listed_out(drawn: Arrayed, schedule: Schedule, places: tuple[str, ...]) -> l
     return found
 
 
-@settings(max_examples=examples(25), deadline=None)
-@given(drawn=arrayed(), schedule=sim.schedules(), places=PLACES)
+@settings(max_examples=examples(12), deadline=None)
+@given(drawn=arrayed(turns=3), schedule=sim.schedules(), places=PLACES)
 @example(PARTED, sim.FIFO, tuple(SCOPES))
 def test_lists_and_their_gradients_in_three_processes_give_the_same_bits(
     drawn: Arrayed, schedule: Schedule, places: tuple[str, ...]

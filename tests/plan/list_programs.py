@@ -29,6 +29,7 @@ class Arrayed:
         read: Where what the loop has written is stacked.
         back: Where gradients are built.
         grows: Whether lists have no size.
+        forks: Whether what is written in a turn depends on what is computed.
     """
 
     turns: int
@@ -38,6 +39,7 @@ class Arrayed:
     read: int
     back: int
     grows: bool = True
+    forks: bool = False
 
 
 _PLACE = st.integers(0, 3)
@@ -49,7 +51,8 @@ def arrayed(draw: st.DrawFn, *, turns: int = 4) -> Arrayed:
     """A loop of up to `turns` turns of one to three statements."""
     body = draw(st.lists(st.tuples(st.sampled_from(KINDS), _PLACE, _PLACE), min_size=1, max_size=3))
     around, made, read, back = (draw(_PLACE) for _ in range(4))
-    return Arrayed(draw(st.integers(0, turns)), tuple(body), around, made, read, back, draw(st.booleans()))
+    grows, forks = draw(st.booleans()), draw(st.booleans())
+    return Arrayed(draw(st.integers(0, turns)), tuple(body), around, made, read, back, grows, forks)
 
 
 def build(drawn: Arrayed, places: Sequence[str] = ("",), **options: Any) -> tuple[af.Graph, list[af.Tensor]]:
@@ -67,11 +70,21 @@ def build(drawn: Arrayed, places: Sequence[str] = ("",), **options: Any) -> tupl
             given = af.TensorArray("float64", size=drawn.turns + 1, element_shape=SHAPE)
             given = given.unstack(af.stack([af.sin(x * (k + 1.0)) for k in range(drawn.turns + 1)]))
 
+        def begun(i: Any, h: Any, array: Any) -> Any:
+            here, there = drawn.body[0][1], drawn.body[0][2]
+
+            def written(place: int, y: Any) -> Any:
+                with at(place):
+                    return array.write(2 * i + 1, y)
+
+            if not drawn.forks:
+                return written(here, h)
+            return af.cond(af.sum(h) > 0.5, lambda: written(here, h), lambda: written(there, -h), **options)
+
         def turn(i: Any, h: Any, array: Any) -> Any:
             for kind, here, there in drawn.body:
                 h = _done(kind, i, h, array, given, w, at(here), at(there), options)
-            with at(drawn.body[0][1]):
-                array = array.write(2 * i + 1, h)
+            array = begun(i, h, array)
             with at(drawn.body[-1][2]):
                 array = array.write(2 * i + 2, h * h)
             return i + 1, h, array
@@ -126,5 +139,5 @@ def _done(
         return af.while_loop(lambda j, _: j < i, inner, (0, h), **options)[1]
 
 
-PARTED = Arrayed(4, (("write", 1, 2), ("branch", 0, 1), ("before", 0, 2)), 0, 1, 2, 1)
+PARTED = Arrayed(4, (("write", 1, 2), ("branch", 0, 1), ("before", 0, 2)), 0, 1, 2, 1, forks=True)
 """Lists that are written and read on different devices in each turn, in other places than they are made."""

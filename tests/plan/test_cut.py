@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
 import actorflow as af
@@ -261,6 +262,34 @@ def test_a_list_of_tensors_crosses_as_one_transfer() -> None:
     assert [t.edge for t in made.transfers if t.destination == B] == ["list_write_1:0"]
     received = [made.parts[B].program.nodes[i] for i in made.parts[B].receives.values()]
     assert [n.outputs for n in received] == [(array.flow.spec,)]
+
+
+def kept_over(loop: str, turn: str, back: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The lists that processes receive, with their frames, for the gradient of a loop."""
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (), name="x")
+        with af.device(loop):
+
+            def body(i: Any, y: Any) -> Any:
+                with af.device(turn or None):
+                    return i + 1, af.sin(y) * x
+
+            y = af.while_loop(lambda i, _: i < 3, body, (0, x))[1]
+        with af.device(back):
+            found = af.gradients(y, [x])
+    received = [
+        part.program.nodes[i]
+        for part in cut_up(lowered(graph, found, [x])).parts.values()
+        for i in part.receives.values()
+    ]
+    return [(n.name, n.frame) for n in received if isinstance(n.outputs[0], ListSpec)]
+
+
+@pytest.mark.parametrize("loop", SCOPES[:2])
+@pytest.mark.parametrize("turn", SCOPES[:2])
+@pytest.mark.parametrize("back", SCOPES[1:])
+def test_what_a_loop_keeps_for_its_gradient_stays_there(loop: str, turn: str, back: str) -> None:
+    assert kept_over(loop, turn, back) == []
 
 
 def test_a_loop_hears_of_its_beginning_by_what_is_small() -> None:
