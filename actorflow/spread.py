@@ -5,8 +5,8 @@ process, at home; a runner (`actors.runner`) in each process runs the parts. Wha
 goes through refs alone, so it does not know how they are reached.
 
 What `Session` has and this has not: it does not tell when a wait at a queue is in vain (a deadline ends
-it), it reports no dump of what the other processes do, and it refuses, when it plans, atomic blocks,
-optimizers and loops that lie in several processes.
+it), it reports no dump of what the other processes do, and it refuses, when it plans, atomic blocks
+and optimizers that lie in several processes.
 """
 
 from __future__ import annotations
