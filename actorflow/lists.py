@@ -16,7 +16,7 @@ Arrays are held as they come, of numpy or CuPy, and never changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from actorflow.errors import ListError
@@ -65,6 +65,14 @@ class TensorList:
         made._length = len(values) if size is None else size
         made.present = len(values)
         made.nbytes = sum(map(_bytes, values))
+        return made
+
+    @staticmethod
+    def at(indices: Sequence[int], values: Sequence[Value], size: int | None = None) -> TensorList:
+        """Returns a list with each of these values at its index; raises ListError as `write` does."""
+        made = TensorList(size)
+        for index, value in zip(indices, values, strict=True):
+            made = made.write(index, value)
         return made
 
     def __len__(self) -> int:
@@ -146,6 +154,12 @@ class TensorList:
             found = found.accumulate(index, value)
         return found
 
+    def mapped(self, function: Callable[[Value], Value]) -> TensorList:
+        """Returns the list with what `function` makes of each array in it, which is as large."""
+        made = self._copy()
+        made._root = _mapped(self._root, self._shift, function)
+        return made
+
     # -- inside ------------------------------------------------------------------------------------
 
     def _with(self, index: int, value: Value, replaced: Value) -> TensorList:
@@ -201,6 +215,19 @@ def _items(node: _Node, shift: int, start: int) -> Iterator[tuple[int, Value]]:
                 yield from _items(below, shift - _BITS, index)
             else:
                 yield index, below
+
+
+def _mapped(node: _Node, shift: int, function: Callable[[Value], Value]) -> _Node:
+    """The node with what `function` makes of each array below it."""
+
+    def made(below: Any) -> Any:
+        if below is None:
+            return None
+        if shift:
+            return _mapped(below, shift - _BITS, function)
+        return below.mapped(function) if isinstance(below, TensorList) else function(below)
+
+    return [made(below) for below in node]
 
 
 def _sum(a: Value, b: Value) -> Value:

@@ -5,8 +5,8 @@ process, at home; a runner (`actors.runner`) in each process runs the parts. Wha
 goes through refs alone, so it does not know how they are reached.
 
 What `Session` has and this has not: it does not tell when a wait at a queue is in vain (a deadline ends
-it), it reports no dump of what the other processes do, and it refuses, when it plans, atomic blocks,
-optimizers and loops that lie in several processes.
+it), it reports no dump of what the other processes do, and it refuses, when it plans, atomic blocks
+and optimizers that lie in several processes.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class SpreadSession:
         initialise: Whether variables get their initial values by themselves.
         passes: Which passes make a program cheaper; see `Session`.
         placement: How nodes are placed that several devices could run, of whichever process; see `Session`.
+        lower: Whether all loops, branches and calls run as nodes of their own; see `Session`.
         state: Devices of variables and other state that no scope places, by name; else at home.
 
     Raises:
@@ -89,6 +90,7 @@ class SpreadSession:
         initialise: bool = True,
         passes: Sequence[str] = ALL,
         placement: str | Placer = "first",
+        lower: bool = False,
         state: State = NOWHERE,
     ) -> None:
         check_processes(processes)
@@ -109,6 +111,7 @@ class SpreadSession:
         self._initialises = initialise
         self._passes = checked_passes(passes)
         self._placer = checked_placement(placement)
+        self._lower_all = lower
         self._step_ids = itertools.count(1)
         self._admission: dict[asyncio.Future[None], None] = {}
         self._firsts = SpreadFirsts(
@@ -316,6 +319,7 @@ class SpreadSession:
             self._passes,
             self._state,
             self._placer,
+            lower=self._lower_all,
         )
 
     def _may_begin(self, plan: SpreadPlan) -> bool:

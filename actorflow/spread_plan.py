@@ -63,6 +63,8 @@ def spread_plan(
     passes: tuple[str, ...],
     state: State,
     placer: Placer,
+    *,
+    lower: bool,
 ) -> SpreadPlan:
     """Plans steps over processes.
 
@@ -76,6 +78,7 @@ def spread_plan(
         processes: All, the one first that a node without a scope is for.
         state: Where state lives that no scope places.
         placer: Chooses where a node may be on several devices.
+        lower: Whether all loops, branches and calls run as nodes of their own; see `plan.flatten`.
 
     Raises:
         FeedError: a placeholder is needed and not fed.
@@ -85,7 +88,9 @@ def spread_plan(
     fetches, feeds, initialises = key
     devices = tuple(d for p in processes for d in p.devices)
     host = next(p.devices[0] for p in processes if p.name == home)
-    plan = planned(graph, fetches, feeds, devices, passes, placer=placer, host=host, state=state)
+    plan = planned(
+        graph, fetches, feeds, devices, passes, placer=placer, host=host, state=state, lower_all=lower
+    )
     program = plan.placed
     names = {process_of(p.devices[0]): p.name for p in processes}
     nodes = graph.nodes
@@ -101,6 +106,7 @@ def spread_plan(
         passes=passes,
         digest=digest(program, graph),
         initialises=initialises,
+        lower=lower,
         **told(plan.moves),
     )
     return SpreadPlan(

@@ -8,9 +8,12 @@ from typing import Any
 import actorflow as af
 from actorflow.actors.ref import Ref
 from actorflow.actors.runner import RUNNER, Runner, executor_of
+from actorflow.actors.step import Step
 from actorflow.actors.step_messages import Process
+from actorflow.messages import DEAD
 from actorflow.sim.simulate import Main
 from actorflow.spread import SpreadSession
+from actorflow.transport.codec import decode, encode, join
 
 SCOPES = tuple(f"/job:worker/task:{k}" for k in range(3))
 """Device scopes of the processes p0, p1, p2; whoever names none is at home, on p0."""
@@ -18,6 +21,14 @@ SCOPES = tuple(f"/job:worker/task:{k}" for k in range(3))
 
 def processes(count: int) -> tuple[Process, ...]:
     return tuple(Process(f"p{k}", (f"/job:worker/task:{k}/device:cpu:0",), 1) for k in range(count))
+
+
+class Coding(Runner):
+    """A runner that sends what the codec makes of a value, as one in a process of its own."""
+
+    def send(self, step: Step, key: int, value: Any, destination: str, turns: tuple[int, ...]) -> None:
+        sent = value if value is DEAD else decode(join(encode(value)))
+        super().send(step, key, sent, destination, turns)
 
 
 class Cluster:
@@ -29,7 +40,14 @@ class Cluster:
     """
 
     def __init__(
-        self, graph: af.Graph, count: int = 3, *, threads: int = 0, max_early: int = 4096, **options: Any
+        self,
+        graph: af.Graph,
+        count: int = 3,
+        *,
+        threads: int = 0,
+        max_early: int = 4096,
+        runner: type[Runner] = Runner,
+        **options: Any,
     ) -> None:
         self.graph = graph
         self.count = count
@@ -37,6 +55,7 @@ class Cluster:
         self.runners: dict[str, Runner] = {}
         self._threads = threads
         self._max_early = max_early
+        self._runner = runner
         self.system = af.ActorSystem(name="system")
         self.refs: dict[str, Ref] = {}
         self.up: set[str] = set()
@@ -52,7 +71,7 @@ class Cluster:
 
         def make() -> Runner:
             made = executor_of(f"{name}.{incarnation}", self.graph, threads=self._threads)
-            runner = Runner(name, incarnation, self.graph, made, self.reach, self._max_early)
+            runner = self._runner(name, incarnation, self.graph, made, self.reach, self._max_early)
             self.runners[name] = runner
             return runner
 

@@ -105,6 +105,18 @@ def test_indices_far_apart_are_found_where_they_were_put(indices: list[int], cou
     ]
 
 
+@given(st.sets(st.integers(0, 40_000), max_size=6), st.booleans())
+def test_values_are_put_at_indices_and_each_is_mapped(indices: set[int], sized: bool) -> None:
+    """Also those of lists in the list; the list that was there stays as it was."""
+    size = 40_001 if sized else None
+    made = TensorList.at([*indices], [array(i) for i in indices], size)
+
+    doubled = TensorList.of([made, made]).mapped(lambda value: value * 2.0).read(1)
+
+    check(made, {i: array(i) for i in indices})
+    check(doubled, {i: array(2 * i) for i in indices})
+
+
 @pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 1024, 1025])
 def test_a_list_of_values_is_what_writes_make(count: int) -> None:
     whole, line = TensorList.of([array(i) for i in range(count)]), TensorList()

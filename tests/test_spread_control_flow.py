@@ -56,3 +56,19 @@ def test_a_branch_outside_of_loops_may_touch_state_of_another_process() -> None:
         after = v.read()
 
     assert run(graph, [out, after]) == [[0, 1], [102, 102]]
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_a_session_may_ask_that_all_loops_run_as_nodes(lower: bool) -> None:
+    """Every process then means the same program."""
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (), name="x")
+        with af.device(SCOPES[1]):
+            y = af.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, y * 2.0), (0, x))[1]
+
+    async def body(cluster: Cluster) -> Any:
+        found = await cluster.session.run(y, {x: 1.5})
+        (part,) = cluster.runners["p1"]._parts.values()
+        return found, any(node.frame for node in part.partition.program.nodes)
+
+    assert sim.run(spread(graph, body, 3, lower=lower)).result == (12.0, lower)

@@ -67,7 +67,7 @@ def installed(prepare: Prepare, process: str, graph: Graph, executor: Executor) 
     names = {process_of(p.devices[0]): p.name for p in prepare.processes}
     ports = tuple(_port(graph, out, process) for out in (*prepare.fetches, *prepare.feeds))
     fetches, feeds = ports[: len(prepare.fetches)], ports[len(prepare.fetches) :]
-    flat = flattened(graph, fetches, feeds)
+    flat = flattened(graph, fetches, feeds, lower_all=prepare.lower)
     placed = {n.id: device for name, device in prepare.placement if (n := flat.graph.find(name)) is not None}
     if placed.keys() != {i for i in prune(*flat) if runs(flat.graph.nodes[i])}:
         raise _other(process)

@@ -313,7 +313,8 @@ class Partition:
             return registry.find(inner.op, device.library).cost(*given, **inner.attrs)
 
         place = Place(plan.op, plan.where)
-        found = compiled(plan.routine, len(plan.inputs), bind, partial(self._brought, device), place)
+        arrive = device.upload if isinstance(device, Gpu) else None
+        found = compiled(plan.routine, len(plan.inputs), bind, partial(self._brought, device), place, arrive)
         return turning(node, device, found, units=cost_of(plan.routine, cost))
 
     def _device(self, plan: PlanNode) -> AnyDevice:

@@ -95,7 +95,12 @@ class Compiled:
 
 
 def compiled(
-    routine: Routine, inputs: int, bind: Bind, constant: Callable[[Any], Any], place: Place = _NOWHERE
+    routine: Routine,
+    inputs: int,
+    bind: Bind,
+    constant: Callable[[Any], Any],
+    place: Place = _NOWHERE,
+    arrive: Callable[[Any], Any] | None = None,
 ) -> Compiled:
     """Writes a routine out and compiles it.
 
@@ -105,8 +110,9 @@ def compiled(
         bind: Gives kernels.
         constant: Brings a constant to the device.
         place: The node that runs it.
+        arrive: Brings an array of the host to the device while the routine runs; None where it is there.
     """
-    return _Writer(bind, constant).whole(routine, inputs, place)
+    return _Writer(bind, constant, arrive).whole(routine, inputs, place)
 
 
 class _Writer:
@@ -116,17 +122,19 @@ class _Writer:
         self,
         bind: Bind,
         constant: Callable[[Any], Any],
+        arrive: Callable[[Any], Any] | None,
         names: Iterator[int] | None = None,
         loops: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self.bind = bind
         self.constant = constant
+        self.arrive = arrive
         self.lines: list[str] = []
         self.places: dict[int, Place] = {}
         self.apart: dict[tuple[str, int], Place] = {}  # the places of what stands in functions of its own
         self.loops = loops  # around what is being written
         self.known: dict[str, Any] = {
-            "whole": _whole,
+            "whole": _whole if arrive is None else lambda turns: arrive(_whole(turns)),
             "listed": TensorList.of,
             "absent": truth(False),
             "crc32": crc32,
@@ -186,7 +194,7 @@ class _Writer:
 
     def on_its_own(self, routine: Routine, inputs: Sequence[str], place: Place) -> list[str]:
         """Writes a routine as a function of its own, and calls it."""
-        writer = _Writer(self.bind, self.constant, self.names, self.loops)
+        writer = _Writer(self.bind, self.constant, self.arrive, self.names, self.loops)
         made = writer.whole(routine, len(inputs), place)
         self.apart.update(made.places)
         function = self.refer("f", made.function)

@@ -48,6 +48,7 @@ class Prepare:
         moved: What a placer has moved: nodes of the program by index, and their devices.
         after: The control inputs that it has given to nodes.
         gates: For what its transfers wait: (node, output, device, nodes).
+        lower: Whether all loops, branches and calls run as nodes of their own; see `plan.flatten`.
         home: The process where the fetches lie.
         processes: All of the session's.
         passes: Which passes make the program cheaper.
@@ -69,6 +70,7 @@ class Prepare:
     moved: tuple[tuple[int, str], ...] = ()
     after: tuple[tuple[int, tuple[int, ...]], ...] = ()
     gates: tuple[tuple[int, int, str, tuple[int, ...]], ...] = ()
+    lower: bool = False
 
 
 @travels("step.prepared")

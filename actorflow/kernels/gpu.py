@@ -32,6 +32,7 @@ from actorflow.clock import Clock
 from actorflow.errors import PlacementError, SessionClosed
 from actorflow.kernels.staging import CHUNK_BYTES, CHUNKS, Staging
 from actorflow.kernels.workers import Done, Threads
+from actorflow.lists import TensorList
 
 _TO_CARD, _TO_HOST = 1, 2  # cudaMemcpyKind
 
@@ -86,8 +87,13 @@ class Gpu:
         self._check_open()
         self._collector.submit(partial(self._within, job), done)
 
-    def upload(self, value: Array) -> Array:
-        """Returns a numpy array on the card; for jobs of `submit`. The card may not be done copying."""
+    def upload(self, value: Array | TensorList) -> Array | TensorList:
+        """Returns a numpy array on the card; for jobs of `submit`. The card may not be done copying.
+
+        Of a list each array is brought there, whether or not it was brought before in another list.
+        """
+        if isinstance(value, TensorList):
+            return value.mapped(self.upload)
         cp = self._cupy
         out = cp.empty(value.shape, dtype=value.dtype)
         at = out.data.ptr
@@ -98,11 +104,13 @@ class Gpu:
         self._up.send(_flat(np.asarray(value)), transfer)
         return out
 
-    def download(self, value: Array) -> Array:
+    def download(self, value: Array | TensorList) -> Array | TensorList:
         """Returns an array of the card as one of numpy, or a scalar as numpy's own kernels make them.
 
-        For jobs of `collect`, since it waits.
+        For jobs of `collect`, since it waits: of a list for each array in it.
         """
+        if isinstance(value, TensorList):
+            return value.mapped(self.download)
         cp = self._cupy
         source = cp.ascontiguousarray(value)
         out = np.empty(value.shape, value.dtype)

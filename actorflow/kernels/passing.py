@@ -9,6 +9,7 @@ import numpy as np
 from actorflow.arrays import Array, Library
 from actorflow.errors import NumericError
 from actorflow.kernels.registry import kernel
+from actorflow.lists import TensorList
 
 
 def _free(*arrays: Array, **attrs: Any) -> float:
@@ -22,13 +23,19 @@ def identity(x: Array) -> Array:
     return x
 
 
-@kernel("copy", only="numpy")
-def copy(x: Array) -> Array:
+def _of_arrays(x: Array | TensorList) -> float:
+    return 1.0 if isinstance(x, TensorList) else float(x.size)
+
+
+@kernel("copy", only="numpy", cost=_of_arrays)
+def copy(x: Array | TensorList) -> Array | TensorList:
     """A copy of `x` with the same order of axes in memory, for an edge between two devices of the host.
 
-    A sum adds in the order of the memory: after a copy in C order its last bit could be another.
+    A sum adds in the order of the memory: after a copy in C order its last bit could be another. A list is
+    handed on as it is, since both devices see its memory and nobody changes it: one that grows and goes to
+    and fro in each turn of a loop would else be copied whole in each.
     """
-    return x.copy(order="K")
+    return x if isinstance(x, TensorList) else x.copy(order="K")
 
 
 @kernel("custom_gradient", cost=_free)

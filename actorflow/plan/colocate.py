@@ -1,10 +1,15 @@
 """Which nodes must share a device, and which devices each group of them may have.
 
-What asks state goes where the state is; what is colocated goes where its target is; a list of tensors stays
-where it is made: union-find, and each group may have the devices that all its members allow. Over several
-processes state has one home, whatever a step needs of the graph (`plan.homes`); an optimizer is with its
-variables, and what an atomic block computes is in the process of its variables. A first value
-is computed wherever there is room.
+What asks state goes where the state is; what is colocated goes where its target is: union-find, and each
+group may have the devices that all its members allow. A list of tensors stays where it is made, with what
+takes it, but for what scopes keep apart: there it is brought from one to the other as any value. What only
+hands a list on (entries and exits of loops, turns, branches) goes with those who write and read it, the
+innermost loop first, whatever its scope says. So a list that grows turn by turn crosses in each turn only
+where scopes say so of its writes and reads.
+
+Over several processes state has one home, whatever a step needs of the graph (`plan.homes`); an optimizer is
+with its variables, and what an atomic block computes is in the process of its variables. A first value is
+computed wherever there is room.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from actorflow.graph.node import Node, NodeId
 from actorflow.graph.opdef import Effect
 from actorflow.graph.resource import ResourceDef
 from actorflow.plan.devices import process_of
+from actorflow.plan.flat import Flat, back_of
 from actorflow.plan.homes import NOWHERE, State, existing, state_home
 from actorflow.spec import ListSpec
 
@@ -30,7 +36,7 @@ _UNPLACED = frozenset(
     {Effect.CONSTANT, Effect.FEED, Effect.ARGUMENT}
 )  # each device has its own; what is fed is on the host
 _COLOCATED = "what is colocated shares a device"
-_OF_A_LIST = "a list of tensors stays on one device with what makes and takes it"
+_TURNS = "the turns of a loop share a device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +117,23 @@ class _Sets:
 
     def join(self, one: Hashable, other: Hashable, why: str) -> None:
         """Makes one set of two; raises PlacementError when nothing is left that it may have."""
+        if not self.joined(one, other):
+            raise _contradiction(self.asks(one), self.asks(other), why)
+
+    def joined(self, one: Hashable, other: Hashable) -> bool:
+        """Makes one set of two, unless nothing were left that it may have; tells whether they are one."""
         a, b = self.find(one), self.find(other)
         if a == b:
-            return
+            return True
         kept = frozenset(self._allowed[b])
         both = tuple(d for d in self._allowed[a] if d in kept)
         if not both:
-            raise _contradiction(self._asks[a], self._asks[b], why)
+            return False
         self._parent[b] = a
         self._asks[a].extend(self._asks.pop(b))
         self._allowed[a] = both
         del self._allowed[b]
+        return True
 
 
 def _contradiction(first: Sequence[_Ask], second: Sequence[_Ask], why: str) -> PlacementError:
@@ -170,6 +182,8 @@ class _Grouping:
         self.graph, self.devices, self.has_kernel = graph, devices, has_kernel
         self.sets = _Sets(devices)
         self.ties: list[tuple[Hashable, Hashable, str]] = []
+        self.lists: list[tuple[int, NodeId, NodeId]] = []  # how far outside, who takes one, who makes it
+        self.frames = graph.frames if isinstance(graph, Flat) else {}
         self.state = state
         self.apart = len(set(map(process_of, devices))) > 1
         self.matched: dict[str, tuple[str, ...]] = {}
@@ -184,6 +198,8 @@ class _Grouping:
             self.sets.join(*tie)
         if self.apart:
             self.limit_blocks(run)
+        for _, taker, maker in sorted(self.lists):
+            self.sets.joined(maker, taker)
         of: dict[NodeId, int] = {}
         for i in run:
             root = self.sets.find(i)
@@ -213,10 +229,17 @@ class _Grouping:
                 self.resource(owner, node)
                 self.ties.append((owner.name, i, "what asks state is where the state is"))
                 continue
-            self.sets.add(i, self.ask_of(node))
             makers = [p.node for p in node.inputs if isinstance(nodes[p.node].outputs[p.index], ListSpec)]
             todo.extend(makers)
-            self.ties.extend((maker, i, _OF_A_LIST) for maker in makers)
+            depth = len(self.frames.get(i, ()))
+            self.lists.extend((-depth, i, maker) for maker in makers)
+            if makers and opdef.lookup(node.op).effect is Effect.FLOW:
+                self.sets.add(i)
+                if (back := back_of(node)) is not None:
+                    todo.append(back)
+                    self.ties.append((back, i, _TURNS))
+                continue
+            self.sets.add(i, self.ask_of(node))
             if node.colocate is None:
                 continue
             target = self.graph.resources.get(node.colocate)

@@ -24,7 +24,7 @@ from dataclasses import replace
 from actorflow import arrays
 from actorflow.errors import PlacementError
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
-from actorflow.spec import Spec, spec
+from actorflow.spec import ListSpec, Spec, spec
 
 Process = str
 Frame = tuple[str, ...]
@@ -147,6 +147,7 @@ class _Looping:
             for i, n in enumerate(self.nodes)
             if n.kind is Kind.ENTER and (*n.frame, n.attrs["frame"]) == frame
         ]
+        enters.sort(key=lambda i: isinstance(self.nodes[i].outputs[0], ListSpec))  # these are not small
         for i in enters:
             node = self.nodes[i]
             source = node.inputs[0]

@@ -6,6 +6,9 @@ whatever their scope says. A value that several nodes of a device need is copied
 devices of which none is the host a value goes through the host, by two copies. Constants need no node:
 each device gets its own when the program is installed. Control edges carry no value and stay as they
 are.
+
+What is the same in all turns of a loop is copied before it enters, once, by an Enter for each device. Of a
+list all is copied that is in it, whatever was copied of another one before.
 """
 
 from __future__ import annotations
@@ -13,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from actorflow.errors import InternalError, PlacementError
+from actorflow.errors import InternalError
 from actorflow.plan.gates import NO_GATES, Gates
 from actorflow.plan.program import Edge, Kind, PlanNode, Program
-from actorflow.spec import ListSpec
 
 _DECIDES = {Kind.SWITCH: 1, Kind.LOOP_COND: 0}
 """The input port at which a node looks itself: what comes there must be on the host."""
@@ -57,8 +59,9 @@ def with_copies(program: Program, host: str, gates: Gates = NO_GATES) -> Program
         if source == to:
             return edge
         key = (edge, to, frame)
+        if key not in made and _is_constant(nodes[edge.node]):
+            made[key] = entered(edge.node, to)
         if key not in made:
-            check_moves(nodes[edge.node], edge.output, source, to)
             if host not in (source, to):
                 edge = brought(edge, host, frame)
                 source = host
@@ -84,6 +87,15 @@ def with_copies(program: Program, host: str, gates: Gates = NO_GATES) -> Program
             homes.append(to)
         return made[key]
 
+    def entered(enter: int, to: str) -> Edge:
+        """Returns the edge along which what is the same in all turns enters on the device `to`."""
+        node = program.nodes[enter]
+        inputs = tuple(brought(s, to, node.frame) if isinstance(s, Edge) else s for s in node.inputs)
+        found = Edge(len(nodes))
+        nodes.append(replace(node, name=f"{node.name}{to}", inputs=inputs, device=to))
+        homes.append(to)
+        return found
+
     for k, node in enumerate(program.nodes):
         inputs = tuple(
             brought(source, host if _DECIDES.get(node.kind) == port else homes[k], node.frame)
@@ -94,15 +106,6 @@ def with_copies(program: Program, host: str, gates: Gates = NO_GATES) -> Program
         if inputs != node.inputs:
             nodes[k] = replace(node, inputs=inputs)
     return replace(program, nodes=tuple(nodes))
-
-
-def check_moves(maker: PlanNode, output: int, source: str, to: str) -> None:
-    """Raises PlacementError for an output that no copy and no transfer takes to another device: a list."""
-    carried = maker.outputs[output]
-    if isinstance(carried, ListSpec):
-        message = f"a list of tensors stays on one device, got a {carried} from {source!r} to {to!r}"
-        hint = "compute with it in one af.device scope, and move what it is stacked to"
-        raise PlacementError(message, where=maker.where, hint=hint)
 
 
 def _taken_elsewhere(program: Program, homes: Sequence[str], host: str) -> frozenset[tuple[Edge, str]]:
@@ -117,7 +120,16 @@ def _taken_elsewhere(program: Program, homes: Sequence[str], host: str) -> froze
                 to = host if _DECIDES.get(node.kind) == port else homes[k]
                 on_the_way = {to, host} if homes[edge.node] not in (to, host) else {to}
                 found.update((edge, d) for d in on_the_way if d != (node.device or host))
+                while isinstance(edge, Edge) and _is_constant(program.nodes[edge.node]):
+                    edge = program.nodes[edge.node].inputs[0]
+                    if isinstance(edge, Edge):
+                        found.update((edge, d) for d in (to, host))
     return frozenset(found)
+
+
+def _is_constant(node: PlanNode) -> bool:
+    """Tells whether what a node brings into a loop is the same in all turns."""
+    return node.kind is Kind.ENTER and bool(node.attrs.get("is_constant"))
 
 
 def _home(node: PlanNode, host: str) -> str:

@@ -25,7 +25,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from actorflow.plan.control_loops import with_control_loops
-from actorflow.plan.copies import check_moves
 from actorflow.plan.gates import NO_GATES, Gates, copied, held
 from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
 from actorflow.plan.uses import uses
@@ -105,7 +104,7 @@ def cut(
             them by a bare token. Only where one device of that process takes the value.
 
     Raises:
-        PlacementError: when a loop over several processes has no predicate, or a list would leave one.
+        PlacementError: when a loop over several processes has no predicate.
     """
     return _Cutting(program, process_of, home, within, gates).result()
 
@@ -181,7 +180,6 @@ class _Cutting:
             there = self._of[i]
             for source in node.inputs:
                 if isinstance(source, Edge) and self._crosses(source.node, there):
-                    check_moves(self._nodes[source.node], source.output, self._of[source.node], there)
                     data[source, there] = None
             for c in node.controls:
                 if self._crosses(c, there):

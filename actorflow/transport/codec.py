@@ -1,8 +1,8 @@
 """One message as a header and raw buffers, and back: no code travels, and nothing is believed.
 
 A message is one value: None, bool, int (of 1 KiB at most), float, str, bytes, arrays and scalars of numpy,
-and tuples, lists and dicts of these, records (`transport.registry`) and errors (`transport.failures`). It
-becomes a frame:
+and tuples, lists and dicts of these, records (`transport.registry`), lists of tensors (records too, see
+`transport.tensor_lists`) and errors (`transport.failures`). It becomes a frame:
 
     prefix   16 bytes: magic, size of the header, size of the body
     header   a msgpack array of atoms (None, bool, int, float, str, bytes), padded to 16 bytes
@@ -35,7 +35,8 @@ from actorflow.arrays import DType
 from actorflow.errors import CannotTravel, WireError, shown
 from actorflow.transport.kinds import ALIGN, APART, ATOMS, LIMITS, ZEROS, Buffer, Kind, Limits, Lossy
 from actorflow.transport.reading import Reader
-from actorflow.transport.registry import BY_TYPE
+from actorflow.transport.registry import BY_TYPE, enter
+from actorflow.transport.tensor_lists import ENTRY as LISTS
 from actorflow.transport.writing import Writer, too_large
 
 PREFIX_BYTES = 16
@@ -47,6 +48,8 @@ _WIDE: DType = np.dtype(np.longdouble)
 
 _TUPLE = Kind.TUPLE.value
 _ATOM = Kind.ATOM.value
+
+enter(LISTS)
 
 _PACKERS: list[Any] = []
 _KEPT = 1 << 16

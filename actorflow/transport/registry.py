@@ -78,11 +78,15 @@ def travels(name: str) -> Callable[[C], C]:
 
     def register(kind: C) -> C:
         _check_name(name, kind)
-        entry = _enum(name, kind) if issubclass(kind, Enum) else _record(name, kind)
-        BY_TYPE[kind] = _BY_NAME[name] = entry
+        enter(_enum(name, kind) if issubclass(kind, Enum) else _record(name, kind))
         return kind
 
     return register
+
+
+def enter(entry: Entry) -> None:
+    """Registers a class that says itself how it is taken apart and made, as `travels` does the others."""
+    BY_TYPE[entry.kind] = _BY_NAME[entry.name] = entry
 
 
 def registered(name: str) -> Entry:

@@ -16,6 +16,7 @@ import numpy as np
 
 from actorflow.coord.policy import Async, Backup, Policy, Sync
 from actorflow.errors import ActorDied, Where, WireError
+from actorflow.lists import TensorList
 from actorflow.sim.wires import SimWire
 from actorflow.transport import envelopes
 from actorflow.transport.channel import Envelope, Lane, Say
@@ -112,6 +113,13 @@ def _bodies() -> Iterator[Any]:
     yield [{"k": {"j": (np.uint8(k),)}} for k in range(20)]
     yield {None: 1, 2: b"", "a": [[], (), {}], b"k": [[[1]]]}
     yield Point(1, Colour.RED, z=Nothing()), Holder({"a": np.ones(3)}), [Point(k) for k in range(3)]
+    rows = [np.full(3, k, "f4") for k in range(4)]
+    yield (
+        TensorList.of(rows),
+        TensorList.at([1, 70], rows[:2], 100),
+        TensorList.at([0, 9], [rows[0], np.ones(2)]),
+    )
+    yield TensorList.of([TensorList.of(rows), TensorList(5), TensorList.of([np.ones((2, 3)).T])])
     error = ActorDied("it failed", where=Where(node="n", step=3), hint="look")
     error.__cause__ = WireError("bytes")
     error.add_note("a note")

@@ -17,6 +17,7 @@ from actorflow.kernels import registry
 from tests.gpu import comparing
 from tests.kernels import fake_cupy
 from tests.ops.samples import SAMPLES, Case
+from tests.plan.list_programs import PARTED, build
 from tests.strategies import examples
 
 
@@ -65,6 +66,39 @@ def test_large_arrays_go_there_and_back_whole() -> None:
     fed = np.random.default_rng(0).random((1500, 1300)).T
 
     np.testing.assert_array_equal(asyncio.run(run(graph, y, {x: fed})), fed.T)
+
+
+def test_lists_go_to_a_card_and_back() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float64", (2,), name="x")
+        inner = af.TensorArray("float64", element_shape=(2,)).write(40, x)
+        with af.device("/gpu:0"):
+            there = inner.write(2, x + x)
+            y = af.exp(there.read(40))
+        with af.device("/cpu:0"):
+            back = there.gather([2, 40])
+
+    found = asyncio.run(run(graph, [y, back], {x: [1.0, 2.0]}))
+
+    np.testing.assert_allclose(found[0], np.exp([1.0, 2.0]))
+    np.testing.assert_array_equal(found[1], [[2.0, 4.0], [1.0, 2.0]])
+
+
+def test_a_loop_on_a_card_has_gradients() -> None:
+    """How many turns there were is an array of the card as well."""
+    with af.Graph() as graph, af.device("/gpu:0"):
+        x = af.identity(af.constant([1.0, 2.0]))
+        _, y = af.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, y * y), (0, x))
+        found = af.gradients(y, [x])
+
+    np.testing.assert_array_equal(asyncio.run(run(graph, found))[0], [8.0, 1024.0])
+
+
+@pytest.mark.parametrize("places", [("/cpu:0", "/gpu:0"), ("/gpu:0", "/cpu:0")])
+def test_loops_over_lists_on_a_card_and_the_host_give_the_same_bits(places: tuple[str, ...]) -> None:
+    found = [asyncio.run(run(*build(PARTED, at))) for at in (places, ("/cpu:0",))]
+
+    assert [v.tobytes() for v in found[0]] == [v.tobytes() for v in found[1]]
 
 
 def test_kernels_are_launched_by_a_thread_of_the_card(monkeypatch: pytest.MonkeyPatch) -> None:

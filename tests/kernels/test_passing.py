@@ -5,6 +5,7 @@ import pytest
 
 from actorflow.errors import NumericError
 from actorflow.kernels.registry import find
+from actorflow.lists import TensorList
 
 
 @pytest.mark.parametrize("op", ["identity", "stop_gradient"])
@@ -22,6 +23,15 @@ def test_a_copy_between_devices_keeps_the_order_of_the_axes_in_memory() -> None:
     assert made.strides == x.strides
     assert not np.shares_memory(made, x)
     np.testing.assert_array_equal(made, x)
+
+
+def test_a_list_is_handed_from_one_device_of_the_host_to_the_other() -> None:
+    many = TensorList.of([np.ones(1000)] * 100)
+
+    copy = find("copy")
+
+    assert copy.function(many) is many
+    assert copy.cost(many) == 1.0
 
 
 def test_a_scalar_is_copied() -> None:

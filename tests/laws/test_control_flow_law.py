@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
@@ -17,9 +17,12 @@ from actorflow.actors.live import Frame, Live
 from actorflow.actors.node import NodeActor
 from actorflow.graph.node import NodeId
 from actorflow.messages import DEAD
+from actorflow.plan import colocate
 from actorflow.plan.region import Region
 from actorflow.sim.choosers import Schedule
 from tests.plan.control_flow import Drawn, build, programs
+from tests.plan.list_programs import PARTED, Arrayed, arrayed
+from tests.plan.list_programs import build as arrays_of
 from tests.strategies import examples, run_drawn
 
 THREE = ("", "/cpu:1", "/cpu:2")
@@ -126,6 +129,38 @@ def test_gradients_are_the_same_bits_in_both_forms(make: Callable[[], list[Any]]
     whole = run_drawn(graph, sim.FIFO, body)
     assert whole == run_drawn(graph, sim.FIFO, body, lower=True)
     assert len(set(whole)) > 1
+
+
+# ------------------------------------------------------------------------------------- lists of tensors
+
+
+def listed(drawn: Arrayed, schedule: Schedule, places: Sequence[str] = ("",), **options: Any) -> list[bytes]:
+    """Returns the bits of what a drawn loop writes into lists, and of its gradients."""
+    graph, out = arrays_of(drawn, places)
+
+    async def body(session: af.Session) -> list[bytes]:
+        return [np.asarray(v).tobytes() for v in await session.run(out)]
+
+    found: list[bytes] = run_drawn(graph, schedule, body, **options)
+    return found
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(drawn=arrayed(turns=3), schedule=sim.schedules(), placement=st.sampled_from(["first", "list"]))
+@example(PARTED, sim.FIFO, "first")
+def test_lists_and_their_gradients_on_three_devices_give_the_same_bits(
+    drawn: Arrayed, schedule: Schedule, placement: str
+) -> None:
+    spread = listed(drawn, schedule, THREE, devices=THREE[1:], placement=placement)
+
+    assert spread == listed(drawn, sim.FIFO)
+
+
+def test_the_law_of_lists_finds_turns_that_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(colocate, "back_of", lambda node: None)
+
+    with pytest.raises(errors.InternalError, match="the turns of a loop must stay on one device"):
+        listed(PARTED, sim.FIFO, THREE, devices=THREE[1:])
 
 
 # -------------------------------------------------------------------------------------- planted faults

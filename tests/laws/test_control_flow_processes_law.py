@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
+from actorflow.lists import TensorList
 from actorflow.plan import control_loops
 from actorflow.sim.choosers import Schedule
-from tests.laws.test_control_flow_law import ran
+from actorflow.transport import registry, tensor_lists
+from tests.laws.test_control_flow_law import listed, ran
 from tests.plan.control_flow import Drawn, build, programs
-from tests.spreading import SCOPES, Cluster, spread
+from tests.plan.list_programs import PARTED, Arrayed, arrayed
+from tests.plan.list_programs import build as arrays_of
+from tests.spreading import SCOPES, Cluster, Coding, spread
 from tests.strategies import LIMITS, examples
 
 PLACES = st.permutations([*SCOPES, ""]).map(tuple)
 
 
-def spread_out(drawn: Drawn, schedule: Schedule, places: tuple[str, ...]) -> list[Any]:
+def spread_out(drawn: Drawn, schedule: Schedule, places: tuple[str, ...], **options: Any) -> list[Any]:
     """Returns what two steps of a drawn program give whose parts are in three processes."""
     built = build(drawn, places)
     if not built.out:
@@ -31,20 +36,20 @@ def spread_out(drawn: Drawn, schedule: Schedule, places: tuple[str, ...]) -> lis
         feeds = {x: np.int64(value) for x, value in zip(built.fed, drawn.inputs, strict=True)}
         return [await cluster.session.run(built.out, feeds) for _ in range(2)]
 
-    result = sim.run(spread(built.graph, body, 3), schedule, limits=LIMITS).result
+    result = sim.run(spread(built.graph, body, 3, **options), schedule, limits=LIMITS).result
     return [np.asarray(v).tolist() for step in result for v in step]
 
 
-def law(drawn: Drawn, schedule: Schedule, places: tuple[str, ...]) -> None:
-    assert spread_out(drawn, schedule, places) == ran(drawn, sim.FIFO)
+def law(drawn: Drawn, schedule: Schedule, places: tuple[str, ...], **options: Any) -> None:
+    assert spread_out(drawn, schedule, places, **options) == ran(drawn, sim.FIFO)
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(drawn=programs(trips=5), schedule=sim.schedules(), places=PLACES)
+@given(drawn=programs(trips=5), schedule=sim.schedules(), places=PLACES, lower=st.booleans())
 def test_bodies_in_three_processes_give_the_same_bits(
-    drawn: Drawn, schedule: Schedule, places: tuple[str, ...]
+    drawn: Drawn, schedule: Schedule, places: tuple[str, ...], lower: bool
 ) -> None:
-    law(drawn, schedule, places)
+    law(drawn, schedule, places, lower=lower)
 
 
 # A loop in a loop, of which the inner one uses what comes from outside of both, on another process.
@@ -82,6 +87,33 @@ def test_gradients_go_through_loops_over_processes(place: str, parallel: int) ->
     np.testing.assert_allclose(value, xs**5 * ws**4)
     np.testing.assert_allclose(of_x, 5 * xs**4 * ws**4)
     np.testing.assert_allclose(of_w, 4 * xs**5 * ws**3)
+
+
+def listed_out(drawn: Arrayed, schedule: Schedule, places: tuple[str, ...]) -> list[bytes]:
+    """Returns the bits of what a drawn loop writes into lists, by three processes that send frames."""
+    graph, out = arrays_of(drawn, places)
+
+    async def body(cluster: Cluster) -> list[bytes]:
+        return [np.asarray(v).tobytes() for v in await cluster.session.run(out)]
+
+    found: list[bytes] = sim.run(spread(graph, body, 3, runner=Coding), schedule, limits=LIMITS).result
+    return found
+
+
+@settings(max_examples=examples(12), deadline=None)
+@given(drawn=arrayed(turns=3), schedule=sim.schedules(), places=PLACES)
+@example(PARTED, sim.FIFO, tuple(SCOPES))
+def test_lists_and_their_gradients_in_three_processes_give_the_same_bits(
+    drawn: Arrayed, schedule: Schedule, places: tuple[str, ...]
+) -> None:
+    assert listed_out(drawn, schedule, places) == listed(drawn, sim.FIFO)
+
+
+def test_the_law_of_lists_finds_absent_elements_that_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed_up = replace(tensor_lists.ENTRY, values=lambda x: (x.size, None, [v for _, v in x.items()]))
+    monkeypatch.setitem(registry.BY_TYPE, TensorList, closed_up)
+
+    assert listed_out(PARTED, sim.FIFO, tuple(SCOPES)) != listed(PARTED, sim.FIFO)
 
 
 def test_the_law_finds_enters_that_are_settled_in_the_wrong_order(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -329,14 +329,15 @@ def test_a_list_of_tensors_stays_where_it_is_made() -> None:
     assert at(groups, z) == OWN  # what it is stacked to goes where it likes
 
 
-def test_a_list_that_two_devices_ask_for_names_both_lines() -> None:
+def test_a_list_is_in_two_places_where_scopes_say_so() -> None:
     with af.Graph():
         with af.device("/cpu:1"):
             array = af.TensorArray("float32", element_shape=(2,)).write(0, af.ones((2,)))
+        more = array.write(1, af.ones((2,)))
         with af.device("/gpu:0"):
-            y = array.stack()
+            y = more.stack()
 
-    with pytest.raises(
-        PlacementError, match="a list of tensors stays on one device with what makes and takes it"
-    ):
-        grouped(y)
+    groups = grouped(y)
+
+    assert at(groups, array.flow) == at(groups, more.flow) == ("/cpu:1",)  # the rest stays together
+    assert at(groups, y) == ("/gpu:0",)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import actorflow as af
-from actorflow.errors import InternalError, PlacementError
+from actorflow.errors import InternalError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.plan.copies import with_copies
@@ -135,14 +135,70 @@ def test_the_turns_of_a_loop_stay_on_one_device() -> None:
         with_copies(Program(nodes), "/cpu:0")
 
 
-def test_a_list_of_tensors_is_not_copied_to_another_device() -> None:
-    """Nobody places it so, since it stays with what takes it; who did would hear of it here."""
-    made = (
-        PlanNode("many", "list_new", Kind.KERNEL, (), outputs=(ListSpec(X),), device="/cpu:1"),
-        PlanNode("one", "list_size", Kind.KERNEL, (Edge(0),), outputs=(X,), device="/cpu:2"),
+def test_a_list_of_tensors_is_copied_where_scopes_keep_its_users_apart() -> None:
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (2,), name="x")
+        with af.device("/cpu:1"):
+            array = af.TensorArray("float32", element_shape=(2,)).write(0, x)
+        with af.device("/cpu:2"):
+            y, z = array.stack(), array.read(0)
+
+    made = program(graph, [y, z], [x])
+
+    check(made)
+    assert [c for c in copies(made) if c[0].startswith("list_write")] == [
+        ("list_write:0/cpu:0", "/cpu:1", "/cpu:0"),
+        ("list_write:0/cpu:0:0/cpu:2", "/cpu:0", "/cpu:2"),
+    ]
+
+
+def in_a_loop(around: str, written: str, read: str) -> list[PlanNode]:
+    """The copies of a loop whose turns write to one list and read another one, which was made before."""
+    with af.Graph() as graph, af.device(around):
+        x = af.placeholder("float32", (3,), name="x")
+        given = af.TensorArray.of(x)
+
+        def turn(i: Any, array: Any) -> Any:
+            with af.device(read):
+                y = af.exp(given.read(i))
+            with af.device(written):
+                return i + 1, array.write(i, y)
+
+        begins = af.TensorArray("float32", element_shape=())
+        _, array = af.while_loop(lambda i, _: i < 3, turn, (0, begins))
+        y = array.stack()
+    return [node for node in program(graph, [y], [x]).nodes if node.kind is COPY]
+
+
+@pytest.mark.parametrize("around", DEVICES)
+def test_a_list_that_grows_in_a_loop_stays_where_it_is_written(around: str) -> None:
+    found = in_a_loop(around, "/cpu:1", "/cpu:0")
+
+    assert [n.name for n in found if n.frame and isinstance(n.outputs[0], ListSpec)] == []
+
+
+@pytest.mark.parametrize("read", DEVICES)
+def test_what_is_the_same_in_all_turns_is_copied_before_them(read: str) -> None:
+    found = in_a_loop("/cpu:0", "/cpu:1", read)
+
+    taken = [n for n in found if n.name.startswith("list_unstack")]
+    assert [(n.device, n.frame) for n in taken] == ([] if read == "/cpu:0" else [(read, ())])
+    assert not any("capture" in n.name for n in found)
+
+
+def test_a_copy_of_what_enters_a_loop_waits_for_no_gate() -> None:
+    """Its gate was chosen for other nodes: what the loop gives may be among those for which it waits."""
+    x = PlanNode("x", "x", Kind.KERNEL, (), outputs=(X,))
+    first = {"frame": "loop", "is_constant": True}
+    nodes = (
+        x,
+        PlanNode("capture", "enter", Kind.ENTER, (Edge(0),), attrs=first, outputs=(X,)),
+        PlanNode("turn", "exp", Kind.KERNEL, (Edge(1),), outputs=(X,), device="/cpu:1", frame=("loop",)),
+        PlanNode("end", "exit", Kind.EXIT, (Edge(2),), outputs=(X,), device="/cpu:1", frame=("loop",)),
+        PlanNode("after", "add", Kind.KERNEL, (Edge(0), Edge(3)), outputs=(X,), device="/cpu:1"),
     )
 
-    with pytest.raises(PlacementError) as caught:
-        with_copies(Program(made), "/cpu:0")
+    made = with_copies(Program(nodes), "/cpu:0", {(Edge(0), "/cpu:1"): (3,)})
 
-    assert "stays on one device, got a list of () float32 from '/cpu:1' to '/cpu:2'" in caught.value.what
+    assert [(n.name, n.controls) for n in made.nodes if n.kind is COPY] == [("x:0/cpu:1", ())]
+    assert [n.device for n in made.nodes if n.kind is Kind.ENTER] == ["", "/cpu:1"]

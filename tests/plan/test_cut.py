@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings
 
 import actorflow as af
-from actorflow.errors import PlacementError
 from actorflow.plan.cut import Cut, cut
 from actorflow.plan.devices import process_of, within_process
 from actorflow.plan.digest import digest
 from actorflow.plan.lower import planned
-from actorflow.plan.program import Constant, Edge, Kind, PlanNode, Program
-from actorflow.spec import ListSpec, spec
+from actorflow.plan.program import Constant, Edge, Kind, Program
+from actorflow.spec import ListSpec
 from tests import reference
 from tests.graph.programs import Program as Drawn
 from tests.graph.programs import programs
@@ -251,14 +250,62 @@ def test_a_program_that_means_something_else_has_another_digest() -> None:
     assert len({made(1.0, SCOPES[1]), made(2.0, SCOPES[1]), made(1.0, SCOPES[2])}) == 3
 
 
-def test_a_list_of_tensors_does_not_cross() -> None:
-    """It stays with what takes it; a program that were placed otherwise is refused."""
-    made = (
-        PlanNode(
-            "many", "list_new", Kind.KERNEL, (), outputs=(ListSpec(spec("float32")),), device=DEVICES[0]
-        ),
-        PlanNode("one", "list_size", Kind.KERNEL, (Edge(0),), outputs=(spec("int32"),), device=DEVICES[1]),
-    )
+def test_a_list_of_tensors_crosses_as_one_transfer() -> None:
+    with af.Graph() as graph:
+        with af.device(SCOPES[2]):
+            array = af.TensorArray("float32", element_shape=()).write(0, 2.0).write(1, 3.0)
+        with af.device(SCOPES[1]):
+            y, z = array.read(0), array.stack()
 
-    with pytest.raises(PlacementError, match="a list of tensors stays on one device, got a list of"):
-        cut_up(Program(made))
+    made = cut_up(lowered(graph, [y, z]))
+
+    assert [t.edge for t in made.transfers if t.destination == B] == ["list_write_1:0"]
+    received = [made.parts[B].program.nodes[i] for i in made.parts[B].receives.values()]
+    assert [n.outputs for n in received] == [(array.flow.spec,)]
+
+
+def kept_over(loop: str, turn: str, back: str) -> list[tuple[str, tuple[str, ...]]]:
+    """The lists that processes receive, with their frames, for the gradient of a loop."""
+    with af.Graph() as graph:
+        x = af.placeholder("float32", (), name="x")
+        with af.device(loop):
+
+            def body(i: Any, y: Any) -> Any:
+                with af.device(turn or None):
+                    return i + 1, af.sin(y) * x
+
+            y = af.while_loop(lambda i, _: i < 3, body, (0, x))[1]
+        with af.device(back):
+            found = af.gradients(y, [x])
+    received = [
+        part.program.nodes[i]
+        for part in cut_up(lowered(graph, found, [x])).parts.values()
+        for i in part.receives.values()
+    ]
+    return [(n.name, n.frame) for n in received if isinstance(n.outputs[0], ListSpec)]
+
+
+@pytest.mark.parametrize("loop", SCOPES[:2])
+@pytest.mark.parametrize("turn", SCOPES[:2])
+@pytest.mark.parametrize("back", SCOPES[1:])
+def test_what_a_loop_keeps_for_its_gradient_stays_there(loop: str, turn: str, back: str) -> None:
+    assert kept_over(loop, turn, back) == []
+
+
+def test_a_loop_hears_of_its_beginning_by_what_is_small() -> None:
+    """The process of its test holds a list that enters; what says that it begins there is the turn number."""
+    with af.Graph() as graph:
+        with af.device(SCOPES[2]):
+            array = af.TensorArray("float32", element_shape=()).write(0, 2.0)
+        start = af.identity(af.constant(0))
+
+        def turn(array: Any, i: Any) -> Any:
+            with af.device(SCOPES[1]):
+                return array, i + af.cast(array.read(0), "int32")
+
+        y = af.while_loop(lambda _, i: i < 3, turn, (array, start))[1]
+
+    made = cut_up(lowered(graph, [y]))
+
+    begun = [n for part in made.parts.values() for n in part.program.nodes if n.name.endswith("/entered")]
+    assert not any(isinstance(n.outputs[0], ListSpec) for n in begun)

@@ -17,9 +17,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actorflow.errors import CannotTravel, WireError
+from actorflow.lists import TensorList
 from actorflow.transport import codec
 from actorflow.transport.codec import PREFIX_BYTES, decode, encode, frame_size, join, size
-from actorflow.transport.kinds import ALIGN, DTYPES, ROW_LEVELS, Kind, Limits, Lossy
+from actorflow.transport.kinds import ALIGN, CODES, DTYPES, ROW_LEVELS, Kind, Limits, Lossy
 from tests.strategies import examples
 from tests.transport.values import Holder, Point, atoms, everything, same
 
@@ -43,6 +44,25 @@ def test_a_message_comes_back_as_it_was(value: Any) -> None:
 
     assert same(read, value), (read, value)
     assert len(frame) == size(parts) == frame_size(frame[:PREFIX_BYTES])
+
+
+def test_arrays_in_a_list_of_tensors_keep_the_order_of_their_axes_in_memory() -> None:
+    turned = np.arange(6.0).reshape(2, 3).T
+
+    read = decode(join(encode(TensorList.of([turned, turned]))))
+
+    assert [value.strides for _, value in read.items()] == [turned.strides] * 2
+
+
+def test_large_arrays_in_a_list_of_tensors_are_not_copied() -> None:
+    large = [np.ones(4096), np.zeros(4096)]
+
+    parts = encode(TensorList.of(large))
+    frame = np.frombuffer(join(parts), np.uint8)
+    read = decode(frame)
+
+    assert all(any(np.shares_memory(x, p) for p in parts if isinstance(p, np.ndarray)) for x in large)
+    assert all(np.shares_memory(frame, value) for _, value in read.items())
 
 
 def test_the_law_sees_what_differs() -> None:
@@ -94,7 +114,10 @@ tokens = st.lists(
     st.sampled_from(list(map(int, Kind)))
     | small
     | st.sampled_from(
-        ["tests.point", "tests.colour", "tests.nothing", "RED", "StateError", "actorflow.where"]
+        [
+            *("tests.point", "tests.colour", "tests.nothing", "RED"),
+            *("StateError", "actorflow.where", "tensor_list"),
+        ]
     )
     | atoms.filter(lambda a: type(a) is not int),
     max_size=24,
@@ -254,6 +277,11 @@ BIG = 2**62
 LINK: list[Any] = [Kind.TUPLE, 5, 0, "StateError", 0, "what", 0, None, 0, None, Kind.TUPLE, 0]
 
 
+LISTED = (Kind.RECORD, "tensor_list", 3)
+INDICES = (Kind.ARRAY, CODES[np.dtype("i8")], 1)
+TWO = (Kind.SCALAR_ROWS, 2, CODES[np.dtype("u1")])
+
+
 @pytest.mark.parametrize(
     ("header", "body", "text"),
     [
@@ -308,6 +336,16 @@ LINK: list[Any] = [Kind.TUPLE, 5, 0, "StateError", 0, "what", 0, None, 0, None, 
         ([Kind.RECORD, "tests.colour", 1, 0, "GREEN"], b"", "record 'tests.colour' refuses its values: KeyError"),
         ([Kind.RECORD, "tests.colour", 1, Kind.LIST, 0], b"", "field 'name' of record 'tests.colour' must be str, got []"),
         ([Kind.RECORD, "tests.holder", 1] * 40 + [0, 1], b"", "values may be nested 32 deep, got more"),
+        ([*LISTED, 0, None, 0, None, 0, 1], b"", "field 'values' of record 'tensor_list' must be list | tuple, got 1"),
+        ([*LISTED, 0, "a", 0, None, Kind.LIST, 0], b"", "field 'size' of record 'tensor_list' must be int | None"),
+        ([*LISTED, 0, True, 0, None, Kind.LIST, 0], b"", "a list has a size of at least 0, got True"),
+        ([*LISTED, 0, -1, 0, None, Kind.LIST, 0], b"", "a list has a size of at least 0, got -1"),
+        ([*LISTED, 0, 1, 0, None, *TWO], b"\1\2", "an index of a list of size 1 lies in [0, 1), got 1"),
+        ([*LISTED, 0, None, 0, None, Kind.LIST, 1, 0, 7], b"", "a list holds arrays and lists, got 7"),
+        ([*LISTED, 0, None, *INDICES, 2, *TWO], bytes(32), "as many int64 indices, which rise, got array([0, 0])"),
+        ([*LISTED, 0, None, *INDICES, 1, *TWO], bytes(32), "a list of 2 values has as many int64 indices"),
+        ([*LISTED, 0, None, Kind.ARRAY, CODES[np.dtype("i4")], 1, 2, *TWO], bytes(32), "as many int64 indices"),
+        ([*LISTED, 0, None, *INDICES, 2, *TWO], b"\xff" * 8 + bytes(24), "an index of a list is at least 0, got -1"),
         ([Kind.ERROR, 0, 1], b"", "an error is a list of 1..8 causes, got 1"),
         ([Kind.ERROR, Kind.LIST, 0], b"", "an error is a list of 1..8 causes, got []"),
         ([Kind.ERROR, Kind.LIST, 1, 0, 1], b"", "an error has a type, what, where, hint and notes, got 1"),

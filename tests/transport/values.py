@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from actorflow import errors
 from actorflow.arrays import NAMES, as_dtype
 from actorflow.errors import ActorflowError, Where
+from actorflow.lists import TensorList
 from actorflow.transport.kinds import DTYPES
 from actorflow.transport.registry import travels
 
@@ -83,6 +84,21 @@ def arrays(draw: st.DrawFn, dtypes: Any = EVERY_DTYPE, shape: Any = None) -> Any
 scalars = arrays(st.sampled_from([as_dtype(name) for name in NAMES]), (1,)).map(lambda a: a[0])
 records = st.lists(st.binary(max_size=4), max_size=6).map(lambda r: np.array([*r, None], object)[:-1])
 enums = st.sampled_from(Colour) | st.builds(Nothing)
+
+
+@st.composite
+def tensor_lists(draw: st.DrawFn, depth: int = 2) -> TensorList:
+    """Lists of arrays of all kinds, and of lists: dense, with gaps, of a size or not."""
+    one = arrays() | arrays(st.sampled_from([as_dtype("float32")]), (3,)) | scalars | records
+    inner = one | tensor_lists(depth=depth - 1) if depth else one
+    found = draw(st.lists(inner, max_size=4))
+    indices = sorted(draw(st.sets(st.integers(0, 2**40), min_size=len(found), max_size=len(found))))
+    if draw(st.booleans()):
+        indices = list(range(len(found)))
+    length = indices[-1] + 1 if indices else 0
+    return TensorList.at(indices, found, draw(st.none() | st.integers(length, length + 2)))
+
+
 leaves = atoms | arrays() | scalars | records
 keys = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.text(max_size=3) | st.binary(max_size=3)
 
@@ -161,7 +177,7 @@ def rows(draw: st.DrawFn) -> Any:
 
 
 values = st.recursive(leaves, containers, max_leaves=12) | rows()
-everything = values | st.recursive(leaves | enums, with_records, max_leaves=12)
+everything = values | tensor_lists() | st.recursive(leaves | enums, with_records, max_leaves=12)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -173,6 +189,9 @@ def same(a: Any, b: Any) -> bool:
         return alike and bool(a.tolist() == b.tolist() if a.dtype.kind == "O" else a.tobytes() == b.tobytes())
     if isinstance(a, np.generic):
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
+    if isinstance(a, TensorList):
+        known = (a.size, len(a), a.nbytes) == (b.size, len(b), b.nbytes)
+        return known and same(list(a.items()), list(b.items()))
     if isinstance(a, float):
         return struct.pack("<d", a) == struct.pack("<d", b)
     if isinstance(a, ActorflowError):
