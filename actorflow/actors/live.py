@@ -32,6 +32,7 @@ class Layout:
         fires: How many nodes fire for a tag of this frame; its tag has ended after as many.
         sends: Whether something leaves for another process from this frame, or from one within it.
         sources: Nodes that wait for nothing and are put into the ring when the tag starts.
+        constants: How many values enter such a frame that are the same in all its turns.
     """
 
     path: tuple[str, ...]
@@ -43,6 +44,7 @@ class Layout:
     sources: list[Any] = field(default_factory=list)
     parallel_iterations: int = 1
     exits: list[Any] = field(default_factory=list)
+    constants: int = 0
 
 
 class Live:
@@ -114,6 +116,16 @@ class Frame:
 
     While it is `resting` the next one waits for time to pass: virtual time does not by itself.
 
+    What is the same in all turns is put into what new ones start from, and into those that live.
+
+    Attributes:
+        missing: How many of these values have not come yet.
+        first: Counts for iteration 0, without what has come of them.
+        later: Counts for every later iteration, likewise.
+        slots: Inputs, those that have come in place.
+        sources: Nodes that wait for nothing else.
+        constants: What else has to be sent anew in every turn, and by whom.
+
     INVARIANT: iterations end in order: `oldest` is the smallest that lives or waits for its turn.
     """
 
@@ -121,12 +133,17 @@ class Frame:
         "constants",
         "deferred",
         "exited",
+        "first",
         "iterations",
+        "later",
         "layout",
+        "missing",
         "newest",
         "oldest",
         "parent",
         "resting",
+        "slots",
+        "sources",
     )
 
     def __init__(self, layout: Layout, parent: Live) -> None:
@@ -139,11 +156,30 @@ class Frame:
         self.constants: list[tuple[Any, Any]] = []
         self.exited: set[Any] = set()
         self.resting = False
+        self.missing = layout.constants
+        self.first, self.later, self.slots = layout.first, layout.later, layout.slots
+        self.sources: Sequence[Any] = layout.sources
+
+    def keep(self, value: Any, at: Sequence[tuple[Any, int, int]]) -> None:
+        """Has all further iterations start with a value in place.
+
+        Args:
+            value: The value, or DEAD.
+            at: Who takes it: the node, and the offsets of its count and of the slot.
+        """
+        if self.slots is self.layout.slots:
+            self.first, self.later, self.slots = self.first[:], self.later[:], self.slots[:]
+        for node, i, slot in at:
+            self.slots[slot] = value
+            self.first[i] -= 1
+            self.later[i] -= 1
+            if not self.later[i]:
+                self.sources = [*self.sources, node]
 
     def open(self, iteration: int) -> Live:
         """Starts an iteration and returns its state, constants not yet replayed."""
-        layout = self.layout
-        live = Live(self.parent.step, layout.later if iteration else layout.first, layout.slots, layout.fires)
+        counts = self.later if iteration else self.first
+        live = Live(self.parent.step, counts, self.slots, self.layout.fires)
         live.frame = self
         live.iteration = iteration
         live.error = self.parent.error
@@ -208,4 +244,4 @@ def end(root: Live, tombstone: BaseException) -> None:
         frame, live.children = live.frame, None
         if frame is not None:
             frame.iterations = {}
-            frame.deferred, frame.constants = [], []
+            frame.deferred, frame.constants, frame.slots = [], [], []

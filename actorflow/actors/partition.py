@@ -16,6 +16,7 @@ from actorflow.actors.calls import Body, Completion, body_of
 from actorflow.actors.dispatch import Dispatch
 from actorflow.actors.exchange import Exchange, sent
 from actorflow.actors.firing import compile_node
+from actorflow.actors.firing_together import compile_together
 from actorflow.actors.live import Layout, Live, lives
 from actorflow.actors.node import NodeActor
 from actorflow.actors.ref import Ref, Sender
@@ -84,8 +85,19 @@ class Partition:
         self._estimates: dict[tuple[str, str], Estimate] = {}
         self._connect()
         self._number()
-        for node in self.nodes:
-            compile_node(node, self._equip(node))
+        self._units: dict[NodeActor, float] = {}
+        functions = {node: self._equip(node) for node in self.nodes}
+        for node, function in functions.items():
+            compile_node(node, function)
+        if self.dispatch.instrument is None:  # which is told of every firing
+            compile_together(
+                self.nodes,
+                {
+                    node: (function, self._units.get(node, 0.0))
+                    for node, function in functions.items()
+                    if function is not None and len(node.targets) == 1
+                },
+            )
         for k, i in enumerate(program.fetches):
             self.nodes[i].fire = _fetch(self.nodes[i], k)
         self.sends = self._sending([node for node in self.nodes if node.plan.kind is Kind.SEND])
@@ -161,7 +173,8 @@ class Partition:
         found += [f"{address} on a thread" for address in step.running]
         for live in lives(step.live):
             layout = self._root if live.frame is None else live.frame.layout
-            template = layout.later if live.iteration else layout.first
+            around = layout if live.frame is None else live.frame
+            template = around.later if live.iteration else around.first
             for node in self.nodes:
                 left = live.counts[node.i] if node.layout is layout else 0
                 if left and node.plan.kind is Kind.RECV:
@@ -192,6 +205,7 @@ class Partition:
                 self.nodes[i].control_targets.append(node)
             if plan.kind is Kind.ENTER:
                 node.to_layout = self._layout((*plan.frame, plan.attrs["frame"]))
+                node.to_layout.constants += bool(plan.attrs.get("is_constant"))
         for i, taken in uses(self.program).items():
             self.nodes[i].uses = [self.nodes[k] for k in sorted(taken)]
 
@@ -291,9 +305,11 @@ class Partition:
             return None
         cost = self._static_cost(kernel, plan)
         if cost is not None and device.surely_inline(cost):
-            function = between(function, self._described(plan))
-            node.run = lambda live, args: node.emit(live, function(*args))
-            return function
+            self._units[node] = cost
+            short = between(function, self._described(plan))
+            node.operand = short is not function
+            node.run = lambda live, args: node.emit(live, short(*args))
+            return short
         estimate = self._estimates[plan.name, device.name] = Estimate(kernel, dict(plan.attrs))
         node.run = measured(node, device, function, estimate)
         return None

@@ -23,7 +23,7 @@ from actorflow.kernels.workers import Blas, Done, Threads
 from actorflow.setting import SETTING, Workers
 
 _SECONDS_A_UNIT = 1e-9  # first guess: one unit of cost a nanosecond; then measured a node
-_SURELY_SMALL = 8_192  # units; about 10 µs for any elementwise kernel
+SURELY_SMALL = 8_192  # units; about 10 µs for any elementwise kernel
 
 
 class Device:
@@ -71,7 +71,7 @@ class Device:
 
     def surely_inline(self, cost: float) -> bool:
         """Tells whether a kernel of that cost is so small that measuring it would cost more."""
-        return self._workers is None or cost <= _SURELY_SMALL
+        return self._workers is None or cost <= SURELY_SMALL
 
     def submit(self, job: Callable[[], Any], done: Done) -> None:
         """Runs `job` on a worker and calls `done` with its result on the loop."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator as operators
 from collections.abc import Callable, Sequence
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,14 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operators.gt, ">=": operators.ge, "==": operators.eq, "!=": operators.ne, "&": operators.and_,
     "|": operators.or_, "^": operators.xor,
 }  # fmt: skip
+
+
+_SIGNS = {function: sign for sign, function in _FUNCTIONS.items()}
+
+
+def sign_of(function: Callable[..., Any]) -> str | None:
+    """Returns the operator of which this is Python's function; None for all others."""
+    return _SIGNS.get(function) if type(function) is BuiltinFunctionType else None
 
 
 def between(function: Callable[..., Any], inputs: Sequence[Described]) -> Callable[..., Any]:

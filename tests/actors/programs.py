@@ -57,6 +57,16 @@ class InlineDevice:
         return True
 
 
+class Unseeing:
+    """An instrument to which firings say nothing."""
+
+    def firing(self, actor: Any, turn: Any) -> None:
+        pass
+
+    def failed(self, actor: Any, turn: Any, error: BaseException) -> None:
+        pass
+
+
 class BareFuture:
     """What a step needs of a future."""
 
@@ -177,12 +187,23 @@ def run_program(
     steps: int = 1,
     pick: Callable[[MutableSequence[tuple[Any, Any]]], tuple[Any, Any]] | None = None,
     general: bool = False,
+    alone: bool = False,
     record: Record | None = None,
 ) -> Results:
-    """Runs `steps` steps at once and returns what each ended with; general = without closures."""
+    """Runs `steps` steps at once and returns what each ended with.
+
+    Args:
+        program: What is run.
+        feeds: What it is given.
+        steps: How often.
+        pick: Who is next.
+        general: Without closures.
+        alone: With closures, of which each is that of one node.
+        record: Notes who takes what.
+    """
     loop: Any = BareLoop()
     dispatch = Dispatch(loop, FrozenClock(), pick=pick)
-    partition = install(program, dispatch, general=general, record=record)
+    partition = install(program, dispatch, general=general, alone=alone, record=record)
     running = start(partition, loop, feeds, steps)
     loop.run()
     assert not dispatch.ring, "the ring must be empty when nothing more can happen"
@@ -199,6 +220,7 @@ def simulate_program(
     *,
     steps: int = 1,
     general: bool = False,
+    alone: bool = False,
 ) -> None:
     """Likewise under a schedule of the simulator; `check` asserts inside the run."""
 
@@ -210,7 +232,7 @@ def simulate_program(
         seat = here.seat(ring)
         dispatch = Dispatch(loop, FrozenClock(), pick=seat.pick)
         dispatch.context.run(seat.enter)
-        partition = install(program, dispatch, general=general, record=record)
+        partition = install(program, dispatch, general=general, alone=alone, record=record)
         ring.running = start(partition, loop, feeds, steps)
         ring.waits = partition.waits
         results = await asyncio.gather(*(step.future for step in ring.running), return_exceptions=True)
@@ -239,13 +261,18 @@ class Ring:
         return "\n".join(f"{step!r} waits for {self.waits(step)}" for step in self.running)
 
 
-def install(program: Program, dispatch: Dispatch, *, general: bool, record: Record | None) -> Partition:
+def install(
+    program: Program, dispatch: Dispatch, *, general: bool, alone: bool = False, record: Record | None = None
+) -> Partition:
     """Makes the node actors of `program`, as the tests want them."""
     device: Any = InlineDevice()
+    given, nobody = dispatch.instrument, Unseeing()
+    dispatch.instrument = nobody if alone else given  # nodes at which somebody looks fire one by one
     partition = Partition(
         program,
         Surroundings(dispatch, {"/cpu:0": device}, _nothing, device, Source("test"), itertools.count(1)),
     )
+    dispatch.instrument = given
     if general:
         for node in partition.nodes:
             if node.plan.kind is not Kind.FETCH:

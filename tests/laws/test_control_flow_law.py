@@ -166,19 +166,21 @@ def test_the_law_of_lists_finds_turns_that_part(monkeypatch: pytest.MonkeyPatch)
 # -------------------------------------------------------------------------------------- planted faults
 
 
-def _mixed() -> Callable[[NodeActor, Live, Any], None]:
+def _mixed() -> Callable[[NodeActor, Live, Any], Live | None]:
     """A loop variable that comes a turn late now and then."""
     before: dict[tuple[Frame, NodeActor], Any] = {}
-    right = NodeActor._next
+    right = NodeActor.turn_after
 
-    def fault(self: NodeActor, live: Live, value: Any) -> None:
+    def fault(self: NodeActor, live: Live, value: Any) -> Live | None:
         assert live.frame is not None
         key = (live.frame, self)
-        if value is DEAD or live.iteration % 2 == 0:
+        if live.iteration % 2 == 0:
             before[key] = value
-            right(self, live, value)
-        else:
-            right(self, live, before[key])
+            return right(self, live, value)
+        after = right(self, live, before[key])
+        if after is not None:
+            self.put(after, before[key])
+        return None
 
     return fault
 
@@ -197,7 +199,7 @@ BODY = [
 TURNS = Drawn([7], [("loop", 0, 9, [0, 0], BODY, [-1, -2], 8, None)])
 
 FAULTS: dict[str, tuple[Any, str, Callable[[], Any]]] = {
-    "tokens of turns are mixed": (NodeActor, "_next", _mixed),
+    "tokens of turns are mixed": (NodeActor, "turn_after", _mixed),
     "a branch fires that is not taken": (Region, "pivoted", lambda: _early),
     "all turns have one number": (partition, "counter", lambda: lambda live: (live.step.id, 0, 0, 0)),
 }
