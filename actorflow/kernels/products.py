@@ -62,12 +62,12 @@ def product(a: Array, b: Array) -> Array:
         return np.matmul(a, b)  # BLAS has a shorter way for a matrix by itself
     lies = ("N" if a.flags.c_contiguous else "T") + ("N" if b.flags.c_contiguous else "T")
     blocks = few(m, k, n, lies) if a.dtype.char == "f" and _packs_nothing() else None
-    if blocks is None and lies[1] == "T" and 2 <= m <= _FEW:
+    if blocks is None and lies[1] == "T" and 2 <= m <= _FEW < n:
         return np.ascontiguousarray(product(b.T, a.T).T)  # it reads a large b as it lies
     parts = shares(m, k, n, 1 if blocks is None else blocks.n)
-    out = np.empty((m, n), a.dtype)
     if parts.axis == "k":
         return _summed(a, b, parts)
+    out = np.empty((m, n), a.dtype)
     made: list[Callable[[], object]] = []
     for at in (slice(*ends) for ends in parts.bounds):
         x, y, z = (a[at], b, out[at]) if parts.axis == "m" else (a, b[:, at], out[:, at])

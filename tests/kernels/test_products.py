@@ -82,6 +82,7 @@ CUTS = [
     (20, 2048, 512, "NT"),
     (32, 4096, 256, "NT"),  # over two
     (48, 512, 1024, "NT"),  # the other way round
+    (20, 5000, 20, "NT"),  # where few rows are on both sides
     (512, 20, 2048, "TN"),
     (1024, 32, 1024, "TN"),
     (1024, 32, 1024, "TT"),
