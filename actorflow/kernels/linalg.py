@@ -9,12 +9,11 @@ import numpy as np
 from actorflow.arrays import Array, Library
 from actorflow.errors import SpecError
 from actorflow.kernels.precision import in_float32
+from actorflow.kernels.products import product
 from actorflow.kernels.registry import kernel
 from actorflow.kernels.shape import view_cost
 from actorflow.spec import show
 
-_FEW_ROWS = 64
-_LARGE = 1 << 17  # elements
 _vecdot: Any = np.vecdot  # Any: the stubs know no axis of it
 
 
@@ -40,27 +39,20 @@ def matmul(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool, xp: Libr
     Shapes:  a (..., m, k), b (..., k, n) -> (..., m, n), before the swaps that the flags ask for
     Dtypes:  numbers, kept; bfloat16 is computed in float32 and rounded once
     Cost:    2·m·k·n flops for each leading index; swapped inputs are views, BLAS reads them as
-             they are, but for few rows
+             they are
     Raises:  SpecError for less than two axes
     """
     _check_matrices(a, b)
-    if transpose_b and xp is np and _has_few_rows(a, b, transpose_a):
-        rows: Array = np.ascontiguousarray(np.matmul(b, a if transpose_a else a.T).T)
-        return rows
     product = xp.matmul(a.swapaxes(-1, -2) if transpose_a else a, b.swapaxes(-1, -2) if transpose_b else b)
     return product if product.dtype == a.dtype else product.astype(a.dtype)
 
 
-def _has_few_rows(a: Array, b: Array, transpose_a: bool) -> bool:
-    """Whether `a @ b.T` is computed as `(b @ a.T).T`, which reads a large b as it lies.
-
-    OpenBLAS on one thread, float32: 32 rows by b (256, 1024) in 201 µs, not 311; 20 by (512, 2048) in 571,
-    not 993; 4 by (512, 512) in 64, not 145; the same bits. Above 64 rows, and where b is small, nothing
-    is gained. So go gradients of states through recurrent cells.
-    """
-    if a.ndim != 2 or b.ndim != 2 or b.size < _LARGE or a.dtype.char not in "fd" or a.dtype != b.dtype:
-        return False
-    return bool(2 <= a.shape[1 if transpose_a else 0] <= _FEW_ROWS)
+@kernel("matmul", only="numpy", cost=_flops)
+def matmul_of_numpy(a: Array, b: Array, *, transpose_a: bool, transpose_b: bool) -> Array:
+    """The same; two matrices are cut as BLAS and threads take them best, see `kernels.products`."""
+    if a.ndim != 2 or b.ndim != 2 or a.dtype.char not in "fd" or a.dtype != b.dtype:
+        return matmul(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+    return product(a.T if transpose_a else a, b.T if transpose_b else b)
 
 
 @kernel("matrix_transpose", cost=view_cost)

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from actorflow.arrays import ignore_float_errors
 from actorflow.clock import Clock
+from actorflow.kernels.sharing import HERE, Shared
 
 Done = Callable[[Any, BaseException | None, float], None]
 """(result, error, seconds) -> None, called on the loop's thread."""
@@ -60,7 +61,8 @@ class Threads:
     def __init__(self, name: str, loop: AbstractEventLoop, clock: Clock, n: int) -> None:
         self._loop = loop
         self._now = clock.now
-        self._jobs: SimpleQueue[tuple[Callable[[], Any], Done] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Callable[[], Any], Done] | Shared | None] = SimpleQueue()
+        self._waiting: deque[None] = deque()  # one entry for each thread that waits for a job
         self._results: deque[tuple[Done, Any, BaseException | None, float]] = deque()
         self._waking = False
         self._closed: Future[None] | None = None
@@ -78,6 +80,14 @@ class Threads:
         """Runs `job` on a worker and calls `done` with its result on the loop."""
         self._jobs.put((job, done))
 
+    def idle(self) -> int:
+        """How many threads have nothing to do, nor a job on its way to them."""
+        return len(self._waiting) - self._jobs.qsize()
+
+    def help(self, shared: Shared) -> None:
+        """Has a worker take parts of the work of another."""
+        self._jobs.put(shared)
+
     async def close(self) -> None:
         """Waits for the running jobs, drops those that wait, and ends the threads."""
         self._closed = self._loop.create_future()
@@ -92,8 +102,9 @@ class Threads:
     def _work(self) -> None:
         """The life of a worker thread."""
         now = self._now
+        HERE.crew = self
         ignore_float_errors()
-        while (item := self._jobs.get()) is not None:
+        while (item := self._next()) is not None:
             job, done = item
             start = now()
             try:
@@ -107,6 +118,14 @@ class Threads:
                 self._waking = True
                 self._tell(self._drain)
         self._tell(self._left)
+
+    def _next(self) -> tuple[Callable[[], Any], Done] | None:
+        """Waits for the next job, and helps others until it comes; None for the end."""
+        self._waiting.append(None)
+        while isinstance(item := self._jobs.get(), Shared):
+            item.take()  # it goes on to count as one that waits: who shares again at once still finds it
+        self._waiting.pop()
+        return item
 
     def _tell(self, what: Callable[[], None]) -> None:
         """Calls on the loop's thread; a loop that was closed before a job ended has nobody who waits."""

@@ -5,7 +5,7 @@ import pytest
 
 from actorflow.arrays import as_dtype
 from actorflow.errors import KernelError
-from actorflow.kernels import nn
+from actorflow.kernels import nn, sharing
 
 COUNTER = (1, 2, 3, 4)
 
@@ -42,6 +42,30 @@ def test_cross_entropy_is_minus_the_log_of_the_softmax() -> None:
         loss, -np.log(np.take_along_axis(p, labels[..., None], -1))[..., 0], rtol=1e-13
     )
     np.testing.assert_allclose(grad, (p - np.eye(5)[labels]) * dy[..., None], rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (1, 5), (7, 5), (2, 3, 5)])
+@pytest.mark.parametrize("part", [1, 9, 1000])
+def test_losses_have_the_same_bits_however_their_rows_are_parted(
+    shape: tuple[int, ...], part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    logits, labels = rng.standard_normal(shape), rng.integers(0, 5, shape[:-1], "int32")
+    dy = rng.standard_normal(shape[:-1])
+    whole = nn.softmax_cross_entropy(logits, labels), nn.softmax_cross_entropy_grad(logits, labels, dy)
+    parts: list[int] = []
+
+    def backwards(given: list[sharing.Part]) -> None:
+        parts.append(len(given))
+        for each in reversed(given):
+            each()
+
+    monkeypatch.setattr(nn, "_SHARED", part)
+    monkeypatch.setattr(nn, "together", backwards)
+
+    assert nn.softmax_cross_entropy(logits, labels).tobytes() == whole[0].tobytes()
+    assert nn.softmax_cross_entropy_grad(logits, labels, dy).tobytes() == whole[1].tobytes()
+    assert parts == [max(1, min(4, labels.size, logits.size // part))] * 2
 
 
 @pytest.mark.parametrize("label", [-1, 10])

@@ -17,6 +17,7 @@ from actorflow import setting
 from actorflow.clock import SystemClock
 from actorflow.errors import SessionClosed
 from actorflow.kernels.device import Device
+from actorflow.kernels.sharing import together
 from actorflow.kernels.workers import Blas, Threads
 from actorflow.setting import Workers
 from actorflow.sim.plan import Plan
@@ -118,6 +119,61 @@ def test_an_order_in_a_job_travels_to_whoever_asked() -> None:
         return error
 
     assert isinstance(asyncio.run(main()), SystemExit)
+
+
+def test_a_worker_that_has_nothing_to_do_takes_a_part_of_what_another_does() -> None:
+    both = threading.Barrier(2)  # broken after a time unless two are there
+
+    def job() -> list[str]:
+        who: list[str] = []
+
+        def part() -> None:
+            both.wait(10)
+            who.append(threading.current_thread().name)
+
+        for _ in range(3):  # who has helped is there again at once
+            together([part, part])
+        return sorted(who)
+
+    async def main() -> tuple[Any, ...]:
+        loop = asyncio.get_running_loop()
+        workers = Threads("/cpu:0", loop, SystemClock(), 2)
+        heard = loop.create_future()
+        while workers.idle() < 2:  # noqa: ASYNC110  they begin on their own, and tell nobody
+            await asyncio.sleep(0)
+        workers.submit(job, lambda *what: heard.set_result(what))
+        found: tuple[Any, ...] = await heard
+        await workers.close()
+        return found
+
+    who, error, _ = asyncio.run(main())
+
+    assert error is None
+    assert who == ["actorflow/cpu:0-0"] * 3 + ["actorflow/cpu:0-1"] * 3
+
+
+def test_a_worker_that_is_busy_is_not_asked_to_help() -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def busy() -> None:
+        begun.set()
+        may_end.wait()
+
+    async def main() -> list[int]:
+        loop = asyncio.get_running_loop()
+        workers = Threads("/cpu:0", loop, SystemClock(), 2)
+        done = [loop.create_future() for _ in range(2)]
+        idle: list[int] = []
+        workers.submit(busy, lambda *_: done[0].set_result(None))
+        begun.wait()
+        workers.submit(lambda: idle.append(workers.idle()), lambda *_: done[1].set_result(None))
+        await done[1]
+        may_end.set()
+        await done[0]
+        await workers.close()
+        return idle
+
+    assert asyncio.run(main()) == [0]
 
 
 def blas_threads() -> list[int]:
