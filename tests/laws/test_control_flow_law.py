@@ -16,7 +16,6 @@ from actorflow.actors import partition
 from actorflow.actors.live import Frame, Live
 from actorflow.actors.node import NodeActor
 from actorflow.graph.node import NodeId
-from actorflow.messages import DEAD
 from actorflow.plan import colocate
 from actorflow.plan.region import Region
 from actorflow.sim.choosers import Schedule

@@ -149,8 +149,21 @@ def _queues(built: Built, block: Block, at: tuple[int, ...]) -> None:
 
 def _build(built: Built, block: Block, known: list[Any], at: tuple[int, ...], options: Any) -> list[Any]:
     for k, statement in enumerate(block):
-        known = known + _built(built, statement, known, (*at, k), options)
+        made = _built(built, statement, known, (*at, k), options)
+        known = known + (list(map(af.identity, made)) if touches(statement) else made)
     return known
+
+
+def touches(statement: tuple[Any, ...]) -> bool:
+    """Whether a statement has others within it that touch state: it happens even if one branch alone uses it."""
+    match statement[0]:
+        case "read" | "add_to" | "take" | "put":
+            return True
+        case "loop":
+            return any(map(touches, statement[4]))
+        case "cond" | "case" | "call":
+            return any(touches(inner) for block, _ in statement[2] for inner in block)
+    return False
 
 
 def _of(known: Sequence[Any], index: int) -> Any:
@@ -177,7 +190,7 @@ def _built(
         case ("add_to", v, a):
             return _effect(built, built.variables[v].assign_add(_of(known, a)), at)
         case ("take",):
-            return [af.identity(_one(built.supplied[at].dequeue()))]
+            return [_one(built.supplied[at].dequeue())]
         case ("put", a):
             return _effect(built, built.filled[at].enqueue(_of(known, a)), at)
         case ("cond", index, branches):
