@@ -436,13 +436,10 @@ def apply_gradients(
             message = f"an update takes a gradient for each variable, got None for {variable.name!r}"
             raise GraphError(message, where=where, hint="leave out variables without a gradient")
     given: list[Gradient] = [
-        g if isinstance(g, IndexedSlices) else typed(g, v.dtype)
+        g.here() if isinstance(g, IndexedSlices) else typed(g, v.dtype)
         for g, v in zip(grads, variables, strict=True)
     ]
     for grad, variable in zip(given, variables, strict=True):
-        if grad.graph is not graph:
-            message = f"the gradient of variable {variable.name!r} belongs to another graph: {grad!r}"
-            raise GraphError(message, where=where, hint="build both inside one `with Graph()`")
         try:
             check_fits(grad.spec, variable.spec, f"the gradient of variable {variable.name!r}")
         except SpecError as error:
