@@ -54,7 +54,7 @@ def within(p: Program, build: Callable[[], Any]) -> Any:
     return af.cond(p.x < 0.0, build, lambda: 1.0)
 
 
-SCALAR = af.Spec((), "float32")
+SCALAR = af.Spec((), "float32")  # type: ignore[arg-type]
 PLACES: dict[str, Callable[[Program], Any]] = {
     "fetch": lambda p: run(p.graph, p.inner),
     "fetch by name": lambda p: run(p.graph, p.inner.name),

@@ -31,6 +31,8 @@ _OURS = (
     __file__.rpartition("graph")[0],  # as code objects spell it: unresolved, with its separator
     contextlib.__file__,  # stands between a `with` of the user and the scopes below
 )
+NO_RETURN = "a function without a return gives None: let it return its results"
+"""What to try with a None that a function of the user's gave."""
 
 
 class Tensor(Operators):
@@ -116,7 +118,8 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
     except (TypeError, ValueError, OverflowError) as error:
         kind = "tensor" if dtype is None else f"{name_of(dtype)} tensor"
         message = f"no {kind} can hold {type(value).__name__} {value!r:.60}: {error}"
-        raise SpecError(message, where=Where(defined_at=line)) from None
+        hint = NO_RETURN if value is None else None
+        raise SpecError(message, where=Where(defined_at=line), hint=hint) from None
     node = graph.add(
         "constant",
         name=name,
