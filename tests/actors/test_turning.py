@@ -15,7 +15,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.actors import turning
 from actorflow.clock import SystemClock
-from actorflow.errors import DeadlinePassed, KernelError
+from actorflow.errors import DeadlinePassed, KernelError, Livelock
 from actorflow.lists import TensorList
 from actorflow.sim.simulate import Limits, attempt
 from tests.strategies import simulated
@@ -336,6 +336,21 @@ def test_in_virtual_time_a_loop_of_nodes_without_an_end_is_ended_by_its_deadline
         assert await session.run(other, {"y": 2.0}) == 4
 
     sim.run(simulated(graph, body))
+
+
+def test_in_virtual_time_a_late_deadline_of_a_loop_of_nodes_takes_as_many_steps_as_are_allowed() -> None:
+    with af.Graph() as graph:
+        endless = af.while_loop(lambda i: i >= 0, lambda i: i + 1, 0, lower=True)
+
+    async def body(session: af.Session) -> None:
+        await session.run(endless, deadline_s=0.5)
+
+    few = attempt(simulated(graph, body), limits=Limits(max_steps=20_000))
+    enough = attempt(simulated(graph, body), limits=Limits(max_steps=30_000))
+
+    assert isinstance(few.error, Livelock)
+    assert 0.3 < few.seconds < 0.5
+    assert isinstance(enough.error, DeadlinePassed)
 
 
 def test_in_virtual_time_turns_take_their_time() -> None:
