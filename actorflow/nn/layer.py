@@ -13,8 +13,9 @@ from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, name_scope, source_line
 from actorflow.graph.graph import current
 from actorflow.images import is_channels_first, to_channels_last
+from actorflow.ops.initial import Initial
 from actorflow.ops.resource import can_be_called
-from actorflow.ops.state import Initial, Variable
+from actorflow.ops.state import Variable
 from actorflow.spec import Dim, Spec, merge, show
 
 
