@@ -7,7 +7,7 @@ from typing import Any
 
 from actorflow import arrays
 from actorflow.errors import FeedError, FetchError, counted
-from actorflow.graph.body import Body, root_of
+from actorflow.graph.body import elsewhere, root_of
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
@@ -64,10 +64,8 @@ def _no_list(node: Node, index: int) -> Port:
 
 def _elsewhere(graph: Graph, tensor: Tensor) -> tuple[str, str]:
     """Why a tensor that is none of the graph cannot be fetched or fed, and what to try."""
-    body = tensor.graph
-    if isinstance(body, Body) and root_of(body) is graph:
-        why = f"is computed inside {body.what} ({body.defined_at}), and has a value only there"
-        return why, "let that return it, and use what the op gives"
+    if root_of(tensor.graph) is graph:
+        return elsewhere(tensor.graph, graph)
     return "belongs to another graph than this session's", "open a session on its graph"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from actorflow.batches import Source
 from actorflow.errors import ProgramError, SpecError
+from actorflow.graph.body import elsewhere
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.spec import show
@@ -48,9 +49,13 @@ class Program:
         _check_program(self)
         scalars: dict[str, Any] = {"loss": self.loss, **self.metrics}
         for name, tensor in scalars.items():
-            if not isinstance(tensor, Tensor) or tensor.graph is not self.graph:
+            if not isinstance(tensor, Tensor):
                 message = f"{name} must be a tensor of the program's graph, got {tensor!r}"
                 raise ProgramError(message)
+            if tensor.graph is not self.graph:
+                why, hint = elsewhere(tensor.graph, self.graph)
+                message = f"{name} must be a tensor of the program's graph, {tensor!r} {why}"
+                raise ProgramError(message, where=tensor.node.where, hint=hint)
             if tensor.shape != ():
                 message = f"{name} must be a scalar, got shape {show(tensor.shape)}"
                 raise SpecError(message, where=tensor.node.where, hint="take its mean")

@@ -5,18 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import sys
-import warnings
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 from actorflow.actors import wheel
 from actorflow.actors.executor import Executor
-from actorflow.actors.partition import Partition
 from actorflow.actors.register import Source
 from actorflow.actors.resources import Resources
 from actorflow.actors.starvation import Producers, Waits
@@ -24,57 +20,28 @@ from actorflow.actors.step import Step
 from actorflow.actors.stuck import Running
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import (
-    GrowingGraph,
-    PlacementError,
     SessionClosed,
     StepAborted,
     Where,
 )
 from actorflow.firsts import FirstValues
-from actorflow.graph.builder import Tensor, is_users
+from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.kernels.devices import checked
 from actorflow.limits import at_least, seconds
 from actorflow.lookup import check_count, fed_value, feed_port, fetched, given
-from actorflow.plan.fills import filled
-from actorflow.plan.growth import Growth
-from actorflow.plan.lower import lower as plan_of
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
-from actorflow.plan.place import Placer, devices_named
+from actorflow.plan.place import Placer
 from actorflow.plan.place import checked as checked_placement
-from actorflow.plan.program import Program
-from actorflow.plan.structure_key import structure_key
 from actorflow.report import Dump, Stats, StepEntry
-from actorflow.spec import Spec
+from actorflow.session_plans import Plan, Plans
 from actorflow.tag import StepId
 
 # Sessions are numbered in their system, so that a run repeated in one process has the same names.
 _SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
-_MAX_PLANS = 256
 _OPEN = "async with af.Session(graph) as session: ..."
-
-
-@dataclass(slots=True)
-class _Plan:
-    """A program installed for one set of fetches and feeds.
-
-    Attributes:
-        key: The ports that are fetched and fed.
-        resets: How often shared state had been dropped by then: its nodes know whom they ask.
-        hidden: How many of the fetches, the last ones, nobody asked for.
-    """
-
-    key: tuple[tuple[Port, ...], tuple[Port, ...]]
-    resets: int
-    partition: Partition
-    feeds: tuple[tuple[str, Spec], ...]
-    fetches: int
-    hidden: int
-    tokens: int
-    fills: tuple[str, ...]  # resources that its steps put something into
-    uninitialised: frozenset[str]
 
 
 class Session:
@@ -131,22 +98,22 @@ class Session:
         self._own_system = system is None
         self._system = ActorSystem(name="session") if system is None else system
         self._device_names = checked(devices)
-        self._passes = checked_passes(passes)
-        self._lower_all = lower
-        self._placer = checked_placement(placement)
+        self._plans = Plans(
+            graph,
+            checked_passes(passes),
+            checked_placement(placement),
+            lower_all=lower,
+            initialises=initialise,
+        )
         self._starvation_s = seconds(starvation_s, "starvation_s")
         self._threads = (os.cpu_count() or 1) if threads is None else at_least(0, "threads", threads)
-        self._initialises = initialise
         self._loop: asyncio.AbstractEventLoop | None = None
         self._open = False
         self._closing: asyncio.Task[None] | None = None
-        self._plans: dict[Any, _Plan] = {}
-        self._partitions: WeakValueDictionary[Any, Partition] = WeakValueDictionary()
-        self._growth = Growth()
         self._step_ids = itertools.count(1)
-        self._live: dict[Step, _Plan] = {}
-        self._first: dict[Step, _Plan] = {}  # initialising steps
-        self._waiting: dict[Step, tuple[_Plan, Sequence[Any]]] = {}
+        self._live: dict[Step, Plan] = {}
+        self._first: dict[Step, Plan] = {}  # initialising steps
+        self._waiting: dict[Step, tuple[Plan, Sequence[Any]]] = {}
         self._peak = self._steps = self._failed = self._messages = 0
 
     def __repr__(self) -> str:
@@ -260,7 +227,7 @@ class Session:
             key.port if type(key) is Tensor and key.graph is self.graph else feed_port(self.graph, key)
             for key in feeds
         )
-        plan = self._plans.get((ports, keys))
+        plan = self._plans.known.get((ports, keys))
         if plan is None:
             plan = self._plan(ports, keys)
         return given(build, await self._step(plan, tuple(feeds.values()), deadline_s))
@@ -283,7 +250,7 @@ class Session:
 
         return call
 
-    async def _step(self, plan: _Plan, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
+    async def _step(self, plan: Plan, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
         """Runs one step of an installed plan."""
         self._check_open()
         since = self._system.now()
@@ -304,7 +271,7 @@ class Session:
         step = Step(step_id, plan.fetches, self._system.create_future(), deadline_s, since)
         return await self._run_step(plan, fed, step)
 
-    async def _run_step(self, plan: _Plan, fed: Sequence[Any], step: Step) -> list[Any]:
+    async def _run_step(self, plan: Plan, fed: Sequence[Any], step: Step) -> list[Any]:
         """Runs a step to its end, after those that were there before it when too many run.
 
         Initialising steps (of id 0) neither wait nor count: others may wait for them.
@@ -347,7 +314,7 @@ class Session:
         self._messages += plan.tokens
         return values[: -plan.hidden] if plan.hidden else values
 
-    def _begin(self, step: Step, plan: _Plan, fed: Sequence[Any]) -> None:
+    def _begin(self, step: Step, plan: Plan, fed: Sequence[Any]) -> None:
         self._live[step] = plan
         if len(self._live) > self._peak:
             self._peak = len(self._live)
@@ -369,64 +336,10 @@ class Session:
 
     # -- plans and state ---------------------------------------------------------------------------
 
-    def _plan(self, ports: tuple[Port, ...], keys: tuple[Port, ...]) -> _Plan:
-        """Returns the installed plan for these fetches and feeds, from the cache when it is there."""
-        plan = self._plans.get((ports, keys))
-        if plan is not None and plan.resets == self._resources.resets:
-            return plan
+    def _plan(self, ports: tuple[Port, ...], keys: tuple[Port, ...]) -> Plan:
+        """Returns the installed plan for these fetches and feeds."""
         self._check_open()
-        resets = self._resources.resets
-        try:
-            devices = self._devices.named(devices_named(self.graph))
-            program = plan_of(
-                self.graph, ports, keys, devices, self._passes, placer=self._placer, lower_all=self._lower_all
-            )
-        except PlacementError as error:
-            if error.hint is None:
-                error.hint = self._devices.hint
-            raise
-        partition = self._installed(program, resets)
-        nodes = self.graph.nodes
-        if len(self._plans) >= _MAX_PLANS:  # the oldest is made again when it is asked for again
-            del self._plans[next(iter(self._plans))]
-        plan = self._plans[ports, keys] = _Plan(
-            key=(ports, keys),
-            resets=resets,
-            partition=partition,
-            feeds=tuple((nodes[k.node].name, nodes[k.node].outputs[k.index]) for k in keys),
-            fetches=len(program.fetches),
-            hidden=program.hidden,
-            tokens=program.tokens,
-            fills=filled(program.nodes),
-            uninitialised=program.variables if self._initialises else frozenset(),
-        )
-        self._warn_of_growth(ports)
-        return plan
-
-    def _installed(self, program: Program, resets: int) -> Partition:
-        """Returns a program as actors: those of one that does the same, if a plan still has them.
-
-        For a program of 152 nodes that takes 0.5 ms, and to install it once more 1.2.
-        """
-        key = (resets, structure_key(program))
-        partition = self._partitions.get(key)
-        if partition is None:
-            partition = self._partitions[key] = self._executor.install(program)
-        return partition
-
-    def _warn_of_growth(self, ports: Sequence[Port]) -> None:
-        """Warns once when what is fetched is built anew with every step."""
-        nodes = self.graph.nodes
-        built = [nodes[port.node] for port in ports]
-        lines = tuple((n.defined_at, n.op, n.attrs.get("resource")) for n in built)
-        count = self._growth.planned(lines, len(nodes))
-        if count:
-            where = ", ".join(dict.fromkeys(n.defined_at for n in built))
-            message = (
-                f"the graph grows with every step: what {where} builds has been planned {count} times, and "
-                f"it has {len(nodes)} nodes by now. Build once, outside of the loop, and feed what changes"
-            )
-            warnings.warn(GrowingGraph(message), stacklevel=_users_level())
+        return self._plans.planned(self._executor, ports, keys)
 
     async def _first_value(self, initial: Port) -> tuple[Any, Step]:
         """Computes the first value of a variable, in a step of its own; returns that as well."""
@@ -480,8 +393,7 @@ class Session:
 
         Only those are measured that may be slow: of unknown or of large sizes, and on the host's devices.
         """
-        plans = self._plans.values()
-        return {at: s for plan in plans for at, s in plan.partition.kernel_seconds().items()}
+        return self._plans.kernel_seconds()
 
     def stats(self) -> Stats:
         """Returns what the session has done."""
@@ -494,16 +406,8 @@ class Session:
             messages=self._messages,
             live=len(self._live),
             peak_live=self._peak,
-            plans=len(self._plans),
+            plans=len(self._plans.known),
             offloaded=self._devices.offloaded,
             in_place=self._resources.tally.in_place,
             copied=self._resources.tally.copied,
         )
-
-
-def _users_level() -> int:
-    """Returns how far up the stack, as `warnings.warn` counts, code outside actorflow called."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and not is_users(frame):
-        level, frame = level + 1, frame.f_back
-    return level

@@ -11,7 +11,8 @@ from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, name_scope, source_line
 from actorflow.ops.partitioned import PartitionedVariable, parts_of
-from actorflow.ops.state import Variable, apply_gradients, check_variables, trainable_variables
+from actorflow.ops.state import Variable, check_variables, trainable_variables
+from actorflow.ops.updates import apply_gradients
 from actorflow.optim import Transform
 
 Optimizer = Transform | Callable[[], OptimizerActor]

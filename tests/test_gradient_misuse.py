@@ -160,7 +160,7 @@ def test_slices_of_another_graph_are_no_gradient() -> None:
     with af.Graph() as graph:
         t = af.Variable(np.zeros((3, 2), "float32"), name="t")
         key = graph.add_object("rule", af.optim.sgd(0.1))
-        with pytest.raises(errors.GraphError, match="gradient of variable 't' belongs to another graph"):
+        with pytest.raises(errors.GraphError, match="belongs to another graph"):
             af.apply_gradients([FOREIGN["slices"]], [t], key)
 
 

@@ -170,7 +170,7 @@ class Partition:
         if step.live is None:
             return []
         found = [f"{ref.name!r} to answer {reply}" for reply, ref in (step.calls or {}).items()]
-        found += [f"{address} on a thread" for address in step.running]
+        found += [f"{at} on a thread" if isinstance(at, str) else str(at) for at in step.running]
         for live in lives(step.live):
             layout = self._root if live.frame is None else live.frame.layout
             around = layout if live.frame is None else live.frame

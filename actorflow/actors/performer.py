@@ -35,6 +35,7 @@ from actorflow.errors import (
     SpecError,
     said,
 )
+from actorflow.graph.builder import NO_RETURN
 from actorflow.lookup import fitting
 from actorflow.messages import Call, CancelCall, Reply
 from actorflow.ops.asking import Question, UserFunction
@@ -274,7 +275,7 @@ def _checked(what: str, structure: Any, specs: Sequence[Spec], value: Any) -> li
         leaves = leaves_like(structure, value)
     except ValueError as error:
         message = f"{what} must return what its outputs say: {error}"
-        raise SpecError(message) from None
+        raise SpecError(message, hint=NO_RETURN if value is None else None) from None
     if not leaves:
         return [arrays.truth(True)]
     found = []
@@ -283,7 +284,7 @@ def _checked(what: str, structure: Any, specs: Sequence[Spec], value: Any) -> li
             found.append(arrays.copy(fitting(k, spec, leaf, kind="output", holder="output")))
         except FeedError as error:
             message = f"{what} must return what its outputs say: {error.what}"
-            raise SpecError(message, hint=error.hint) from None
+            raise SpecError(message, hint=NO_RETURN if leaf is None else error.hint) from None
     return found
 
 

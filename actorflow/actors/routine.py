@@ -1,8 +1,8 @@
 """Writes a routine out as one Python function: kernels in a row, with loops and branches around them.
 
 Nothing of the actor model happens inside: a node that runs a routine is one firing. What is written is a
-generator that stops after every turn of a loop, so that whoever drives it can end it, go on later, or go
-on on a thread. A routine without loops is a plain function.
+generator that stops after every turn of a loop and says how many of it there have been, so that whoever
+drives it can end it, go on later, or go on on a thread. A routine without loops is a plain function.
 
 Random kernels are given the same counters as the nodes of the lowered form have: step, frame and turn.
 
@@ -92,6 +92,21 @@ class Compiled:
             tag = Tag(tag.step, (*tag.frame, (name, tag.iteration)), values[turn])
         where = replace(place.where, frame=str(tag)) if tag.frame else place.where
         return of_kernel(place.op, error, where)
+
+    def between(self, turns: Iterator[Any], done: int) -> str:
+        """Says in which loop a generator that it made stands, and in which turn.
+
+        Args:
+            turns: The generator.
+            done: What it said last: how many turns of that loop have been.
+        """
+        inner: Any = turns
+        while inner.gi_yieldfrom is not None:
+            inner = inner.gi_yieldfrom
+        place = None
+        if inner.gi_frame is not None:  # else it has ended
+            place = self.places.get((inner.gi_code.co_filename, inner.gi_frame.f_lineno))
+        return "" if place is None or not place.loops else f"turn {done} of loop {place.loops[-1][0]!r}"
 
 
 def compiled(
@@ -264,7 +279,7 @@ class _Writer:
                 self.write(f"{name}.append({results[kept[1]]})")
         self.write(f"{', '.join(loop_vars)} = {', '.join(results[:count_])}")
         self.write(f"{turn} += 1")
-        self.write("yield")
+        self.write(f"yield {turn}", replace(place, loops=self.loops))
         self.depth -= 1
         self.step, self.loops = outer, around
         trips = self.fresh()

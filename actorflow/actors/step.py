@@ -42,7 +42,8 @@ class Step:
             and with them leases on variables, die with the step and wait for no garbage collector.
         ended: Whether all fetches have come, or an error.
         since: When it started.
-        running: Nodes whose kernels are on a device's threads.
+        running: What computes: addresses of nodes whose kernels are on a device's threads, and loops that
+            stand between two turns, which say where as text.
         waits: Says what the step waits for, for reports.
         owners: Who it is to the variables that it locks, by atomic block.
         taken: What its nodes took and nobody has used: by node, whom to tell what if the step is
@@ -92,7 +93,7 @@ class Step:
         self.ended = False
         self.calls: dict[Reply, Ref] | None = None
         self.waits: Callable[[Step], list[str]] | None = None
-        self.running: list[str] = []
+        self.running: list[Any] = []
         self.owners: dict[str, Owner] | None = None
         self.taken: dict[Any, list[tuple[Ref, Any, Live]]] | None = None
         self.spent: set[int] | None = None

@@ -128,50 +128,53 @@ class _Turning:
         out: list[Any] = []
         self.on_thread(live, self.turns(live, args, out), out)
 
-    def turns(self, live: Live, args: Sequence[Any], out: list[Any]) -> Iterator[None]:
+    def turns(self, live: Live, args: Sequence[Any], out: list[Any]) -> Iterator[int]:
         tag = live.tag
-        turns: Iterator[None] = self.compiled.function(out, tag.step, tag.frame, tag.iteration, *args)
+        turns: Iterator[int] = self.compiled.function(out, tag.step, tag.frame, tag.iteration, *args)
         return turns
 
-    def go_on(self, live: Live, turns: Iterator[None], out: list[Any]) -> None:
+    def go_on(self, live: Live, turns: Iterator[int], out: list[Any]) -> None:
         """Does some turns on the event loop, and sees to it that the others follow."""
         assert isinstance(self.device, Device)
-        match self.some(live, turns, self.device):
+        left, done = self.some(live, turns, self.device)
+        match left:
             case _Left.NONE:
                 self.node.emit(live, self.result(out))
             case _Left.NO_TIME:
-                self.later(live, turns, out)
+                self.later(live, _Further(self, turns, out, done))
             case _ if self.device.inline_only:
-                self.node.owner.dispatch.push(_Further(self, turns, out), live)
+                further = _Further(self, turns, out, done)
+                live.step.running.append(further)
+                self.node.owner.dispatch.push(further, live)
             case _:
                 self.on_thread(live, turns, out)
 
-    def some(self, live: Live, turns: Iterator[None], device: Device) -> _Left:
-        """Does turns for a while; returns whether there are more."""
+    def some(self, live: Live, turns: Iterator[int], device: Device) -> tuple[_Left, int]:
+        """Does turns for a while; returns whether there are more, and what the generator said last."""
         now, left = device.now, self.in_a_row
         start = now()
         end = start + (self.node.owner.dispatch.budget_s if device.inline_only else device.inline_limit_s)
         try:
-            for _ in turns:
+            for done in turns:
                 left -= 1
                 if not left or now() >= end:
                     here = now()
                     self.learn((here - start) / (self.in_a_row - left))
-                    return _Left.NO_TIME if here == start else _Left.SOME
+                    return _Left.NO_TIME if here == start else _Left.SOME, done
         except Exception as error:  # noqa: BLE001  whatever a kernel raises
             raise self.compiled.placed(error, live.tag) from error.__cause__
-        return _Left.NONE
+        return _Left.NONE, 0
 
-    def on_thread(self, live: Live, turns: Iterator[None], out: list[Any]) -> None:
+    def on_thread(self, live: Live, turns: Iterator[int], out: list[Any]) -> None:
         """Has a thread do all turns that are left."""
         self.submit(live, lambda: self.to_the_end(live, turns, out))
 
-    def to_the_end(self, live: Live, turns: Iterator[None], out: list[Any]) -> Any:
+    def to_the_end(self, live: Live, turns: Iterator[int], out: list[Any]) -> Any:
         """Does all turns that are left, unless the step ends before."""
         now, left = self.device.now, self.in_a_row
         start = now()
         try:
-            for _ in turns:
+            for done in turns:
                 if live.error is not None:
                     return None
                 left -= 1
@@ -180,7 +183,7 @@ class _Turning:
                     here = now()
                     self.learn((here - start) / left)
                     if here == start:
-                        return _Further(self, turns, out)
+                        return _Further(self, turns, out, done)
                     start = here
         except Exception as error:  # noqa: BLE001  whatever a kernel raises
             raise self.compiled.placed(error, live.tag) from error.__cause__
@@ -188,9 +191,10 @@ class _Turning:
             self.learn((now() - start) / (self.in_a_row - left))
         return self.result(out)
 
-    def later(self, live: Live, turns: Iterator[None], out: list[Any]) -> None:
+    def later(self, live: Live, further: _Further) -> None:
         """Goes on when time has passed: else, on a clock that stands still, no deadline would ever come."""
-        self.node.owner.dispatch.push_later(self.pause_s, _Further(self, turns, out), live)
+        live.step.running.append(further)
+        self.node.owner.dispatch.push_later(self.pause_s, further, live)
 
     def result(self, out: list[Any]) -> Any:
         return out[0] if self.many else out[0][0]
@@ -203,7 +207,7 @@ class _Turning:
             if not self.compiled.turns:
                 self.learn(seconds)
             if type(value) is _Further:
-                value.turning.later(live, value.turns, value.out)
+                value.turning.later(live, value)
                 return
             node.owner.dispatch.push(KernelDone(node, value, error), live)
 
@@ -212,18 +216,28 @@ class _Turning:
 
 
 class _Further:
-    """A routine → its node, through the ring: it is its turn again."""
+    """A routine → its node, through the ring: it is its turn again.
 
-    __slots__ = ("lane", "out", "turning", "turns")
+    Attributes:
+        done: How many turns of its loop there have been, of that in which it stands.
+    """
 
-    def __init__(self, turning: _Turning, turns: Iterator[None], out: list[Any]) -> None:
+    __slots__ = ("done", "lane", "out", "turning", "turns")
+
+    def __init__(self, turning: _Turning, turns: Iterator[int], out: list[Any], done: int) -> None:
         self.turning = turning
         self.turns = turns
         self.out = out
+        self.done = done
         self.lane = turning.node.lane
+
+    def __str__(self) -> str:
+        """What a step waits for meanwhile."""
+        return self.turning.compiled.between(self.turns, self.done) or f"turns of {self.turning.node.address}"
 
     def fire(self, live: Live) -> None:
         """Goes on, unless the step has ended."""
+        live.step.running.remove(self)
         if live.error is None:
             self.turning.go_on(live, self.turns, self.out)
 

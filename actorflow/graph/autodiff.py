@@ -17,7 +17,7 @@ from typing import Any
 from actorflow.arrays import is_differentiable
 from actorflow.errors import GradientError, SpecError, Where
 from actorflow.graph import opdef
-from actorflow.graph.body import Body, is_around
+from actorflow.graph.body import Body, elsewhere, is_around
 from actorflow.graph.builder import Tensor, as_tensor, on_behalf_of, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.inner_reads import inner_read
@@ -184,15 +184,16 @@ def _several(values: Any) -> list[Any]:
 
 
 def check_source(x: Any, what: str = "gradients go to") -> None:
-    """Raises GradientError unless gradients can go to `x`, GraphError when it is of another graph."""
+    """Raises GradientError unless gradients can go to `x`, which is of this graph or one around it."""
     if not isinstance(x, Tensor) and not hasattr(x, "reads"):
         message = f"{what} tensors and variables, got {type(x).__name__} {x!r:.60}"
         raise GradientError(message, where=Where(defined_at=source_line()), hint=advice(x))
     graph = current()
     if not is_around(x.graph, graph):
-        message = f"{what} tensors and variables of the current graph, {x!r} belongs to another graph"
+        why, hint = elsewhere(x.graph, graph)
+        message = f"{what} tensors and variables of the current graph, {x!r} {why}"
         where = x.node.where if isinstance(x, Tensor) else Where(defined_at=source_line())
-        raise GradientError(message, where=where, hint="build both inside one `with Graph()`")
+        raise GradientError(message, where=where, hint=hint)
 
 
 def advice(x: Any) -> str | None:
@@ -272,7 +273,7 @@ class _Sweep:
             with on_behalf_of(y.node, "gradients"):
                 grad: Gradient = opdef.lookup("ones_like").constructor(y)
         else:
-            grad = start if isinstance(start, IndexedSlices) else as_tensor(start, dtype=y.dtype)
+            grad = start.here() if isinstance(start, IndexedSlices) else as_tensor(start, dtype=y.dtype)
             if not fits(grad.spec, y.spec):
                 message = f"the gradient of {name_of(y)!r} must fit {y.spec}, got {grad.spec}"
                 raise SpecError(message, where=y.node.where)

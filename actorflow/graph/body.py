@@ -219,10 +219,21 @@ def is_around(graph: Graph, inner: Graph) -> bool:
     return inner is graph
 
 
+def elsewhere(graph: Graph, here: Graph) -> tuple[str, str]:
+    """Returns why nothing of `graph` can be used in `here`, as the end of a sentence, and what to try."""
+    if isinstance(graph, Body) and root_of(graph) is root_of(here):
+        why = f"is computed inside {graph.what} ({graph.defined_at}), and known only there"
+        return why, "let that return it, and use what the op gives"
+    return "belongs to another graph", _TOGETHER
+
+
 def _hint(graph: Graph) -> str:
     if isinstance(graph, Body):
         return f"it is computed inside {graph.what} ({graph.defined_at}): let that return it"
-    return "build both inside one `with Graph()`"
+    return _TOGETHER
+
+
+_TOGETHER = "build both inside one `with Graph()`"
 
 
 def as_attr(of: Spec) -> Attr:

@@ -18,7 +18,7 @@ from actorflow.dtypes import common
 from actorflow.errors import ActorflowError, ConfigError, GraphError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.block import marks
-from actorflow.graph.body import Body, is_around
+from actorflow.graph.body import Body, elsewhere, is_around
 from actorflow.graph.device import merged
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
@@ -31,6 +31,8 @@ _OURS = (
     __file__.rpartition("graph")[0],  # as code objects spell it: unresolved, with its separator
     contextlib.__file__,  # stands between a `with` of the user and the scopes below
 )
+NO_RETURN = "a function without a return gives None: let it return its results"
+"""What to try with a None that a function of the user's gave."""
 
 
 class Tensor(Operators):
@@ -116,7 +118,8 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
     except (TypeError, ValueError, OverflowError) as error:
         kind = "tensor" if dtype is None else f"{name_of(dtype)} tensor"
         message = f"no {kind} can hold {type(value).__name__} {value!r:.60}: {error}"
-        raise SpecError(message, where=Where(defined_at=line)) from None
+        hint = NO_RETURN if value is None else None
+        raise SpecError(message, where=Where(defined_at=line), hint=hint) from None
     node = graph.add(
         "constant",
         name=name,
@@ -132,14 +135,9 @@ def _captured(graph: Graph, value: Tensor) -> Tensor:
     """What stands in a body for a tensor of a graph around it; GraphError when `graph` is not such a body."""
     if isinstance(graph, Body):
         return Tensor(graph, graph.capture(value.graph, value.port))
-    if isinstance(value.graph, Body) and is_around(graph, value.graph):
-        body = value.graph
-        message = f"{value!r} is computed inside {body.what} ({body.defined_at}), and known only there"
-        raise GraphError(
-            message, where=value.node.where, hint="let that return it, and use what the op gives"
-        )
-    message = f"{value!r} belongs to another graph"
-    raise GraphError(message, where=value.node.where, hint="build both inside one `with Graph()`")
+    why, hint = elsewhere(value.graph, graph)
+    message = f"{value!r} {why}"
+    raise GraphError(message, where=value.node.where, hint=hint)
 
 
 def _as_constant(value: Any, dtype: DType | None) -> Array:
@@ -413,12 +411,19 @@ def colocate_with(target: Any) -> Iterator[None]:
     """Places the nodes built inside where `target` (a tensor, a variable or a queue) lives.
 
     Device scopes around it do not count inside; one inside it must allow the device of the target.
+
+    Raises:
+        GraphError: for anything else, what is of another graph, and a tensor of a body that is not open.
     """
     graph = current()
     name = target.node.name if isinstance(target, Tensor) else getattr(target, "name", "")
-    if not isinstance(target, Tensor) and name not in graph.resources:
+    if not hasattr(target, "graph") or (not isinstance(target, Tensor) and name not in graph.resources):
         message = f"colocate_with takes a tensor, a variable or a queue of this graph, got {target!r:.60}"
         raise GraphError(message, where=Where(defined_at=source_line()))
+    if not is_around(target.graph, graph):
+        why, hint = elsewhere(target.graph, graph)
+        message = f"colocate_with takes what lives in this graph, {target!r} {why}"
+        raise GraphError(message, where=Where(defined_at=source_line()), hint=hint)
     asked = target.node.device if isinstance(target, Tensor) else graph.resources[name].device
     with graph.scoped(replace(graph.scope, colocate=name, device=asked)):
         yield

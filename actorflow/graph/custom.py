@@ -14,7 +14,7 @@ from typing import Any
 from actorflow.errors import GradientError, Where
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import Use, fits, listed
-from actorflow.graph.builder import Tensor, as_tensor, build, line_at, source_line
+from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, build, line_at, source_line
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.slices import Gradient, IndexedSlices
@@ -25,9 +25,10 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """Gives what `function` builds another gradient.
 
     The decorated function takes tensors and returns `(ys, rule)`: one tensor or a tuple, and a
-    function that takes the gradient of each y and returns that of each positional argument (None for
-    none). No other gradient flows through what it builds, so whatever should get one, variables
-    included, has to be a positional argument. What it takes by keyword reaches `function` as it is.
+    function that takes the gradient of each y and returns that of each positional argument: a tensor, or
+    a list of them, with None for none. No other gradient flows through what it builds, so whatever
+    should get one, variables included, has to be a positional argument. What it takes by keyword reaches
+    `function` as it is.
 
     Raises:
         GradientError: when `function` returns something else, its rule takes another number of
@@ -59,6 +60,10 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         return outputs if isinstance(ys, list | tuple) else outputs[0]
 
     return constructor
+
+
+NO_RULE_RETURN = f"{NO_RETURN}; [None] stands for no gradient"
+"""What to try with the None that a gradient rule gave."""
 
 
 def _check_settings(function: Callable[..., Any], settings: Mapping[str, Any]) -> None:
@@ -112,8 +117,11 @@ def _first_outputs(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequenc
 def _rule(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
     zeros = opdef.lookup("zeros_like").constructor
     filled = [zeros(y) if g is None else g for y, g in zip(use.outputs, grads, strict=True)]
-    back = listed(use.graph.objects[use.attrs["object"]](*filled))
-    xs = use.inputs[len(grads) :]
+    made = use.graph.objects[use.attrs["object"]](*filled)
+    back, xs = listed(made), use.inputs[len(grads) :]
+    if made is None:
+        message = f"the rule of {use.node.name!r} returns gradients, got None"
+        raise GradientError(message, where=use.node.where, hint=NO_RULE_RETURN)
     if len(back) != len(xs):
         message = (
             f"the rule of {use.node.name!r} returns one gradient for each of its {len(xs)} arguments, "
@@ -122,11 +130,11 @@ def _rule(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
         raise GradientError(message, where=use.node.where, hint="None stands for no gradient")
     found: list[Gradient | None] = [None for _ in grads]
     for i, (x, g) in enumerate(zip(xs, back, strict=True)):
-        made = g if g is None or isinstance(g, IndexedSlices) else as_tensor(g, dtype=x.dtype)
-        if made is not None and use.needs[len(grads) + i] and not fits(made.spec, x.spec):
-            message = f"the gradient of argument {i} of {use.node.name!r} must fit {x.spec}, got {made.spec}"
+        grad = g if g is None or isinstance(g, IndexedSlices) else as_tensor(g, dtype=x.dtype)
+        if grad is not None and use.needs[len(grads) + i] and not fits(grad.spec, x.spec):
+            message = f"the gradient of argument {i} of {use.node.name!r} must fit {x.spec}, got {grad.spec}"
             raise GradientError(message, where=use.node.where)
-        found.append(made)
+        found.append(grad)
     return found
 
 

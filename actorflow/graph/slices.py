@@ -112,6 +112,10 @@ class IndexedSlices(Operators):
         indices, sums = opdef.lookup("sum_duplicates").constructor(self.values, self.indices, self.rows)
         return indices, sums
 
+    def here(self) -> IndexedSlices:
+        """The same in the current graph, around which these may lie; GraphError where they do not."""
+        return self.with_values(self.values)
+
     def with_values(self, values: Tensor) -> IndexedSlices:
         """Other values at the same indices."""
         shape = self.rows if isinstance(self.rows, Tensor) else self.shape or ()

@@ -17,6 +17,7 @@ from actorflow.nn import init
 from actorflow.nn.layer import Layer
 from actorflow.ops.arguments import number_or_none
 from actorflow.ops.arrange import flatten
+from actorflow.ops.bodies import hint_of_none, said_of, state_like
 from actorflow.ops.channels import reshape_channels
 from actorflow.ops.elementwise import add, multiply, sigmoid, subtract, tanh
 from actorflow.ops.facts import ensure_shape, shape
@@ -68,7 +69,7 @@ class Cell(Layer):
         if state is None:
             state = self.initial(rows_of(x, 0))
         check_state(self, state)
-        return self.step(self.projected(x), state)
+        return stepped(self, self.step(self.projected(x), state), state)
 
     @property
     def outline(self) -> str:
@@ -79,6 +80,21 @@ class Cell(Layer):
         """Returns zeros (rows, units)."""
         with self.scope():
             return zeros_of([rows, self.units], self.dtype)
+
+
+def stepped(cell: Cell, made: Any, before: State) -> tuple[Any, State]:
+    """Returns the output and the next state that a step of a cell has made of the state `before`.
+
+    Raises:
+        GraphError: when it made something else, or a state of another structure.
+    """
+    where = Where(op=cell.local, defined_at=source_line())
+    if not isinstance(made, tuple | list) or len(made) != 2:
+        message = f"a step of cell {cell.name!r} returns (output, next state), got {said_of(made)}"
+        raise GraphError(message, where=where, hint=hint_of_none(made))
+    output, after = made
+    rule = f"the next state of cell {cell.name!r} is built as the one before"
+    return output, state_like(before, after, rule, where)
 
 
 def zeros_of(sizes: Sequence[Any], dtype: Any) -> Tensor:
@@ -94,7 +110,8 @@ def check_state(cell: Any, state: State) -> None:
     got = outline(state)
     if got != cell.outline:
         message = f"the state of cell {cell.name!r} is built as {cell.outline}, got {got}"
-        raise GraphError(message, where=Where(op=cell.local, defined_at=source_line()))
+        where = Where(op=cell.local, defined_at=source_line())
+        raise GraphError(message, where=where, hint=hint_of_none(state))
 
 
 def rows_of(x: Tensor, axis: int) -> Any:

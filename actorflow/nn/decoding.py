@@ -18,6 +18,7 @@ from actorflow.nn.cells import State, rows_of, zeros_of
 from actorflow.ops.arguments import number_or_none, verb
 from actorflow.ops.arrange import swapaxes
 from actorflow.ops.array import slice
+from actorflow.ops.bodies import hint_of_none, state_like
 from actorflow.ops.draws import random_categorical
 from actorflow.ops.elementwise import add, divide
 from actorflow.ops.fill import arange
@@ -191,11 +192,13 @@ def stepped(what: str, step: Step, tokens: Tensor, state: State) -> tuple[Tensor
         raise refusal(what, f"takes a step, a function of tokens and state, got {step!r:.60}")
     made: Any = given(tokens, state)
     if not isinstance(made, tuple) or len(made) != 2:
-        raise refusal(what, f"takes a step that returns (logits, state), got {made!r:.60}")
+        got = f"{made!r:.60}"
+        raise refusal(what, f"takes a step that returns (logits, state), got {got}", hint_of_none(made))
     logits = as_tensor(made[0])
     if logits.spec.rank not in (2, None) or logits.dtype.kind != "f":
         raise refusal(what, f"takes a step that gives floating logits (rows, tokens), got {logits.spec}")
-    return logits, made[1]
+    rule, where = f"a step of {what} returns the next state as it is given one", source_line()
+    return logits, state_like(state, made[1], rule, Where(op=what, defined_at=where))
 
 
 def first_tokens(what: str, first: Any) -> Tensor:

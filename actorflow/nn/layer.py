@@ -10,11 +10,12 @@ from typing import Any
 
 from actorflow.arrays import DType, as_dtype, is_floating, name_of
 from actorflow.errors import SpecError, Where
-from actorflow.graph.builder import Tensor, as_tensor, name_scope, source_line
+from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, name_scope, source_line
 from actorflow.graph.graph import current
 from actorflow.images import is_channels_first, to_channels_last
+from actorflow.ops.initial import Initial
 from actorflow.ops.resource import can_be_called
-from actorflow.ops.state import Initial, Variable
+from actorflow.ops.state import Variable
 from actorflow.spec import Dim, Spec, merge, show
 
 
@@ -76,6 +77,9 @@ class Layer:
             what = f"takes {argument} as an initialiser, a function of shape and dtype, got {_shown(make)}"
             raise self.refusal(what, own)
         initial = make(tuple(shape), dtype)
+        if initial is None:
+            what = f"takes {argument} as an initialiser, got {_shown(make)}, which gives None"
+            raise self.refusal(what, NO_RETURN)
         if callable(initial) and not hasattr(initial, "build") and not can_be_called(initial):
             what = f"takes {argument} as an initialiser, got {_shown(make)}, which gives {_shown(initial)}"
             raise self.refusal(what, "call it with its parameters first, for instance af.init.normal()")

@@ -8,7 +8,7 @@ from typing import Any
 
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
-from actorflow.nn.cells import Cell, State, check_state, rows_of, zeros_of
+from actorflow.nn.cells import Cell, State, check_state, rows_of, stepped, zeros_of
 from actorflow.nn.stacking import Stacked
 from actorflow.ops.arguments import verb
 from actorflow.ops.arrange import swapaxes
@@ -179,14 +179,14 @@ class _Run:
         xs = cell.projected(x)
         if initial is None:
             initial = cell.initial(rows_of(x, 1))
-        else:
-            check_state(cell, initial)
+        check_state(cell, initial)
         leaves, whole = flatten(initial)
         first = [as_tensor(leaf) for leaf in leaves]
         step = computed_again(cell.step) if self.recompute else cell.step
 
         def turn(projected: Tensor, t: Any, state: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-            output, after = step(projected, whole(state))
+            before = whole(state)
+            output, after = stepped(cell, step(projected, before), before)
             made = [as_tensor(leaf) for leaf in flatten(after)[0]]
             return output, made if ends is None else _held(t, ends, made, state)
 

@@ -262,7 +262,7 @@ from actorflow.ops.source import constant, ones_like, placeholder, zeros_like
 from actorflow.ops.special import digamma, erf, erfc, erfinv, lgamma, polygamma
 from actorflow.ops.spectrum import lstsq, matrix_norm, matrix_rank, pinv
 from actorflow.ops.stacks import Stack
-from actorflow.ops.state import Variable, apply_gradients
+from actorflow.ops.state import Variable
 from actorflow.ops.statistics import logsumexp, median, quantile, std, var, vector_norm
 from actorflow.ops.systems import cholesky_solve, det, inv, slogdet, solve, triangular_solve
 from actorflow.ops.tensor_array import TensorArray
@@ -295,6 +295,7 @@ from actorflow.ops.trigonometry import (
     sinh,
     tan,
 )
+from actorflow.ops.updates import apply_gradients
 
 __all__ = [
     "Barrier", "ConditionalAccumulator", "Counter", "FIFOQueue", "HashTable", "PaddingFIFOQueue",

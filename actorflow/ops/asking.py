@@ -16,6 +16,7 @@ from actorflow.errors import GradientError, GraphError, Where
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import Use, fits, listed
 from actorflow.graph.builder import Tensor, as_tensor, build, source_line
+from actorflow.graph.custom import NO_RULE_RETURN
 from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import Effect, op
@@ -145,8 +146,8 @@ def py_actor(
             gives True once it has.
         deadline_s: How long a call may take, from the firing on; None: as long as the step.
         gradient: A rule `(use, *grads) -> grads`, built of ops: the gradient of each output to that of each
-            input, None for none. `use.inputs` and `use.outputs` are the tensors. Without a rule no gradient
-            goes through.
+            input: a tensor, or a list of them, with None for none. `use.inputs` and `use.outputs` are the
+            tensors. Without a rule no gradient goes through.
         concurrency: How many calls of this node may run at once in a session; None is no limit.
         name: The name of the node; by default that of `fn`.
 
@@ -345,7 +346,11 @@ def _gradient(use: Use, *grads: Tensor | None) -> Sequence[Gradient | None]:
         zeros(y) if g is None and is_differentiable(y.dtype) else g
         for y, g in zip(use.outputs, grads, strict=True)
     ]
-    back = listed(asked.gradient(use, *filled))
+    given = asked.gradient(use, *filled)
+    if given is None:
+        message = f"the gradient rule of {node.name!r} gives gradients, got None"
+        raise GradientError(message, where=node.where, hint=NO_RULE_RETURN)
+    back = listed(given)
     if len(back) != len(use.inputs):
         message = (
             f"the gradient rule of {node.name!r} gives a gradient for each of {len(use.inputs)} inputs, "

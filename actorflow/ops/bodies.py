@@ -10,14 +10,14 @@ from typing import Any
 from actorflow.arrays import DType
 from actorflow.errors import GraphError, Where
 from actorflow.graph.body import Body, as_spec
-from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, source_line
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Attr, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op
 from actorflow.ops.resource import can_be_called
 from actorflow.ops.state import Variable
 from actorflow.spec import Spec
-from actorflow.structure import flatten, outline
+from actorflow.structure import flatten, ordered_like, outline
 
 
 @contextmanager
@@ -112,11 +112,43 @@ def check_outline(body: Body, made: Any, wanted: Any, rule: str) -> None:
 
 def hint_of_none(*trees: Any) -> str | None:
     """What to try when one of the structures is None, which Python returns by itself."""
-    return (
-        "a function without a return gives None: let it return its results"
-        if any(tree is None for tree in trees)
-        else None
-    )
+    return NO_RETURN if any(tree is None for tree in trees) else None
+
+
+def state_like(before: Any, after: Any, rule: str, where: Where) -> Any:
+    """Returns the state that a function made of the one before, its mappings in the same order.
+
+    Raises:
+        GraphError: beginning with `rule`, when it has another structure.
+    """
+    after = ordered_like(before, after)
+    if outline(after) != outline(before):
+        message = f"{rule}, got {said_of(after)}, and {said_of(before)}"
+        raise GraphError(message, where=where, hint=hint_of_none(after))
+    return after
+
+
+def check_wanted(outer: Graph, made: Any, touches: Mapping[str, Attr], what: str, line: str) -> None:
+    """Raises GraphError for a node without results that could not make a difference.
+
+    A step asks for results; without them a node runs only within a body, and does something there only if it
+    has an effect.
+
+    Args:
+        outer: Where the node stands.
+        made: What the functions of the user returned.
+        touches: What their bodies touch, as `touched` tells it.
+        what: What errors call the functions.
+        line: The user's.
+    """
+    has_effect = bool(touches["writes"] or touches["waits"] or touches["asks"])
+    if flatten(made)[0] or (has_effect and isinstance(outer, Body)):
+        return
+    message = f"{what} returns a tensor, or a structure of some, got {said_of(made)}"
+    hint = hint_of_none(made)
+    if has_effect:
+        hint = "nobody could ask a step for what happens in it: let it return what that gives"
+    raise GraphError(message, where=Where(defined_at=line), hint=hint)
 
 
 def completed(bodies: Sequence[Body], results: Sequence[Sequence[Tensor]]) -> list[Tensor]:

@@ -12,7 +12,7 @@ from actorflow.graph.builder import Tensor, build
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import Effect, lookup
-from actorflow.ops.bodies import building, called, check_outline, completed, leaves_of, touched
+from actorflow.ops.bodies import building, called, check_outline, check_wanted, completed, leaves_of, touched
 from actorflow.spec import ListSpec, Shape, Spec
 from actorflow.structure import flatten, ordered_like
 
@@ -55,13 +55,14 @@ def branched(
         results = [leaves_of(body, found, dtypes) for body, found in zip(bodies, made, strict=True)]
         specs = [_agreed(bodies, k, [r[k] for r in results]) for k in range(len(dtypes))]
         _check_captures(graph, index.port, bodies)
-        captured = completed(bodies, results)
+        captured, touches = completed(bodies, results), touched(*bodies)
+        check_wanted(graph, made[0], touches, f"a branch of {title!r}", line)
         attrs: dict[str, Attr] = {
             "branches": tuple(body.key for body in bodies),
             "outputs": tuple(as_attr(s) for s in specs),
             "saved": (),
             "lower": lower,
-            **touched(*bodies),
+            **touches,
         }
         outputs = build("case", [index, *captured], attrs, name=title.removeprefix(graph.scope.name))
     _, whole = flatten(made[0])

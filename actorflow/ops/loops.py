@@ -18,6 +18,7 @@ from actorflow.ops.bodies import (
     check_outline,
     completed,
     given,
+    hint_of_none,
     leaves_of,
     line_of,
     touched,
@@ -171,9 +172,8 @@ def _predicate(test: Body, made: Any) -> Tensor:
         got = ", ".join(f"{leaf.spec}" for leaf in leaves) or "nothing"
         line = leaves[0].node.defined_at if leaves else test.defined_at
         message = f"the condition of a loop gives one bool scalar, got {got}"
-        raise SpecError(
-            message, where=Where(defined_at=line), hint="compare, or reduce with af.all or af.any"
-        )
+        hint = hint_of_none(made) or "compare, or reduce with af.all or af.any"
+        raise SpecError(message, where=Where(defined_at=line), hint=hint)
     return leaves[0]
 
 

@@ -16,7 +16,7 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.ops.arguments import verb
-from actorflow.ops.bodies import check_not_async, hint_of_none, said_of
+from actorflow.ops.bodies import check_not_async, hint_of_none, said_of, state_like
 from actorflow.ops.elementwise import add, subtract
 from actorflow.ops.facts import ensure_shape
 from actorflow.ops.fill import arange
@@ -30,7 +30,7 @@ from actorflow.ops.resource import can_be_called
 from actorflow.ops.scan import reversed_along
 from actorflow.ops.source import constant
 from actorflow.spec import Dim, ListSpec, Spec, merge, spec
-from actorflow.structure import flatten, ordered_like, outline
+from actorflow.structure import flatten, outline
 
 Turn = Callable[..., tuple[Sequence[Any], Sequence[Any]]]
 """(number of the turn, *loop variables) -> (loop variables after it, what is kept of it)."""
@@ -79,7 +79,14 @@ def map_fn(
 
     def turn(i: Tensor) -> tuple[Sequence[Any], Sequence[Any]]:
         made.append(fn(rows.read(i)))
-        return (), flatten(made[0])[0]
+        results = flatten(made[0])[0]
+        if not results and outputs is None:
+            message = (
+                f"the function of map_fn returns a tensor, or a structure of some, got {said_of(made[0])}"
+            )
+            where = Where(op="map_fn", defined_at=source_line())
+            raise GraphError(message, where=where, hint=hint_of_none(made[0]))
+        return (), results
 
     _, results = turns(
         rows.count, turn, (), parallel_iterations=parallel_iterations, lower=lower, name=name or "map_fn"
@@ -172,12 +179,8 @@ def _folded(
 
     def turn(i: Tensor, *state: Tensor) -> tuple[Sequence[Any], Sequence[Any]]:
         at = subtract(subtract(rows.count, 1), i) if reverse else i
-        made = ordered_like(initial, fn(whole(state), rows.read(at)))
-        if outline(made) != outline(initial):
-            shapes = f"{said_of(made)}, and {said_of(initial)}"
-            message = f"the function of {what} returns a state as it is given one, got {shapes}"
-            where = Where(op=what, defined_at=line)
-            raise GraphError(message, where=where, hint=hint_of_none(made))
+        rule = f"the function of {what} returns a state as it is given one"
+        made = state_like(initial, fn(whole(state), rows.read(at)), rule, Where(op=what, defined_at=line))
         after = [as_tensor(leaf, dtype=f.dtype) for leaf, f in zip(flatten(made)[0], first, strict=True)]
         for k, (begins, ends) in enumerate(zip(first, after, strict=True)):
             _check_state(what, k, begins, ends, line)

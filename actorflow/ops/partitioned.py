@@ -20,6 +20,7 @@ from actorflow.ops.choose import dynamic_partition
 from actorflow.ops.embedding import looked_up
 from actorflow.ops.facts import held_by, shape
 from actorflow.ops.fill import full_like, zeros
+from actorflow.ops.initial import Initial, spec_and_initial
 from actorflow.ops.join import stack
 from actorflow.ops.numbering import row_numbers
 from actorflow.ops.passing import cast, identity
@@ -28,7 +29,7 @@ from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import reshape
 from actorflow.ops.sort import searchsorted
 from actorflow.ops.source import constant
-from actorflow.ops.state import Initial, Variable, spec_and_initial
+from actorflow.ops.state import Variable
 from actorflow.spec import Dim, Shape, Spec
 
 

@@ -14,7 +14,7 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import Attr, NodeId, Port
 from actorflow.graph.opdef import Effect, lookup, op
 from actorflow.graph.slices import Gradient
-from actorflow.ops.bodies import building, called, completed, leaves_of, line_of, touched
+from actorflow.ops.bodies import building, called, check_wanted, completed, leaves_of, line_of, touched
 from actorflow.ops.kept import Backward, argument_of, carries, copied, kept, saved_key
 from actorflow.spec import Spec
 from actorflow.structure import flatten
@@ -55,13 +55,14 @@ def recompute(function: Callable[..., Any]) -> Callable[..., Any]:
             made = called(body, lambda: function(*args, **settings), ())
             _, whole = flatten(made)
             results = leaves_of(body, made)
-            captured = completed([body], [results])
+            captured, touches = completed([body], [results]), touched(body)
+            check_wanted(graph, made, touches, body.what, line)
             attrs: dict[str, Attr] = {
                 "body": body.key,
                 "outputs": tuple(as_attr(r.spec) for r in results),
                 "saved": (),
                 "lower": None,
-                **touched(body),
+                **touches,
             }
             outputs = build("call", captured, attrs, name=title.removeprefix(graph.scope.name))
         return whole(outputs)

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from actorflow.arrays import DType, converted, name_of
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.body import root_of
-from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
+from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr
 from actorflow.graph.resource import ResourceDef
@@ -129,7 +129,8 @@ def typed(value: Any, dtype: DType, *, convert: bool = False) -> Tensor:
         return as_tensor(converted(value, dtype))
     except (TypeError, ValueError, OverflowError) as error:
         message = f"no {name_of(dtype)} tensor can hold {value!r:.60}: {error}"
-        raise SpecError(message, where=Where(defined_at=source_line())) from None
+        hint = NO_RETURN if value is None else None
+        raise SpecError(message, where=Where(defined_at=source_line()), hint=hint) from None
 
 
 def check_fits(given: Spec, wanted: Spec, what: str) -> None:

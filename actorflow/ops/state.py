@@ -1,4 +1,4 @@
-"""Variables: reads, versions, assigns, and the update that trains many of them at once.
+"""Variables: reads, versions and assigns; `ops.updates` trains many of them at once.
 
 Nodes name the variable in `attrs["resource"]`; no edge carries a handle. These ops have no
 kernels: the actor that owns the variable answers them. Within one step, reads and writes of one
@@ -8,37 +8,24 @@ variable happen in the order in which the program built them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
-from actorflow.arrays import DType, as_dtype, is_floating
+from actorflow.arrays import DType, is_floating
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import Use, advice
 from actorflow.graph.body import Body, is_open, root_of
-from actorflow.graph.builder import Tensor, as_tensor, build_one, name_scope, source_line
+from actorflow.graph.builder import Tensor, build_one, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op
 from actorflow.graph.operators import Operators
 from actorflow.graph.resource import VariableDef
-from actorflow.graph.slices import Gradient, IndexedSlices
-from actorflow.ops.arguments import verb
-from actorflow.ops.resource import can_be_called, check_fits, resource_name, sharing, typed
+from actorflow.ops.initial import Initial, spec_and_initial
+from actorflow.ops.resource import check_fits, resource_name, sharing, typed
 from actorflow.ops.writes import Writes
-from actorflow.spec import Dim, ListSpec, Shape, Spec, check_shape, merge, spec
-
-
-class Builder(Protocol):
-    """What makes a first value out of ops, for example an initialiser of `af.init`."""
-
-    def build(self) -> Tensor:
-        """Builds the value in the current graph."""
-        ...
-
-
-Initial = Builder | Callable[[], Tensor] | Tensor | Any
-"""A builder, a function that builds a tensor, a tensor, an array or a number."""
+from actorflow.spec import Dim, Shape, Spec, spec
 
 
 class Variable(Writes, Operators):
@@ -268,67 +255,6 @@ def _writes(node: Node, resource: str) -> bool:
     return effect is Effect.WRITE and node.attrs["resource"] == resource
 
 
-def _check_no_bytes(local: str, held: Spec, where: Where) -> None:
-    if held.dtype.kind == "O":
-        message = f"a variable holds numbers or bool, got {held} for {local!r}"
-        raise SpecError(
-            message, where=where, hint="bytes are fed, or wait in a queue; af.to_number makes numbers of them"
-        )
-
-
-def spec_and_initial(
-    graph: Graph, local: str, initial: Initial, dtype: Any, shape: Iterable[Dim] | None, where: Where
-) -> tuple[Spec, Port | None]:
-    """Returns what a variable holds and where its first value comes from."""
-    try:
-        wanted = None if dtype is None else as_dtype(dtype)
-        sizes = check_shape(shape)
-    except TypeError as error:
-        raise SpecError(str(error), where=where) from None
-    except SpecError as error:
-        raise error.at(where) from None
-    if initial is None:
-        if wanted is None or shape is None:
-            message = "a variable without an initial value needs dtype and shape"
-            raise SpecError(message, where=where)
-        _check_no_bytes(local, Spec(sizes, wanted), where)
-        return Spec(sizes, wanted), None
-    if wanted is not None:
-        _check_no_bytes(local, Spec(sizes, wanted), where)
-    value = _build_initial(graph, local, initial, wanted, where)
-    _check_no_bytes(local, value.spec, where)
-    if isinstance(value.spec, ListSpec):
-        message = f"a variable holds one tensor, got a {value.spec} for {local!r}"
-        raise SpecError(message, where=where, hint="make it of what the list is stacked to")
-    if wanted is not None and value.dtype != wanted:
-        message = f"variable {local!r} of dtype {wanted.name} cannot begin as {value.spec}"
-        raise SpecError(message, where=where, hint="convert it with af.cast")
-    if sizes is not None:
-        try:
-            merge(sizes, value.shape)
-        except SpecError:
-            message = f"variable {local!r} of shape {sizes} cannot begin as {value.spec}"
-            raise SpecError(message, where=where) from None
-    return Spec(value.shape if sizes is None else sizes, value.dtype), value.port
-
-
-def _build_initial(graph: Graph, local: str, initial: Initial, dtype: DType | None, where: Where) -> Tensor:
-    """Builds the first value outside of bodies and control dependencies: in a step of its own."""
-    scope, root = replace(graph.scope, controls=(), colocate=None), root_of(graph)
-    with root, root.scoped(scope), name_scope(f"{local}/initial"):
-        if hasattr(initial, "build"):
-            initial = initial.build()
-        elif callable(initial):
-            if not can_be_called(initial):
-                called = getattr(initial, "__qualname__", repr(initial))
-                rule = "a variable begins as a value, or calls a function of no arguments"
-                message = f"{rule}, got {called} for {local!r}"
-                hint = "an initialiser is given the shape first, as in af.init.he((64, 10))"
-                raise SpecError(message, where=where, hint=hint)
-            initial = initial()
-        return as_tensor(initial) if dtype is None else typed(initial, dtype, convert=True)
-
-
 def _own_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
     """The spec that the variable's values fit."""
     return (spec(attrs["dtype"], attrs["shape"]),)
@@ -393,64 +319,3 @@ def assign_add(variable: Variable, delta: Any) -> Tensor:
 def assign_sub(variable: Variable, delta: Any) -> Tensor:
     """`Variable.assign_sub`: subtracts `delta`; specs as in `assign`."""
     return variable.assign_sub(delta)
-
-
-@op("apply_gradients", spec=_scalar("int64"), gradient=NOT_DIFFERENTIABLE, effect=Effect.COMMIT)
-@verb
-def apply_gradients(
-    grads: Sequence[Any], variables: Sequence[Variable], optimizer: Any, *, name: str | None = None
-) -> Tensor:
-    """Updates all variables at once: every delta is applied, or none.
-
-    Args:
-        grads: One gradient for each variable, of its spec. Of an `IndexedSlices` only the rows that
-            it names are updated, if the optimizer takes that; see `af.optim.Transform`.
-        variables: The variables to update, each once, floating, of the current graph.
-        optimizer: What `minimize` takes: a rule of `af.optim`, or what makes an optimizer actor; or the
-            key in the graph's `objects` of one that other updates share, with its state.
-        name: Name of the node.
-
-    Shapes:   gradients those of the variables -> (): the number of updates applied so far
-    Dtypes:   gradients those of the variables -> int64
-    Raises:   SpecError when a gradient does not fit; GraphError for no variable, one that comes
-              twice or belongs to another graph, a gradient that is None, or an unknown optimizer.
-    """
-    graph, where = current(), Where(defined_at=source_line())
-    check_variables("an update takes", variables)
-    names = tuple(v.name for v in variables)
-    if not isinstance(grads, list | tuple):
-        message = f"an update takes a list of gradients, got {type(grads).__name__} {grads!r:.60}"
-        raise GraphError(message, where=where, hint="put it in a list: one gradient for each variable")
-    if not names or len(set(names)) < len(names) or len(grads) != len(names):
-        message = f"apply_gradients takes distinct variables and as many grads, got {len(grads)} for {names}"
-        raise GraphError(message, where=where)
-    is_rule = callable(optimizer) or (hasattr(optimizer, "init") and hasattr(optimizer, "update"))
-    if not is_rule and (not isinstance(optimizer, str) or optimizer not in graph.objects):
-        message = f"an update takes an optimizer, or the key of one in the graph, got {optimizer!r:.60}"
-        raise GraphError(message, where=where, hint="for example af.optim.adam(1e-3)")
-    for grad, variable in zip(grads, variables, strict=True):
-        if not is_floating(variable.dtype):
-            message = f"an update takes floating variables, got {variable!r}"
-            raise GraphError(message, where=where)
-        if grad is None:
-            message = f"an update takes a gradient for each variable, got None for {variable.name!r}"
-            raise GraphError(message, where=where, hint="leave out variables without a gradient")
-    given: list[Gradient] = [
-        g if isinstance(g, IndexedSlices) else typed(g, v.dtype)
-        for g, v in zip(grads, variables, strict=True)
-    ]
-    for grad, variable in zip(given, variables, strict=True):
-        if grad.graph is not graph:
-            message = f"the gradient of variable {variable.name!r} belongs to another graph: {grad!r}"
-            raise GraphError(message, where=where, hint="build both inside one `with Graph()`")
-        try:
-            check_fits(grad.spec, variable.spec, f"the gradient of variable {variable.name!r}")
-        except SpecError as error:
-            raise error.at(where) from None
-    sparse = tuple(isinstance(g, IndexedSlices) for g in given)
-    key = optimizer if isinstance(optimizer, str) else graph.add_object(name or "update", optimizer)
-    attrs = {"resources": names, "optimizer": key, "sparse": sparse}
-    tensors: list[Tensor] = []
-    for g in given:
-        tensors.extend(g.summed() if isinstance(g, IndexedSlices) else (g,))
-    return build_one("apply_gradients", tensors, attrs, name=name)

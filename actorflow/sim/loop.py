@@ -340,7 +340,10 @@ class SimLoop(asyncio.BaseEventLoop):
             self._busy = self._busy or stuck.Busy(self)
             report = self._busy.see(lane.label)
             if report is not None:
-                self.end(Livelock(report))
+                hint = (
+                    "raise max_steps if so much has to happen, or let what ends it come earlier: a deadline_s"
+                )
+                self.end(Livelock(report, hint=hint))
         self._look_at = min(self._tidy_at, max(self.steps, self.max_steps) + 1)
 
     def end(self, error: BaseException) -> None:

@@ -46,7 +46,7 @@ class Limits:
     """How long a run may take.
 
     Attributes:
-        max_steps: Callbacks and turns of actors; one more is a livelock.
+        max_steps: Callbacks and turns of actors, whether time passes or not; one more is a livelock.
         max_seconds: Virtual time.
     """
 

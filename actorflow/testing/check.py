@@ -14,6 +14,7 @@ from actorflow.arrays import is_floating, name_of
 from actorflow.errors import ConfigError, FeedError, GradientError, GradientMismatch, Where
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import advice
+from actorflow.graph.body import elsewhere, root_of
 from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
@@ -115,7 +116,7 @@ def _targets(ys: Any) -> tuple[list[Tensor], Graph]:
     if not found or not all(isinstance(y, Tensor | Variable) for y in found):
         message = f"ys must be tensors or variables of a graph, got {type(ys).__name__} {ys!r:.80}"
         raise ConfigError(message, hint="pass what af.gradients takes: a loss, or a list of tensors")
-    graph = found[0].graph
+    graph = root_of(found[0].graph)
     with graph:
         return [as_tensor(y) for y in found], graph
 
@@ -126,8 +127,9 @@ def _check_sources(xs: Sequence[Any], graph: Graph, where: Where) -> None:
             message = f"xs must be tensors or variables, got {type(x).__name__} {x!r:.80}"
             raise ConfigError(message, where=where, hint=advice(x))
         if x.graph is not graph:
-            message = f"xs must be of the graph of ys, {x!r} belongs to another graph"
-            raise ConfigError(message, where=where, hint="build both inside one `with Graph()`")
+            why, hint = elsewhere(x.graph, graph)
+            message = f"xs must be of the graph of ys, {x!r} {why}"
+            raise ConfigError(message, where=where, hint=hint)
 
 
 def _check_running(feeds: Any, session: Any, graph: Graph, where: Where) -> None:

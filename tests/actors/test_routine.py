@@ -71,6 +71,31 @@ def test_it_stops_after_every_turn_of_every_loop() -> None:
     assert turns == 4 + 4 * 3
 
 
+@pytest.mark.parametrize("deepest", [15, 1])
+def test_it_tells_between_turns_in_which_loop_it_stands(
+    deepest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "actorflow.actors.routine._DEEPEST", deepest
+    )  # 1: the inner loop is a function of its own
+    with af.Graph() as graph:
+
+        def turn(i: Any) -> Any:
+            return i + af.while_loop(lambda j: j < 2, lambda j: j + 1, 0, name="inner") - 1
+
+        n = af.placeholder("int32", name="n")
+        i = af.while_loop(lambda i: i < 2, turn, n, name="outer")
+
+    made = written(graph, [i], [n])
+    turns = made.function([], 1, (), 0, np.int32(0))
+
+    told = [made.between(turns, done) for done in turns]
+
+    inner = [f"turn {k} of loop 'outer/body/inner'" for k in (1, 2)]
+    assert told == [*inner, "turn 1 of loop 'outer'", *inner, "turn 2 of loop 'outer'"]
+    assert made.between(turns, 0) == ""
+
+
 @pytest.mark.parametrize("kind", ["loops", "branches", "both"])
 def test_bodies_may_be_nested_deeper_than_python_nests_loops(kind: str) -> None:
     def nest(k: int, x: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import linecache
+import re
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.actors import turning
 from actorflow.clock import SystemClock
-from actorflow.errors import DeadlinePassed, KernelError
+from actorflow.errors import DeadlinePassed, KernelError, Livelock
 from actorflow.lists import TensorList
 from actorflow.sim.simulate import Limits, attempt
 from tests.strategies import simulated
@@ -226,6 +227,65 @@ def test_in_virtual_time_a_loop_without_an_end_is_ended_too(kind: str, threads: 
     sim.run(simulated(loops.graph, body, threads=threads))
 
 
+@KINDS
+@THREADS
+def test_a_report_names_the_loop_in_which_a_step_is_and_its_turn(kind: str, threads: int) -> None:
+    loops = Loops()
+
+    async def body(session: af.Session) -> list[str]:
+        step = asyncio.ensure_future(session.run(getattr(loops, kind), loops.feeds(MANY), deadline_s=0.05))
+        await asyncio.sleep(0.02)
+        early, late = session.dump(), session.dump()
+        assert early == late
+        with pytest.raises(DeadlinePassed) as caught:
+            await step
+        return [str(early), str(caught.value)]
+
+    name = {"small": "while_loop", "large": "while_loop_1"}[kind]
+    told = sim.run(simulated(loops.graph, body, threads=threads)).result
+    turns = [int(found[1]) for text in told if (found := re.search(rf"turn (\d+) of loop '{name}'", text))]
+    assert len(turns) == 2
+    assert 0 < turns[0] < turns[1]
+
+
+def test_a_report_names_the_innermost_loop_that_turns() -> None:
+    with af.Graph() as graph:
+
+        def outer(i: Any, x: Any) -> Any:
+            return i + 1, af.while_loop(lambda j, x: j < MANY, lambda j, x: (j + 1, x), (0, x), name="deep")[
+                1
+            ]
+
+        last, _ = af.while_loop(lambda i, x: i < 2, outer, (0, 1.0), name="flat")
+
+    async def main() -> None:
+        async with af.Session(graph, threads=0) as session:
+            step = asyncio.ensure_future(session.run(last, deadline_s=5.0))
+            told = ""
+            while "of loop" not in told:
+                await asyncio.sleep(0.01)
+                told = str(session.dump())
+            step.cancel()
+        assert re.search(r"waits for turn \d+ of loop 'flat/body/deep'", told)
+
+    af.run(main())
+
+
+@THREADS
+def test_a_step_whose_loop_turns_is_not_held_to_starve(threads: int) -> None:
+    with af.Graph() as graph:
+        queue, n = af.FIFOQueue(1, "int32", (), name="line"), af.placeholder("int32", name="n")
+        put = queue.enqueue(af.while_loop(lambda i: i < n, lambda i: i + 1, 0))
+        taken = queue.dequeue()
+
+    async def body(session: af.Session) -> float:
+        assert (await session.run([put, taken], {n: 5_000}))[1] == 5_000
+        return asyncio.get_running_loop().time()
+
+    took_s = sim.run(simulated(graph, body, threads=threads, starvation_s=0.01)).result
+    assert took_s > 0.03
+
+
 def test_on_simulated_hosts_loops_without_an_end_are_ended_by_their_deadlines() -> None:
     loops = Loops()
 
@@ -278,6 +338,21 @@ def test_in_virtual_time_a_loop_of_nodes_without_an_end_is_ended_by_its_deadline
     sim.run(simulated(graph, body))
 
 
+def test_in_virtual_time_a_late_deadline_of_a_loop_of_nodes_takes_as_many_steps_as_are_allowed() -> None:
+    with af.Graph() as graph:
+        endless = af.while_loop(lambda i: i >= 0, lambda i: i + 1, 0, lower=True)
+
+    async def body(session: af.Session) -> None:
+        await session.run(endless, deadline_s=0.5)
+
+    few = attempt(simulated(graph, body), limits=Limits(max_steps=20_000))
+    enough = attempt(simulated(graph, body), limits=Limits(max_steps=30_000))
+
+    assert isinstance(few.error, Livelock)
+    assert 0.3 < few.seconds < 0.5
+    assert isinstance(enough.error, DeadlinePassed)
+
+
 def test_in_virtual_time_turns_take_their_time() -> None:
     loops = Loops()
 
@@ -302,9 +377,9 @@ def test_without_giving_turns_their_time_no_deadline_would_come(
     loops = Loops()
     real = turning._Turning.later
 
-    def at_once(self: Any, live: Any, turns: Any, out: Any) -> None:
+    def at_once(self: Any, live: Any, further: Any) -> None:
         self.pause_s = 0.0
-        real(self, live, turns, out)
+        real(self, live, further)
 
     async def body(session: af.Session) -> None:
         await session.run(loops.small, loops.feeds(MANY), deadline_s=0.05)

@@ -18,28 +18,16 @@ import numpy as np
 
 import actorflow as af
 from actorflow.launch.rundir import home
+from tests.linear import linear, shuffled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def build(seed: int) -> af.Program:
     """A linear regression; it learns within some epochs of 12 batches, of which there are many."""
-    rng = np.random.default_rng(seed)
-    inputs = rng.normal(size=(12, 8, 4)).astype("float32")
-    targets = inputs @ rng.normal(size=(4, 2)).astype("float32")
-    with af.Graph(seed=seed) as graph:
-        x = af.placeholder("float32", (None, 4), name="x")
-        y = af.placeholder("float32", (None, 2), name="y")
-        w = af.Variable(af.init.he((4, 2)), name="w")
-        b = af.Variable(af.init.zeros((2,)), name="b")
-        loss = af.mean((x @ w + b - y) ** 2)
-        train = af.minimize(loss, af.optim.adam(0.05))
-
-    def source(epoch: int) -> list[Mapping[str, Any]]:
-        order = np.random.default_rng([seed, epoch]).permutation(12)
-        return [{"x": inputs[k], "y": targets[k]} for k in order]
-
-    return af.Program(graph=graph, loss=loss, train=train, batches=source, epochs=1_000_000)
+    graph, loss, train = linear(seed, af.optim.adam(0.05))
+    batches = shuffled(seed, 12, 8)
+    return af.Program(graph=graph, loss=loss, train=train, batches=batches, epochs=1_000_000)
 
 
 def alive(pid: int) -> bool:

@@ -10,29 +10,15 @@ import numpy as np
 from hypothesis import strategies as st
 
 import actorflow as af
+from tests.linear import linear, shuffled
 
 
 def regression(
     *, batches: int = 24, epochs: int = 1, seed: int = 0, optimizer: Any = None, dropout: float = 0.0
 ) -> af.Program:
     """A linear regression in two variables, with `batches` batches an epoch."""
-    rng = np.random.default_rng(seed)
-    inputs = rng.normal(size=(batches, 3, 4)).astype("float32")
-    targets = inputs @ rng.normal(size=(4, 2)).astype("float32")
-    with af.Graph(seed=seed) as graph:
-        x = af.placeholder("float32", (None, 4), name="x")
-        y = af.placeholder("float32", (None, 2), name="y")
-        w = af.Variable(af.init.he((4, 2)), name="w")
-        b = af.Variable(af.init.zeros((2,)), name="b")
-        hidden = af.dropout(x, dropout, training=True) if dropout else x
-        loss = af.mean((hidden @ w + b - y) ** 2)
-        train = af.minimize(loss, optimizer or af.optim.adam(0.05))
-
-    def source(epoch: int) -> list[Mapping[str, Any]]:
-        order = np.random.default_rng([seed, epoch]).permutation(batches)
-        return [{"x": inputs[k], "y": targets[k]} for k in order]
-
-    return af.Program(graph=graph, loss=loss, train=train, batches=source, epochs=epochs)
+    graph, loss, train = linear(seed, optimizer or af.optim.adam(0.05), dropout=dropout)
+    return af.Program(graph=graph, loss=loss, train=train, batches=shuffled(seed, batches, 3), epochs=epochs)
 
 
 OPTIMIZERS: Mapping[str, Callable[[], Any]] = {

@@ -117,7 +117,7 @@ def test_an_error_of_an_optimizer_names_it_its_process_and_the_version(agreement
     assert error.where is not None
     assert error.where.op == "apply_gradients"
     assert error.where.actor == "shard/optimizer"
-    assert "programs.py:" in str(error.where.defined_at)
+    assert "linear.py:" in str(error.where.defined_at)
     assert isinstance(after, list), after
     assert after[-1].version == 6
 

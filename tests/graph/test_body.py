@@ -102,7 +102,7 @@ def test_a_tensor_of_a_body_is_not_known_outside() -> None:
         with pytest.raises(GraphError, match="computed inside the body of 'while_loop'.*known only there"):
             kept[0] + 1
 
-    said = r"is computed inside the body of 'while_loop' \(\S*test_body.py:\d+\), and has a value only there"
+    said = r"is computed inside the body of 'while_loop' \(\S*test_body.py:\d+\), and known only there"
     with pytest.raises(FetchError, match=said) as caught:
         run(graph, kept[0])
     assert caught.value.hint == "let that return it, and use what the op gives"

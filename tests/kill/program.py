@@ -39,6 +39,7 @@ from actorflow.coord.participant import Participant
 from actorflow.launch.alive import Pid
 from actorflow.plan.program import Holder, Holding
 from tests.cluster.begun import about_to_begin
+from tests.linear import linear
 
 BATCHES = 1000
 SLOW_S = 0.04
@@ -75,13 +76,7 @@ class _Batches(Sequence[Mapping[str, Any]]):
 def build(seed: int) -> af.Program:
     """A linear regression in two variables."""
     notes = Path(os.environ["KILL_NOTES"]) if "KILL_NOTES" in os.environ else None
-    with af.Graph(seed=seed) as graph:
-        x = af.placeholder("float32", (None, 4), name="x")
-        y = af.placeholder("float32", (None, 2), name="y")
-        w = af.Variable(af.init.he((4, 2)), name="w")
-        b = af.Variable(af.init.zeros((2,)), name="b")
-        loss = af.mean((x @ w + b - y) ** 2)
-        train = af.minimize(loss, af.optim.momentum(0.01, 0.9))
+    graph, loss, train = linear(seed, af.optim.momentum(0.01, 0.9))
     return af.Program(
         graph=graph,
         loss=loss,

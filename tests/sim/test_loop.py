@@ -362,6 +362,7 @@ def test_a_program_that_never_ends_is_a_livelock_that_names_the_busiest(main: Ca
     assert isinstance(outcome.error, Livelock)
     assert "more than 1000 steps were taken and the program has not ended" in str(outcome.error)
     assert f"of the next 256 steps: '{main.__name__}-1' " in str(outcome.error)
+    assert "raise max_steps" in str(outcome.error)
     assert outcome.steps <= 1_300
 
 
