@@ -322,7 +322,8 @@ class Session:
 
     def _seen(self, waits: Waits) -> tuple[list[Running], Counter[str]]:
         """Returns what `actors.stuck` wants to know of the steps; those that give first values may go on."""
-        seen = [Running(plan.fills, step.parked(waits), step.holds) for step, plan in self._live.items()]
+        now = self._system.now()
+        seen = [Running(plan.fills, step.parked(waits, now), step.holds) for step, plan in self._live.items()]
         seen += [Running(plan.fills, None, step.holds) for step, plan in self._first.items()]
         return seen, Counter(name for plan, _ in self._waiting.values() for name in plan.fills)
 

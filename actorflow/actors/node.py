@@ -316,6 +316,7 @@ def forget_locals(error: BaseException) -> None:
 def start(frame: Frame, iteration: int) -> Live:
     """Opens an iteration, replays the loop's constants into it, and starts its sources."""
     live = frame.open(iteration)
+    live.step.turns += 1
     if frame.constants:
         for node, value in frame.constants:
             node.put(live, value)

@@ -48,12 +48,15 @@ class Step:
         owners: Who it is to the variables that it locks, by atomic block.
         taken: What its nodes took and nobody has used: by node, whom to tell what if the step is
             aborted, and for which tag.
+        turns: Turns of loops that have begun: while it grows, the step goes on wherever its calls wait.
         spent: What of that which the step took on other processes has been used here: see `plan.cut`.
         early: What has come of turns that have not begun here, by frame and turns: how it is offered then.
         told: Hears of each fetch that has come, by its number, before the step ends; None: nobody wants to.
     """
 
     __slots__ = (
+        "_turned_at",
+        "_turns_seen",
         "bucket",
         "calls",
         "deadline_s",
@@ -69,6 +72,7 @@ class Step:
         "spent",
         "taken",
         "told",
+        "turns",
         "values",
         "waits",
     )
@@ -94,6 +98,8 @@ class Step:
         self.calls: dict[Reply, Ref] | None = None
         self.waits: Callable[[Step], list[str]] | None = None
         self.running: list[Any] = []
+        self.turns = 0
+        self._turns_seen, self._turned_at = 0, since
         self.owners: dict[str, Owner] | None = None
         self.taken: dict[Any, list[tuple[Ref, Any, Live]]] | None = None
         self.spent: set[int] | None = None
@@ -152,12 +158,17 @@ class Step:
         else:
             self.taken.setdefault(node, []).append((ref, undo, live))
 
-    def parked(self, waits: Mapping[Any, tuple[str, float]]) -> dict[str, float] | None:
+    def parked(self, waits: Mapping[Any, tuple[str, float]], now: float) -> dict[str, float] | None:
         """Returns since when it waits for elements at which resources; None when it may do anything else.
+
+        While loops of it turn it does not wait: not before the last look that has found more turns.
 
         Args:
             waits: Which replies wait for elements, where, and since when.
+            now: The time of this look.
         """
+        if self.turns != self._turns_seen:
+            self._turns_seen, self._turned_at = self.turns, now
         if self.live is None or self.running or not self.calls:
             return None
         found: dict[str, float] = {}
@@ -165,7 +176,7 @@ class Step:
             if reply not in waits:
                 return None
             name, since = waits[reply]
-            found[name] = max(since, found.get(name, since))
+            found[name] = max(since, self._turned_at, found.get(name, since))
         return found
 
     @property

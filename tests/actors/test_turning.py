@@ -15,7 +15,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.actors import turning
 from actorflow.clock import SystemClock
-from actorflow.errors import DeadlinePassed, KernelError, Livelock
+from actorflow.errors import DeadlinePassed, KernelError, Livelock, QueueStarved
 from actorflow.lists import TensorList
 from actorflow.sim.simulate import Limits, attempt
 from tests.strategies import simulated
@@ -271,19 +271,36 @@ def test_a_report_names_the_innermost_loop_that_turns() -> None:
     af.run(main())
 
 
+@pytest.mark.parametrize("lower", [False, True])
 @THREADS
-def test_a_step_whose_loop_turns_is_not_held_to_starve(threads: int) -> None:
+def test_a_step_whose_loop_turns_is_not_held_to_starve(threads: int, lower: bool) -> None:
     with af.Graph() as graph:
         queue, n = af.FIFOQueue(1, "int32", (), name="line"), af.placeholder("int32", name="n")
-        put = queue.enqueue(af.while_loop(lambda i: i < n, lambda i: i + 1, 0))
+        put = queue.enqueue(af.while_loop(lambda i: i < n, lambda i: i + 1, 0, lower=lower))
         taken = queue.dequeue()
 
     async def body(session: af.Session) -> float:
         assert (await session.run([put, taken], {n: 5_000}))[1] == 5_000
         return asyncio.get_running_loop().time()
 
-    took_s = sim.run(simulated(graph, body, threads=threads, starvation_s=0.01)).result
-    assert took_s > 0.03
+    took_s = sim.run(simulated(graph, body, threads=threads, starvation_s=0.005)).result
+    assert took_s > 0.015
+
+
+def test_a_step_whose_loop_waits_in_a_turn_starves() -> None:
+    with af.Graph() as graph:
+        queue = af.FIFOQueue(8, "int32", (), name="line")
+        fill = queue.enqueue_many([1, 2, 3])
+        endless = af.while_loop(lambda i: i >= 0, lambda i: i + queue.dequeue(), 0)
+        again = queue.enqueue(endless)  # it would fill the queue, if it ever ended
+
+    async def body(session: af.Session) -> None:
+        await session.run(fill)
+        with pytest.raises(QueueStarved, match="1 step waits at 'line'"):
+            await session.run(again)
+        assert asyncio.get_running_loop().time() < 0.1
+
+    sim.run(simulated(graph, body, starvation_s=0.02))
 
 
 def test_on_simulated_hosts_loops_without_an_end_are_ended_by_their_deadlines() -> None:
