@@ -3,10 +3,10 @@
 Owns: the process's executor with the actors of its state, the parts that were prepared, and its parts of
     live steps.
 **Receives** Prepare (asked), Start, Token, Abort, Settle, Close; see `step_messages`.
-**Sends** Done, Failed and Aborted to the session, Token to other runners.
+**Sends** Done, Failed, Aborted and Settled to the session, Token to other runners.
 **Promise**: each Start that is taken ends in one Done or one Failed, or in the Aborted that answers an
-    Abort; nothing of a step happens here after its Aborted was sent. A token leaves at once and is
-    delivered at most once.
+    Abort; nothing of a step happens here after its Aborted was sent, but that what it took comes back,
+    before its Settled is sent. A token leaves at once and is delivered at most once.
 **Fails**: a step that fails fails alone.
 """
 
@@ -39,6 +39,7 @@ from actorflow.actors.step_messages import (
     Prepare,
     Prepared,
     Settle,
+    Settled,
     Start,
     Token,
 )
@@ -272,8 +273,11 @@ class Runner(Actor):
 
     def _settle(self, session: str, number: int, well: bool, spent: tuple[int, ...]) -> None:
         step = self._steps.pop((session, number), None)
-        if step is not None and not well:
+        if well:
+            return
+        if step is not None:
             step.settle(spent)
+        self._say(session, Settled(number, self.process))
 
     def _close(self, session: str, error: ActorflowError) -> None:
         self.rendezvous.close(session)
