@@ -2,11 +2,12 @@
 
 Owns: the process's executor with the actors of its state, the parts that were prepared, and its parts of
     live steps.
-**Receives** Prepare (asked), Start, Token, Abort, Settle, Close; see `step_messages`.
+**Receives** Prepare (asked), Start, Token, Abort, Settle, Close, see `step_messages`; Lost, Unsent.
 **Sends** Done, Failed, Aborted and Settled to the session, Token to other runners.
 **Promise**: each Start that is taken ends in one Done or one Failed, or in the Aborted that answers an
     Abort; nothing of a step happens here after its Aborted was sent, but that what it took comes back,
-    before its Settled is sent. A token leaves at once and is delivered at most once.
+    before its Settled is sent. A token leaves at once and is delivered at most once; of one that may not
+    have been the session hears Failed, whatever it heard before.
 **Fails**: a step that fails fails alone.
 """
 
@@ -63,6 +64,18 @@ class Lost:
     """Whoever hears of it → runner, control lane: a process is gone, and with it what it had sent."""
 
     process: str
+    error: ActorflowError
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """Whoever hears of it → runner, control lane: a token from here reached nobody, or may not have.
+
+    Whoever waits for it may have got its Start after it heard of the loss, and would wait for ever.
+    """
+
+    session: str
+    number: int
     error: ActorflowError
 
 
@@ -179,6 +192,8 @@ class Runner(Actor):
                 self._close(session, SessionClosed("the session was closed"))
             case Lost(process, error):
                 self._lost(process, error)
+            case Unsent(session, number, error):
+                self._say(session, Failed(number, self.process, self._placed(error.at(Where(step=number)))))
         return None
 
     # -- plans -------------------------------------------------------------------------------------
