@@ -62,8 +62,8 @@ class SpreadSession:
         home: The process in which this session lives: fetches lie there. By default the first.
         deadline_s: The longest that a step may take unless it says otherwise; None is no limit.
         max_steps: How many steps may run at once; further ones wait for their turn.
-        grace_s: How long a step that ends otherwise than well waits for its processes to say so; None is no
-            limit.
+        grace_s: How long a step that ends otherwise than well waits for its processes to say so, and to give
+            back what it took; None is no limit.
         initialise: Whether variables get their initial values by themselves.
         passes: Which passes make a program cheaper; see `Session`.
         placement: How nodes are placed that several devices could run, of whichever process; see `Session`.
@@ -160,7 +160,10 @@ class SpreadSession:
             await self._system.stop(self._desk)
 
     async def settled(self) -> None:
-        """Waits until no step runs, and what was aborted has ended everywhere."""
+        """Waits until no step runs, what was aborted has ended everywhere, and what it took is back.
+
+        A step that begins afterwards finds it there. A step that was aborted is waited for `grace_s` at most.
+        """
         await self._steps.settled()
 
     def lost(self, process: str, error: ActorflowError) -> None:

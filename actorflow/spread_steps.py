@@ -16,7 +16,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.gathering import Gathering
 from actorflow.actors.ref import Ref
 from actorflow.actors.runner import RUNNER, Reach
-from actorflow.actors.step_messages import Abort, Aborted, Done, Failed, Settle, Start
+from actorflow.actors.step_messages import Abort, Aborted, Done, Failed, Settle, Settled, Start
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import ActorflowError, DeadlinePassed, StepAborted, Where
 from actorflow.spread_plan import SpreadPlan
@@ -32,7 +32,8 @@ class SpreadStep:
         future: Gets the values, or the error.
         is_first: Whether it gives a variable its first value; such steps do not count.
         waits: What its parts waited for when they were aborted, by process.
-        late: Whether its deadline has passed: the error follows once it is known what it waited for.
+        late: Whether its deadline has passed: the error follows once it is known what it waited for, and
+            what it took is back.
         refused: Whether the first value that it computed was not wanted any more.
     """
 
@@ -74,7 +75,7 @@ class _Question:
 
 
 class Desk(Actor):
-    """Where runners report to a session. **Receives** Done, Failed, Aborted."""
+    """Where runners report to a session. **Receives** Done, Failed, Aborted, Settled."""
 
     def __init__(self, steps: SpreadSteps) -> None:
         self._steps = steps
@@ -91,7 +92,8 @@ class SpreadSteps:
         system: The actor system of the session's process.
         address: Where runners report.
         reach: Gives actors of any process.
-        grace_s: How long an aborted step waits for its processes to say that it is; None is no limit.
+        grace_s: How long an aborted step waits for its processes to say that it is, and that what it took
+            is back; None is no limit.
         room: Called when a step is over.
 
     Attributes:
@@ -113,6 +115,7 @@ class SpreadSteps:
         self._grace_s = grace_s
         self._room = room
         self._live: dict[int, SpreadStep] = {}
+        self._returning: dict[int, SpreadStep] = {}  # over, and what they took is on its way back
         self._questions: dict[Task[Any], _Question] = {}
         self._closed: ActorflowError | None = None
         self._runners: dict[str, Ref] = {}
@@ -151,14 +154,17 @@ class SpreadSteps:
         except CancelledError:
             gathering = step.gathering
             if gathering.over and gathering.error is None:  # it has ended well in this very moment
-                self._settle(step, well=False)
+                self._undo(step)
             else:
                 self._fail(step, StepAborted(f"step {step.number} was cancelled by its caller"))
             raise
         finally:
             if step.bucket is not None:
                 wheel.remove(step)
-        self._settle(step, well=not step.refused)
+        if step.refused:
+            self._undo(step)
+        else:
+            self._settle(step, well=True)
         return values
 
     def abort(self, error: ActorflowError) -> None:
@@ -174,8 +180,8 @@ class SpreadSteps:
             question.cancel()
 
     async def settled(self) -> None:
-        """Waits until no step lives."""
-        while self._live:
+        """Waits until no step lives, and what was taken and not used is back."""
+        while self._live or self._returning:
             if self._idle is None:
                 self._idle = self._system.create_future()
             await shield(self._idle)
@@ -234,6 +240,8 @@ class SpreadSteps:
             if step.gathering.concerns(process):
                 self._fail(step, error.at(Where(step=step.number)))
                 self._lost(step, process)
+        for step in tuple(self._returning.values()):
+            self._returned(step, process)
 
     def _runner(self, process: str) -> Ref:
         ref = self._runners.get(process)
@@ -243,6 +251,11 @@ class SpreadSteps:
 
     def heard(self, message: Any) -> None:
         """Takes what a runner says; what comes too late concerns nobody."""
+        if isinstance(message, Settled):
+            returning = self._returning.get(message.number)
+            if returning is not None:
+                self._returned(returning, message.process)
+            return
         step = self._live.get(message.number)
         if step is None:
             if not isinstance(message, Failed) and message.holds:  # of a step that did not wait for it
@@ -286,20 +299,25 @@ class SpreadSteps:
         if not told:
             self._over(step)
             return
-        if self._grace_s is not None:
-            step.grace = wheel.Timer(lambda: self._give_up(step))
-            self._system.wheel.add(self._system.now() + self._grace_s, step.grace)
+        self._limit(step)
         for name in told:
             if name in self.gone:
                 self._lost(step, name)
             else:
                 self.tell(name, Abort(self._address, step.number, error))
 
+    def _limit(self, step: SpreadStep) -> None:
+        """Gives the processes of a step a time to say that it is aborted, and that what it took is back."""
+        if self._grace_s is not None:
+            step.grace = wheel.Timer(lambda: self._give_up(step))
+            self._system.wheel.add(self._system.now() + self._grace_s, step.grace)
+
     def _give_up(self, step: SpreadStep) -> None:
-        """Waits no longer for processes that do not say that a step is aborted there."""
+        """Waits no longer for processes that do not say that a step is aborted there, or given back."""
         for name in sorted(step.gathering.aborting):
             step.waits[name] = ("an answer: it does not say what it does",)
             self._lost(step, name)
+        self._back(step)
 
     def _lost(self, step: SpreadStep, process: str) -> None:
         if step.gathering.lost(process):
@@ -309,30 +327,52 @@ class SpreadSteps:
         """Nothing of the step happens anywhere any more."""
         if self._live.pop(step.number, None) is None:
             return
-        if step.grace is not None:
-            step.grace.cancel()
-        error = step.gathering.error
-        if error is None:
-            if not step.future.done():
-                step.future.set_result(step.values)
-        else:
-            self._settle(step, well=False)
-            if not step.future.done():
-                step.future.set_exception(self._told(step, error) if step.late else error)
+        if step.gathering.error is not None:
+            self._undo(step)
+        elif not step.future.done():
+            step.future.set_result(step.values)
         if not step.is_first:
             self.counted -= 1
             self._room()
-        if not self._live and self._idle is not None:
-            idle, self._idle = self._idle, None
-            idle.set_result(None)
+        self._look_idle()
 
     def _settle(self, step: SpreadStep, *, well: bool) -> None:
         """Tells who holds something of a step that is over how it ended."""
         gathering = step.gathering
-        holding, gathering.holding = sorted(gathering.holding), set()
-        for name in holding:
-            settle = Settle(self._address, step.number, well, tuple(sorted(gathering.spent)))
-            self.tell(name, settle)
+        for name in gathering.settle(well=well):
+            if name in self.gone:
+                self._returned(step, name)
+            else:
+                self.tell(name, Settle(self._address, step.number, well, tuple(sorted(gathering.spent))))
+
+    def _undo(self, step: SpreadStep) -> None:
+        """Lets what a step took and did not use be given back, and waits until it is."""
+        if not step.gathering.holding:
+            self._back(step)
+            return
+        self._returning[step.number] = step
+        if step.grace is None:
+            self._limit(step)
+        self._settle(step, well=False)
+
+    def _returned(self, step: SpreadStep, process: str) -> None:
+        if step.gathering.settled(process):
+            self._back(step)
+
+    def _back(self, step: SpreadStep) -> None:
+        """What a step took is back, as far as it was not used, or nobody waits for that any longer."""
+        self._returning.pop(step.number, None)
+        if step.grace is not None:
+            step.grace.cancel()
+        error = step.gathering.error
+        if error is not None and not step.future.done():
+            step.future.set_exception(self._told(step, error) if step.late else error)
+        self._look_idle()
+
+    def _look_idle(self) -> None:
+        if not self._live and not self._returning and self._idle is not None:
+            idle, self._idle = self._idle, None
+            idle.set_result(None)
 
     def _told(self, step: SpreadStep, error: ActorflowError) -> ActorflowError:
         """Returns the error of a step whose deadline has passed, with what its parts waited for."""

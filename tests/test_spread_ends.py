@@ -11,7 +11,7 @@ import pytest
 import actorflow as af
 from actorflow import errors, sim
 from actorflow.actors.runner import Lost
-from actorflow.actors.step_messages import Prepare
+from actorflow.actors.step_messages import Prepare, Settle
 from actorflow.spread import SpreadSession
 from tests.spreading import SCOPES, Cluster, processes, spread
 
@@ -163,6 +163,117 @@ def test_without_a_limit_of_grace_a_step_waits_for_its_processes_as_long_as_they
         return waits
 
     assert run(graph, body, grace_s=None) == 1
+
+
+class Slow:
+    """A ref over which Settle is late: what is said after it comes first."""
+
+    def __init__(self, ref: Any, settle: bool = True) -> None:
+        self._ref = ref
+        self._settle = settle
+
+    def signal(self, message: Any) -> None:
+        if not isinstance(message, Settle):
+            self._ref.signal(message)
+        elif self._settle:
+            asyncio.get_running_loop().call_later(0.3, self._ref.signal, message)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ref, name)
+
+
+def kinds() -> tuple[af.Graph, dict[str, tuple[Any, Any, Any]], Any]:
+    """Returns what fills, takes from and counts a resource of p1, by its kind, and a queue of p2 with no room."""
+    with af.Graph() as graph:
+        with af.device(SCOPES[1]):
+            queue = af.FIFOQueue(4, "float32", (), name="q")
+            barrier = af.Barrier("float32", (), name="bar")
+            grads = af.ConditionalAccumulator("float32", (), name="acc")
+            found = {
+                "queue": (queue.enqueue(np.float32(1)), queue.dequeue(), queue.size()),
+                "barrier": (
+                    barrier.insert_many(0, np.array([b"k"], object), np.ones(1, "float32")),
+                    af.sum(barrier.take_many(1).components[0]),
+                    barrier.ready_size(),
+                ),
+                "accumulator": (grads.apply_grad(np.float32(1)), grads.take_grad(1), grads.num_accumulated()),
+            }
+        with af.device(SCOPES[2]):
+            full = af.FIFOQueue(1, "float32", (), name="full")
+            found = {kind: (put, full.enqueue(take), size) for kind, (put, take, size) in found.items()}
+            fill = full.enqueue(np.float32(0))
+    return graph, found, fill
+
+
+@pytest.mark.parametrize("cancelled", [True, False], ids=["cancelled", "late"])
+@pytest.mark.parametrize("kind", ["queue", "barrier", "accumulator"])
+def test_what_begins_once_a_step_is_settled_finds_what_that_had_taken(kind: str, cancelled: bool) -> None:
+    """Whoever hears of a deadline need not wait: by then it is back."""
+    graph, found, fill = kinds()
+    put, move, size = found[kind]
+
+    async def body(cluster: Cluster) -> Any:
+        session = cluster.session
+        slow: Any = Slow(cluster.refs["p1/runner"])
+        cluster.refs["p1/runner"] = slow
+        await session.run([put, fill])
+        step = asyncio.create_task(session.run(move, deadline_s=None if cancelled else 0.5))
+        if cancelled:
+            while await session.run(size):  # until it has taken
+                pass
+            step.cancel()
+        ended: Any = (await asyncio.gather(step, return_exceptions=True))[0]
+        assert isinstance(ended, asyncio.CancelledError if cancelled else errors.DeadlinePassed), repr(ended)
+        if cancelled:
+            await session.settled()
+        return int(await session.run(size))
+
+    assert run(graph, body, grace_s=None) == 1
+
+
+def test_a_process_that_does_not_say_what_came_back_is_not_waited_for_beyond_the_grace() -> None:
+    graph, found, fill = kinds()
+    put, move, _ = found["queue"]
+
+    async def body(cluster: Cluster) -> Any:
+        session, whole = cluster.session, cluster.refs["p1/runner"]
+        slow: Any = Slow(whole, settle=False)
+        cluster.refs["p1/runner"] = slow
+        await session.run([put, fill])
+        began = cluster.system.now()
+        with pytest.raises(errors.DeadlinePassed):
+            await session.run(move, deadline_s=0.5)
+        await session.settled()
+        took_s = cluster.system.now() - began
+        cluster.refs["p1/runner"] = whole
+        whole.signal(Lost("p0", errors.PeerLost("gone")))
+        return took_s
+
+    assert run(graph, body, grace_s=2.0) == pytest.approx(2.5, abs=0.1)
+
+
+def test_a_process_that_is_lost_is_not_waited_for_until_what_it_took_is_back() -> None:
+    graph, found, fill = kinds()
+    put, move, _ = found["queue"]
+
+    async def body(cluster: Cluster) -> Any:
+        session, whole = cluster.session, cluster.refs["p1/runner"]
+        slow: Any = Slow(whole, settle=False)
+        cluster.refs["p1/runner"] = slow
+        await session.run([put, fill])
+        step = asyncio.create_task(session.run(move))
+        await asyncio.sleep(0.1)
+        step.cancel()
+        await asyncio.gather(step, return_exceptions=True)
+        waiting = asyncio.create_task(session.settled())
+        await asyncio.sleep(50)
+        assert not waiting.done()
+        session.lost("p1", errors.PeerLost("gone"))
+        await waiting
+        cluster.refs["p1/runner"] = whole
+        whole.signal(Lost("p0", errors.PeerLost("gone")))
+
+    run(graph, body, grace_s=None)
 
 
 def trained(

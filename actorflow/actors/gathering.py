@@ -3,9 +3,10 @@
 A step ends well when all its parts are done, and only then. The first failure ends it otherwise: every
 part that may still do something, or holds something, is told to abort, and says when nothing happens
 there any more and which takes it has used up. When all have said so, or are lost, those who hold what was
-taken out of queues learn what of it to give back.
+taken out of queues learn what of it to give back, and say that it is back.
 
-INVARIANT: a step is over exactly once, well or not; after that nothing changes it.
+INVARIANT: a step is over exactly once, well or not; after that nothing changes it but `settle`, once, and
+`settled`.
 
 Pure: events go in, and whom to tell comes out.
 """
@@ -25,18 +26,20 @@ class Gathering:
         running: Processes whose part is not done.
         holding: Processes that keep something until they hear how the step ended.
         aborting: Processes that were told to abort and have not answered.
+        returning: Processes that were told to give back what nobody has used, and have not answered.
         spent: Takes that were used up, as far as it is known.
         error: What ended the step; None as long as it may end well.
         over: Whether nothing of it happens anywhere.
     """
 
-    __slots__ = ("aborting", "error", "holding", "over", "parts", "running", "spent")
+    __slots__ = ("aborting", "error", "holding", "over", "parts", "returning", "running", "spent")
 
     def __init__(self, processes: Iterable[str]) -> None:
         self.parts = frozenset(processes)
         self.running = set(self.parts)
         self.holding: set[str] = set()
         self.aborting: set[str] = set()
+        self.returning: set[str] = set()
         self.spent: set[int] = set()
         self.error: ActorflowError | None = None
         self.over = not self.running
@@ -84,6 +87,23 @@ class Gathering:
             return False
         self._gone(process)
         return self.over
+
+    def settle(self, *, well: bool) -> tuple[str, ...]:
+        """Takes that a step that is over counts as ended well or not; returns whom to tell.
+
+        Unless it did they give back what nobody has used. Nobody is told a second time.
+        """
+        told, self.holding = tuple(sorted(self.holding)), set()
+        if not well:
+            self.returning.update(told)
+        return told
+
+    def settled(self, process: str) -> bool:
+        """Takes that a process has given back, or is gone; returns whether all is back with it."""
+        if process not in self.returning:
+            return False
+        self.returning.remove(process)
+        return not self.returning
 
     def _gone(self, process: str) -> None:
         self.running.discard(process)

@@ -127,6 +127,11 @@ class Post:
         """Calls `hear(name, reason)` whenever a process is lost, after its asks have ended."""
         self._hearers.append(hear)
 
+    def why(self, name: str) -> ActorflowError:
+        """Returns why a process is out of reach, or was last."""
+        there = self._attached.get(name)
+        return ChannelClosed(f"'{self.name}' has no channel to '{name}'") if there is None else there[0].why()
+
     def _peer(self, name: str) -> Peer:
         there = self._attached.get(name)
         if there is None:
@@ -153,18 +158,17 @@ class Post:
 
     def lost(self, channel: Channel, reason: ActorflowError, unacknowledged: Sequence[Envelope]) -> None:
         """Hears that a session is over; see `Receiver.lost`."""
+        there = self._attached.get(channel.peer)
+        if there is not None and there[0].channel is channel:
+            peer, serving = there
+            self._attached[peer.name] = peer, Serving(self.system, channel, self.name)
+            serving.end()
+            peer.end(reason)
+            for hear in tuple(self._hearers):
+                hear(peer.name, reason)
         for envelope in unacknowledged:
             if envelope.say is Say.TELL:
                 self.system.dead_letters.add(f"{channel.peer}/{envelope.target}", envelope.body)
-        there = self._attached.get(channel.peer)
-        if there is None or there[0].channel is not channel:
-            return
-        peer, serving = there
-        self._attached[peer.name] = peer, Serving(self.system, channel, self.name)
-        serving.end()
-        peer.end(reason)
-        for hear in tuple(self._hearers):
-            hear(peer.name, reason)
 
     # -- looking in -----------------------------------------------------------------------------------
 

@@ -2,11 +2,12 @@
 
 Owns: the process's executor with the actors of its state, the parts that were prepared, and its parts of
     live steps.
-**Receives** Prepare (asked), Start, Token, Abort, Settle, Close; see `step_messages`.
-**Sends** Done, Failed and Aborted to the session, Token to other runners.
+**Receives** Prepare (asked), Start, Token, Abort, Settle, Close, see `step_messages`; Lost, Unsent.
+**Sends** Done, Failed, Aborted and Settled to the session, Token to other runners.
 **Promise**: each Start that is taken ends in one Done or one Failed, or in the Aborted that answers an
-    Abort; nothing of a step happens here after its Aborted was sent. A token leaves at once and is
-    delivered at most once.
+    Abort; nothing of a step happens here after its Aborted was sent, but that what it took comes back,
+    before its Settled is sent. A token leaves at once and is delivered at most once; of one that may not
+    have been the session hears Failed, whatever it heard before.
 **Fails**: a step that fails fails alone.
 """
 
@@ -39,6 +40,7 @@ from actorflow.actors.step_messages import (
     Prepare,
     Prepared,
     Settle,
+    Settled,
     Start,
     Token,
 )
@@ -62,6 +64,18 @@ class Lost:
     """Whoever hears of it → runner, control lane: a process is gone, and with it what it had sent."""
 
     process: str
+    error: ActorflowError
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """Whoever hears of it → runner, control lane: a token from here reached nobody, or may not have.
+
+    Whoever waits for it may have got its Start after it heard of the loss, and would wait for ever.
+    """
+
+    session: str
+    number: int
     error: ActorflowError
 
 
@@ -178,6 +192,8 @@ class Runner(Actor):
                 self._close(session, SessionClosed("the session was closed"))
             case Lost(process, error):
                 self._lost(process, error)
+            case Unsent(session, number, error):
+                self._say(session, Failed(number, self.process, self._placed(error.at(Where(step=number)))))
         return None
 
     # -- plans -------------------------------------------------------------------------------------
@@ -272,8 +288,11 @@ class Runner(Actor):
 
     def _settle(self, session: str, number: int, well: bool, spent: tuple[int, ...]) -> None:
         step = self._steps.pop((session, number), None)
-        if step is not None and not well:
+        if well:
+            return
+        if step is not None:
             step.settle(spent)
+        self._say(session, Settled(number, self.process))
 
     def _close(self, session: str, error: ActorflowError) -> None:
         self.rendezvous.close(session)

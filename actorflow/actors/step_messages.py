@@ -1,8 +1,9 @@
 """What a session over many processes and their runners say to each other: records only, no behaviour.
 
 A step has a number in its session, which grows in the order in which steps start. Messages from the
-session to one runner keep their order within a lane; Abort, Settle and Failed are on the control lane and
-may overtake the others, and the rules on both sides (`rendezvous`, `gathering`) are made for that.
+session to one runner keep their order within a lane; Abort, Settle and Failed are on the control lane. They
+may overtake the others, and be overtaken, as by the Start of a step that begins after a Settle was sent. The
+rules on both sides (`rendezvous`, `gathering`) are made for that.
 """
 
 from __future__ import annotations
@@ -186,6 +187,8 @@ class Aborted:
 class Settle:
     """Session → runner, control lane: how the step has ended, for who holds something of it.
 
+    Unless it ended well it is answered with Settled.
+
     Attributes:
         well: Whether whoever ran it has its values; else what was taken and not spent is given back.
         spent: Numbers of takes that were used, wherever.
@@ -195,6 +198,18 @@ class Settle:
     number: int
     well: bool
     spent: tuple[int, ...]
+
+
+@travels("step.settled")
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Runner → session, control lane: what it took and nobody has used is back in its place.
+
+    It answers a Settle that is not `well`. A step that starts after it finds what came back.
+    """
+
+    number: int
+    process: str
 
 
 @travels("step.drop")

@@ -265,6 +265,18 @@ class Cluster(ABC):
         assert self.attendance is not None
         return await self.at_home(self.attendance.run(fetches, feeds, deadline_s))
 
+    async def settled(self) -> None:
+        """Waits until no step runs, and what aborted steps took and did not use is back in its place.
+
+        A step that was cancelled, or failed with another error than its deadline, may still have elements of
+        queues. Of a process that does not say within a second that they are back nobody waits.
+
+        Raises:
+            SessionClosed: the cluster is not open.
+            CoordinatorLost: the chief's process is gone.
+        """
+        await self.at_home(self.opened().settled())
+
     def stats(self) -> SpreadStats:
         """Returns what the session at the chief has done."""
         return self.opened().stats()

@@ -13,8 +13,9 @@ from actorflow import setting
 from actorflow.actors.exchange import Exchange
 from actorflow.actors.executor import Executor
 from actorflow.actors.post import Post
-from actorflow.actors.runner import RUNNER, Lost, Runner, executor_of
+from actorflow.actors.runner import RUNNER, Lost, Runner, Unsent, executor_of
 from actorflow.actors.step_messages import Process as Member
+from actorflow.actors.step_messages import Token
 from actorflow.actors.system import ActorSystem
 from actorflow.cluster.messages import SHARD, STEWARD, WORKER
 from actorflow.cluster.record import ProcessRecord, about
@@ -82,6 +83,7 @@ class Process:
             Runner, name, incarnation, program.graph, self._make_executor, self.post.ref, name=RUNNER
         )
         self.post.on_lost(self._lost)
+        system.dead_letters.on(Token, self._unsent)
         system.spawn(Steward, self, work, setting.clock(), name=STEWARD)
 
     def _make_executor(self, system: ActorSystem, exchange: Exchange) -> Executor:
@@ -108,6 +110,12 @@ class Process:
 
     def _lost(self, process: str, reason: ActorflowError) -> None:
         self._runner.signal(Lost(process, reason))
+
+    def _unsent(self, target: str, token: Token) -> None:
+        """Hears of a token that has reached nobody, or may not have; others tell of theirs themselves."""
+        if (token.source, token.incarnation) == (self.name, self.incarnation):
+            why = self.post.why(target.partition("/")[0])
+            self._runner.signal(Unsent(token.session, token.number, why))
 
     def __repr__(self) -> str:
         return f"<Process '{self.name}', incarnation {self.incarnation}>"

@@ -26,6 +26,7 @@ class Parts(RuleBasedStateMachine):
         self.said = dict.fromkeys(members, "running")
         self.told: set[str] = set()
         self.spent: set[int] = set()
+        self.giving: set[str] = set()
         self.ended = 0
 
     def count(self, over: bool) -> None:
@@ -61,6 +62,20 @@ class Parts(RuleBasedStateMachine):
             self.said[name] = "holds" if holds else "done"
             self.spent |= takes
 
+    @precondition(lambda self: self.gathering.over)
+    @rule(well=st.booleans())
+    def settle(self, well: bool) -> None:
+        holding = {n for n, said in self.said.items() if said == "holds"}
+        assert self.gathering.settle(well=well) == tuple(sorted(holding))
+        self.giving |= set() if well else holding
+        self.said |= dict.fromkeys(holding, "done")
+
+    @rule(name=names)
+    def settled(self, name: str) -> None:
+        last = self.giving == {name}
+        assert self.gathering.settled(name) == last, "once, when all is back"
+        self.giving.discard(name)
+
     @rule(name=names)
     def lost(self, name: str) -> None:
         assert self.gathering.concerns(name) == (name in self.said and not self.gathering.over)
@@ -77,6 +92,7 @@ class Parts(RuleBasedStateMachine):
             return
         real = self.gathering
         assert real.aborting == self.told
+        assert real.returning == self.giving
         assert real.spent == self.spent
         if real.error is None:
             assert real.over == (not any(said == "running" for said in self.said.values()))

@@ -368,3 +368,19 @@ def test_nothing_is_left_of_a_process_that_was_detached_and_that_nobody_refers_t
         assert there.peers() == {"here": True}
 
     between(body)
+
+
+def test_whoever_hears_of_a_message_that_may_be_lost_knows_why() -> None:
+    async def body(here: Post, there: Post, channel: End) -> None:
+        whys: list[ActorflowError] = []
+        here.system.dead_letters.on(str, lambda _target, _message: whys.append(here.why("there")))
+        ref = here.ref("there/nobody")
+        ref.put("on its way", here.system.nobody)
+        lose(channel)
+        here.detach("there")
+        ref.put("too late", here.system.nobody)
+
+        assert isinstance(whys[0], PeerLost) and len(whys) == 2
+        assert "channel to 'there'" in whys[1].what
+
+    between(body)

@@ -18,6 +18,7 @@ from actorflow.actors.step_messages import (
     Prepared,
     Process,
     Settle,
+    Settled,
     Start,
     Token,
 )
@@ -41,6 +42,7 @@ MESSAGES = [
     Abort("p0/spread1.1", 4, StepAborted("step 4 was cancelled by its caller")),
     Aborted(4, "p1", True, (1,), ("'x:0' from 'p2'",)),
     Settle("p0/spread1.1", 4, False, (1,)),
+    Settled(4, "p1"),
     Drop("p0/spread1.1", 2),
     Close("p0/spread1.1"),
 ]  # fmt: skip
