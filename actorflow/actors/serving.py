@@ -126,7 +126,7 @@ class Serving:
             number = question.ask
             large = Envelope(question.target, body, Say.BULK, Lane.CONTROL, number)
             leaving = self.bulk.put(number, nbytes, large)
-            if large not in leaving:
+            if all(each is not large for each in leaving):
                 self._waits[number] = self.system.wheel.after(left_s, lambda: self._drop(number))
             self._leave(leaving)
         else:

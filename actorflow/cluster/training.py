@@ -184,7 +184,8 @@ class Training:
             await self._ask_ps(process, MeetAll(address, self._shards, of_run(self._run)))
         policy, settings = self.policy, self._settings
         apart = settings.agreement == "per_shard"
-        times = settings.gather_s, settings.stuck_s
+        # A pull waits for the update that is being made: where none comes, the coordinator says why first.
+        times = settings.gather_s, 2 * settings.stuck_s
         order = Enlist(self._run, address, self._shards, policy.fresh, *times, apart)
         self._recruiters = [
             chief.system.spawn(

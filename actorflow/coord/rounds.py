@@ -93,7 +93,7 @@ class Rounds:
         self._first = 0
         self._moved = self._looked = 0.0  # when an update was made; when it was last told the time
         self._failure: ActorflowError | None = None
-        self._stopping = False
+        self._stopping = self._patient = False  # that waits for the update being made
         self._reach = Reach(settings.beat_s, settings.fence_s)
         self._say = Outgoing(term, self.members, shards)
 
@@ -252,7 +252,7 @@ class Rounds:
                 self._gone(rank, f"it does not reach a shard: {error.what}")
                 self._fence(rank)
             case error:
-                self._failure = self._failure or error
+                self._went_wrong(error)
 
     def _exhausted(self, message: Exhausted) -> None:
         rank, epoch, size = message.rank, message.epoch, message.size
@@ -264,10 +264,10 @@ class Rounds:
         if epoch != batch.epoch or size > batch.index or size != known:
             before = "" if size == known else f", and another found {known}"
             what = f"{process!r} found no batch {batch.index} of epoch {batch.epoch}, of {size}{before}"
-            self._failure = CoordinationError(what, hint="give every worker the same batches")
+            self._went_wrong(CoordinationError(what, hint="give every worker the same batches"))
         elif size == 0:
             what = f"{process!r} found no batch at all in epoch {epoch}"
-            self._failure = InputError(what)
+            self._went_wrong(InputError(what))
         else:
             self._say.receipts([self.desk.void(rank, epoch, size, self.version)])
 
@@ -289,9 +289,14 @@ class Rounds:
                 asks = minds_time(self.policy) and not self.quorum.holds
                 self.alarm = alarm(self.policy, self._view(now)) if asks else None
             except (ConfigError, PolicyError) as error:
-                self._failure = self._failure or error
+                self._went_wrong(error)
                 self._close()
         return self._say.take()
+
+    def _went_wrong(self, error: ActorflowError) -> None:
+        """Notes a failure, which may be one of the next version: what is being made is made before."""
+        self._failure = self._failure or error
+        self._patient = True
 
     def _advance(self, now: float) -> None:
         if not self.quorum.opened:
@@ -328,8 +333,9 @@ class Rounds:
         return not self.permits.left and self.desk.idle
 
     def _close(self) -> None:
-        """Ends the run, as soon as no shard may be committing."""
-        if self.commitment.phase is not Phase.COMMITTING:
+        """Ends the run, as soon as no shard may be committing, nor, where that can wait, staging."""
+        phase = self.commitment.phase
+        if phase is Phase.IDLE or (phase is Phase.STAGING and not self._patient):
             self._end(self._failure)
 
     def _end(self, error: ActorflowError | None) -> None:

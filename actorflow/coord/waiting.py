@@ -6,8 +6,8 @@ from asyncio import Future
 
 from actorflow.errors import CoordinationError
 
-MOST = 512
-"""Pulls that may wait. Of more, the oldest ends: whoever asked has long given up."""
+MOST = 1 << 16
+"""Pulls that may wait: those of 4,096 workers, each in 16 parts. Of more, the oldest ends."""
 
 
 class Waiting:

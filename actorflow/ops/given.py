@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, source_line
 from actorflow.ops.arguments import plain_integers
@@ -54,9 +56,14 @@ def choice(value: Any, what: str, choices: Sequence[str]) -> str:
     return value
 
 
+def is_no_dtype(value: Any) -> bool:
+    """Tells whether what stands for a dtype is nothing, or has one itself: a tensor, an array, a spec."""
+    return value is None or (hasattr(value, "shape") and not isinstance(value, np.dtype | type))
+
+
 def held(owner: str, dtype: Any, shape: Iterable[Dim] | None) -> Spec:
     """Returns the spec of what `owner` holds; raises SpecError for what is no dtype or no shape."""
-    if dtype is None or hasattr(dtype, "shape"):
+    if is_no_dtype(dtype):
         message = f"{owner} takes a dtype, got {dtype!r:.60}"
         raise refused(message, 'for instance "float32"')
     try:

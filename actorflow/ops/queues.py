@@ -12,6 +12,7 @@ from actorflow.graph.graph import current
 from actorflow.graph.node import Attr
 from actorflow.graph.resource import PaddingQueueDef, PriorityQueueDef, QueueDef, ShuffleQueueDef
 from actorflow.ops.arguments import plain_integers
+from actorflow.ops.given import is_no_dtype
 from actorflow.ops.queue import Queue
 from actorflow.ops.random import resource_seed
 from actorflow.ops.resource import resource_name, sharing
@@ -271,9 +272,9 @@ def _plain(value: Any) -> Any:
 def _components(dtypes: Any, shapes: Sequence[Shape] | Shape) -> tuple[Spec, ...]:
     """Returns the spec of each component."""
     many = list(dtypes) if isinstance(dtypes, list | tuple) else [dtypes]
-    for given in many:
-        if given is None or hasattr(given, "shape"):
-            message = f"a queue takes a dtype for each component, got {given!r:.60}"
+    for each in many:
+        if is_no_dtype(each):
+            message = f"a queue takes a dtype for each component, got {each!r:.60}"
             raise SpecError(message, hint='dtypes and shapes are two lists: FIFOQueue(8, ["bytes"], [()])')
     if shapes is None:
         return tuple(spec(d, None) for d in many)

@@ -23,7 +23,7 @@ def regression(
 
 OPTIMIZERS: Mapping[str, Callable[[], Any]] = {
     "sgd": lambda: af.optim.sgd(0.1),
-    "momentum": lambda: af.optim.momentum(0.1, 0.9),
+    "momentum": lambda: af.optim.momentum(0.01, 0.9),
     "adam": lambda: af.optim.adam(0.05),
     "adam with a schedule": lambda: af.optim.adam(af.optim.schedules.exponential(0.1, 0.5, 3)),
 }

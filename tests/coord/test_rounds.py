@@ -27,7 +27,7 @@ from actorflow.coord.messages import (
 from actorflow.coord.outgoing import Outgoing, ToShard
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync, View
 from actorflow.coord.rounds import Rounds
-from actorflow.errors import KernelError
+from actorflow.errors import KernelError, PolicyError
 from tests.coord.world import World
 from tests.strategies import examples
 
@@ -150,6 +150,51 @@ def test_under_a_policy_that_learns_nobody_starts_before_it_has_learnt_from_the_
     world = until_staged(World(Backup("auto", 2), 2, steps=2))
 
     assert world.permits_out() == []
+
+
+@dataclass(frozen=True)
+class Short(Sync):
+    """Knows nobody who may start on version 1."""
+
+    def starts(self, view: View) -> tuple[int, ...]:
+        if view.version == 1:
+            raise KeyError("nobody")
+        return view.free
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_an_update_that_is_being_made_is_made_although_the_next_one_fails(shards: int) -> None:
+    world = until_staged(World(Sync(), 2, shards, steps=3))
+    ahead = world.permits_out()[0]
+
+    world.send(world.rounds.hear(Missed(ahead.term, ahead.number, ahead.rank, KernelError("oh")), world.now))
+
+    assert world.rounds.ended is None
+    world.finish()
+    assert [end.error.what for end in world.ends if end.error is not None] == ["oh"]
+    assert [update.version for update in world.updates] == [1]
+    assert {shard.version for shard in world.shards} == {1}
+
+
+@pytest.mark.parametrize("shards", [1, 2])
+def test_an_update_is_made_although_the_policy_fails_at_the_next_one(shards: int) -> None:
+    world = World(Short(), 2, shards, steps=3)
+
+    world.finish()
+
+    assert isinstance(world.ends[0].error, PolicyError)
+    assert [update.version for update in world.updates] == [1]
+    assert {shard.version for shard in world.shards} == {1}
+
+
+def test_a_run_that_is_stopped_gives_up_the_update_that_is_being_staged() -> None:
+    world = until_staged(World(Sync(), 2, 2, steps=3))
+
+    world.send(world.rounds.stop(world.now))
+
+    assert world.rounds.ended is not None
+    world.finish()
+    assert {shard.version for shard in world.shards} == {0}
 
 
 def until_staged(world: World) -> World:

@@ -55,7 +55,23 @@ def test_a_choice_is_one_of_its_texts(value: Any) -> None:
 
 def test_what_is_held_has_a_dtype_and_a_shape() -> None:
     assert given.held("a box", "float32", [2, None]) == spec("float32", (2, None))
+    for float32 in (np.float32, np.dtype("float32"), spec("float32").dtype):
+        assert given.held("a box", float32, ()) == spec("float32", ())
     for dtype, shape in ((None, ()), (spec("int8"), ()), ("text", ()), ("int8", (-1,)), ("int8", 3)):
         with pytest.raises(SpecError) as caught:
             given.held("a box", dtype, shape)  # type: ignore[arg-type]
         assert "test_given.py:" in str(caught.value)
+
+
+@pytest.mark.parametrize("float32", [np.float32, np.dtype("float32")])
+def test_every_resource_takes_the_dtypes_that_tensors_have(float32: Any) -> None:
+    with af.Graph():
+        made = [
+            af.TensorArray(float32),
+            af.FIFOQueue(1, float32, ()),
+            af.Stack(float32),
+            af.ConditionalAccumulator(float32, ()),
+            af.HashTable("bytes", float32, 0.0),
+            af.Barrier(float32, ()),
+        ]
+    assert len(made) == 6
