@@ -2,8 +2,10 @@
 
 Exact rules only: `x - 0` is x, but `x + 0` is not where x is -0.0, and `x * 0` is not 0 where x is
 infinite, or complex. No rule lets go of an input that others may not need: what lies behind it would
-not be run any more, and could not fail. What the rules take away is mostly what gradients and imported
-models leave behind: sums to a shape that is there already, transpositions that undo each other.
+not be run any more, and could not fail. Two reshapes stay two: the first one copies a matrix that lies
+transposed, and what adds up elements does so in the order in which they lie. What the rules take away is
+mostly what gradients and imported models leave behind: sums to a shape that is there already, transpositions
+that undo each other.
 """
 
 from __future__ import annotations
@@ -69,16 +71,6 @@ def _nothing_to_do(rewriting: Rewriting, node: PlanNode) -> Source | PlanNode | 
     return _STEPS[node.op](rewriting, node) if node.op in _STEPS else None
 
 
-def _one_reshape(rewriting: Rewriting, node: PlanNode) -> PlanNode | None:
-    """`reshape(reshape(x))` in one, where the shapes say that neither can fail."""
-    inner = rewriting.maker(node.inputs[0], "reshape")
-    if inner is None or len(inner.inputs) > 1 or len(node.inputs) > 1 or not node.outputs[0].is_static:
-        return None
-    if not rewriting.spec(inner.inputs[0]).is_static:
-        return None
-    return replace(node, inputs=inner.inputs[:1], attrs={**node.attrs, "shape": node.outputs[0].shape})
-
-
 def _back_and_forth(rewriting: Rewriting, node: PlanNode) -> Source | None:
     """`cast(cast(x))` back to the dtype of x, where the dtype between them holds all its values."""
     inner = rewriting.maker(node.inputs[0], "cast")
@@ -89,7 +81,7 @@ def _back_and_forth(rewriting: Rewriting, node: PlanNode) -> Source | None:
     return inner.inputs[0] if kept else None
 
 
-_STEPS: dict[str, Rule] = {"reshape": _one_reshape, "cast": _back_and_forth}
+_STEPS: dict[str, Rule] = {"cast": _back_and_forth}
 
 
 @_rule("transpose")
