@@ -1,7 +1,8 @@
 """First values: every variable of a session gets its own once, before the first step that touches it.
 
 Whoever comes first computes it, in a step of its own, and the others wait; a value that reads other
-variables waits for theirs. Whoever fails leaves it to the next.
+variables waits for theirs. Whoever fails leaves it to the next. Those who wait for the same values go on in
+the order in which they came.
 
 A value may be made of what its step took out of a queue. So once it has been computed it is on its way
 to the variable, whatever becomes of whoever wanted it; and if the variable does not take it, the step
@@ -79,14 +80,15 @@ class FirstValues:
                 if first.running is not None:
                     await asyncio.shield(first.running)
                     continue
-                running = first.running = self._create_future()
+                first.running = self._create_future()
+                ended = asyncio.shield(first.running)  # before others wait for it: they go on behind this one
                 try:
                     value, step = await self._compute(resource.initial)
                 except BaseException:
                     _ended(first)
                     raise
                 answer = self._hand_over(name, first, value, step)
-                await asyncio.shield(running)
+                await ended
                 answer.result()
 
     def _hand_over(self, name: str, first: First, value: Array, step: Step) -> Future[Any]:

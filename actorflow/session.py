@@ -258,6 +258,9 @@ class Session:
         deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
         if not plan.fetches:
             return []
+        step_id = StepId(
+            next(self._step_ids)
+        )  # now: numbers are in the order of calls, however long these wait
         if plan.resets != self._resources.resets:
             plan = self._plan(*plan.key)
         while plan.uninitialised:
@@ -267,7 +270,6 @@ class Session:
             self._check_open()
             if plan.resets != self._resources.resets:
                 plan = self._plan(*plan.key)
-        step_id = StepId(next(self._step_ids))
         step = Step(step_id, plan.fetches, self._system.create_future(), deadline_s, since)
         return await self._run_step(plan, fed, step)
 

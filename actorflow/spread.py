@@ -260,9 +260,9 @@ class SpreadSession:
         deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
         if not plan.fetches:
             return plan, None
+        step_id = next(self._step_ids)  # now: numbers are in the order of calls, however long these wait
         if not self._is_ready(plan):
             plan = await self._ready_within(key, deadline_s)
-        step_id = next(self._step_ids)
         since = self._system.now()
         try:
             await self._admitted(deadline_s)

@@ -148,3 +148,78 @@ def test_the_law_finds_a_first_value_that_is_sent_by_whoever_may_be_cancelled(
         await cancelled_at(begun, session, 3, late=False)
 
     plan_of_the_fault(simulated(begun.graph, body), most=2)
+
+
+# -- the order in which those go on who waited ------------------------------------------------------
+
+
+class Counted:
+    """Steps that draw a number and count themselves, over variables that have no value yet."""
+
+    def __init__(self) -> None:
+        with af.Graph(seed=5) as self.graph:
+            self.draw = af.random_uniform((), dtype="float64", name="draw")
+            base = af.Variable(np.int64(10), name="base", trainable=False)
+            count = af.Variable(base.read() - 10, name="count", trainable=False)
+            queue = af.FIFOQueue(1, "float64", (), name="queue")
+            late = af.Variable(queue.dequeue(), name="late", trainable=False)
+            self.put = queue.enqueue(np.float64(0))
+            self.drawn_late = self.draw + late.read()
+            self.out = [self.draw, count.assign_add(np.int64(1)), base.read()]
+
+    async def one_by_one(self, session: af.Session, steps: int) -> list[tuple[float, int]]:
+        return [told(await session.run(self.out)) for _ in range(steps)]
+
+
+def told(values: list[Any]) -> tuple[float, int]:
+    return float(values[0]), int(values[1])
+
+
+@pytest.mark.parametrize("max_steps", [1, 2, 64])
+def test_runs_that_begin_together_begin_in_their_order(max_steps: int) -> None:
+    """Also those that wait for first values, of which one reads another, and then for room."""
+    counted = Counted()
+
+    async def together(session: af.Session) -> list[tuple[float, int]]:
+        return [told(v) for v in await asyncio.gather(*(session.run(counted.out) for _ in range(5)))]
+
+    expected = run(counted.graph, lambda session: counted.one_by_one(session, 5), threads=0)
+    found = run(counted.graph, together, threads=0, max_steps=max_steps)
+
+    assert found == expected
+    assert [count for _, count in found] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("turn", range(0, 12, 2))
+def test_runs_that_wait_go_on_in_their_order_when_the_first_is_cancelled(turn: int) -> None:
+    counted = Counted()
+
+    async def body(session: af.Session) -> list[float]:
+        tasks = [asyncio.create_task(session.run(counted.out)) for _ in range(4)]
+        await asyncio.sleep(0)
+        for _ in range(turn):
+            await asyncio.sleep(0)
+        tasks[0].cancel()
+        left = [told(values) for values in await asyncio.gather(*tasks[1:])]
+        assert [count - left[0][1] for _, count in left] == [0, 1, 2]
+        return [draw for draw, _ in left]
+
+    expected = run(counted.graph, lambda session: counted.one_by_one(session, 4), threads=0)
+
+    assert run(counted.graph, body, threads=0) == [draw for draw, _ in expected[1:]]
+
+
+def test_a_run_that_waits_for_long_has_the_number_of_its_call() -> None:
+    counted = Counted()
+
+    async def body(session: af.Session) -> list[float]:
+        waiting = asyncio.create_task(session.run(counted.drawn_late))
+        await asyncio.sleep(0)
+        second = await session.run(counted.draw)
+        assert not waiting.done()
+        await session.run(counted.put)
+        return [float(await waiting), float(second)]
+
+    expected = run(counted.graph, lambda session: counted.one_by_one(session, 2), threads=0)
+
+    assert run(counted.graph, body, threads=0) == [draw for draw, _ in expected]

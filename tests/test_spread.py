@@ -72,6 +72,27 @@ def test_random_numbers_are_those_of_a_session_in_one_process() -> None:
         assert [a.tobytes() for a in one] == [b.tobytes() for b in other]
 
 
+def test_runs_that_begin_together_begin_in_their_order() -> None:
+    """Also those whose plan is not prepared, and the variables of which have no value yet."""
+    with af.Graph(seed=7) as graph:
+        with af.device(SCOPES[1]):
+            draw = af.random_uniform((), dtype="float64")
+            count = af.Variable(np.int64(0), name="count", trainable=False)
+            far = [draw, count.assign_add(np.int64(1))]
+        both = [far, [draw + 0.0]]
+
+    async def together(cluster: Cluster) -> Any:
+        return await asyncio.gather(*(cluster.session.run(both[k % 2]) for k in range(5)))
+
+    async def one_by_one(cluster: Cluster) -> Any:
+        return [await cluster.session.run(both[k % 2]) for k in range(5)]
+
+    found = run(graph, together)
+
+    assert found == run(graph, one_by_one)
+    assert [int(values[1]) for values in found[::2]] == [1, 2, 3]
+
+
 def test_a_variable_is_trained_where_it_is() -> None:
     with af.Graph(seed=3) as graph:
         x = af.placeholder("float32", (None, 2), name="x")
