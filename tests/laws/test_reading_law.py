@@ -268,7 +268,7 @@ def reads_while_it_commits(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def lasting(self: Update) -> None:
         await commit(self)
-        for _ in range(8):
+        for _ in range(64):
             await asyncio.sleep(0)
 
     def unlocked(self: ShardActor) -> None:
