@@ -43,6 +43,7 @@ ONLY_IN = {
         "transport.narrow",
         "transport.reading",
         "transport.session",
+        "transport.tensor_lists",
         "transport.writing",
         "sim.samples",  # here and below: programs as users write them, which meet all of these
         "sim.samples_actors",

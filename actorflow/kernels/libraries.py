@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,23 @@ class Libraries:
 
 def libraries() -> Libraries:
     """Returns those of this process, as they are now; takes about a millisecond."""
-    loaded = [found for found in threadpool_info() if found["user_api"] == "blas"]
-    loaded = [lib for lib in loaded if _is_of_numpy(lib["filepath"])] or loaded  # scipy brings its own
+    loaded = _blas()
     told = (f"{lib['internal_api']} {lib['version']} {lib.get('architecture') or '?'}" for lib in loaded)
     threads = max((int(lib["num_threads"]) for lib in loaded), default=1)
     return Libraries(np.__version__, " ".join(_simd()), ", ".join(sorted(told)), threads)
+
+
+@cache
+def openblas_core() -> str | None:
+    """Returns for which processor the OpenBLAS of numpy has kernels, in small letters; None without one."""
+    cores = [lib.get("architecture") for lib in _blas() if lib["internal_api"] == "openblas"]
+    return str(cores[0]).lower() if cores else None
+
+
+def _blas() -> list[dict[str, Any]]:
+    """What is known of the BLAS that numpy uses; as a rule that is one."""
+    loaded = [found for found in threadpool_info() if found["user_api"] == "blas"]
+    return [lib for lib in loaded if _is_of_numpy(lib["filepath"])] or loaded  # scipy brings its own
 
 
 def _is_of_numpy(path: str) -> bool:

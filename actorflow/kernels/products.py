@@ -7,14 +7,14 @@ how many threads there are, or on which of them had time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_info
 
 from actorflow.arrays import Array
+from actorflow.kernels.libraries import openblas_core
 from actorflow.kernels.sharing import together
 
 _SMALL = 10**6
@@ -61,7 +61,7 @@ def product(a: Array, b: Array) -> Array:
     if work <= _SMALL or not (_is_whole(a) and _is_whole(b)) or np.may_share_memory(a, b):
         return np.matmul(a, b)  # BLAS has a shorter way for a matrix by itself
     lies = ("N" if a.flags.c_contiguous else "T") + ("N" if b.flags.c_contiguous else "T")
-    blocks = few(m, k, n, lies) if a.dtype.char == "f" and _packs_nothing() else None
+    blocks = few(m, k, n, lies) if a.dtype.char == "f" and openblas_core() in _WITH_SMALL else None
     if blocks is None and lies[1] == "T" and 2 <= m <= _FEW < n:
         return np.ascontiguousarray(product(b.T, a.T).T)  # it reads a large b as it lies
     parts = shares(m, k, n, 1 if blocks is None else blocks.n)
@@ -164,13 +164,3 @@ def _summed(a: Array, b: Array, parts: Parts) -> Array:
 def _is_whole(x: Array) -> bool:
     """Tells whether BLAS reads a matrix as it lies."""
     return bool(x.flags.c_contiguous or x.flags.f_contiguous)
-
-
-@cache
-def _packs_nothing() -> bool:
-    """Tells whether the BLAS of numpy has kernels for small matrices."""
-    return any(
-        str(each.get("architecture")).lower() in _WITH_SMALL
-        for each in threadpool_info()
-        if each["internal_api"] == "openblas" and "numpy" in each["filepath"]
-    )

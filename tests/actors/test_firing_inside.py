@@ -32,7 +32,7 @@ VALUES = st.sampled_from([0, 1, 2, DEAD])
 class Step:
     """A step whose turns nobody waits for."""
 
-    id, early, error = 1, None, None
+    id, early, error, turns = 1, None, None, 0
 
 
 class Ring:

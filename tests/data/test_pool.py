@@ -135,14 +135,14 @@ def test_children_have_the_arguments_of_their_parent(
     assert open_pool(functions.arguments, 1).map([0]) == [[["train.py", "--quick", "7"]]]
 
 
-TRANSPORT = ("codec", "failures", "fits", "kinds", "narrow", "reading", "registry", "writing")
+TRANSPORT = ("codec", "failures", "fits", "kinds", "narrow", "reading", "registry", "tensor_lists", "writing")
 
 
 def test_children_import_only_what_they_need(open_pool: Callable[..., Open]) -> None:
     ((modules,),) = open_pool(functions.modules, 1).map([0])
 
     ours = {name for name in modules if name.startswith("actorflow.")}
-    needed = {"arrays", "errors", "data", "data.each", "data.names", "data.frames"}
+    needed = {"arrays", "errors", "lists", "data", "data.each", "data.names", "data.frames"}
     needed |= {"transport", *(f"transport.{name}" for name in TRANSPORT)}
     assert ours == {f"actorflow.{name}" for name in needed}
     assert not {"asyncio", "subprocess", "multiprocessing", "pickle", "ctypes.util"} & set(modules) - {

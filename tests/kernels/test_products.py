@@ -105,7 +105,7 @@ def lying(x: Any, how: str) -> Any:
 def test_a_product_is_the_same_however_it_is_cut(
     m: int, k: int, n: int, lies: str, dtype: str, blocks: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(products, "_packs_nothing", lambda: blocks)
+    monkeypatch.setattr(products, "openblas_core", lambda: "skylakex" if blocks else "haswell")
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-9, 10, shape).astype(dtype) for shape in ((m, k), (k, n)))  # every sum is exact
 
