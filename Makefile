@@ -3,7 +3,7 @@
 #   make demo CHAOS=1             the same while a worker is killed, and comes back
 #   make test ARGS='-k queue'     the tests, two at a time
 #   make study                    how fast and how well policies train, on simulated clusters
-#   make live-backup              backup workers over real processes, beside the simulator: seven minutes
+#   make live-backup              backup workers over real processes, beside the simulator: five minutes
 #   make soak MINUTES=30          the laws share half an hour, on fresh examples
 #   make kill SEEDS=5             processes of real clusters are killed and stopped, at drawn moments
 #   make fuzz CASES=1000000       damaged bytes against the codec and links
