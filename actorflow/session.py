@@ -258,9 +258,7 @@ class Session:
         deadline_s = self.deadline_s if deadline_s is None else seconds(deadline_s)
         if not plan.fetches:
             return []
-        step_id = StepId(
-            next(self._step_ids)
-        )  # now: numbers are in the order of calls, however long these wait
+        step_id = StepId(next(self._step_ids))  # ORDER: in that of calls, however long these wait
         if plan.resets != self._resources.resets:
             plan = self._plan(*plan.key)
         while plan.uninitialised:

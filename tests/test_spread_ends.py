@@ -182,6 +182,13 @@ class Slow:
         return getattr(self._ref, name)
 
 
+def slow_settling(cluster: Cluster, *, settle: bool = True) -> Any:
+    """Puts that over the runner of p1, and returns what was there."""
+    whole, slow = cluster.refs["p1/runner"], Slow(cluster.refs["p1/runner"], settle)
+    cluster.refs["p1/runner"] = slow  # type: ignore[assignment]
+    return whole
+
+
 def kinds() -> tuple[af.Graph, dict[str, tuple[Any, Any, Any]], Any]:
     """Returns what fills, takes from and counts a resource of p1, by its kind, and a queue of p2 with no room."""
     with af.Graph() as graph:
@@ -214,8 +221,7 @@ def test_what_begins_once_a_step_is_settled_finds_what_that_had_taken(kind: str,
 
     async def body(cluster: Cluster) -> Any:
         session = cluster.session
-        slow: Any = Slow(cluster.refs["p1/runner"])
-        cluster.refs["p1/runner"] = slow
+        slow_settling(cluster)
         await session.run([put, fill])
         step = asyncio.create_task(session.run(move, deadline_s=None if cancelled else 0.5))
         if cancelled:
@@ -236,9 +242,7 @@ def test_a_process_that_does_not_say_what_came_back_is_not_waited_for_beyond_the
     put, move, _ = found["queue"]
 
     async def body(cluster: Cluster) -> Any:
-        session, whole = cluster.session, cluster.refs["p1/runner"]
-        slow: Any = Slow(whole, settle=False)
-        cluster.refs["p1/runner"] = slow
+        session, whole = cluster.session, slow_settling(cluster, settle=False)
         await session.run([put, fill])
         began = cluster.system.now()
         with pytest.raises(errors.DeadlinePassed):
@@ -257,9 +261,7 @@ def test_a_process_that_is_lost_is_not_waited_for_until_what_it_took_is_back() -
     put, move, _ = found["queue"]
 
     async def body(cluster: Cluster) -> Any:
-        session, whole = cluster.session, cluster.refs["p1/runner"]
-        slow: Any = Slow(whole, settle=False)
-        cluster.refs["p1/runner"] = slow
+        session, whole = cluster.session, slow_settling(cluster, settle=False)
         await session.run([put, fill])
         step = asyncio.create_task(session.run(move))
         await asyncio.sleep(0.1)
