@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from actorflow.errors import NotReady
+from actorflow.launch.alive import used_s
+from actorflow.launch.rundir import pids
+from actorflow.launch.starts import Starts
 from actorflow.launch.task import JOBS
 
 CHIEF = JOBS[0]
@@ -33,9 +36,9 @@ def times(waited_s: float) -> int:
     return 0 if waited_s < FIRST_S else 1 + int((waited_s - FIRST_S) // EVERY_S)
 
 
-def late(program: str, ready_s: float) -> NotReady:
-    """Returns the error of a chief that has not built the program in time."""
-    what = f"the chief must have built {program} within {ready_s:g} s of its start, and has not"
+def late(program: str, ready_s: float, said: str = "") -> NotReady:
+    """Returns the error of a chief that has not built the program in time; `said` is how that was counted."""
+    what = f"the chief must have built {program} within {ready_s:g} s of its start{said}, and has not"
     hint = "see what its import and build(seed) wait for, or give it longer: --ready-s"
     return NotReady(what, hint=hint)
 
@@ -46,7 +49,7 @@ class Starting:
     Args:
         program: What names it.
         folder: Of the run.
-        ready_s: How long the chief may take, from now.
+        ready_s: How long the chief may take, from now; see `launch.starts` for what counts.
         say: Is called with a line.
         fail: Is called when it is too late, with the reason.
     """
@@ -67,6 +70,7 @@ class Starting:
         self._said = 0
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
+        self._starts = Starts(ready_s, self._since)
         self._timer: asyncio.TimerHandle | None = None
         self._wait()
 
@@ -77,16 +81,15 @@ class Starting:
             self._timer = None
 
     def _wait(self) -> None:
-        left_s = self._since + self._ready_s - self._loop.time()
-        self._timer = self._loop.call_later(max(0.0, min(LOOK_S, left_s)), self._look)
+        self._timer = self._loop.call_later(min(LOOK_S, self._ready_s / 4), self._look)
 
     def _look(self) -> None:
         self._timer = None
         if built(self._folder):
             return
         waited_s = self._loop.time() - self._since
-        if waited_s >= self._ready_s:
-            self._fail(late(self._program, self._ready_s))
+        if self._starts.late(self._loop.time(), (CHIEF,), self._used_s):
+            self._fail(late(self._program, self._ready_s, self._starts.said()))
             return
         if times(waited_s) > self._said:
             self._said = times(waited_s)
@@ -95,3 +98,6 @@ class Starting:
                 "`actorflow dump` shows how it stands"
             )
         self._wait()
+
+    def _used_s(self) -> Mapping[str, float]:
+        return used_s({name: pid for name, pid in pids(self._folder).items() if name == CHIEF})

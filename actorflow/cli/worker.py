@@ -31,7 +31,8 @@ from actorflow.errors import ActorflowError, ConfigError, PlacementError, said
 from actorflow.launch.alive import Pid
 from actorflow.launch.environment import detect
 from actorflow.launch.exits import Exit
-from actorflow.launch.inherited import DEATH_PIPE
+from actorflow.launch.inherited import DEATH_PIPE, FOLDER
+from actorflow.launch.starts import MOST
 from actorflow.launch.task import JOBS, Task
 from actorflow.loop import loop_factory
 from actorflow.program import Program
@@ -103,7 +104,7 @@ def _serve(
         open=opened(bind_of(task), keys),
         threads=args.threads,
         links=links_of(args),
-        patience=Patience(ready_s=args.ready_s, lost_s=args.lost_s),
+        patience=Patience(ready_s=_first_s(args.ready_s), lost_s=args.lost_s),
         delay=args.delay,
         counts=_counts(args, task),
     )
@@ -112,6 +113,11 @@ def _serve(
     except ConfigError as error:  # as where its address is taken: its next life may find it free
         reason = error
     return _ended(task.name, reason, code_of(reason))
+
+
+def _first_s(ready_s: float) -> float:
+    """Returns how long to wait for the chief's first word: a launcher knows better, and ends all in time."""
+    return ready_s * MOST if FOLDER in os.environ else ready_s
 
 
 def _ended(name: str, reason: ActorflowError | None, code: int) -> int:

@@ -8,13 +8,14 @@ import os
 from abc import abstractmethod
 from asyncio import Event, Future
 from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import suppress
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from actorflow.clock import epoch_ms
 from actorflow.cluster.cluster import Cluster
-from actorflow.cluster.layout import numbered
+from actorflow.cluster.layout import listed, numbered
 from actorflow.cluster.messages import STEWARD, Counts, Describe, Introduce, Quit, Table
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.cluster.record import ProcessRecord, RunRecord
@@ -22,9 +23,11 @@ from actorflow.cluster.recruiter import UNREACHED
 from actorflow.cluster.sockets import keyring, opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed, counted
+from actorflow.launch.alive import used_s
 from actorflow.launch.inherited import FOLDER
 from actorflow.launch.restarting import said_life
-from actorflow.launch.rundir import ended
+from actorflow.launch.rundir import ended, pids
+from actorflow.launch.starts import Starts
 from actorflow.launch.task import address as checked_address
 from actorflow.plan.place import Placer
 from actorflow.program import Program
@@ -50,7 +53,7 @@ class Opening(Cluster):
     """Holds a station as the chief, waits for all others, and lets them go at the end.
 
     Args:
-        ready_s: How long to wait for the others.
+        ready_s: How long to wait for the others; see `launch.starts` for what counts.
         least: How many workers must be there; None for all. Those that come later take part then.
         threads: Worker threads of the chief for slow kernels.
         links: What links may hold, and how long they wait.
@@ -107,6 +110,10 @@ class Opening(Cluster):
 
     def _gone(self) -> Mapping[str, str]:
         """Returns who has ended for good, and how, as far as whoever started them tells."""
+        return {}
+
+    def _pids(self) -> Mapping[str, int]:
+        """Returns the numbers of those that run on this machine, as far as whoever started them tells."""
         return {}
 
     def _how(self, missing: Iterable[str]) -> Iterable[str]:
@@ -230,18 +237,18 @@ class Opening(Cluster):
             NotReady: they do not, in time; or cannot any more.
         """
         answered: dict[str, int] = {}
-        try:
-            async with asyncio.timeout(self._ready_s):
-                while not self._complete(station, answered):
-                    self._changed.clear()
-                    await self._introduced(station, answered)
-                    if self._failed is not None:
-                        raise self._failed
-                    if not self._complete(station, answered):
-                        self._check_possible()
-                        await self._moment()
-        except TimeoutError:
-            raise self._not_ready(answered) from None
+        starts = Starts(self._ready_s, asyncio.get_running_loop().time())
+        while not self._complete(station, answered):
+            self._changed.clear()
+            await self._introduced(station, answered)
+            if self._failed is not None:
+                raise self._failed
+            if not self._complete(station, answered):
+                self._check_possible()
+                missing = [name for name in self.names[1:] if name not in answered]
+                if starts.late(asyncio.get_running_loop().time(), missing, lambda: used_s(self._pids())):
+                    raise self._not_ready(answered, starts.said())
+                await self._moment()
         return answered
 
     async def _describe(self, station: Station, there: Iterable[str]) -> None:
@@ -281,11 +288,9 @@ class Opening(Cluster):
 
     async def _moment(self) -> None:
         """Waits until something has changed, or for a short while after which one may ask again."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(_AGAIN_S):
                 await self._changed.wait()
-        except TimeoutError:
-            pass
 
     def _check_possible(self) -> None:
         """Raises NotReady when some have ended for good without whom it cannot begin."""
@@ -311,9 +316,11 @@ class Opening(Cluster):
             else f"all ps and {counted(self._least, 'worker')}"
         )
 
-    def _not_ready(self, answered: Iterable[str]) -> NotReady:
+    def _not_ready(self, answered: Iterable[str], said: str = "") -> NotReady:
         missing = [name for name in self.names[1:] if name not in answered]
-        message = f"{self._wanted()} must be there within {self._ready_s:g} s, and {_listed(missing)} not"
+        message = (
+            f"{self._wanted()} must be there within {self._ready_s:g} s{said}, and {listed(missing)} not"
+        )
         error = NotReady(message, hint="start them, or give them longer: --ready-s (ready_s= in Python)")
         for line in self._how(missing):
             error.add_note(f"  {line}")
@@ -357,14 +364,13 @@ class ConnectedCluster(Opening):
         folder = os.environ.get(FOLDER)  # of a launcher on this machine
         return ended(Path(folder)) if folder else {}
 
+    def _pids(self) -> Mapping[str, int]:
+        folder = os.environ.get(FOLDER)  # of a launcher on this machine
+        return pids(Path(folder)) if folder else {}
+
 
 OPTIONS = tuple(signature(ConnectedCluster).parameters)[2:]
 """What may be said of one beside its program and its address."""
-
-
-def _listed(names: list[str]) -> str:
-    *others, last = names or ["nobody"]
-    return f"{', '.join(others)} and {last} are" if others else f"{last} is"
 
 
 def _check_given(threads: Any, links: Any) -> None:

@@ -114,3 +114,9 @@ def _bytes(graph: Graph, name: str) -> int:
     for n in resource.spec.shape or ():
         size *= _ASSUMED if n is None else n
     return size
+
+
+def listed(names: list[str]) -> str:
+    """Returns names and the verb, as in "ps0 and worker1 are"."""
+    *others, last = names or ["nobody"]
+    return f"{', '.join(others)} and {last} are" if others else f"{last} is"

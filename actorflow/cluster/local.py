@@ -193,6 +193,9 @@ class LocalCluster(Opening):
                     "which processes there are could not be written to %s: %s", self.folder.path, error
                 )
 
+    def _pids(self) -> Mapping[str, int]:
+        return self.pids()
+
     def _how(self, missing: Iterable[str]) -> Iterable[str]:
         for name in missing:
             if name in self._ends:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -57,6 +58,16 @@ class Pid:
         if not fields:
             return fields is not None
         return int(fields[19]) == self.started and fields[0] not in ("Z", "X")
+
+
+def used_s(pids: Mapping[str, int]) -> dict[str, float]:
+    """Returns the processor time of processes, with that of their children which have ended.
+
+    Those are left out that are not there, or of which the system does not say it.
+    """
+    found = {name: _status(pid) for name, pid in pids.items()}
+    ticks = os.sysconf("SC_CLK_TCK")
+    return {name: sum(map(int, fields[11:15])) / ticks for name, fields in found.items() if fields}
 
 
 def _status(pid: int) -> list[str] | None:

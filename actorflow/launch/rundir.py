@@ -199,6 +199,15 @@ def ended(folder: Path) -> dict[str, str]:
         return {}
 
 
+def pids(folder: Path) -> dict[str, int]:
+    """Returns the numbers of the processes of a run, as its launcher says; none where nobody can tell."""
+    try:
+        said = json.loads((folder / _FILE).read_text())["processes"]
+        return {str(name): int(process["pid"]) for name, process in said.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
 def running(under: Path | None = None) -> list[Running]:
     """Returns the clusters of this user that run on this machine, the newest first."""
     found = [run for run in _runs(home() if under is None else under) if run.launcher.is_alive()]

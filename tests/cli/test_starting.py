@@ -72,6 +72,17 @@ def test_a_chief_that_builds_late_is_waited_for(tmp_path: Path) -> None:
     assert reasons == []
 
 
+def test_a_chief_that_works_on_a_busy_machine_is_given_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = iter(range(10_000))
+    monkeypatch.setattr("actorflow.cli.starting.used_s", lambda _: {"chief": 0.2 * next(used)})
+    lines, (reason,), took_s = watched(tmp_path, 60.0, None)
+    assert took_s > 200
+    assert "while it worked on a busy machine" in reason.what
+    assert len(lines) > 3
+
+
 @pytest.mark.processes
 def test_a_program_that_hangs_while_it_is_imported_ends_the_run(tmp_path: Path) -> None:
     program = tmp_path / "hangs.py"
