@@ -19,17 +19,15 @@ a dataclass or an argument.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Set
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import partial
 from hashlib import blake2b
-from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from actorflow import arrays
+from actorflow import arrays, program_name
 
 _PLAIN = (bool, int, str, bytes, complex, type(None), type(Ellipsis))
 
@@ -104,11 +102,7 @@ def _code(code: CodeType) -> str:
 
 def _named(value: Any) -> str:
     """Returns module and name; a program that is run as a script is called as if it were imported."""
-    module = value.__module__ or "builtins"
-    if module == "__main__":
-        main = sys.modules["__main__"]
-        spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
-        module = spec.name if spec is not None else Path(file).stem if file is not None else module
+    module = program_name.of_module(value.__module__ or "builtins")
     return f"{module}:{getattr(value, '__qualname__', type(value).__qualname__)}"
 
 

@@ -21,9 +21,6 @@ from actorflow.errors import ActorflowError, ProgramError, Where
 from actorflow.graph.graph import Graph
 from actorflow.program import Program
 
-_FILES = "program_"
-"""Before the names of modules that were imported by their files."""
-
 
 class ProgramFile:
     """A program, imported, whose `build` takes a seed.
@@ -71,7 +68,7 @@ class ProgramFile:
         spec, file = getattr(module, "__spec__", None), getattr(module, "__file__", None)
         if module.__name__ == "__main__" and spec is not None:  # python -m package.module
             return f"{spec.name}:{qualified}"
-        if module.__name__ == "__main__" or module.__name__.startswith(_FILES):
+        if module.__name__ == "__main__" or module.__name__.startswith(program_name.FILES):
             if file is None or not file.endswith(".py"):
                 message = f"other processes import build from its file, and {module.__name__} has none"
                 raise ProgramError(message, hint="write it to a file, and pass the path of that")
@@ -130,6 +127,11 @@ def _function(build: Any) -> str:
     return f"{getattr(build, '__module__', '?')}.{getattr(build, '__qualname__', repr(build)[:60])}"
 
 
+def imported(where: Path | str) -> ModuleType:
+    """Imports a file, or a module by its name; raises ProgramError where that fails."""
+    return _import(where) if isinstance(where, Path) else _import_module(where)[1]
+
+
 def _import_module(name: str) -> tuple[Path, ModuleType]:
     path = program_name.module(name)
     with _blamed(path, f"{name} must import without an error"):
@@ -138,7 +140,7 @@ def _import_module(name: str) -> tuple[Path, ModuleType]:
 
 def _import(path: Path) -> ModuleType:
     program_name.check_file(path)
-    spec = importlib.util.spec_from_file_location(f"{_FILES}{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"{program_name.FILES}{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -19,6 +19,27 @@ from actorflow.errors import ProgramError
 
 _NAMED = re.compile(r"(?P<where>.+):(?P<build>[^\W\d]\w*)\Z")
 
+FILES = "program_"
+"""Before the names of modules that were imported by their files."""
+
+MAIN = "__actorflow_main__"
+"""The name under which another process imports the script that runs here."""
+
+
+def of_module(name: str) -> str:
+    """Returns the one name of a module, whatever it is called in the process that asks.
+
+    A script is `__main__` where it was started, and is imported by its file elsewhere: it has the name that
+    it would have if it were imported. All others have their own.
+    """
+    module = sys.modules.get(name)
+    if name == "__main__" and (spec := getattr(module, "__spec__", None)) is not None:
+        return str(spec.name)  # python -m package.module
+    file = getattr(module, "__file__", None)
+    if file is None or name not in ("__main__", MAIN, f"{FILES}{Path(file).stem}"):
+        return name
+    return Path(file).resolve().stem  # other processes are given the file, not the link to it
+
 
 def parted(named: str) -> tuple[str, str | None]:
     """Returns the file or module, and what builds there if that is said."""

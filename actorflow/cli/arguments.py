@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from actorflow.cli.own_policy import OwnPolicy, own
 from actorflow.cluster.link_text import settings
 from actorflow.coord.policy import Policy
 from actorflow.errors import ConfigError
@@ -66,9 +67,9 @@ def often(text: str) -> float:
     return found
 
 
-def policy(text: str) -> Policy:
-    """Returns the policy that a text names."""
-    return _read(Policy.parse, text)
+def policy(text: str) -> Policy | OwnPolicy:
+    """Returns the policy that a text names, or what names one's own."""
+    return _read(lambda said: own(said) or Policy.parse(said), text)
 
 
 def links(text: str) -> Settings:

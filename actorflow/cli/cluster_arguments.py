@@ -72,7 +72,8 @@ def training(args: argparse.Namespace) -> list[str]:
 
 def add_training(add: Callable[..., Any]) -> None:
     """Adds the arguments that are the chief's."""
-    add("--policy", type=policy, default="sync", metavar="TEXT", help="sync, backup:3/4, async, stale:2 ...")
+    texts = "sync, backup:3/4, async, stale:2 ..., or one of your own: file.py:Class"
+    add("--policy", type=policy, default="sync", metavar="TEXT", help=texts)
     add("--epochs", type=positive, metavar="N", help="stop after N epochs, not the program's number")
     add("--steps", type=positive, metavar="N", help="stop after N updates")
     add(

@@ -15,6 +15,7 @@ from actorflow.cli.arguments import natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, links_of
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cli.output import Output
+from actorflow.cli.own_policy import made
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
 from actorflow.cluster.connected import ConnectedCluster
@@ -177,12 +178,13 @@ def _lead(
 async def _train(
     cluster: ConnectedCluster, args: argparse.Namespace, display: ClusterDisplay, ended: list[RunDone]
 ) -> None:
+    policy = made(args.policy)
     chaos = Chaos(cluster.workers, steps=args.steps, epochs=args.epochs) if args.chaos else None
     async with cluster:
         if args.record is not None:
-            write(cluster.record.under(args.policy), args.record)
+            write(cluster.record.under(policy), args.record)
         settings = None if args.least is None else RunSettings(gather_s=_GATHER_S)
-        trainer = Trainer(cluster, args.policy, settings=settings)
+        trainer = Trainer(cluster, policy, settings=settings)
         with Following(cluster, display):
             async with aclosing(trainer.run(steps=args.steps, epochs=args.epochs)) as events:
                 async for event in events:

@@ -22,9 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from actorflow.errors import ConfigError
-
-MAIN = "__actorflow_main__"
-"""The name under which another process imports the script that runs here."""
+from actorflow.program_name import MAIN as MAIN
 
 _NAME = re.compile(r"[\w.]+:[\w.]+")
 _TOP = "define it with def at the top of a module"
