@@ -65,6 +65,7 @@ class Apart(Rounds):
     def _computed(self, message: Computed, now: float) -> None:
         rank, number = message.rank, message.number
         if message.term == self.term and self.permits.holds(rank, number):
+            self._found(rank)
             self.desk.arrived(message, now)
             self._reach.reached(rank)
             fate = self.fates[number]
@@ -137,7 +138,7 @@ class Apart(Rounds):
         """Whether all is done: so many updates, or nothing left that could move."""
         if self.settings.steps is not None and self.version - self._first >= self.settings.steps:
             return True
-        nothing_out = not self.permits.left and self.desk.idle
+        nothing_out = not self.permits.left and self.desk.idle and not self._owing()
         return nothing_out and not any(fate.waits for fate in self.fates.values())
 
     def _end(self, error: ActorflowError | None) -> None:

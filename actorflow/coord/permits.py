@@ -4,7 +4,11 @@ A permit is out from `grant` until it is closed: its contribution is complete, i
 no batch, is dead or has left, its version is late, or it expired since for `lease_s` nobody beat who works on
 it. Numbers are unique in a run, over all terms of coordinators.
 
+One worker's word for the end of an epoch is not enough: who has been given a batch of it looks there as well,
+under a permit for the first batch that should not be. A worker that has it has more than the one that ended.
+
 INVARIANT: at most one permit of a rank is out.
+INVARIANT: a rank is given a batch of a later epoch only when it has found the end of those before.
 """
 
 from __future__ import annotations
@@ -41,6 +45,7 @@ class Permits:
         self._last = (term - 1) * TERM
         self._renewed: dict[int, float] = {}
         self._reserved: dict[int, Batch] = {}
+        self._entered: dict[int, set[int]] = {}  # by rank: epochs that it has not seen the end of
 
     @property
     def left(self) -> bool:
@@ -52,15 +57,37 @@ class Permits:
         return rank in self._reserved or self.batches.left
 
     def grant(self, rank: int, life: int, version: int, now: float) -> Lease | None:
-        """Returns a new permit for a rank that has none out; None when no batch is left."""
-        batch = self._reserved.pop(rank, None) or self.batches.next()
+        """Returns a new permit for a rank that has none out; None when no batch is left.
+
+        One that has not seen the end of an epoch is sent there first, and its next batch stands ready.
+        """
+        batch = self._end_for(rank)
+        if batch is None:
+            batch = self._reserved.pop(rank, None) or self.batches.next()
+        elif rank not in self._reserved and (after := self.batches.next()) is not None:
+            self._reserved[rank] = after
         if batch is None:
             return None
+        self._entered.setdefault(rank, set()).add(batch.epoch)
         self._last += 1
         lease = Lease(self._last, rank, life, version, batch, now)
         self.out[rank] = lease
         self._renewed[rank] = now
         return lease
+
+    def owes(self, rank: int) -> bool:
+        """Whether `rank` was given a batch of an epoch that is over, and has not seen the end of it."""
+        return self._end_for(rank) is not None
+
+    def _end_for(self, rank: int) -> Batch | None:
+        """Returns the first batch that an epoch should not have, if `rank` has yet to look."""
+        sizes = self.batches.sizes
+        over = [epoch for epoch in self._entered.get(rank, ()) if epoch in sizes]
+        return Batch(min(over), sizes[min(over)]) if over else None
+
+    def waive(self, rank: int) -> None:
+        """Lets a rank go on without having seen the end of an epoch: it did not answer in time."""
+        self._entered[rank] = {e for e in self._entered.get(rank, ()) if e not in self.batches.sizes}
 
     def holds(self, rank: int, number: int) -> bool:
         """Whether that permit is out."""
@@ -91,6 +118,7 @@ class Permits:
         first: so who computes what does not depend on how messages overtake each other.
         """
         self.batches.learn(epoch, size)
+        self._entered[rank].discard(epoch)
         beyond = [lease for lease in self.out.values() if not self.batches.exists(lease.batch)]
         for lease in sorted(beyond, key=lambda lease: lease.number):
             if lease.rank not in self._reserved:
@@ -100,7 +128,8 @@ class Permits:
         return self.close(rank)
 
     def forget(self, rank: int) -> None:
-        """Gives back the batch that stood ready for a rank that is gone."""
+        """Gives back the batch that stood ready for a rank that is gone; it has nothing to look for."""
+        self._entered.pop(rank, None)
         batch = self._reserved.pop(rank, None)
         if batch is not None:
             self.batches.unused(batch, seen=False)

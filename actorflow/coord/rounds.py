@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from actorflow.coord import commit
+from actorflow.coord import commit, lengths
 from actorflow.coord.batches import Batches
 from actorflow.coord.commit import Commitment, Discarded, Done, Phase, Say
 from actorflow.coord.consulting import alarm, checked, looks_back, minds_time, started, successor, taken
@@ -94,6 +94,7 @@ class Rounds:
         self._moved = self._looked = 0.0  # when an update was made; when it was last told the time
         self._failure: ActorflowError | None = None
         self._stopping = self._patient = False  # that waits for the update being made
+        self._lengths = lengths.Lengths()
         self._reach = Reach(settings.beat_s, settings.fence_s)
         self._say = Outgoing(term, self.members, shards)
 
@@ -183,6 +184,8 @@ class Rounds:
         for rank in self.members.silent(now):
             self._gone(rank, "its worker is silent")
         for rank in self.permits.expired(now):
+            if not self.permits.batches.exists(self.permits.out[rank].batch):
+                self.permits.waive(rank)
             self._unused(rank, EXPIRED)
         sends = self._settled(now)
         waited_s = now - self._moved
@@ -231,6 +234,7 @@ class Rounds:
     def _computed(self, message: Computed, now: float) -> None:
         rank, number = message.rank, message.number
         if message.term == self.term and self.permits.holds(rank, number):
+            self._found(rank)
             self.desk.arrived(message, now)
             self._reach.reached(rank)
             if self.policy.fresh and message.base < self.version:
@@ -259,17 +263,26 @@ class Rounds:
         if message.term != self.term or not self.permits.holds(rank, message.number):
             return
         batch = self.permits.out[rank].batch
-        known = self.permits.batches.sizes.get(epoch, size)
         process = self.members.members[rank].process
-        if epoch != batch.epoch or size > batch.index or size != known:
-            before = "" if size == known else f", and another found {known}"
-            what = f"{process!r} found no batch {batch.index} of epoch {batch.epoch}, of {size}{before}"
-            self._went_wrong(CoordinationError(what, hint="give every worker the same batches"))
+        if epoch != batch.epoch or size > batch.index:
+            what = f"{process!r} found no batch {batch.index} of epoch {batch.epoch}, of {size}"
+            self._went_wrong(CoordinationError(what, hint=lengths.HINT))
         elif size == 0:
             what = f"{process!r} found no batch at all in epoch {epoch}"
             self._went_wrong(InputError(what))
         else:
-            self._say.receipts([self.desk.void(rank, epoch, size, self.version)])
+            self._lengths, wrong = lengths.ended(self._lengths, process, epoch, size)
+            if wrong is not None:
+                self._went_wrong(wrong)
+            else:
+                self._say.receipts([self.desk.void(rank, epoch, size, self.version)])
+
+    def _found(self, rank: int) -> None:
+        """Takes note that a worker has the batch that it was given."""
+        process, batch = self.members.members[rank].process, self.permits.out[rank].batch
+        self._lengths, wrong = lengths.computed(self._lengths, process, batch)
+        if wrong is not None:
+            self._went_wrong(wrong)
 
     def _unstaged(self, message: Unstaged, now: float) -> None:
         self._obey(self.commitment.unstaged(message), now)
@@ -330,7 +343,11 @@ class Rounds:
             return False
         if self.settings.steps is not None and self.version - self._first >= self.settings.steps:
             return True
-        return not self.permits.left and self.desk.idle
+        return not self.permits.left and self.desk.idle and not self._owing()
+
+    def _owing(self) -> list[int]:
+        """Returns who is alive and has yet to look at the end of an epoch, in rank order."""
+        return [rank for rank in sorted(self.members.alive) if self.permits.owes(rank)]
 
     def _close(self) -> None:
         """Ends the run, as soon as no shard may be committing, nor, where that can wait, staging."""
@@ -358,9 +375,11 @@ class Rounds:
             self._obey(self.commitment.begin(self.desk.make(ranks)), now)
 
     def _start(self, version: int, view: View, now: float) -> None:
-        if not self.permits.left:
-            return
-        for rank in started(self.policy, view) if view.free else ():
+        if not self.permits.left:  # who computes no more looks whether there is indeed nothing left
+            ranks: Sequence[int] = [rank for rank in view.free if self.permits.owes(rank)]
+        else:
+            ranks = started(self.policy, view) if view.free else ()
+        for rank in ranks:
             permit = self.desk.grant(rank, version, now)
             if permit is not None:
                 self._say.worker(rank, permit)

@@ -1,0 +1,66 @@
+"""One of three workers has fewer batches of an epoch: an error that names it, never a run that ends early."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import actorflow as af
+from actorflow import sim
+from actorflow.coord.policy import Backup, Policy
+from actorflow.errors import CoordinationError
+
+
+def lists(rows: list[dict[Any, Any]]) -> Any:
+    return rows
+
+
+def streams(rows: list[dict[Any, Any]]) -> Any:
+    return (row for row in rows)
+
+
+def run(policy: Policy, sizes: list[int], kind: Callable[..., Any], epochs: int = 1, **options: Any) -> None:
+    with af.Graph(seed=0) as graph:
+        x = af.placeholder("float32", (None, 4))
+        w, b = af.Variable(af.init.he((4, 1)), name="w"), af.Variable(0.0, name="b")
+        loss = af.mean((x @ w + b) ** 2)
+        train = af.minimize(loss, af.optim.sgd(0.1))
+    calls = cycle(sizes)
+
+    def batches(epoch: int) -> Any:
+        return kind([{x: np.ones((2, 4), "float32")} for _ in range(next(calls))])
+
+    program = af.Program(graph=graph, loss=loss, train=train, epochs=epochs, batches=batches)
+
+    async def main() -> None:
+        async with af.Cluster.simulated(program, ps=1, workers=3, work_s=0.1) as cluster:
+            async for _ in af.Trainer(cluster, policy, **options).run():
+                pass
+
+    sim.run(main)
+
+
+@pytest.mark.parametrize("kind", [lists, streams])
+@pytest.mark.parametrize("policy", [af.Sync(), af.Async(), af.StaleSync(1), Backup(2, 3)], ids=str)
+def test_the_worker_with_fewer_is_named(policy: Policy, kind: Callable[..., Any]) -> None:
+    with pytest.raises(CoordinationError, match=r"has 8 batches of epoch 0, but 'worker\d' has computed"):
+        run(policy, [24, 8, 24], kind)
+
+
+def test_it_is_named_where_each_shard_closes_updates() -> None:
+    with pytest.raises(CoordinationError, match="has 8 batches of epoch 0"):
+        run(af.Sync(), [24, 8, 24], lists, agreement="per_shard")
+
+
+def test_one_batch_fewer_is_found_as_well() -> None:
+    with pytest.raises(CoordinationError, match="has 23 batches of epoch 0"):
+        run(af.Async(), [24, 23, 24], lists)
+
+
+@pytest.mark.parametrize("policy", [af.Sync(), af.Async(), Backup(2, 3)], ids=str)
+def test_equal_batches_end_in_good_order(policy: Policy) -> None:
+    run(policy, [7], streams, epochs=2)
