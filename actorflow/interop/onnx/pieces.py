@@ -47,7 +47,10 @@ def _slice(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         starts, ends, axes = node.attr("starts"), node.attr("ends"), node.attr("axes")
         steps: tuple[int, ...] | None = None
     else:
-        node.require(1, 2, 3, 4)
+        if any(node.has(i) and node.known(i) is None for i in (3, 4)):
+            node.require(1, 2, 3, 4)
+        if node.known(1) is None or node.known(2) is None:
+            return _slice_in_step(node, inputs)
         starts, ends, axes, steps = (node.integers(i) for i in (1, 2, 3, 4))
     axes = axes or tuple(range(len(starts)))
     pieces = []
@@ -57,6 +60,27 @@ def _slice(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
             start, end = _within(start, end, step, size)
         pieces.append((axis_of(axis, rank), builtins.slice(start, end, step)))
     return part(x, pieces) if pieces else ops.identity(x)
+
+
+def _slice_in_step(node: OnnxNode, inputs: Inputs) -> Tensor:
+    """The slice whose ends are computed in the step, as sizes are: the places between them are gathered."""
+    x: Tensor = inputs[0]
+    starts, ends = inputs[1:3]
+    (count,) = node.sizes(1)
+    axes, steps = node.integers(3) or tuple(range(count)), node.integers(4) or (1,) * count
+    if min(steps) < 1:
+        node.require(1, 2)  # backwards, where the end before the first element has no number
+    for i, (axis, step) in enumerate(zip(axes, steps, strict=True)):
+        size = ops.cast(ops.shape(x)[axis], "int64")
+        first, last = (_bounded(ops.cast(end, "int64")[i], size) for end in (starts, ends))
+        x = ops.gather(x, ops.arange(first, last, ops.constant(step, "int64")), axis)
+    return x
+
+
+def _bounded(end: Tensor, size: Tensor) -> Tensor:
+    """An end of a slice as a place in [0, size], counted from behind where it is negative."""
+    end = ops.where(ops.less(end, 0), ops.add(end, size), end)
+    return ops.minimum(ops.maximum(end, ops.zeros_like(end)), size)
 
 
 def _within(start: int, end: int, step: int, size: int) -> tuple[int, int | None]:

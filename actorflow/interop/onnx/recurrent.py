@@ -1,4 +1,4 @@
-"""ONNX's RNN, GRU and LSTM over sequences of a known length, one cell a time step."""
+"""ONNX's RNN, GRU and LSTM: one cell a time step where their number is known, else a loop over them."""
 
 from __future__ import annotations
 
@@ -51,11 +51,17 @@ def _unrolled(
     node.ignore("hidden_size")  # it is that of the weights
     if by_batch:
         x = ops.swapaxes(x, 0, 1)
-    steps, batch, _ = node.sizes(0, (1, 0, 2) if by_batch else (0, 1, 2))
+    node.shape(0)
+    steps, batch, _ = x.shape
     rows, lasts = [], []
     for d, backwards in enumerate(ways):
         cell = cell_of(d)
-        state = tuple(_initial(node, inputs, i, d, (batch, hidden), bool(by_batch)) for i in states)
+        state = tuple(_initial(node, inputs, i, d, x, (batch, hidden), bool(by_batch)) for i in states)
+        if steps is None:
+            row, last_state = _looped(x, inputs[4] if node.has(4) else None, cell, state, bool(backwards))
+            rows.append(row)
+            lasts.append(last_state)
+            continue
         found: list[Tensor] = []
         for t in reversed(range(steps)) if backwards else range(steps):
             after = cell(ops.slice(x, t), state)
@@ -71,8 +77,27 @@ def _unrolled(
     return ops.transpose(y, (2, 0, 1, 3)) if by_batch else y, *last
 
 
+def _looped(
+    x: Tensor, lengths: Tensor | None, cell: Cell, state: tuple[Tensor, ...], backwards: bool
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The outputs of all steps, however many a step of the session has, and the last state."""
+
+    def turn(before: tuple[Tensor, ...], row: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+        t, now = row
+        after = cell(now, before[1:])
+        if lengths is None:
+            return (after[0], *after)
+        kept, shown = _within(lengths, t, before[1:], after)
+        return (shown, *kept)
+
+    times = ops.arange(ops.constant(0, "int64"), ops.cast(ops.shape(x)[0], "int64"), ops.constant(1, "int64"))
+    shown, *states = ops.scan(turn, (times, x), (ops.zeros_like(state[0]), *state), reverse=backwards)
+    end = 0 if backwards else -1
+    return shown, tuple(ops.slice(each, end) for each in states)
+
+
 def _within(
-    lengths: Tensor, t: int, before: tuple[Tensor, ...], after: tuple[Tensor, ...]
+    lengths: Tensor, t: int | Tensor, before: tuple[Tensor, ...], after: tuple[Tensor, ...]
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """The state and the output behind step `t`: beyond its end a sequence keeps its state and shows 0."""
     goes_on = ops.expand_dims(ops.greater(lengths, t), 1)
@@ -81,10 +106,22 @@ def _within(
 
 
 def _initial(
-    node: OnnxNode, inputs: Inputs, index: int, direction: int, shape: tuple[int, int], by_batch: bool
+    node: OnnxNode,
+    inputs: Inputs,
+    index: int,
+    direction: int,
+    x: Tensor,
+    shape: tuple[int | None, int],
+    by_batch: bool,
 ) -> Tensor:
+    """The state before the first step: as given, or zeros for as many rows as `x` (t, n, …) has."""
+    batch, hidden = shape
     if not node.has(index):
-        return ops.zeros(shape, inputs[0].dtype)
+        if batch is not None:
+            return ops.zeros((batch, hidden), x.dtype)
+        row = ops.zeros((1, hidden), x.dtype)
+        sizes = ops.concat([ops.shape(x)[1:2], ops.constant([hidden], "int32")], 0)
+        return ops.ensure_shape(ops.broadcast_to(row, sizes), shape)
     return ops.slice(inputs[index], (slice(None), direction) if by_batch else direction)
 
 

@@ -33,7 +33,10 @@ def _resize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     mode = node.one_of("mode", "nearest", "linear", "cubic")
     cubic = node.attr("cubic_coeff_a", -0.75)
     axes = tuple(axis_of(a, rank) for a in node.attr("axes", tuple(range(rank))))
-    sizes, scales = _sizes(node, axes, old=old)
+    factors = _factors(node, old=old)
+    open_sizes = None in node.shape(0)[2:] or any(node.shape(0)[a] is None for a in axes)
+    by_scale = factors is not None and coordinates != _CROP and open_sizes
+    sizes, scales = ((), ()) if by_scale else _sizes(node, axes, old=old)
     filler = node.attr("extrapolation_value", 0.0)
     rounding = node.choice("nearest_mode", _ROUNDING, "floor" if old else "round_prefer_floor")
     smooth, outside = bool(node.attr("antialias", 0)), bool(node.attr("exclude_outside", 0))
@@ -41,13 +44,17 @@ def _resize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         if mode != "linear":
             node.refuse(f"{_CROP} is there for linear interpolation, got {mode}")
         return _cropped(node, x, axes, sizes, filler)
-    axes, sizes, scales = _images(node, axes, sizes, scales)
+    wanted: tuple[int, ...] | None
+    if by_scale:
+        axes, wanted, scales = _scaled(node, axes, factors or ())
+    else:
+        axes, wanted, scales = _images(node, axes, sizes, scales)
     if not axes:
         return ops.identity(x)
     images = channels_last(x if mode == "nearest" or is_floating(x.dtype) else ops.cast(x, "float32"))
     y = ops.resize(
         images,
-        sizes,
+        wanted,
         mode,
         scale=scales,
         coordinates=coordinates,
@@ -57,6 +64,29 @@ def _resize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         cubic=cubic,
     )
     return ops.cast(channels_first(y), x.dtype)
+
+
+def _factors(node: OnnxNode, *, old: bool) -> tuple[float, ...] | None:
+    """How many times as many elements the axes get, None when the model says how many instead."""
+    if node.op == "Upsample" and node.opset < 9:
+        return tuple(float(s) for s in node.attr("scales"))
+    if not old and node.has(3):
+        return None
+    scales = node.known(1 if old else 2)
+    return None if scales is None or not scales.size else tuple(float(s) for s in scales)
+
+
+def _scaled(
+    node: OnnxNode, axes: Sequence[int], factors: Sequence[float]
+) -> tuple[tuple[int, ...], None, tuple[float, ...]]:
+    """All axes behind the channels and their factors; no axis when nothing changes."""
+    node.one_of("keep_aspect_ratio_policy", "stretch", "not_larger", "not_smaller")  # it concerns sizes
+    asked = dict(zip(axes, factors, strict=True))
+    changed = tuple(axis for axis, factor in asked.items() if factor != 1)
+    if any(axis < 2 for axis in changed):
+        node.refuse(f"the axes behind the channels can be resized, got axes {changed}")
+    behind = tuple(range(2, len(node.shape(0)))) if changed else ()
+    return behind, None, tuple(asked.get(axis, 1.0) for axis in behind)
 
 
 def _sizes(node: OnnxNode, axes: Sequence[int], *, old: bool) -> tuple[tuple[int, ...], tuple[float, ...]]:

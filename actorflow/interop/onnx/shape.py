@@ -77,10 +77,11 @@ def _flatten(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     axis = axis + len(shape) if axis < 0 else axis
     before, after = shape[:axis], shape[axis:]
     if None in after and None in before:
-        node.refuse(f"all sizes before or behind axis {axis} must be known, got {shape}")
-    rows = -1 if None in before else prod(before)  # type: ignore[arg-type]
+        rows = ops.prod(ops.cast(ops.shape(inputs[0]), "int64")[:axis], keepdims=True)
+        return ops.reshape(inputs[0], ops.concat([rows, ops.constant([-1], "int64")], 0))
+    known_rows = -1 if None in before else prod(before)  # type: ignore[arg-type]
     columns = -1 if None in after else prod(after)  # type: ignore[arg-type]
-    return ops.reshape(inputs[0], (rows, columns))
+    return ops.reshape(inputs[0], (known_rows, columns))
 
 
 @builder("", "Squeeze")

@@ -115,11 +115,12 @@ class OnnxNode:
         unknown = [i for i in indices if self.has(i) and known_value(self.inputs[i]) is None]
         if not unknown:
             return
-        names = tuple(dict.fromkeys(n.name for i in unknown for n in placeholders_of(self.inputs[i])))
+        from_inputs = [n for i in unknown for n in placeholders_of(self.inputs[i])]
+        names = tuple(dict.fromkeys(n.name for n in from_inputs if _is_setting(n)))
         which = f"input {unknown[0]}" if len(unknown) == 1 else f"inputs {', '.join(map(str, unknown))}"
         refused = Refused(
             f"the value of {which} must be known when the model is loaded",
-            hint=f"load(..., fixed={{{', '.join(f'{n!r}: value' for n in names)}}})" if names else None,
+            hint=_advice(from_inputs),
         )
         refused.needs = names
         raise refused
@@ -165,6 +166,20 @@ class OnnxNode:
     def refuse(self, what: str, hint: str | None = None) -> NoReturn:
         """Gives up on this node: says what it needs that is not there, and what to try."""
         raise Refused(what, hint=hint)
+
+
+def _advice(inputs: Sequence[Node]) -> str | None:
+    """What to try where a value must be known: to fix what holds sizes, and to say the sizes of the rest."""
+    small = list(dict.fromkeys(n.name for n in inputs if _is_setting(n)))
+    if small:
+        return f"load(..., fixed={{{', '.join(f'{name!r}: value' for name in small)}}})"
+    rest = list(dict.fromkeys(n.name for n in inputs))
+    return f"load(..., shapes={{{', '.join(f'{name!r}: sizes' for name in rest)}}})" if rest else None
+
+
+def _is_setting(node: Node) -> bool:
+    """Tells whether a placeholder is so small that it may be a setting, and not what is computed with."""
+    return node.outputs[0].rank in (0, 1)
 
 
 def _gives_sizes(node: Node) -> bool:
