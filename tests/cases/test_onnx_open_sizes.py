@@ -77,7 +77,8 @@ def test_positions_are_cut_to_the_length(time: int | None, batch: int) -> None:
 def test_recurrent_layers_of_open_sizes_equal_those_of_known_ones(
     op: str, gates: int, attributes: dict[str, Any], shape: list[Any]
 ) -> None:
-    source = model_of(*recurrent(op, gates, **attributes), shape, 4)
+    nodes, weights = recurrent(op, gates, **attributes)
+    source = model_of(nodes, weights, shape, 4)
     model = onnx.load(source)
 
     for batch in (1, 2, 5) if shape[1] == "b" else (2,):
@@ -90,7 +91,7 @@ def test_recurrent_layers_of_open_sizes_equal_those_of_known_ones(
 @pytest.mark.parametrize("shape", [["b", 2, 6, 8], ["b", 2, "h", "w"]])
 def test_images_of_open_sizes_are_resized_by_their_scales(mode: str, shape: list[Any]) -> None:
     node = helper.make_node("Resize", ["x", "", "s"], ["y"], mode=mode)
-    source = model_of([node], {"s": np.float32([1, 1, 2, 1.5])}, shape, 4)
+    source = model_of([node], {"s": np.array([1, 1, 2, 1.5], np.float32)}, shape, 4)
     model = onnx.load(source)
 
     for batch in (1, 2, 5):
