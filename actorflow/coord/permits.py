@@ -85,6 +85,10 @@ class Permits:
         over = [epoch for epoch in self._entered.get(rank, ()) if epoch in sizes]
         return Batch(min(over), sizes[min(over)]) if over else None
 
+    def seen(self, rank: int, epoch: int) -> None:
+        """Hears that a rank has looked at the end of an epoch, and need not look again."""
+        self._entered[rank].discard(epoch)
+
     def waive(self, rank: int) -> None:
         """Lets a rank go on without having seen the end of an epoch: it did not answer in time."""
         self._entered[rank] = {e for e in self._entered.get(rank, ()) if e not in self.batches.sizes}
@@ -118,7 +122,7 @@ class Permits:
         first: so who computes what does not depend on how messages overtake each other.
         """
         self.batches.learn(epoch, size)
-        self._entered[rank].discard(epoch)
+        self.seen(rank, epoch)
         beyond = [lease for lease in self.out.values() if not self.batches.exists(lease.batch)]
         for lease in sorted(beyond, key=lambda lease: lease.number):
             if lease.rank not in self._reserved:

@@ -270,6 +270,7 @@ def test_the_law_finds_a_commit_before_all_are_ready(monkeypatch: pytest.MonkeyP
 def test_the_law_finds_batches_that_go_to_whoever_reports_first(monkeypatch: pytest.MonkeyPatch) -> None:
     def first_come(self: Permits, rank: int, epoch: int, size: int) -> Lease:
         self.batches.learn(epoch, size)
+        self.seen(rank, epoch)
         return self.close(rank)
 
     monkeypatch.setattr(Permits, "void", first_come)
