@@ -22,9 +22,6 @@ _NAMED = re.compile(r"(?P<where>.+):(?P<build>[^\W\d]\w*)\Z")
 FILES = "program_"
 """Before the names of modules that were imported by their files."""
 
-MAIN = "__actorflow_main__"
-"""The name under which another process imports the script that runs here."""
-
 
 def of_module(name: str) -> str:
     """Returns the one name of a module, whatever it is called in the process that asks.
@@ -36,7 +33,7 @@ def of_module(name: str) -> str:
     if name == "__main__" and (spec := getattr(module, "__spec__", None)) is not None:
         return str(spec.name)  # python -m package.module
     file = getattr(module, "__file__", None)
-    if file is None or name not in ("__main__", MAIN, f"{FILES}{Path(file).stem}"):
+    if file is None or name not in ("__main__", f"{FILES}{Path(file).stem}"):
         return name
     return Path(file).resolve().stem  # other processes are given the file, not the link to it
 

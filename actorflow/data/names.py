@@ -22,7 +22,9 @@ from types import ModuleType
 from typing import Any
 
 from actorflow.errors import ConfigError
-from actorflow.program_name import MAIN as MAIN
+
+MAIN = "__actorflow_main__"
+"""The name under which another process imports the script that runs here."""
 
 _NAME = re.compile(r"[\w.]+:[\w.]+")
 _TOP = "define it with def at the top of a module"
