@@ -10,11 +10,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from actorflow import program_name
 from actorflow.coord.policy import Policy
 from actorflow.errors import ConfigError, ProgramError, said
+
+_WORDS = ("sync", "backup", "async", "stale")
+"""What texts of policies begin with, in `Policy.parse`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class OwnPolicy:
             message = f"--policy {self} must make a policy without arguments, got {said(error)}"
             raise ConfigError(message, hint="name a function that makes it, or an instance") from error
         if not isinstance(made, Policy):
-            message = f"--policy must name an af.Policy, and {self} is {_kind(made)}"
+            message = f"--policy must name an af.Policy, and {self} is a {type(made).__name__}"
             raise ConfigError(message)
         return made
 
@@ -75,7 +77,7 @@ def own(text: str) -> OwnPolicy | None:
         ConfigError: there is no such file or module.
     """
     where, name = program_name.parted(text)
-    if name is None or not ("." in where or where.isidentifier()) or _built_in(where):
+    if name is None or not ("." in where or where.isidentifier()) or where in _WORDS:
         return None
     try:
         full, _ = program_name.parted(program_name.full(text))
@@ -90,11 +92,3 @@ def own(text: str) -> OwnPolicy | None:
 def made(policy: Policy | OwnPolicy) -> Policy:
     """Returns the policy itself, imported where it is one's own."""
     return policy.policy() if isinstance(policy, OwnPolicy) else policy
-
-
-def _built_in(word: str) -> bool:
-    return word in ("sync", "backup", "async", "stale")
-
-
-def _kind(value: Any) -> str:
-    return f"a {type(value).__name__}"

@@ -40,7 +40,7 @@ def _activations(node: OnnxNode, direction: int, default: tuple[str, ...]) -> li
     return [after_clipping(known[name.lower()]) for name in chosen]
 
 
-def _unrolled(
+def _over_time(
     node: OnnxNode, inputs: Inputs, states: tuple[int, ...], cell_of: Callable[[int], Cell]
 ) -> tuple[Tensor, ...]:
     """The outputs of every step and the last states, in each direction; `states` are the initial ones."""
@@ -146,7 +146,7 @@ def _rnn(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 
         return cell
 
-    return _unrolled(node, inputs, (5,), cell_of)
+    return _over_time(node, inputs, (5,), cell_of)
 
 
 @builder("", "GRU")
@@ -173,7 +173,7 @@ def _gru(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 
         return cell
 
-    return _unrolled(node, inputs, (5,), cell_of)
+    return _over_time(node, inputs, (5,), cell_of)
 
 
 @builder("", "LSTM")
@@ -199,4 +199,4 @@ def _lstm(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 
         return cell
 
-    return _unrolled(node, inputs, (5, 6), cell_of)
+    return _over_time(node, inputs, (5, 6), cell_of)

@@ -46,7 +46,8 @@ def _resize(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         return _cropped(node, x, axes, sizes, filler)
     wanted: tuple[int, ...] | None
     if by_scale:
-        axes, wanted, scales = _scaled(node, axes, factors or ())
+        wanted = None
+        axes, scales = _scaled(node, axes, factors or ())
     else:
         axes, wanted, scales = _images(node, axes, sizes, scales)
     if not axes:
@@ -78,7 +79,7 @@ def _factors(node: OnnxNode, *, old: bool) -> tuple[float, ...] | None:
 
 def _scaled(
     node: OnnxNode, axes: Sequence[int], factors: Sequence[float]
-) -> tuple[tuple[int, ...], None, tuple[float, ...]]:
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """All axes behind the channels and their factors; no axis when nothing changes."""
     node.one_of("keep_aspect_ratio_policy", "stretch", "not_larger", "not_smaller")  # it concerns sizes
     asked = dict(zip(axes, factors, strict=True))
@@ -86,7 +87,7 @@ def _scaled(
     if any(axis < 2 for axis in changed):
         node.refuse(f"the axes behind the channels can be resized, got axes {changed}")
     behind = tuple(range(2, len(node.shape(0)))) if changed else ()
-    return behind, None, tuple(asked.get(axis, 1.0) for axis in behind)
+    return behind, tuple(asked.get(axis, 1.0) for axis in behind)
 
 
 def _sizes(node: OnnxNode, axes: Sequence[int], *, old: bool) -> tuple[tuple[int, ...], tuple[float, ...]]:
