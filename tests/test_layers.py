@@ -51,7 +51,7 @@ ONLY_IN = {
     "pickle": set(),
     "random": {"clock", "sim.chance", "sim.samples"},
     "rdata": {"datasets.r_database"},
-    "rich": {"cli"},
+    "rich": {"cli", "dashboard"},
     "secrets": {"clock", "sim.samples"},
     "sklearn": {"datasets.handwriting"},
     "threadpoolctl": {"kernels.libraries", "kernels.workers"},
