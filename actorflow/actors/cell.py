@@ -350,7 +350,10 @@ class Cell(Turns):
     def ring(self, timer: ActorTimer) -> Waiting | None:
         """Puts what a timer brings into the mailbox, or into the line, and returns its place there."""
         nbytes = self._nbytes(timer.message)
-        if self._enter(Sized(timer.message, nbytes, timer), nbytes):
+        if self.fits(nbytes):
+            if self.idle:
+                self.push()
+            self.insert(Sized(timer.message, nbytes, timer))
             return None
         if self.closed:
             timer.cancel()

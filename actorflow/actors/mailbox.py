@@ -154,12 +154,16 @@ class Mailbox:
 
     def add(self, message: Any, nbytes: int) -> None:
         """Puts a message in; the caller saw that it fits, or opens a ring."""
-        if type(message) is Sized:
-            self.bytes += nbytes
-        elif nbytes:
+        if nbytes:
             self.bytes += nbytes
             message = Sized(message, nbytes)
         self.data.append(message)
+        self._remark()
+
+    def insert(self, entry: Sized) -> None:
+        """Puts in what a timer brings; the caller saw that it fits, or opens a ring."""
+        self.bytes += entry.nbytes
+        self.data.append(entry)
         self._remark()
 
     def wait(self, entry: Entry) -> None:

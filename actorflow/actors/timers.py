@@ -106,10 +106,11 @@ class ActorTimer(wheel.Timer):
 class Waiting(Parked):
     """What a timer brings, in the line before a mailbox that is full."""
 
-    __slots__ = ("_timer",)
+    __slots__ = ("_cell", "_timer")
 
     def __init__(self, timer: ActorTimer, nbytes: int, target: Cell, since: float) -> None:
         super().__init__(timer.message, nbytes, target, target.system.nobody, since)
+        self._cell = target
         self._timer = timer
 
     @property
@@ -120,7 +121,7 @@ class Waiting(Parked):
     def enter(self) -> None:
         """Enters the mailbox of its actor."""
         self._timer.entered()
-        self.target.add(Sized(self.message, self.nbytes, self._timer), self.nbytes)
+        self._cell.insert(Sized(self.message, self.nbytes, self._timer))
 
     def refuse(self) -> None:
         """Its actor died, and its timers with it."""
