@@ -86,5 +86,9 @@ class Actor:
         return self._cell.spawn(factory, args, name, max_messages)
 
     def after(self, delay_s: float, message: Any) -> Timer:
-        """Tells this actor `message` in `delay_s` seconds, unless cancelled or stopped before."""
-        return self._cell.after(delay_s, message)
+        """Tells this actor `message` in `delay_s` seconds, unless cancelled, stopped or restarted before.
+
+        A timer belongs to the incarnation that sets it. What has rung and still stands in the mailbox
+        when the timer is cancelled, or when the incarnation ends, is not delivered.
+        """
+        return self._cell.after(delay_s, message, self)

@@ -380,6 +380,8 @@ class Address(Mailbox, Ref):
     def undeliverable(self, message: Any) -> None:
         """Tells whoever waits for an answer to `message`; without any it becomes a dead letter."""
         if type(message) is Sized:
+            if message.timer is not None:
+                return  # timers end with their incarnation: nobody has sent this
             message = message.message
         if type(message) is Ask:
             message.refuse()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from actorflow.actors.actor import Actor
 from actorflow.actors.ask import Ask
+from actorflow.actors.mailbox import Sized
+from actorflow.actors.timers import ActorTimer, Waiting
 from actorflow.actors.turns import Hook, Phase, Turns
 from actorflow.actors.waits import Blocked
 from actorflow.errors import ActorError, ActorflowError, HandlerError, InternalError, Where, counted, said
@@ -46,9 +48,9 @@ class Cell(Turns):
         "_spawned",
         "_spawner",
         "_started",
-        "_timers",
         "incarnation",
         "parent",
+        "timers",
         "watchers",
         "witnesses",
     )
@@ -76,7 +78,7 @@ class Cell(Turns):
         self._spawned: dict[Cell, None] = {}
         self._spawner: Cell | None = None
         self._started = False
-        self._timers: dict[Timer, None] = {}
+        self.timers: dict[ActorTimer, None] = {}
         self._build()
 
     @property
@@ -254,9 +256,8 @@ class Cell(Turns):
         if self._spawned:
             return
         self.receive = _nobody
-        for timer in tuple(self._timers):
+        for timer in tuple(self.timers):
             timer.cancel()
-        self._timers.clear()
         if self._overdue is not None:
             self._overdue.cancel()
             self._overdue = None
@@ -335,16 +336,31 @@ class Cell(Turns):
         finally:
             self.witnesses.pop(witness, None)
 
-    def after(self, delay_s: float, message: Any) -> Timer:
-        """Tells this actor `message` in `delay_s` seconds; see `Actor.after`."""
+    def after(self, delay_s: float, message: Any, behaviour: Actor) -> Timer:
+        """Tells this actor `message` in `delay_s` seconds; see `Actor.after`.
 
-        def ring() -> None:
-            del self._timers[timer]
-            self.put(message, self.system.nobody)
-
-        timer = self.system.wheel.after(delay_s, ring)
-        self._timers[timer] = None
+        A task that outlives the incarnation which began it, `behaviour`, sets nothing any more.
+        """
+        timer = ActorTimer(self, message)
+        if behaviour is self._behaviour:
+            self.system.wheel.add(self.system.now() + delay_s, timer)
+            self.timers[timer] = None
         return timer
+
+    def ring(self, timer: ActorTimer) -> Waiting | None:
+        """Puts what a timer brings into the mailbox, or into the line, and returns its place there."""
+        nbytes = self._nbytes(timer.message)
+        if self.fits(nbytes):
+            if self.idle:
+                self.push()
+            self.insert(Sized(timer.message, nbytes, timer))
+            return None
+        if self.closed:
+            timer.cancel()
+            return None
+        place = Waiting(timer, nbytes, self, self.system.now())
+        self.wait(place)
+        return place
 
     def blocked(self) -> Blocked[Any]:
         """Returns what this actor waits for before it takes another message."""

@@ -131,8 +131,12 @@ class Dispatch:
         self.ring.append((actor, turn))
 
     def push_later(self, delay_s: float, actor: Runnable, turn: Turn) -> None:
-        """Puts the actor at the end of the ring when `delay_s` have passed."""
-        self._loop.call_later(delay_s, self.push, actor, turn, context=self.context)
+        """Puts the actor at the end of the ring when `delay_s` have passed, if the turn may be taken then."""
+        self._loop.call_later(delay_s, self._push_due, actor, turn, context=self.context)
+
+    def _push_due(self, actor: Runnable, turn: Turn) -> None:
+        if turn.error is None:  # else its step has ended, and maybe the system as well
+            self.push(actor, turn)
 
     def stands_still(self) -> bool:
         """Tells, once after every `STILL_TURNS` turns, whether no time has passed while they were taken.

@@ -42,14 +42,29 @@ class Entry(Protocol):
         ...
 
 
+class Passing(Protocol):
+    """Whoever may take back a message that stands in a mailbox."""
+
+    def take(self) -> bool:
+        """Tells, once, whether the message, which has left the mailbox, is delivered."""
+        ...
+
+
 class Sized:
-    """A message that counts bytes; its size is taken once, for a list may change before it is read."""
+    """A message that counts bytes, or that a timer brings.
 
-    __slots__ = ("message", "nbytes")
+    Its size is taken once, for a list may change before it is read.
 
-    def __init__(self, message: Any, nbytes: int) -> None:
+    Attributes:
+        timer: What decides, when it is taken, whether it is delivered at all; None for what was told.
+    """
+
+    __slots__ = ("message", "nbytes", "timer")
+
+    def __init__(self, message: Any, nbytes: int, timer: Passing | None = None) -> None:
         self.message = message
         self.nbytes = nbytes
+        self.timer = timer
 
 
 class Sizes(dict[type, "Callable[[Any], int] | None"]):
@@ -143,6 +158,12 @@ class Mailbox:
             self.bytes += nbytes
             message = Sized(message, nbytes)
         self.data.append(message)
+        self._remark()
+
+    def insert(self, entry: Sized) -> None:
+        """Puts in what a timer brings; the caller saw that it fits, or opens a ring."""
+        self.bytes += entry.nbytes
+        self.data.append(entry)
         self._remark()
 
     def wait(self, entry: Entry) -> None:

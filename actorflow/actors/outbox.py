@@ -62,7 +62,6 @@ class Parked:
     __slots__ = ("message", "nbytes", "sender", "since", "target")
 
     asks = False
-    void = False
 
     def __init__(self, message: Any, nbytes: int, target: Target, sender: Sender, since: float) -> None:
         self.message = message
@@ -70,6 +69,11 @@ class Parked:
         self.target = target
         self.sender = sender
         self.since = since
+
+    @property
+    def void(self) -> bool:
+        """Never: what was told is accepted for good."""
+        return False
 
     @property
     def awaited(self) -> Target:

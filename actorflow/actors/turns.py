@@ -106,6 +106,10 @@ class Turns(Address):
                 message = data.popleft()  # Mailbox.take, written out: -7 % for a tell
                 if type(message) is Sized:
                     self.bytes -= message.nbytes
+                    if message.timer is not None and not message.timer.take():
+                        if self.waiters:
+                            self.admit()
+                        continue
                     message = message.message
                 if self.waiters:
                     self.admit()

@@ -1,0 +1,127 @@
+"""The timers of one actor: a timer belongs to the incarnation that set it, and is delivered to no other.
+
+What a timer brings stands in the mailbox, or in the line before it, from the moment it rings until it is
+taken. So whether it may still be delivered is decided when it is taken, not when it rings.
+
+`Timers` and its events are the rule; `ActorTimer` is what an actor obeys it with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from actorflow.actors import wheel
+from actorflow.actors.mailbox import Entry, Sized
+from actorflow.actors.outbox import Parked
+
+if TYPE_CHECKING:
+    from actorflow.actors.cell import Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Timers:
+    """The timers of the present incarnation that may still be delivered, by number.
+
+    INVARIANT: a number is in at most one of the two.
+
+    Attributes:
+        running: Those whose time has not come.
+        rung: Those whose messages wait to be taken.
+    """
+
+    running: frozenset[int] = frozenset()
+    rung: frozenset[int] = frozenset()
+
+
+def started(state: Timers, number: int) -> Timers:
+    """A timer was set."""
+    return replace(state, running=state.running | {number})
+
+
+def rang(state: Timers, number: int) -> Timers:
+    """Its time has come; nothing happens to one that is over."""
+    if number not in state.running:
+        return state
+    return Timers(state.running - {number}, state.rung | {number})
+
+
+def cancelled(state: Timers, number: int) -> Timers:
+    """It was cancelled, before or after it rang."""
+    return Timers(state.running - {number}, state.rung - {number})
+
+
+def ended(_state: Timers) -> Timers:
+    """The incarnation is over, and its timers with it."""
+    return Timers()
+
+
+def taken(state: Timers, number: int) -> tuple[Timers, bool]:
+    """Its message is at the front of the mailbox; tells whether it is delivered."""
+    return cancelled(state, number), number in state.rung
+
+
+class ActorTimer(wheel.Timer):
+    """One timer of an actor; see `Actor.after`.
+
+    INVARIANT: it is in `timers` of its actor exactly as long as it may still be delivered.
+    """
+
+    __slots__ = ("_cell", "_entry", "message")
+
+    def __init__(self, cell: Cell, message: Any) -> None:
+        super().__init__(self._ring)
+        self._cell = cell
+        self._entry: Entry | None = None
+        self.message = message
+
+    @property
+    def void(self) -> bool:
+        """Whether it is not to be delivered any more."""
+        return self not in self._cell.timers
+
+    def cancel(self) -> None:
+        """Has it never be delivered, even when its message stands in the mailbox; too late is harmless."""
+        super().cancel()
+        self._cell.timers.pop(self, None)
+        self.message = None
+        entry, self._entry = self._entry, None
+        if entry is not None:
+            self._cell.withdraw(entry)  # or it would hold up those behind it
+
+    def take(self) -> bool:
+        """Tells, once, whether its message, which has left the mailbox, is delivered."""
+        return self._cell.timers.pop(self, self) is None
+
+    def entered(self) -> None:
+        """Its message has left the line for the mailbox."""
+        self._entry = None
+
+    def _ring(self) -> None:
+        entry = self._cell.ring(self)
+        if entry is not None:
+            self._entry = entry
+
+
+class Waiting(Parked):
+    """What a timer brings, in the line before a mailbox that is full."""
+
+    __slots__ = ("_cell", "_timer")
+
+    def __init__(self, timer: ActorTimer, nbytes: int, target: Cell, since: float) -> None:
+        super().__init__(timer.message, nbytes, target, target.system.nobody, since)
+        self._cell = target
+        self._timer = timer
+
+    @property
+    def void(self) -> bool:
+        """Whether nobody wants it to enter any more."""
+        return self._timer.void
+
+    def enter(self) -> None:
+        """Enters the mailbox of its actor."""
+        self._timer.entered()
+        self._cell.insert(Sized(self.message, self.nbytes, self._timer))
+
+    def refuse(self) -> None:
+        """Its actor died, and its timers with it."""
