@@ -336,6 +336,10 @@ class ActorDied(ActorError):
     """The actor stopped before it could answer."""
 
 
+class Incomplete(ActorError):
+    """Of many actors that were told or asked the same some failed; the text names them."""
+
+
 class HandlerError(ActorError):
     """A handler raised; the original exception is the cause."""
 

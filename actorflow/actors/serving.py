@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from actorflow.actors.ask import Ask, Holding
 from actorflow.actors.bulk import LARGE_BYTES, Bulk, weight
+from actorflow.actors.roll import Roll
 from actorflow.actors.tombstones import absent
 from actorflow.errors import (
     ActorDied,
@@ -15,6 +16,7 @@ from actorflow.errors import (
     ChannelClosed,
     DeadlinePassed,
     HandlerError,
+    Where,
     WireError,
     said,
 )
@@ -92,6 +94,9 @@ class Serving:
         self._highest = max(self._highest, number)
         if number in self.early:
             self.early.remove(number)
+            return True
+        if type(envelope.body) is Roll and not envelope.target:
+            self.answer(envelope, self._roll(envelope.body), Say.ANSWER)
             return True
         if cell is None:
             self.answer(envelope, self._unknown(envelope.target, type(envelope.body).__name__), Say.ERROR)
@@ -231,6 +236,13 @@ class Serving:
             self.channel.send(envelope)
         except ChannelClosed:
             self.over = True  # nobody hears it; `lost` comes, or has come
+
+    def _roll(self, roll: Roll) -> list[ActorflowError | None]:
+        there = self.system.actors
+        return [
+            None if name in there else self.abroad(self._unknown(name, roll.kind).at(Where(actor=name)))
+            for name in roll.actors
+        ]
 
     def _unknown(self, actor: str, kind: str) -> ActorDied:
         """Returns what somebody hears who asks an actor that is not here, or not any more."""
