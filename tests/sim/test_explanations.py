@@ -101,7 +101,7 @@ def test_no_line_of_the_library_explains_a_failure(program: str, tmp_path: Path)
 
 
 def test_a_line_of_the_program_still_does(tmp_path: Path) -> None:
-    assert [Path(place).name for place in explained(told(ITS_OWN, tmp_path))] == ["test_law.py:10"]
+    assert "test_law.py:10" in [Path(place).name for place in explained(told(ITS_OWN, tmp_path))]
 
 
 def test_it_is_laid_over_hypothesis_once() -> None:
