@@ -20,6 +20,7 @@ from actorflow.actors.dispatch import Dispatch, Pick
 from actorflow.actors.letters import DeadLetters
 from actorflow.actors.mailbox import Sizes
 from actorflow.actors.supervisor import Child, Supervisor
+from actorflow.actors.tombstones import Tombstone, Tombstones
 from actorflow.actors.wheel import Wheel
 from actorflow.clock import Clock, Entropy
 from actorflow.errors import ActorDied, ActorError, InternalError
@@ -39,7 +40,13 @@ INLINE_ASKS = 64
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts since the system started; `open_asks` and `actors` are of now."""
+    """Counts since the system started; `open_asks` and `actors` are of now.
+
+    Attributes:
+        died: Actors that failed.
+        stopped: Actors that were asked to stop.
+        dead: The last 64 of either, in the order in which they died: who, when and why.
+    """
 
     actors: int
     spawned: int
@@ -53,6 +60,9 @@ class Stats:
     open_asks: int
     dead_letters: int
     unhandled_errors: int
+    died: int = 0
+    stopped: int = 0
+    dead: tuple[Tombstone, ...] = ()
 
 
 class _Nobody:
@@ -120,6 +130,7 @@ class ActorSystem:
         self.accounts = Accounts()
         self.actors: dict[str, Cell] = {}
         self.dead_letters = DeadLetters()
+        self.tombstones = Tombstones()
         self.inline_left = self.inline_limit = 0
         self.attached: dict[Any, Any] = {}  # what those above keep for as long as the system lives
         self.nobody = _Nobody()
@@ -248,6 +259,7 @@ class ActorSystem:
     def forget(self, cell: Cell) -> None:
         """An actor, whoever its parent, is dead: its name is free again."""
         del self.actors[cell.name]
+        cell.tombstone = self.tombstones.add(cell.name, self.now(), cell.reason, cell.incarnation)
 
     def buried(self, task: Task[None]) -> None:
         """The task of an actor has ended."""
@@ -277,6 +289,9 @@ class ActorSystem:
             open_asks=asks.open,
             dead_letters=self.dead_letters.count,
             unhandled_errors=len(self._unhandled),
+            died=self.tombstones.died,
+            stopped=self.tombstones.stopped,
+            dead=self.tombstones.all(),
         )
 
     def unheard(self) -> tuple[BaseException, ...]:
@@ -284,7 +299,7 @@ class ActorSystem:
         return tuple(self._unhandled)
 
     def dump(self) -> dump.Dump:
-        """Returns every actor and the wait-for graph; `str()` of it is a report.
+        """Returns every actor, the wait-for graph and the last of the dead; `str()` of it is a report.
 
         Raises:
             ActorError: before the system was entered; after it was left is fine.
