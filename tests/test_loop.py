@@ -22,7 +22,11 @@ class Called:
         return await main()
 
 
-@pytest.mark.parametrize("given", [main, main(), functools.partial(main), lambda: main(), Called()], ids=str)
+@pytest.mark.parametrize(
+    "given",
+    [main, main(), functools.partial(main), lambda: main(), Called()],
+    ids=["function", "coroutine", "partial", "lambda", "callable"],
+)
 def test_a_coroutine_and_what_makes_one_both_run(given: Any) -> None:
     assert af.run(given) == 42
 
@@ -35,7 +39,11 @@ def test_debug_is_handed_on() -> None:
     assert not af.run(debugs, debug=False)
 
 
-@pytest.mark.parametrize("given", [3, None, "main", lambda: 3, asyncio.sleep], ids=repr)
+@pytest.mark.parametrize(
+    "given",
+    [3, None, "main", lambda: 3, asyncio.sleep],
+    ids=["number", "none", "text", "function", "of arguments"],
+)
 def test_anything_else_is_refused(given: Any) -> None:
     with pytest.raises((af.errors.ConfigError, TypeError)):
         af.run(given)
