@@ -49,6 +49,7 @@ class Running:
         launcher: Who started it.
         since_ms: When, in milliseconds since the epoch.
         processes: What the launcher says of each process, by name.
+        program: What it runs, "" where nobody has said.
     """
 
     run: str
@@ -56,6 +57,7 @@ class Running:
     launcher: Pid
     since_ms: int
     processes: Mapping[str, Any]
+    program: str = ""
 
 
 class RunDirectory:
@@ -64,6 +66,7 @@ class RunDirectory:
     Args:
         under: The folder in which it is made; None for the one of this user, see `home`.
         environ: Where to look for XDG_RUNTIME_DIR.
+        program: What the run is of, for whoever looks for it.
 
     Attributes:
         run: The random name of the run.
@@ -73,12 +76,15 @@ class RunDirectory:
         RunFolderError: when the folder cannot be made, others could enter it, or its path is too long.
     """
 
-    def __init__(self, under: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self, under: Path | None = None, *, environ: Mapping[str, str] = os.environ, program: str = ""
+    ) -> None:
         base = home(environ) if under is None else under
         _make_home(base)
         self.run = Entropy().name(32)
         self.path = base / self.run
         self._since_ms = epoch_ms()
+        self._program = program
         self._closed = False
         self.socket("worker999-0123456789abcdef")  # says that the path is too long before anything is there
         sweep(base)
@@ -164,6 +170,7 @@ class RunDirectory:
         said = {
             "launcher": Pid.own().data(),
             "since_ms": self._since_ms,
+            "program": self._program,
             "processes": dict(processes),
             "ended": dict(ended),
         }
@@ -244,7 +251,9 @@ def _runs(base: Path) -> Iterator[Running]:
             said = json.loads((path / _FILE).read_text())
             launcher = Pid.read(said["launcher"])
             if launcher is not None and not path.name.startswith("."):
-                yield Running(path.name, path, launcher, int(said["since_ms"]), dict(said["processes"]))
+                program = str(said.get("program", ""))
+                since_ms, processes = int(said["since_ms"]), dict(said["processes"])
+                yield Running(path.name, path, launcher, since_ms, processes, program)
         except (OSError, ValueError, TypeError, KeyError):  # its end is near, or it is no run
             continue
 
