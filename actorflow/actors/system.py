@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from actorflow import setting
+from actorflow import dump_on_signal
 from actorflow.actors import dump
 from actorflow.actors.address import tick
 from actorflow.actors.ask import Accounts
@@ -341,6 +342,8 @@ class ActorSystem:
             self.inline_left = self.inline_limit = 0  # so that every ask meets the check of its loop
         self._body = asyncio.current_task()
         self._open = True
+        if here is None:
+            dump_on_signal.opened(self)
         return self
 
     async def __aexit__(
@@ -348,6 +351,7 @@ class ActorSystem:
     ) -> bool:
         self._open = False
         await self._end_all()
+        dump_on_signal.closed(self)
         ours = self._body_cancelled and self._body is not None and self._body.uncancel() == 0
         if ours and isinstance(error, CancelledError):
             error = None
