@@ -152,6 +152,8 @@ def of_refs(pick: Callable[[World], Ref]) -> dict[str, Callable[[World], Any]]:
         "stop": lambda w: pick(w).stop(),
         "stopped": lambda w: pick(w).stopped(),
         "watch": lambda w: pick(w).watch(w.local),
+        "ask_all": lambda w: af.ask_all([pick(w)], 1),
+        "tell_all": lambda w: af.tell_all([pick(w)], 1),
     }
 
 
@@ -167,6 +169,8 @@ CALLS: dict[type, dict[str, Callable[[World], Any]]] = {
         "watch": lambda w: w.system.watch(w.local, w.local),
         "unheard": lambda w: w.system.unheard(),
         "check_here": lambda w: w.system.check_here(),
+        "close": lambda w: w.system.close(),
+        "release_body": lambda w: w.system.release_body(),
         "__aexit__": lambda w: leave(w.system),
     },
     Supervisor: {
@@ -258,6 +262,8 @@ CALLS: dict[type, dict[str, Callable[[World], Any]]] = {
         "opened": lambda w: w.cluster.opened(),
         "check_here": lambda w: w.cluster.check_here(),
         "__aenter__": lambda w: w.cluster.__aenter__(),
+        "open": lambda w: w.cluster.open(),
+        "close": lambda w: w.cluster.close(),
         "__aexit__": lambda w: leave(w.cluster),
     },
     af.Trainer: {
@@ -285,6 +291,7 @@ ELSEWHERE: dict[type, dict[str, str]] = {
         **dict.fromkeys(("stats", "dump"), LOOKS),
         **dict.fromkeys(("failed", "ended", "gone", "forget", "buried", "join"), INSIDE),
         "__aenter__": OPENS,
+        "open": OPENS,
     },
     Supervisor: dict.fromkeys(("failed", "ended", "gone", "begin", "end", "join"), INSIDE),
     Actor: dict.fromkeys(("receive", "on_start", "on_stop"), "is the user's"),
@@ -299,7 +306,8 @@ ELSEWHERE: dict[type, dict[str, str]] = {
     Endpoint: dict.fromkeys(("addresses", "refusal", "stats"), LOOKS),
     Session: {
         **dict.fromkeys(("stats", "dump", "kernel_seconds", "is_open"), LOOKS),
-        "__aenter__": OPENS,
+        **dict.fromkeys(("__aenter__", "open"), OPENS),
+        "open": OPENS,
     },
     Resources: {"resets": LOOKS},
     SpreadSession: {"stats": LOOKS},
