@@ -101,11 +101,10 @@ class Executor:
         partition.start(step, feeds)
         if ahead:
             return
-        if system.inline_left > 0:
+        if system.inline_left > 0 or system.may_go_on_inline():
             system.inline_left -= 1
             dispatch.pump_now()
         else:
-            system.inline_left = system.inline_limit
             dispatch.schedule()
 
     async def close(self) -> None:
