@@ -101,8 +101,7 @@ class Executor:
         partition.start(step, feeds)
         if ahead:
             return
-        if system.inline_left > 0 or system.may_go_on_inline():
-            system.inline_left -= 1
+        if system.inline.may_step():
             dispatch.pump_now()
         else:
             dispatch.schedule()

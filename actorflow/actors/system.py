@@ -12,11 +12,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from actorflow import setting
-from actorflow.actors import budget, dump
+from actorflow.actors import dump
 from actorflow.actors.address import tick
 from actorflow.actors.ask import Accounts
 from actorflow.actors.cell import Cell
 from actorflow.actors.dispatch import Dispatch, Pick
+from actorflow.actors.inline import Inline
 from actorflow.actors.letters import DeadLetters
 from actorflow.actors.mailbox import Sizes
 from actorflow.actors.supervisor import Child, Supervisor
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("actorflow.actors")
 
-INLINE_ASKS = 64
+INLINE_ASKS = 128
 """Asks in a row that may run inline, within the budget; then one goes through the loop, for the others."""
 
 
@@ -100,6 +101,7 @@ class ActorSystem:
     create_future: Callable[[], Future[Any]]
     loop: AbstractEventLoop
     dispatch: Dispatch
+    inline: Inline
     wheel: Wheel
     context: Context
 
@@ -121,8 +123,6 @@ class ActorSystem:
         self.accounts = Accounts()
         self.actors: dict[str, Cell] = {}
         self.dead_letters = DeadLetters()
-        self.inline_left = self.inline_limit = 0  # until the next look at the clock; in a row
-        self.inline_row = 0
         self.attached: dict[Any, Any] = {}  # what those above keep for as long as the system lives
         self.nobody = _Nobody()
         self.outside: dump.Outside | None = None
@@ -134,7 +134,6 @@ class ActorSystem:
         self._body: Task[Any] | None = None
         self._body_cancelled = False
         self._children: dict[str, Child] = {}
-        self._inline_size, self._inline_careful, self._inline_at = 1, 0, 0.0
         self._interrupt: CancelledError | None = None
         self._open = False
         self._spawned = 0
@@ -206,27 +205,6 @@ class ActorSystem:
             message = f"names of living actors must differ, got '{name}' twice"
             raise ActorError(message)
         return name
-
-    def may_go_on_inline(self) -> bool:
-        """Looks at the clock; tells whether asks and steps may go on without the loop, and counts how many.
-
-        Not after `inline_limit` in a row, nor when the budget has passed since the last look: whoever asks
-        less often than that pays for a turn of the loop, which is little of its time.
-        """
-        if not self.inline_limit:
-            return False
-        at = self.now()
-        took_s, self._inline_at = at - self._inline_at, at
-        left_s = self._budget_s - took_s
-        self._inline_size, self._inline_careful = budget.after(
-            self._inline_size, self._inline_careful, took_s, left_s, self._budget_s
-        )
-        if left_s <= 0 or self.inline_row >= self.inline_limit:
-            self.inline_row = 0
-            return False
-        self.inline_left = self._inline_size
-        self.inline_row += self._inline_size
-        return True
 
     # -- stopping and watching ----------------------------------------------------------------------
 
@@ -342,13 +320,13 @@ class ActorSystem:
         )
         if seat is not None:
             self.dispatch.context.run(seat.enter)
-        self.inline_limit = INLINE_ASKS if pick is None and self._instrument is None else 0
-        self._inline_at = self.now()
         self.context = self.dispatch.context.copy()  # for inline asks: the pump may be in its own
+        plain = pick is None and self._instrument is None
+        # in debug mode none is inline, so that every ask meets the check of its loop
+        limit = INLINE_ASKS if plain and not self.loop.get_debug() else 0
+        self.inline = self.dispatch.inline = Inline(self.now, self._budget_s, self.context, limit)
         self.wheel = Wheel(self.loop, self.clock)
         self.create_future = self.loop.create_future
-        if self.loop.get_debug():
-            self.inline_left = self.inline_limit = 0  # so that every ask meets the check of its loop
         self._body = asyncio.current_task()
         self._open = True
         return self

@@ -58,7 +58,7 @@ def test_a_call_from_another_thread_is_refused_and_changes_nothing(call: str, de
 
     async def body(system: ActorSystem) -> None:
         system.loop.set_debug(debug)
-        system.inline_left = system.inline_limit = 0
+        system.inline.limit = system.inline.left = 0
         ref = system.spawn(Recorder, seen)
         await ref.ask("before")
         await at_rest(system)
