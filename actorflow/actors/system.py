@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("actorflow.actors")
 
-INLINE_ASKS = 128
+INLINE_ASKS = 96
 """Asks in a row that may run inline, within the budget; then one goes through the loop, for the others."""
 
 
