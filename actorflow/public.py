@@ -10,6 +10,7 @@ import actorflow.optim as optim
 import actorflow.testing as testing
 from actorflow.actors import supervision
 from actorflow.actors.actor import Actor
+from actorflow.actors.many import Answers, Told, ask_all, tell_all
 from actorflow.actors.optimizer import OptimizerActor, UpdateContext
 from actorflow.actors.ref import Ref
 from actorflow.actors.resources import reset
@@ -45,12 +46,14 @@ from actorflow.trainer import EpochDone, RunDone, StepDone
 from actorflow.training import minimize
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Async", "Backup", "Cluster", "EpochDone", "Feeder", "Graph",
+    "Actor", "ActorSystem", "ActorflowError", "Answers",
+    "Async", "Backup", "Cluster", "EpochDone", "Feeder", "Graph",
     "IndexedSlices", "OptimizerActor", "Policy", "Program", "Ref", "RunDone", "Session", "Slices", "Spec",
-    "StaleSync", "StepDone", "Sync", "Tensor", "Terminated", "Trainer", "UpdateContext", "UpdateDone",
-    "can_cast", "colocate_with", "container", "control_dependencies", "custom_gradient", "data",
+    "StaleSync", "StepDone", "Sync", "Tensor", "Terminated", "Told",
+    "Trainer", "UpdateContext", "UpdateDone",
+    "ask_all", "can_cast", "colocate_with", "container", "control_dependencies", "custom_gradient", "data",
     "datasets", "device",
     "errors", "finfo", "from_data", "gradients", "hessian_vector_product", "iinfo", "init", "jvp",
     "minimize", "name_scope", "nn", "optim", "producing", "reset", "result_type", "run", "supervision",
-    "testing", "to_data",
+    "tell_all", "testing", "to_data",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
+from actorflow.actors.tombstones import absent
 from actorflow.clock import Entropy
 from actorflow.errors import ActorDied, ActorError, ConfigError, DeadlinePassed
 from actorflow.setting import SETTING
@@ -312,9 +313,14 @@ class Host:
         elif cell is not None:
             cell.inquire(envelope.body, envelope.limit_s, _Answer(self, envelope))
         else:
-            here = ", ".join(sorted(self.system.actors)) or "none"
-            error = ActorDied(f"host '{self.name}' has no actor '{actor}'; it has {here}")
-            self.answer(envelope, error, ERROR)
+            self.answer(envelope, self._unknown(actor, type(envelope.body).__name__), ERROR)
+
+    def _unknown(self, actor: str, kind: str) -> ActorDied:
+        system, now = self.system, self.system.now()
+        stone = system.tombstones.find(actor)
+        if stone is not None:
+            return stone.asked(actor, kind, now)
+        return ActorDied(absent(f"host '{self.name}'", actor, system.actors, system.tombstones, now))
 
     def answer(self, question: Envelope, body: Any, kind: str) -> None:
         """Sends an answer, or an error, to the host that asked."""
