@@ -36,6 +36,7 @@ class Inline:
         "_at",
         "_budget_s",
         "_careful",
+        "_counts",
         "_now",
         "_run",
         "held_s",
@@ -52,6 +53,7 @@ class Inline:
         self._run: Callable[..., Any] = context.run
         self._careful = 0
         self._at = 0.0
+        self._counts = False
         self.left = 0
         self.limit = limit
         self.row = 0
@@ -64,13 +66,16 @@ class Inline:
         size = self.size
         if size > 1:
             at = self._now()
-            took_s = at - self._at
+            if self._counts:
+                took_s = at - self._at
+                self.held_s = held_s = self.held_s + took_s
+                if size < MOST or took_s + held_s >= self._budget_s:
+                    size = self._measured(size, took_s)
             self._at = at
-            self.held_s = held_s = self.held_s + took_s
-            if size < MOST or took_s + held_s >= self._budget_s:
-                size = self._measured(size, took_s)
         if self.row >= self.limit or self.held_s >= self._budget_s:
+            self._counts = False  # until the next look none runs, and its time says nothing
             return False
+        self._counts = True
         self.left = size
         self.row += size
         return True
@@ -86,6 +91,7 @@ class Inline:
             return function(*args)
         finally:
             self._at = self._now()
+            self._counts = False  # it is counted here
             took_s = self._at - began
             self.held_s += took_s
             self._measured(1, took_s)

@@ -81,7 +81,8 @@ def test_slow_ones_after_fast_ones_are_sixteen_at_most_once(slow_s: float, fast:
 
 def test_an_asker_who_idles_between_asks_is_soon_known_for_one() -> None:
     inline, hands = made()
-    row(inline, hands, [1e-7] * 2, idle_s=60.0)
+    for _ in range(2):
+        row(inline, hands, [1e-7] * 4, idle_s=60.0)
 
     assert len(row(inline, hands, [1e-7] * 60, idle_s=60.0)) == 60
 
