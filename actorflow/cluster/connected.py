@@ -15,12 +15,13 @@ from typing import Any
 
 from actorflow.clock import epoch_ms
 from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.hosts import until_found
 from actorflow.cluster.layout import listed, numbered
 from actorflow.cluster.messages import STEWARD, Counts, Describe, Introduce, Quit, Table
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.cluster.record import ProcessRecord, RunRecord
 from actorflow.cluster.recruiter import UNREACHED
-from actorflow.cluster.sockets import keyring, opened
+from actorflow.cluster.sockets import bindable, check_names, keyring, opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed, counted
 from actorflow.launch.alive import used_s
@@ -358,7 +359,9 @@ class ConnectedCluster(Opening):
         self._keys = keyring(keys)
 
     async def _set_up(self) -> Open:
-        return opened(self._address, self._keys)
+        check_names([self._address], self._keys)
+        bind = await until_found(lambda: bindable(self._address), self._ready_s)
+        return opened(bind, self._keys)
 
     def _gone(self) -> Mapping[str, str]:
         folder = os.environ.get(FOLDER)  # of a launcher on this machine

@@ -37,7 +37,7 @@ from actorflow.launch.alive import Pid
 from actorflow.lookup import fetch_port
 from actorflow.messages import Terminated
 from actorflow.program import Program
-from actorflow.transport.address import Address
+from actorflow.transport.address import Address, in_zone_of
 from actorflow.transport.handshake import Phase
 from actorflow.transport.kinds import Buffer
 from actorflow.transport.link import Link
@@ -317,7 +317,8 @@ class Station:
 
     def _dial(self, entry: Here) -> None:
         assert dials(self.name, entry.name)
-        self.ways.dial(entry.name, Address(entry.addresses[0], entry.key or None))
+        at = in_zone_of(entry.addresses[0], self.ways.addresses[0].at)
+        self.ways.dial(entry.name, Address(at, entry.key or None))
 
     def _lost(self, peer: str, reason: ActorflowError) -> None:
         if peer not in self._others:
