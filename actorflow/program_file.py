@@ -49,6 +49,7 @@ class ProgramFile:
         else:
             self.path, module = _import_module(where)
             self.name = where
+        self._module = module
         self._name = build or "build"
         if build is not None:
             self.name += f":{build}"
@@ -82,6 +83,9 @@ class ProgramFile:
         if not isinstance(made, Program):
             message = f"build(seed) must return an af.Program, got {_describe(made)}"
             raise ProgramError(message, where=self._where())
+        if made.actors is None and _spawns(getattr(self._module, "actors", None)):
+            message = f"the program of {self.path.name} has no actors, and the file defines actors(process)"
+            raise ProgramError(message, where=self._where(), hint="return af.Program(..., actors=actors)")
         return made
 
     def graph(self, seed: int) -> Graph:
@@ -197,6 +201,11 @@ def _defines(module: ModuleType) -> list[str]:
         and not inspect.ismodule(value)
         and getattr(value, "__module__", module.__name__) == module.__name__
     )
+
+
+def _spawns(actors: Any) -> bool:
+    """Whether it is meant to spawn the actors of a process."""
+    return inspect.isfunction(actors) and list(inspect.signature(actors).parameters) == ["process"]
 
 
 def _describe(value: Any) -> str:
