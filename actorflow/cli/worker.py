@@ -19,11 +19,12 @@ from actorflow.cli.output import Output
 from actorflow.cli.own_policy import made
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
-from actorflow.cluster.connected import ConnectedCluster
+from actorflow.cluster.connected import LINGER_S, ConnectedCluster
 from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
 from actorflow.cluster.messages import Counts
 from actorflow.cluster.neighbours import Patience
+from actorflow.cluster.over import forget
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.record import RunRecord
 from actorflow.cluster.sockets import inherited_keyring
@@ -85,6 +86,10 @@ def run(args: argparse.Namespace) -> int:
     """Does its part until that is over and returns the exit code, after a line on stderr unless it is 0."""
     launched = DEATH_PIPE in os.environ
     task = _task(args)
+    if task.job == CHIEF:
+        forget(
+            task.coordinator if task.bind is None else task.bind
+        )  # ORDER: soon; others may be there already
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         calls = Calls(runner.get_loop())
         try:
@@ -168,6 +173,8 @@ def _lead(
             links=links_of(args),
         )
         cluster.counts = _counts(args, task)
+        if FOLDER not in os.environ:  # a launcher ends those who are late by itself
+            cluster.linger_s = LINGER_S
 
         def hasten() -> None:
             display.leave()

@@ -29,6 +29,7 @@ from actorflow.errors import (
     ActorflowError,
     CoordinatorLost,
     Fenced,
+    JobOver,
     Misplaced,
     NotReady,
     PeerRefused,
@@ -72,6 +73,8 @@ class Stopped(ActorflowError):
 def code_of(reason: ActorflowError | None) -> int:
     """Returns the exit code of a process that ends for a reason; None is that its part is done."""
     if reason is None:
+        return Exit.DONE
+    if isinstance(reason, JobOver):
         return Exit.DONE
     if isinstance(reason, Stopped):
         return 128 + reason.number
