@@ -308,6 +308,10 @@ class CoordinatorLost(CoordinationError):
     """The process that decides about updates is gone."""
 
 
+class JobOver(CoordinationError):
+    """The job of a process is complete, which has come late or was away at its end: it ends in order."""
+
+
 class NotReady(CoordinationError):
     """Processes of a cluster are missing when it is opened; names them, and says how they ended."""
 

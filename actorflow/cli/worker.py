@@ -19,18 +19,19 @@ from actorflow.cli.output import Output
 from actorflow.cli.own_policy import made
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
-from actorflow.cluster.connected import ConnectedCluster
+from actorflow.cluster.connected import LINGER_S, ConnectedCluster
 from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
 from actorflow.cluster.messages import Counts
 from actorflow.cluster.neighbours import Patience
+from actorflow.cluster.over import forget
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.record import RunRecord
-from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
+from actorflow.cluster.sockets import inherited_keyring
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.settings import RunSettings
 from actorflow.disk import is_full, lost
-from actorflow.errors import ActorflowError, ConfigError, PlacementError, said
+from actorflow.errors import ActorflowError, ConfigError, NotReady, PlacementError, said
 from actorflow.launch.alive import Pid
 from actorflow.launch.environment import detect
 from actorflow.launch.exits import Exit
@@ -85,6 +86,10 @@ def run(args: argparse.Namespace) -> int:
     """Does its part until that is over and returns the exit code, after a line on stderr unless it is 0."""
     launched = DEATH_PIPE in os.environ
     task = _task(args)
+    if task.job == CHIEF:
+        forget(
+            task.coordinator if task.bind is None else task.bind
+        )  # ORDER: soon; others may be there already
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         calls = Calls(runner.get_loop())
         try:
@@ -115,17 +120,17 @@ def _serve(
     """Holds variables or computes, until that is over."""
     keys = inherited_keyring(args.keys)
     manner = Manner(
-        chief=chief_at(task.coordinator, keys),
-        open=opened(bind_of(task), keys),
+        keys=keys,
         threads=args.threads,
         links=links_of(args),
         patience=Patience(ready_s=_first_s(args.ready_s), lost_s=args.lost_s),
+        find_s=args.ready_s,
         delay=args.delay,
         counts=_counts(args, task),
     )
     try:
         reason = runner.run(serve(program, task, manner, calls))
-    except ConfigError as error:  # as where its address is taken: its next life may find it free
+    except (ConfigError, NotReady) as error:  # as where its address is taken, or the chief's host not known
         reason = error
     return _ended(task.name, reason, code_of(reason))
 
@@ -158,7 +163,7 @@ def _lead(
     try:
         cluster = ConnectedCluster(
             program,
-            bind_of(task),
+            task.coordinator if task.bind is None else task.bind,
             ps=task.ps,
             workers=task.workers,
             keys=inherited_keyring(args.keys),
@@ -168,6 +173,8 @@ def _lead(
             links=links_of(args),
         )
         cluster.counts = _counts(args, task)
+        if FOLDER not in os.environ:  # a launcher ends those who are late by itself
+            cluster.linger_s = LINGER_S
 
         def hasten() -> None:
             display.leave()
