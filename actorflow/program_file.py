@@ -17,7 +17,8 @@ from types import ModuleType
 from typing import Any
 
 from actorflow import interrupt, program_name
-from actorflow.errors import ActorflowError, ProgramError, Where
+from actorflow.disk import is_full, no_room
+from actorflow.errors import ActorflowError, DiskFull, ProgramError, Where
 from actorflow.graph.graph import Graph
 from actorflow.program import Program
 
@@ -159,6 +160,8 @@ def _import(path: Path) -> ModuleType:
 def _blamed(path: Path, rule: str) -> Iterator[None]:
     """Turns what the user's code raises in the block into a ProgramError, unless it is an error of ours.
 
+    Where a disk is full, that is DiskFull.
+
     Also what would end this process in a way of its own, as sys.exit does. Ctrl-C passes.
     """
     with interrupt.kept() as watch:
@@ -172,7 +175,7 @@ def _blamed(path: Path, rule: str) -> Iterator[None]:
             raise _failed(path, rule, error) from error
 
 
-def _failed(path: Path, rule: str, error: BaseException) -> ProgramError:
+def _failed(path: Path, rule: str, error: BaseException) -> ProgramError | DiskFull:
     """The error for a failure of the user's code, placed at the innermost line of the user's file."""
     lines = [
         f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == path.name
@@ -184,6 +187,8 @@ def _failed(path: Path, rule: str, error: BaseException) -> ProgramError:
     if isinstance(error, ModuleNotFoundError):
         hint = f"install the package with the module {error.name!r} in this environment"
     where = Where(defined_at=path.name if line is None else f"{path.name}:{line}")
+    if is_full(error):
+        return no_room(rule.partition(" must ")[0], error, where)
     return ProgramError(rule, where=where, hint=hint)
 
 

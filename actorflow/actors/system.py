@@ -369,6 +369,29 @@ class ActorSystem:
             raise self._interrupt
         return swallow
 
+    async def open(self) -> Self:
+        """Opens it for code of many tasks, such as the cells of a notebook; `close` ends it.
+
+        It has no body then: what `async with` would cancel it for, and all else that nobody has heard,
+        `close` raises.
+        """
+        await self.__aenter__()
+        self.release_body()
+        return self
+
+    def release_body(self) -> None:
+        """Forgets the task that entered it, which nothing cancels then."""
+        self._body = None
+
+    async def close(self) -> None:
+        """Leaves a system that `open` opened, as `async with` does at its end; closing twice is harmless.
+
+        Raises:
+            ExceptionGroup: of the errors that nobody has heard.
+        """
+        if self._open:
+            await self.__aexit__(None, None, None)
+
     async def _end_all(self) -> None:
         """Stops everything, the last spawned first; a cancellation waits until that is done."""
         while self._children:

@@ -255,6 +255,21 @@ class Cluster(ABC):
     ) -> None:
         await self._leave()
 
+    async def open(self) -> Self:
+        """Opens it for code of many tasks, such as the cells of a notebook; `close` ends it.
+
+        Raises:
+            ConfigError: as `async with`.
+        """
+        await self.__aenter__()
+        self.chief.system.release_body()
+        return self
+
+    async def close(self) -> None:
+        """Closes it, its processes included; closing twice is harmless."""
+        if self._entered:
+            await self._leave()
+
     async def _leave(self) -> None:
         session, self.session, self.attendance = self.session, None, None
         training, self.training = self.training, None
