@@ -264,6 +264,10 @@ class ChannelClosed(TransportError):
     """This end of a channel was closed, or its peer is lost: nothing can be sent."""
 
 
+class NotConnected(TransportError, ConfigError):
+    """Nobody has said who takes what comes through a channel, so nothing can be sent."""
+
+
 class PeerLost(TransportError):
     """The process at the other end is gone: silent for too long, restarted, or it said goodbye."""
 

@@ -33,7 +33,7 @@ from actorflow.coord.messages import (
     Pulled,
     Refused,
 )
-from actorflow.coord.supply import Feeds
+from actorflow.coord.supply import Feeds, InputWait
 from actorflow.errors import ActorflowError, ConfigError, CoordinationError, said
 
 
@@ -88,6 +88,10 @@ class Supplying(Protocol):
 
     async def batch(self, at: Batch) -> Feeds | None:
         """Returns the batch; None when its epoch has no batch of that index."""
+        ...
+
+    def waits(self) -> InputWait | None:
+        """Returns for which batch somebody waits; None when nobody does."""
         ...
 
     def read_ahead(self) -> None:

@@ -59,11 +59,16 @@ class NoSeat:
 @travels("coord.beat")
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """Worker → coordinator, control lane: alive, and at work on `number` (0: idle)."""
+    """Worker → coordinator, control lane: alive, and at work on `number` (0: idle).
+
+    Attributes:
+        waits: For which batch of what it has waited for longer than a beat; empty when it has not.
+    """
 
     rank: int
     life: int
     number: int
+    waits: str = ""
 
 
 @travels("coord.permit")

@@ -223,7 +223,7 @@ class Rounds:
 
     def _beat(self, message: Beat, now: float) -> None:
         rank = message.rank
-        match self.members.beat(rank, message.life, message.number, now):
+        match self.members.beat(rank, message.life, message.number, now, message.waits):
             case Pulse.FENCED:
                 self._fence(rank)
             case Pulse.ALIVE:

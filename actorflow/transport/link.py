@@ -30,7 +30,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 from actorflow.affinity import Affinity, affinity_here
-from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, WireError
+from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, NotConnected, WireError
 from actorflow.transport import envelopes, losses
 from actorflow.transport.account import Account, Stats
 from actorflow.transport.alarm import Alarm
@@ -127,20 +127,24 @@ class Link:
         """Begins to speak to the peer; from then on the link belongs to this thread and event loop.
 
         Raises:
-            ConfigError: there is no receiver yet.
+            NotConnected: there is no receiver yet.
         """
         self.check_here()
         if self._receiver is None:
-            message = f"a channel has a receiver before it begins, got none for '{self.peer}'"
-            raise ConfigError(message, hint="channel.connect(receiver)")
+            raise self._unconnected()
         if not self._started and self.phase is not Phase.CLOSED:
             self._started = True
             self._affinity = affinity_here(f"the channel to '{self.peer}'")
             self._patience.turned(self._wire.contact(), self._timers.now())
-            if self._waits_since is not None:
-                self._waits_since = self._timers.now()
             self._greet()
             self._arm()
+
+    def _unconnected(self) -> NotConnected:
+        if self._receiver is None:
+            what = f"a channel has a receiver before anything is sent, got none for that to '{self.peer}'"
+            return NotConnected(what, hint="channel.connect(receiver), which is the post")
+        what = f"a channel is started before anything is sent, and nobody has started that to '{self.peer}'"
+        return NotConnected(what, hint="channel.start()")
 
     @property
     def phase(self) -> Phase:
@@ -157,6 +161,8 @@ class Link:
         self.check_here()
         if self.phase not in (Phase.GREETING, Phase.OPEN):
             raise self._closed()
+        if not self._started:
+            raise self._unconnected()
         parts, size = envelopes.write(envelope, self._limits, self._settings.lossy)
         session = self._session
         entry = session.put(envelope, parts, size)
@@ -476,12 +482,12 @@ class Link:
 
     def stats(self) -> Stats:
         """Returns the account of this link, all its sessions together."""
-        return self._account.stats(self.phase.name.lower(), self._session)
+        waits = not self._started and self.phase is Phase.GREETING
+        return self._account.stats("unconnected" if waits else self.phase.name.lower(), self._session)
 
     def __repr__(self) -> str:
         stats = self.stats()
         line = f"{stats.in_line} in line (peak {stats.peak_line})"
         counts = f"{stats.sent} sent, {stats.received} received, {stats.resent} resent"
-        return (
-            f"<Link to '{self.peer}' {self._handshake!r}; {counts}, {line}, credit {stats.credit.messages}>"
-        )
+        state = "that nobody has connected" if stats.phase == "unconnected" else repr(self._handshake)
+        return f"<Link to '{self.peer}' {state}; {counts}, {line}, credit {stats.credit.messages}>"

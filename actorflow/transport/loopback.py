@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 
 from actorflow.affinity import Affinity, affinity_here
-from actorflow.errors import ActorflowError, ChannelClosed, ConfigError
+from actorflow.errors import ActorflowError, ChannelClosed, NotConnected
 from actorflow.transport import envelopes, losses
 from actorflow.transport.channel import Envelope, Lane, Receiver, Sender
 from actorflow.transport.chunks import Assembly, Stream
@@ -149,7 +149,7 @@ class Loopback:
             message = (
                 f"both ends have a receiver before anything is sent, got none at an end to '{self.peer}'"
             )
-            raise ConfigError(message, hint="for channel in pair(...): channel.connect(receiver)")
+            raise NotConnected(message, hint="for channel in pair(...): channel.connect(receiver)")
         carried, size = self._road.carry(envelope)
         entry = _Waiting(envelope, carried, size)
         if envelope.lane is Lane.CONTROL:

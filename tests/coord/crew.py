@@ -94,6 +94,9 @@ class Supplies:
             raise self.error
         return {"x": at.index} if at.index < 3 else None
 
+    def waits(self) -> None:
+        return None
+
     def read_ahead(self) -> None:
         self.ahead += 1
 
