@@ -457,4 +457,5 @@ class Session:
             offloaded=self._devices.offloaded,
             in_place=self._resources.tally.in_place,
             copied=self._resources.tally.copied,
+            dropped=self._resources.tally.dropped,
         )

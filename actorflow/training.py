@@ -24,6 +24,7 @@ def minimize(
     optimizer: Optimizer,
     variables: Sequence[Variable | PartitionedVariable] | None = None,
     *,
+    max_not_finite: int | None = 0,
     name: str = "train",
 ) -> Tensor:
     """Returns a tensor that, when fetched, updates the variables against the gradient of `loss`.
@@ -40,6 +41,10 @@ def minimize(
         loss: Scalar, floating; a variable is read.
         optimizer: An `af.optim` rule, or a callable that returns a fresh OptimizerActor.
         variables: What to train; by default every trainable variable that `loss` depends on.
+        max_not_finite: What happens when a gradient holds NaN or infinity. 0: the step fails before the
+            commit, with the variable, in a cluster with worker and batch. More: so many updates (of a
+            cluster: contributions) are dropped and counted, and then one fails. None: nobody looks, and the
+            optimizer gets it as it is; for one that deals with that itself, such as a scale of the loss.
         name: Name scope of the new nodes.
 
     Returns:
@@ -71,7 +76,8 @@ def minimize(
             message = f"{target.name} depends on no trainable variable, so there is nothing to minimize"
             raise GraphError(message, where=target.node.where)
         key = graph.add_object(name, optimizer)
-        return apply_gradients([g for g, _ in pairs], [v for _, v in pairs], key)
+        grads, chosen = [g for g, _ in pairs], [v for _, v in pairs]
+        return apply_gradients(grads, chosen, key, max_not_finite=max_not_finite)
 
 
 def _checked_loss(loss: Any) -> Tensor:

@@ -263,7 +263,8 @@ class Resources:
 
         def make() -> OptimizerActor:
             try:
-                return optimizer_actor(self._graph.objects[key]).bind(variables, source, self._submit, order)
+                actor = optimizer_actor(self._graph.objects[key])
+                return actor.bind(variables, source, self._submit, order, self.tally)
             except ActorflowError as error:
                 raise error.at(node.where) from error.__cause__
 

@@ -124,6 +124,7 @@ class Steward(Actor):
                 fresh=order.fresh,
                 recover=recover if order.closes is None else recover_apart,
                 closes=order.closes,
+                finite=order.finite,
                 order=in_order(order.trained, graph.resources),
                 submit=executor.submit,
                 process=self._process.name,

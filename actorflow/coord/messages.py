@@ -118,12 +118,15 @@ class Missed:
     Attributes:
         error: None when it was too late, by a shard's word or since the parameters had moved on; else why:
             ShardLost or PeerLost when this worker cannot reach a shard, else what the program raised.
+        bears: Where that is a loss or gradient that is not finite: how many of those a run drops before one
+            ends it, as the program says.
     """
 
     term: int
     number: int
     rank: int
     error: ActorflowError | None = None
+    bears: int = 0
 
 
 @travels("coord.exhausted")

@@ -45,6 +45,8 @@ class Computes:
 class Steps:
     """A step of a Computes, which begins when it has all values."""
 
+    bears = 0
+
     def __init__(self, computes: Computes, number: int, batch: Any) -> None:
         self.computes, self.number, self.batch = computes, number, batch
         self.values: dict[str, Any] = {}
