@@ -240,6 +240,10 @@ class ProgramError(ActorflowError):
     """A program file, or a file named beside it, that cannot be found, read, understood or written."""
 
 
+class DiskFull(ActorflowError):
+    """A program's own code found no room to write: nothing is wrong with it, and later there may be some."""
+
+
 class OnnxError(ActorflowError):
     """An ONNX model that cannot be read, or that asks for what is not there; the text lists all of it."""
 
@@ -354,6 +358,10 @@ class AskCycle(ActorError):
 
 class DeadlinePassed(ActorError):
     """An ask or a step did not end before its deadline."""
+
+
+class WrongLoop(ActorError):
+    """A call came from another thread or event loop than that of what was called; nothing has changed."""
 
 
 class InternalError(ActorflowError):
