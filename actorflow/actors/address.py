@@ -279,12 +279,15 @@ class Address(Mailbox, Ref):
             try:
                 result = run(self.receive, message)
             except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
+                inline.renew()  # whether it was changed or not, failures are rare
                 future = system.create_future()
                 self.answer_raised(self._question(message, 0, deadline_s, None, future), error)
                 return future.result()
             except BaseException as error:
                 self.crash(error)
                 raise
+            if inline.context != inline.unchanged:
+                inline.renew()
             if type(result) is not CoroutineType:
                 if self.data or self.attention:
                     self.push()

@@ -174,7 +174,7 @@ class Cell(Turns):
     # -- life --------------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        behaviour = self._factory(*self._args)
+        behaviour = self.system.dispatch.contexts.fresh().run(self._factory, *self._args)
         if not isinstance(behaviour, Actor):
             message = f"the factory of '{self.name}' must return an Actor, got {type(behaviour).__name__}"
             raise TypeError(message)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from actorflow.actors import budget
 from actorflow.actors.budget import MOST
+from actorflow.actors.contexts import Contexts
 from actorflow.actors.inline import Inline
 from actorflow.affinity import Affinity
 
@@ -70,11 +71,15 @@ class Always:
     """The turn of actors with a queued mailbox, one for all of a ring: nothing can abort it.
 
     Attributes:
+        context: In which turns run.
         quota: Gives an element for each message that may be taken before the next look at the clock.
         ring: Where they stand.
+        unchanged: What `context` equals until a handler changes it.
     """
 
-    __slots__ = ("quota", "ring")
+    __slots__ = ("context", "quota", "ring", "unchanged")
+    context: Context
+    unchanged: Any
     error = None
 
     def __init__(self, ring: deque[tuple[Any, Any]]) -> None:
@@ -98,12 +103,14 @@ class Dispatch:
     INVARIANT: `scheduled` is true exactly when a pump is on its way or running.
     INVARIANT: between two looks at the clock actors take no more messages, hooks and signals than
         `always.quota` had, and no more entries are taken; where it is used up, the clock is looked at.
-    Turns run in `context`, a copy of the one in which the ring was made.
+    INVARIANT: no handler begins in a context that another has changed. Turns run in `context`; it is replaced
+        after a handler that changed it, and the pump goes on in the new one, by way of the loop.
     """
 
     __slots__ = (
         "_batch",
         "_careful",
+        "_entered",
         "_loop",
         "_now",
         "_seen",
@@ -111,6 +118,7 @@ class Dispatch:
         "always",
         "budget_s",
         "context",
+        "contexts",
         "inline",
         "instrument",
         "pick",
@@ -144,8 +152,23 @@ class Dispatch:
         self._loop = loop
         self.affinity = Affinity(f"the actor system '{name}'", loop)
         self._now = clock.now
-        self.context: Context = copy_context()
-        self.inline = Inline(clock.now, budget_s, self.context, 0)
+        self.contexts = Contexts(copy_context())
+        self.context: Context
+        self.renew()
+        self._entered = self.context
+        self.inline = Inline(clock.now, budget_s, self.contexts, 0)
+
+    def renew(self) -> None:
+        """Has the pump go on in a fresh context: a handler has changed the one that it is in."""
+        self.context = context = self.contexts.fresh()
+        self.always.context = context
+        self.always.unchanged = self.contexts.unchanged(context)
+
+    def change_contexts(self, function: Callable[[], object]) -> None:
+        """Has `function` change the contexts in which handlers begin from now on."""
+        self.contexts.change(function)
+        self.renew()
+        self.inline.renew()
 
     def push(self, actor: Runnable, turn: Turn) -> None:
         """Puts the actor at the end of the ring. Hot callers append to `ring` themselves."""
@@ -184,7 +207,8 @@ class Dispatch:
                 has changed. While a pump is on its way this is not looked at.
         """
         self.affinity.check()
-        self._loop.call_soon(self.pump, context=self.context)
+        self._entered = context = self.context
+        self._loop.call_soon(self.pump, context=context)
         self.scheduled = True
 
     def pump(self, held_s: float = 0.0) -> None:
@@ -192,10 +216,15 @@ class Dispatch:
         if self.pick is not None or self.instrument is not None:
             self._pump_observed()
             return
+        context = self._entered
+        if context is not self.context:  # changed on the way here
+            self._rest()
+            return
         ring = self.ring
         pop = ring.popleft
         now = self._now
         always = self.always
+        always.unchanged = self.contexts.unchanged(context)  # anew: what was set and reset compares slower
         inline = self.inline
         inline.row = 0
         at = last = now()
@@ -204,6 +233,7 @@ class Dispatch:
         actor: Any = None
         turn: Any = None
         taken = 0
+        changed = False
         self.pumping = True
         try:
             while ring:
@@ -221,12 +251,17 @@ class Dispatch:
                 at = now()
                 if self._batch is not _FULL or at - last >= end - at:
                     batch = self._measured(taken + 1, at - last, end - at)
-                    if at >= end:
-                        break
+                if always.context is not context or context != always.unchanged:
+                    changed = True
+                    break
+                if at >= end:
+                    break
                 last = at
             inline.held_s = at - end + self.budget_s
         finally:
             actor = turn = None  # an error may know this frame
+            if changed and always.context is context:  # by what is no handler
+                self.renew()
             self._rest()
 
     def _measured(self, entries: int, took_s: float, left_s: float) -> range:
@@ -236,6 +271,14 @@ class Dispatch:
         size, self._careful = budget.after(size, self._careful, done, took_s, left_s, self.budget_s)
         self._batch = range(size) if size < MOST else _FULL
         return self._batch
+
+    def _changed(self) -> bool:
+        """Tells whether the turns have changed the context, by what is no handler, and renews it then."""
+        always = self.always
+        if always.context == always.unchanged:
+            return False
+        self.renew()
+        return True
 
     def be_careful(self) -> None:
         """Has the next handlers looked at one by one: an actor begins or ends, and nobody knows its speed.
@@ -249,9 +292,10 @@ class Dispatch:
         """The same, one entry at a time, for a chooser, whose budget is its own, or an instrument."""
         last = self._now()
         end = last + self.budget_s if self.pick is None else None
+        context = self._entered
         self.pumping = True
         try:
-            while self.ring:
+            while self.ring and self.context is context and not self._changed():
                 entry = self.ring.popleft() if self.pick is None else self.pick(self.ring)
                 if entry is None:
                     break
@@ -295,6 +339,7 @@ class Dispatch:
         self.scheduled = True
         inline = self.inline
         row = inline.row + 1
+        self._entered = self.context
         self.without_task(self.context.run, self.pump, inline.held_s)
         inline.row = row  # the pump thinks that the loop has called it
 
@@ -317,6 +362,7 @@ class Dispatch:
     def _rest(self) -> None:
         self.pumping = False
         if self.ring:
-            self._loop.call_soon(self.pump, context=self.context)
+            self._entered = context = self.context
+            self._loop.call_soon(self.pump, context=context)
         else:
             self.scheduled = False

@@ -16,6 +16,7 @@ from typing import Any
 
 from actorflow.actors import budget
 from actorflow.actors.budget import MOST
+from actorflow.actors.contexts import Contexts
 
 
 class Inline:
@@ -28,7 +29,9 @@ class Inline:
         limit: How many may run in a row; 0 for none ever.
         row: How many could have run since the loop last called the pump.
         held_s: How long handlers have held the loop since then, as far as was looked at.
-        run: Runs a handler in the context of inline asks.
+        context: In which inline asks run; the pump may be in its own.
+        unchanged: What `context` equals until a handler changes it.
+        run: Runs a handler in it.
         size: Asks between two looks at the clock; each is looked at before and after where it is 1.
     """
 
@@ -36,21 +39,24 @@ class Inline:
         "_at",
         "_budget_s",
         "_careful",
+        "_contexts",
         "_counts",
         "_now",
         "_run",
+        "context",
         "held_s",
         "left",
         "limit",
         "row",
         "run",
         "size",
+        "unchanged",
     )
 
-    def __init__(self, now: Callable[[], float], budget_s: float, context: Context, limit: int) -> None:
+    def __init__(self, now: Callable[[], float], budget_s: float, contexts: Contexts, limit: int) -> None:
         self._now = now
         self._budget_s = budget_s
-        self._run: Callable[..., Any] = context.run
+        self._contexts = contexts
         self._careful = 0
         self._at = 0.0
         self._counts = False
@@ -59,7 +65,14 @@ class Inline:
         self.row = 0
         self.held_s = 0.0
         self.size = 1
-        self.run: Callable[..., Any] = self._run_timed
+        self.renew()
+
+    def renew(self) -> None:
+        """Has handlers run in a fresh context: one has changed that of the others."""
+        self.context: Context = self._contexts.fresh()
+        self.unchanged = self._contexts.unchanged(self.context)
+        self._run: Callable[..., Any] = self.context.run
+        self.run: Callable[..., Any] = self._run if self.size > 1 else self._run_timed
 
     def may_go_on(self) -> bool:
         """Tells whether asks may go on without the loop, and puts how many into `left`."""

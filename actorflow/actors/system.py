@@ -6,7 +6,6 @@ import asyncio
 import logging
 from asyncio import AbstractEventLoop, CancelledError, Future, Task
 from collections.abc import Callable
-from contextvars import Context
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -111,7 +110,6 @@ class ActorSystem:
     dispatch: Dispatch
     inline: Inline
     wheel: Wheel
-    context: Context
 
     def __init__(
         self,
@@ -351,13 +349,12 @@ class ActorSystem:
             instrument=self._instrument,
         )
         if seat is not None:
-            self.dispatch.context.run(seat.enter)
-        self.context = self.dispatch.context.copy()  # for inline asks: the pump may be in its own
+            self.dispatch.change_contexts(seat.enter)
         plain = pick is None and self._instrument is None
         # in debug mode none is inline, so that every ask meets the check of its loop
         limit = INLINE_ASKS if plain and not self.loop.get_debug() else 0
-        self.inline = self.dispatch.inline = Inline(self.now, self._budget_s, self.context, limit)
-        self.wheel = Wheel(self.loop, self.clock)
+        self.inline = self.dispatch.inline = Inline(self.now, self._budget_s, self.dispatch.contexts, limit)
+        self.wheel = Wheel(self.loop, self.clock, self.dispatch.contexts.fresh())
         self.create_future = self.loop.create_future
         self._body = asyncio.current_task()
         self._open = True

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actorflow.actors.budget import MOST
+from actorflow.actors.contexts import Contexts
 from actorflow.actors.inline import Inline
 
 BUDGET_S = 0.001
@@ -43,7 +44,7 @@ def row(inline: Inline, hands: Hands, durations: list[float], idle_s: float = 0.
 
 def made(limit: int = 64) -> tuple[Inline, Hands]:
     hands = Hands()
-    return Inline(hands.now, BUDGET_S, copy_context(), limit), hands
+    return Inline(hands.now, BUDGET_S, Contexts(copy_context()), limit), hands
 
 
 @given(each_s=st.floats(1e-6, 1.0), limit=st.integers(1, 500))
