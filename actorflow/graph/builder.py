@@ -20,7 +20,7 @@ from actorflow.graph import opdef
 from actorflow.graph.block import marks
 from actorflow.graph.body import Body, elsewhere, is_around
 from actorflow.graph.device import merged
-from actorflow.graph.graph import Graph, current
+from actorflow.graph.graph import Graph, current, opened
 from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.graph.opdef import Promoting
 from actorflow.graph.operators import Operators
@@ -104,6 +104,9 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
         SpecError: for a value that no tensor of that dtype can hold.
     """
     if isinstance(value, Tensor):
+        graph = opened()
+        if graph is None and not isinstance(value.graph, Body):
+            return value  # what is built of it says whether there is a graph to build into
         graph = current()
         return value if value.graph is graph else _captured(graph, value)
     if hasattr(value, "as_tensor"):

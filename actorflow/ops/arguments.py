@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 from actorflow.arrays import as_array, as_dtype, is_floating
 from actorflow.errors import ActorflowError, SpecError, Where
 from actorflow.graph.builder import Tensor, is_users, source_line
+from actorflow.graph.inputs_graph import graph_for
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -303,7 +304,8 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     """Returns the verb with its arguments held to their annotations, and its errors placed.
 
     An error without a line gets the user's; one of a verb that the user called, and that speaks of
-    the verbs which this one is made of, is said to come from it.
+    the verbs which this one is made of, is said to come from it. Where no graph is open, that of the
+    arguments is.
     """
     op = function.__name__
     parameters = list(signature(function).parameters.values())
@@ -314,27 +316,30 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     checked = tuple((i, name, kinds[name]) for i, name in enumerate(ordered) if name in kinds)
     first = checked[0][0] if checked else len(ordered)
 
+    def fitted(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        for name in named:
+            if name in kinds:
+                named[name] = _plain(op, name, kinds[name], named[name])
+        if len(args) <= first:
+            return args
+        given = list(args)
+        for i, name, kind in checked:
+            if i < len(given):
+                given[i] = _plain(op, name, kind, given[i])
+        return tuple(given)
+
     @wraps(function)
     def called(*args: P.args, **named: P.kwargs) -> R:
-        if named:
-            for name in named:
-                if name in kinds:
-                    named[name] = _plain(op, name, kinds[name], named[name])
-        plain: tuple[Any, ...] = args
-        if len(args) > first:
-            given = list(args)
-            for i, name, kind in checked:
-                if i < len(given):
-                    given[i] = _plain(op, name, kind, given[i])
-            plain = tuple(given)
-        try:
-            return function(*plain, **named)
-        except ActorflowError as error:
-            call = (op, ordered, plain, named) if is_users(_getframe(1)) else None
-            told = _told(error, op, call)
-            if told is error:
-                raise
-            raise told from error.__cause__
+        with graph_for(args, named):
+            plain: tuple[Any, ...] = fitted(args, named)
+            try:
+                return function(*plain, **named)
+            except ActorflowError as error:
+                call = (op, ordered, plain, named) if is_users(_getframe(1)) else None
+                told = _told(error, op, call)
+                if told is error:
+                    raise
+                raise told from error.__cause__
 
     return called
 

@@ -12,6 +12,7 @@ from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.body import root_of
 from actorflow.graph.builder import Tensor, as_tensor, name_scope, source_line
 from actorflow.graph.graph import Graph, current
+from actorflow.graph.inputs_graph import in_graph_of_inputs, methods_in_own_graph
 from actorflow.graph.operators import Operators
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops import reduce
@@ -33,6 +34,7 @@ from actorflow.ops.state import Variable
 from actorflow.spec import Dim, Shape, Spec
 
 
+@methods_in_own_graph
 class PartitionedVariable(Operators):
     """A variable whose rows lie in several variables: `<name>/part_0`, `<name>/part_1` and so on.
 
@@ -64,6 +66,7 @@ class PartitionedVariable(Operators):
     <PartitionedVariable table (1000, 16) float32 in 3 parts> <Tensor table/gather:0 (2, 16) float32>
     """
 
+    @in_graph_of_inputs
     def __init__(
         self,
         initial: Initial = None,

@@ -18,6 +18,7 @@ from actorflow.graph.autodiff import Use, advice
 from actorflow.graph.body import Body, is_open, root_of
 from actorflow.graph.builder import Tensor, build_one, source_line
 from actorflow.graph.graph import Graph, current
+from actorflow.graph.inputs_graph import in_graph_of_inputs, methods_in_own_graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op
 from actorflow.graph.operators import Operators
@@ -28,6 +29,7 @@ from actorflow.ops.writes import Writes
 from actorflow.spec import Dim, Shape, Spec, spec
 
 
+@methods_in_own_graph
 class Variable(Writes, Operators):
     """A tensor that keeps its value between steps. Used like a tensor, it is read.
 
@@ -49,6 +51,7 @@ class Variable(Writes, Operators):
     <Variable w (64, 10) float32> <Tensor w/read:0 (64, 10) float32>
     """
 
+    @in_graph_of_inputs
     def __init__(
         self,
         initial: Initial = None,
