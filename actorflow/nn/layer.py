@@ -18,6 +18,7 @@ from actorflow.images import is_channels_first, to_channels_last
 from actorflow.ops.initial import Initial
 from actorflow.ops.resource import can_be_called
 from actorflow.ops.state import Variable
+from actorflow.other_names import checked_keywords
 from actorflow.spec import Dim, Spec, merge, show
 
 
@@ -56,8 +57,11 @@ class Layer:
         self.graph = root_of(current())
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Has calls build into the graph of the layer where none is open."""
+        """Has calls build into the layer's graph where none is open, and refuse unknown arguments by name."""
         super().__init_subclass__(**settings)
+        for name in ("__init__", "__call__"):
+            if name in vars(cls):
+                setattr(cls, name, checked_keywords(cls.__name__)(vars(cls)[name]))
         methods_in_own_graph(cls)
 
     def __repr__(self) -> str:

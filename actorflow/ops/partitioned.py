@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, Self
@@ -31,6 +31,7 @@ from actorflow.ops.shape import reshape
 from actorflow.ops.sort import searchsorted
 from actorflow.ops.source import constant
 from actorflow.ops.state import Variable
+from actorflow.other_names import checked_keywords
 from actorflow.spec import Dim, Shape, Spec
 
 
@@ -66,6 +67,7 @@ class PartitionedVariable(Operators):
     <PartitionedVariable table (1000, 16) float32 in 3 parts> <Tensor table/gather:0 (2, 16) float32>
     """
 
+    @checked_keywords("PartitionedVariable")
     @in_graph_of_inputs
     def __init__(
         self,
@@ -288,11 +290,9 @@ class PartitionedVariable(Operators):
             where = Where(defined_at=self.parts[0].definition.defined_at)
             raise GraphError(message, where=where, hint="build both inside one `with Graph()`")
 
-    def __bool__(self) -> bool:
-        return bool(self.as_tensor())
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.as_tensor())
+    def place(self) -> Where | None:
+        """Where it was declared."""
+        return self.parts[0].place()
 
 
 def parts_of(variables: Any) -> Any:
