@@ -16,7 +16,8 @@ from actorflow.actors.carrier import HANDLING
 from actorflow.actors.mailbox import SMALL_BYTES, Entry, Mailbox, Sized
 from actorflow.actors.outbox import Outgoing, Parked, Place
 from actorflow.actors.ref import DONE, Ref, Sender
-from actorflow.errors import ActorDied, AskCycle, MailboxFull, said
+from actorflow.actors.tombstones import Tombstone, reason_of
+from actorflow.errors import ActorDied, AskCycle, MailboxFull
 from actorflow.messages import Request
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Address(Mailbox, Ref):
         "receive",
         "sizes",
         "system",
+        "tombstone",
     )
 
     receive: Callable[[Any], Any]
@@ -50,6 +52,7 @@ class Address(Mailbox, Ref):
         self.system = system
         self.name = name
         self.reason: BaseException | None = None
+        self.tombstone: Tombstone | None = None  # once it is dead
         self.sizes = system.sizes
         self.entry = (self, turn)
         self.idle = False
@@ -370,10 +373,13 @@ class Address(Mailbox, Ref):
         """Returns what the asker of `message` hears."""
         reason = self.reason
         kind = type(message).__name__
+        if self.tombstone is not None:
+            error = self.tombstone.asked(self.name, kind, self.system.now())
+            error.__cause__ = reason
+            return error
         if reason is None:
             return ActorDied(f"'{self.name}' was stopped before it answered {kind}")
-        why = said(reason, typed=False).splitlines()[0]
-        error = ActorDied(f"'{self.name}' died before it answered {kind}: {why}")
+        error = ActorDied(f"'{self.name}' died before it answered {kind}: {reason_of(reason)}")
         error.__cause__ = reason
         return error
 
@@ -406,6 +412,8 @@ class Address(Mailbox, Ref):
         return True
 
     def __repr__(self) -> str:
+        if self.tombstone is not None:
+            return f"<Ref '{self.name}' {self.tombstone.told(self.system.now())}>"
         return f"<Ref '{self.name}' {Mailbox.__repr__(self)}>"
 
 

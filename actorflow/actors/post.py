@@ -13,6 +13,7 @@ from actorflow.actors.dump import PeerEntry
 from actorflow.actors.peer import Peer
 from actorflow.actors.remote import RemoteRef
 from actorflow.actors.serving import Serving
+from actorflow.actors.tombstones import absent
 from actorflow.errors import ActorError, ActorflowError, ChannelClosed, ConfigError
 from actorflow.transport.channel import Channel, Envelope, Say
 
@@ -106,17 +107,18 @@ class Post:
             ConfigError: it is no address.
             ActorError: no such process is attached, or this one has no such actor.
         """
-        process, _, actor = address.partition("/")
+        given: Any = address
+        process, _, actor = address.partition("/") if isinstance(given, str) else ("", "", "")
         if not process or not actor:
-            message = f"an address reads 'process/actor', got {address!r}"
+            message = f"an address reads 'process/actor', got {address!r:.100}"
             raise ConfigError(message)
         if process != self.name:
             return RemoteRef(self._peer(process), actor)
         cell = self.system.actors.get(actor)
         if cell is None:
-            here = ", ".join(sorted(self.system.actors)) or "none"
-            message = f"process '{self.name}' has no actor '{actor}'; it has {here}"
-            raise ActorError(message)
+            system = self.system
+            where = f"process '{self.name}'"
+            raise ActorError(absent(where, actor, system.actors, system.tombstones, system.now()))
         return cell
 
     def watch_peer(self, name: str, watcher: Watcher) -> None:
@@ -183,7 +185,9 @@ class Post:
     def peers_now(self) -> list[PeerEntry]:
         """Returns what is open with every attached process."""
         return [
-            PeerEntry(name, peer.up, len(peer.asks), peer.waiting, len(serving.open), peer.watched)
+            PeerEntry(
+                name, peer.up, len(peer.asks), peer.waiting, len(serving.open), peer.watched, peer.why_lost()
+            )
             for name, (peer, serving) in sorted(self._attached.items())
         ]
 

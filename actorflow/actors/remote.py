@@ -239,8 +239,10 @@ class RemoteRef(Ref):
     def died(self, message: Any) -> ActorDied:
         """Returns what the asker of `message` hears."""
         why = self.peer.why()
+        ago = self.peer.ago()
         error = ActorDied(
             f"'{self.name}' is out of reach and did not answer {type(message).__name__}: {why.what}"
+            + (f" ({ago})" if ago else "")
         )
         error.__cause__ = why
         return error

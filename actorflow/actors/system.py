@@ -20,6 +20,7 @@ from actorflow.actors.dispatch import Dispatch, Pick
 from actorflow.actors.letters import DeadLetters
 from actorflow.actors.mailbox import Sizes
 from actorflow.actors.supervisor import Child, Supervisor
+from actorflow.actors.tombstones import Tombstone, Tombstones
 from actorflow.actors.wheel import Wheel
 from actorflow.clock import Clock, Entropy
 from actorflow.errors import ActorDied, ActorError, InternalError
@@ -39,7 +40,13 @@ INLINE_ASKS = 64
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts since the system started; `open_asks` and `actors` are of now."""
+    """Counts since the system started; `open_asks` and `actors` are of now.
+
+    Attributes:
+        died: Actors that failed.
+        stopped: Actors that were asked to stop.
+        dead: The last 64 of either, in the order in which they died: who, when and why.
+    """
 
     actors: int
     spawned: int
@@ -53,6 +60,9 @@ class Stats:
     open_asks: int
     dead_letters: int
     unhandled_errors: int
+    died: int = 0
+    stopped: int = 0
+    dead: tuple[Tombstone, ...] = ()
 
 
 class _Nobody:
@@ -120,6 +130,7 @@ class ActorSystem:
         self.accounts = Accounts()
         self.actors: dict[str, Cell] = {}
         self.dead_letters = DeadLetters()
+        self.tombstones = Tombstones()
         self.inline_left = self.inline_limit = 0
         self.attached: dict[Any, Any] = {}  # what those above keep for as long as the system lives
         self.nobody = _Nobody()
@@ -248,6 +259,7 @@ class ActorSystem:
     def forget(self, cell: Cell) -> None:
         """An actor, whoever its parent, is dead: its name is free again."""
         del self.actors[cell.name]
+        cell.tombstone = self.tombstones.add(cell.name, self.now(), cell.reason, cell.incarnation)
 
     def buried(self, task: Task[None]) -> None:
         """The task of an actor has ended."""
@@ -277,6 +289,9 @@ class ActorSystem:
             open_asks=asks.open,
             dead_letters=self.dead_letters.count,
             unhandled_errors=len(self._unhandled),
+            died=self.tombstones.died,
+            stopped=self.tombstones.stopped,
+            dead=self.tombstones.all(),
         )
 
     def unheard(self) -> tuple[BaseException, ...]:
@@ -284,7 +299,7 @@ class ActorSystem:
         return tuple(self._unhandled)
 
     def dump(self) -> dump.Dump:
-        """Returns every actor and the wait-for graph; `str()` of it is a report.
+        """Returns every actor, the wait-for graph and the last of the dead; `str()` of it is a report.
 
         Raises:
             ActorError: before the system was entered; after it was left is fine.
@@ -353,6 +368,29 @@ class ActorSystem:
         if self._interrupt is not None and kind is None:
             raise self._interrupt
         return swallow
+
+    async def open(self) -> Self:
+        """Opens it for code of many tasks, such as the cells of a notebook; `close` ends it.
+
+        It has no body then: what `async with` would cancel it for, and all else that nobody has heard,
+        `close` raises.
+        """
+        await self.__aenter__()
+        self.release_body()
+        return self
+
+    def release_body(self) -> None:
+        """Forgets the task that entered it, which nothing cancels then."""
+        self._body = None
+
+    async def close(self) -> None:
+        """Leaves a system that `open` opened, as `async with` does at its end; closing twice is harmless.
+
+        Raises:
+            ExceptionGroup: of the errors that nobody has heard.
+        """
+        if self._open:
+            await self.__aexit__(None, None, None)
 
     async def _end_all(self) -> None:
         """Stops everything, the last spawned first; a cancellation waits until that is done."""
