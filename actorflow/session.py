@@ -26,6 +26,7 @@ from actorflow.errors import (
     StepAborted,
     Where,
 )
+from actorflow.fetch_types import ARGUMENTS, typed
 from actorflow.firsts import FirstValues
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
@@ -233,6 +234,7 @@ class Session:
 
     # -- running -----------------------------------------------------------------------------------
 
+    @typed
     async def run(
         self,
         fetches: Any,
@@ -263,7 +265,7 @@ class Session:
             DeadlinePassed: after `deadline_s`.
         """
         if unknown:
-            raise unknown_argument("run", next(iter(unknown)), ("fetches", "feeds", "deadline_s"))
+            raise unknown_argument("run", next(iter(unknown)), ARGUMENTS)
         ports, build = fetched(self.graph, fetches)
         feeds = feeds or {}
         keys = tuple(

@@ -142,7 +142,7 @@ def test_a_wrong_argument_of_run_is_told_before_anything_runs() -> None:
             y = x() * 2
         async with af.Session(graph) as session:
             with pytest.raises(UnknownArgument) as caught:
-                await session.run(y, feed_dict={})
+                await session.run(y, feed_dict={})  # type: ignore[call-overload]
             assert caught.value.hint == "write feeds="
 
     af.run(main())

@@ -25,7 +25,7 @@ from actorflow.graph.device import merged
 from actorflow.graph.graph import Graph, current, opened
 from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.graph.opdef import Promoting
-from actorflow.graph.operators import Operators
+from actorflow.graph.operators import OneArray
 from actorflow.leases import lent_copy
 from actorflow.spec import Shape, Spec
 
@@ -37,7 +37,7 @@ NO_RETURN = "a function without a return gives None: let it return its results"
 """What to try with a None that a function of the user's gave."""
 
 
-class Tensor(Operators):
+class Tensor(OneArray):
     """A symbolic value: output `index` of a node. Has a spec and no data; fetch it for that.
 
     Arithmetic operators, comparisons (`<`, `<=`, `>`, `>=`), `@` and indexing build nodes. `==` does

@@ -115,5 +115,11 @@ class Operators(Methods, Valueless):
         return object.__hash__(self)
 
 
+class OneArray(Operators):
+    """What stands for one array, unlike `IndexedSlices`: tensors and variables."""
+
+    __slots__ = ()
+
+
 def _divmod(a: Any, b: Any) -> tuple[Any, Any]:
     return _call("floor_divide", a, b), _call("remainder", a, b)

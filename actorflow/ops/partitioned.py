@@ -13,7 +13,7 @@ from actorflow.graph.body import root_of
 from actorflow.graph.builder import Tensor, as_tensor, name_scope, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.inputs_graph import in_graph_of_inputs, methods_in_own_graph
-from actorflow.graph.operators import Operators
+from actorflow.graph.operators import OneArray
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops import reduce
 from actorflow.ops.array import concat, gather
@@ -36,7 +36,7 @@ from actorflow.spec import Dim, Shape, Spec
 
 
 @methods_in_own_graph
-class PartitionedVariable(Operators):
+class PartitionedVariable(OneArray):
     """A variable whose rows lie in several variables: `<name>/part_0`, `<name>/part_1` and so on.
 
     Used like a tensor it is read as a whole; `gather` and `af.embedding_lookup` ask each part for the

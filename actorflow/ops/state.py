@@ -21,7 +21,7 @@ from actorflow.graph.graph import Graph, current
 from actorflow.graph.inputs_graph import in_graph_of_inputs, methods_in_own_graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op
-from actorflow.graph.operators import Operators
+from actorflow.graph.operators import OneArray
 from actorflow.graph.resource import VariableDef
 from actorflow.ops.initial import Initial, spec_and_initial
 from actorflow.ops.resource import check_fits, resource_name, sharing, typed
@@ -31,7 +31,7 @@ from actorflow.spec import Dim, Shape, Spec, spec
 
 
 @methods_in_own_graph
-class Variable(Writes, Operators):
+class Variable(Writes, OneArray):
     """A tensor that keeps its value between steps. Used like a tensor, it is read.
 
     Creating one adds a `VariableDef` to the graph and builds the first value under the name scope
