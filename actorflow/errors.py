@@ -148,12 +148,20 @@ class SpecError(ActorflowError):
     """Shapes or dtypes that do not fit together; found while the graph is built."""
 
 
+class UnknownArgument(SpecError, TypeError):
+    """A function was given an argument by a name that it does not take; a TypeError, as Python's is."""
+
+
 class ConfigError(ActorflowError, ValueError):
     """A setting that cannot mean anything, such as a negative learning rate."""
 
 
 class GraphError(ActorflowError):
     """A graph that cannot mean anything: unknown name, foreign tensor, cycle, missing rule."""
+
+
+class NoValue(GraphError, TypeError):
+    """Python or numpy asked a tensor for its value while the graph is built; a TypeError for them as well."""
 
 
 class GradientError(GraphError):

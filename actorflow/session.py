@@ -27,6 +27,7 @@ from actorflow.errors import (
     StepAborted,
     Where,
 )
+from actorflow.fetch_types import ARGUMENTS, typed
 from actorflow.firsts import FirstValues
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
@@ -34,6 +35,7 @@ from actorflow.graph.node import Port
 from actorflow.kernels.devices import checked
 from actorflow.limits import at_least, seconds
 from actorflow.lookup import check_count, fed_value, feed_port, fetched, given
+from actorflow.other_names import unknown_argument
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
 from actorflow.plan.place import Placer
@@ -239,8 +241,14 @@ class Session:
 
     # -- running -----------------------------------------------------------------------------------
 
+    @typed
     async def run(
-        self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
+        self,
+        fetches: Any,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        deadline_s: float | None = None,
+        **unknown: Any,
     ) -> Any:
         """Runs one step and returns the fetched values in the structure of `fetches`.
 
@@ -249,12 +257,14 @@ class Session:
             feeds: Values by tensor, or by the name of a placeholder. An array of the right dtype is
                 not copied: leave it alone until the step has ended.
             deadline_s: The longest that the step may take; by default the session's.
+            **unknown: Refused, with the name that is meant.
 
         Returns:
             Arrays. Those that variables hold are read-only.
 
         Raises:
             FeedError, FetchError: when they do not fit the graph; nothing ran.
+            UnknownArgument: for an argument that there is not.
             ConfigError: when `deadline_s` is no number above 0.
             SessionClosed: when the session is not open.
             WrongLoop: in another thread or event loop than that in which it was opened.
@@ -262,6 +272,8 @@ class Session:
                 step was dropped; no training update of it was applied, or all of its group were.
             DeadlinePassed: after `deadline_s`.
         """
+        if unknown:
+            raise unknown_argument("run", next(iter(unknown)), ARGUMENTS)
         ports, build = fetched(self.graph, fetches)
         feeds = feeds or {}
         keys = tuple(

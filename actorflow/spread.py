@@ -30,10 +30,12 @@ from actorflow.errors import (
     SessionClosed,
     StepAborted,
 )
+from actorflow.fetch_types import ARGUMENTS, typed
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.limits import at_least, seconds
 from actorflow.lookup import check_count, fed_value, feed_port, fetched, given
+from actorflow.other_names import unknown_argument
 from actorflow.plan.devices import process_of
 from actorflow.plan.homes import NOWHERE, State, check_names, checked_state, state_home
 from actorflow.plan.passes import ALL
@@ -208,8 +210,14 @@ class SpreadSession:
 
     # -- running -----------------------------------------------------------------------------------
 
+    @typed
     async def run(
-        self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
+        self,
+        fetches: Any,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        deadline_s: float | None = None,
+        **unknown: Any,
     ) -> Any:
         """Runs one step and returns the fetched values in the structure of `fetches`; as `Session.run`.
 
@@ -220,6 +228,8 @@ class SpreadSession:
             DeadlinePassed: after `deadline_s`; says which processes and nodes it waited for.
             ActorflowError: the first error of the step, placed at its node and process.
         """
+        if unknown:
+            raise unknown_argument("run", next(iter(unknown)), ARGUMENTS)
         ports, build = fetched(self.graph, fetches)
         feeds = feeds or {}
         keys = tuple(feed_port(self.graph, key) for key in feeds)

@@ -10,15 +10,19 @@ from actorflow.arrays import is_floating
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, name_scope, source_line
+from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.ops.partitioned import PartitionedVariable, parts_of
 from actorflow.ops.state import Variable, check_variables, trainable_variables
 from actorflow.ops.updates import apply_gradients
 from actorflow.optim import Transform
+from actorflow.other_names import checked_keywords
 
 Optimizer = Transform | Callable[[], OptimizerActor]
 """A pure rule, or what makes an optimizer actor for one session: a class or a function."""
 
 
+@checked_keywords("minimize")
+@in_graph_of_inputs
 def minimize(
     loss: Tensor | Variable | PartitionedVariable,
     optimizer: Optimizer,
