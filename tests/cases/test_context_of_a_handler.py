@@ -13,6 +13,7 @@ import pytest
 
 import actorflow as af
 from actorflow import sim
+from tests.actors.posts import Play, everywhere
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 Seen = tuple[str, str, int]
@@ -264,3 +265,19 @@ def test_in_a_simulation_as_well() -> None:
                     assert await other.ask("look") == clean
 
     sim.run(main, seed=3)
+
+
+@everywhere
+@pytest.mark.parametrize("kind", ACTORS)
+def test_nothing_of_an_asker_or_of_a_handler_arrives_whatever_lies_between(play: Play, kind: Any) -> None:
+    async def body(system: Any) -> None:
+        look, later, spoiler = system.spawn(Look), system.spawn(LookLater), system.spawn(kind)
+        clean = await look.ask("look")
+        spoil()
+        for _ in range(2):
+            assert await spoiler.ask("spoil") == clean
+            await spoiler.tell("spoil")
+            for ref in (look, later, spoiler):
+                assert await ref.ask("look") == clean
+
+    Context().run(play, body)
