@@ -169,7 +169,10 @@ class Carrier:
         except BaseException as raised:
             self._finish(None, raised)
             raise
-        self._finish(result, error)
+        try:
+            self._finish(result, error)
+        finally:
+            error = None  # it knows this frame, which would keep it
 
     def _finish(self, result: Any, error: BaseException | None) -> None:
         job, self._job = self._job, None
@@ -218,3 +221,5 @@ def _resume(coroutine: Coroutine[Any, Any, Any], yielded: Any, cancelled: bool) 
                 yielded = coroutine.send(value)
     except StopIteration as stop:
         return stop.value
+    finally:
+        yielded = None  # a future whose error knows this frame
