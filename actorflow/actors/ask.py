@@ -132,7 +132,7 @@ class Ask:
     waits for room it is its own entry in the line, and while it is open it is the edge asker →
     target of the wait-for graph.
 
-    INVARIANT: once it has ended without an answer it holds neither the message nor the future: it may stand in
+    INVARIANT: once it has ended without an answer it holds neither message nor future: it may stand in
         a mailbox for long, and the error of the future knows frames that know it.
     """
 

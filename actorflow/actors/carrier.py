@@ -72,6 +72,16 @@ class Carrier:
         cell.system.tasks.add(self.task)
 
     @property
+    def job(self) -> Any:
+        """What the handler works on that is suspended."""
+        return self._job
+
+    @property
+    def handling(self) -> Handling | None:
+        """Which run of its actor that is."""
+        return self._handling
+
+    @property
     def alive(self) -> bool:
         """False once its task has ended or, cancelled while parked, is about to."""
         return not (self._closing or self.task.done() or self.task.cancelling())
