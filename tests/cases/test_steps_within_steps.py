@@ -13,6 +13,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.actors.system import ActorSystem
 from actorflow.errors import AskCycle
+from tests.one_loop import OneLoop
 
 PATIENCE_S = 20.0
 """How long a test waits for what used to wait for ever."""
@@ -169,3 +170,51 @@ def test_a_step_that_an_actor_runs_for_a_step() -> None:
                 return await asyncio.wait_for(asyncio.gather(*runs), PATIENCE_S)
 
     assert af.run(main()) == [0.0, 2.0, 4.0, 6.0]
+
+
+class SpreadNest(Nest):
+    """The same over the processes of a cluster, or of none: the session is one of several processes."""
+
+    async def together(self, count: int, max_steps: int) -> list[float]:
+        loss = program_of(self)
+        async with OneLoop(loss, ("ps0",), ("worker0",)) as cluster:
+            spread = cluster.opened()
+            spread.max_steps = max_steps
+            self.session = cluster  # type: ignore[assignment]
+            runs = (self.run(self.outer, float(k)) for k in range(count))
+            found = await asyncio.wait_for(asyncio.gather(*runs), PATIENCE_S)
+            await cluster.settled()
+            assert cluster.stats().live == 0
+            assert cluster.stats().waiting == 0
+            assert await self.run(self.double, 1.0) == 2.0
+        return list(found)
+
+
+def program_of(nest: Nest) -> af.Program:
+    with nest.graph:
+        w = af.Variable(0.0, name="w")
+        loss = af.square(nest.x - w)
+        train = af.minimize(loss, af.optim.sgd(0.1))
+    return af.Program(graph=nest.graph, loss=loss, train=train, batches=lambda _epoch: [], epochs=1)
+
+
+@pytest.mark.parametrize("max_steps", [1, 2, 4])
+def test_steps_of_a_cluster_within_steps_of_it(max_steps: int) -> None:
+    nest = SpreadNest(lambda nest, x: nest.run(nest.double, x))
+
+    assert af.run(nest.together(4, max_steps)) == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_several_steps_of_a_cluster_within_each_step_of_it() -> None:
+    async def several(nest: Nest, x: float) -> float:
+        return sum(await asyncio.gather(*(nest.run(nest.double, x) for _ in range(3))))
+
+    assert af.run(SpreadNest(several).together(3, 2)) == [0.0, 6.0, 12.0]
+
+
+def test_steps_of_a_cluster_that_run_themselves_without_end_are_named() -> None:
+    async def forever(nest: Nest, x: float) -> float:
+        return await nest.run(nest.outer, x)
+
+    with pytest.raises(AskCycle, match="64 deep"):
+        af.run(SpreadNest(forever).together(1, 2))
