@@ -18,6 +18,7 @@ __all__ = [
     "Async", "Backup", "Barrier", "Cluster",
     "ConditionalAccumulator", "Counter", "EpochDone", "FIFOQueue", "Feeder", "Graph", "HashTable",
     "IndexedSlices", "OptimizerActor", "PaddingFIFOQueue", "PartitionedVariable", "Policy", "PriorityQueue",
+    "Process",
     "Program", "RandomShuffleQueue", "Ref", "RunDone", "Session", "Slices", "SparseConditionalAccumulator",
     "Spec", "Stack", "StaleSync", "StepDone", "Sync", "Tensor", "TensorArray", "Terminated", "Told",
     "Trainer",

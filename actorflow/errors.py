@@ -240,6 +240,10 @@ class ProgramError(ActorflowError):
     """A program file, or a file named beside it, that cannot be found, read, understood or written."""
 
 
+class DiskFull(ActorflowError):
+    """A program's own code found no room to write: nothing is wrong with it, and later there may be some."""
+
+
 class OnnxError(ActorflowError):
     """An ONNX model that cannot be read, or that asks for what is not there; the text lists all of it."""
 

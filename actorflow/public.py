@@ -16,6 +16,7 @@ from actorflow.actors.ref import Ref
 from actorflow.actors.resources import reset
 from actorflow.actors.system import ActorSystem
 from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.process import Process
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.dtypes import can_cast, finfo, iinfo, result_type
@@ -48,7 +49,8 @@ from actorflow.training import minimize
 __all__ = [
     "Actor", "ActorSystem", "ActorflowError", "Answers",
     "Async", "Backup", "Cluster", "EpochDone", "Feeder", "Graph",
-    "IndexedSlices", "OptimizerActor", "Policy", "Program", "Ref", "RunDone", "Session", "Slices", "Spec",
+    "IndexedSlices", "OptimizerActor", "Policy",
+    "Process", "Program", "Ref", "RunDone", "Session", "Slices", "Spec",
     "StaleSync", "StepDone", "Sync", "Tensor", "Terminated", "Told",
     "Trainer", "UpdateContext", "UpdateDone",
     "ask_all", "can_cast", "colocate_with", "container", "control_dependencies", "custom_gradient", "data",

@@ -266,12 +266,19 @@ class Address(Mailbox, Ref):
         deadline_s = system.deadline_s if deadline_s is None else deadline(deadline_s)
         waiter = None if HANDLING.get() is None else waiter_here()
         coroutine: Any = None
-        if self.idle and system.inline_left > 0 and not system.dispatch.ring and not self.waiters:
+        inline = system.inline
+        if (
+            self.idle
+            and not system.dispatch.ring
+            and not self.waiters
+            and (inline.left > 0 or inline.may_go_on())
+        ):
             # Nobody is ahead, so this is what the pump would do next: 0.6 µs where the ring takes 5.
-            system.inline_left -= 1
+            inline.left -= 1
             self.idle = False
+            run = inline.run  # apart, for a call of an attribute is not specialised: -7 %
             try:
-                result = system.context.run(self.receive, message)
+                result = run(self.receive, message)
             except (Exception, CancelledError) as error:  # noqa: BLE001  the supervisor decides
                 future = system.create_future()
                 self.answer_raised(self._question(message, 0, deadline_s, None, future), error)
@@ -299,7 +306,6 @@ class Address(Mailbox, Ref):
                 system.accounts.issued += 1
                 system.accounts.failed += 1
                 raise self.died(message)
-            system.inline_left = system.inline_limit
             nbytes = 0 if self.sizes[type(message)] is None else self._nbytes(message)
             future = system.create_future()
             question = self._question(message, nbytes, deadline_s, waiter, future)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from actorflow.actors.address import Address, deadline
-from actorflow.actors.ref import DONE, Ref
+from actorflow.actors.ref import DONE, Proxy, Ref
 from actorflow.actors.remote import RemoteRef
 from actorflow.actors.roll import Roll
 from actorflow.actors.tombstones import REASON, reason_of
@@ -214,7 +214,14 @@ async def tell_all(refs: Iterable[Ref], message: Any, deadline_s: float | None =
         except TimeoutError:
             ends[ref] = _Failed(DeadlinePassed(_late(ref, message, limits[ref])))
 
+    async def handed_over(ref: Proxy) -> None:
+        error = await _end(ref.told(message, deadline_s))
+        ends[ref] = _Failed(error) if isinstance(error, ActorflowError) else error
+
     for ref in whom:
+        if isinstance(ref, Proxy):
+            waiting.append(handed_over(ref))
+            continue
         dead = _dead(ref, message)
         try:
             telling = ref.tell(message)

@@ -113,9 +113,10 @@ class Post:
             ActorError: no such process is attached, or this one has no such actor.
         """
         self.system.check_here()
-        process, _, actor = address.partition("/")
+        given: Any = address
+        process, _, actor = address.partition("/") if isinstance(given, str) else ("", "", "")
         if not process or not actor:
-            message = f"an address reads 'process/actor', got {address!r}"
+            message = f"an address reads 'process/actor', got {address!r:.100}"
             raise ConfigError(message)
         if process != self.name:
             return RemoteRef(self._peer(process), actor)

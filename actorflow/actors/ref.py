@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Generator
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    from actorflow.errors import ActorflowError
 
 
 class Sender(Protocol):
@@ -94,6 +97,21 @@ class Ref(ABC):
     @abstractmethod
     def watch(self, watcher: Watcher) -> None:
         """Sends `watcher` a `Terminated`, once, when this actor is dead; at once if it is already."""
+
+
+class Proxy(Ref):
+    """A ref whose calls are made elsewhere, with another ref; `tell_all` asks it what came of them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    async def told(self, message: Any, limit_s: float | None) -> ActorflowError | None:
+        """Tells `message` and returns why it has not arrived; None when it has.
+
+        Args:
+            message: What to tell.
+            limit_s: How long to wait; None takes the limit of the system there.
+        """
 
 
 class _Done:

@@ -9,6 +9,7 @@ from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from actorflow.actors.ref import Ref
 from actorflow.actors.step_messages import Process as Member
 from actorflow.affinity import Affinity, affinity_here
 from actorflow.cluster.attendance import Attendance
@@ -97,6 +98,26 @@ class Cluster(ABC):
 
         _check_options("simulated", options, OPTIONS)
         return SimulatedCluster(program, ps=ps, workers=workers, **options)
+
+    @staticmethod
+    def in_process(program: Program, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
+        """Returns a cluster whose processes are actor systems of this one, in real time, without sockets.
+
+        For tests and for finding out what a program does: nothing of it runs at once, nothing is lost.
+
+        Args:
+            program: What it runs.
+            ps: How many processes have parameters: ps0, ps1, …
+            workers: How many compute: worker0, worker1, …
+            **options: `placement`, as for a `Session`; `threads` for slow kernels of each process.
+
+        Raises:
+            ConfigError: as `simulated`.
+        """
+        from actorflow.cluster.in_process import OPTIONS, InProcessCluster
+
+        _check_options("in-process", options, OPTIONS)
+        return InProcessCluster(program, ps=ps, workers=workers, **options)
 
     @staticmethod
     def local(program: Any, *, ps: int = 1, workers: int = 1, **options: Any) -> LocalCluster:
@@ -286,6 +307,23 @@ class Cluster(ABC):
         self.opened()
         assert self.attendance is not None
         return await self.at_home(self.attendance.run(fetches, feeds, deadline_s))
+
+    def ref(self, address: str) -> Ref:
+        """Returns the address of an actor of any process, such as `worker0/echo`, for use at the chief.
+
+        It is good for every life of the process, also before the actor is there: whoever asks then hears so.
+        What `actors(process)` of the program spawned is there once the cluster is open.
+
+        Args:
+            address: `process/actor`.
+
+        Raises:
+            ConfigError: it is no address.
+            ActorError: there is no such process, or the chief's has no such actor.
+            SessionClosed: the cluster is not open.
+        """
+        self.opened()
+        return self.chief.ref(address)
 
     async def settled(self) -> None:
         """Waits until no step runs, and what aborted steps took and did not use is back in its place.

@@ -140,6 +140,11 @@ class Host:
         outcome.add_done_callback(lambda _outcome: task.cancel() if outcome.cancelled() else None)
         return outcome
 
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Calls a plain function as code of this host, and returns what it returns."""
+        self._check_alive("calls")
+        return self._context.copy().run(function, *args)
+
     def timers(self, label: str) -> Context:
         """Returns a context in which timers of this incarnation run, as a lane of that name."""
         context = self._context.copy()
