@@ -339,7 +339,7 @@ class Cluster(ABC):
 
     def stats(self) -> SpreadStats:
         """Returns what the session at the chief has done."""
-        return self._opened().stats()
+        return self._open_session().stats()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -363,7 +363,7 @@ class Cluster(ABC):
             SessionClosed: the cluster is not open.
             WrongLoop: in another thread or event loop than that in which it was opened.
         """
-        session = self._opened()
+        session = self._open_session()
         self.check_here()
         return session
 
@@ -375,7 +375,7 @@ class Cluster(ABC):
         if self._affinity is not None:
             self._affinity.check()
 
-    def _opened(self) -> SpreadSession:
+    def _open_session(self) -> SpreadSession:
         if self.session is None:
             raise SessionClosed("the cluster is not open", hint="async with af.Cluster... as cluster: ...")
         return self.session
