@@ -12,16 +12,20 @@ from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from actorflow.actors import wheel
+from actorflow.actors.address import tick, waiter_here
 from actorflow.actors.executor import Executor
+from actorflow.actors.nesting import step_asking, step_here
 from actorflow.actors.register import Source
 from actorflow.actors.resources import Resources
 from actorflow.actors.starvation import Producers, Waits
 from actorflow.actors.step import Step
 from actorflow.actors.stuck import Running
 from actorflow.actors.system import ActorSystem
+from actorflow.admission import MAX_DEPTH, Admission
 from actorflow.affinity import Affinity, affinity_here
 from actorflow.blocking import BlockingSession
 from actorflow.errors import (
+    AskCycle,
     ConfigError,
     SessionClosed,
     StepAborted,
@@ -61,7 +65,8 @@ class Session:
         graph: The graph; it may grow while the session is open.
         system: The actor system to live in; by default the session makes and closes its own.
         deadline_s: The longest that a step may take unless it says otherwise; None is no limit.
-        max_steps: How many steps may run at once; further ones wait for their turn.
+        max_steps: How many steps may run at once; further ones wait for their turn. A step that code of
+            another one runs has that one's place, if there is no other.
         max_messages: What the mailbox of a variable, queue or optimizer holds; who comes later waits.
         threads: Worker threads for slow kernels; by default one for each processor.
         initialise: Whether variables get their initial values by themselves.
@@ -120,6 +125,7 @@ class Session:
         self._in_block = True
         self._closing: asyncio.Task[None] | None = None
         self._step_ids = itertools.count(1)
+        self._admission: Admission[Step] = Admission(self.max_steps)
         self._live: dict[Step, Plan] = {}
         self._first: dict[Step, Plan] = {}  # initialising steps
         self._waiting: dict[Step, tuple[Plan, Sequence[Any]]] = {}
@@ -268,6 +274,7 @@ class Session:
             ConfigError: when `deadline_s` is no number above 0.
             SessionClosed: when the session is not open.
             WrongLoop: in another thread or event loop than that in which it was opened.
+            AskCycle: steps run steps of this session too deep.
             ActorflowError: the first error of the step, placed at its node. Everything else of the
                 step was dropped; no training update of it was applied, or all of its group were.
             DeadlinePassed: after `deadline_s`.
@@ -322,6 +329,11 @@ class Session:
             if plan.resets != self._resources.resets:
                 plan = self._plan(*plan.key)
         step = Step(step_id, plan.fetches, self._system.create_future(), deadline_s, since)
+        step.parent = self._within()
+        if step.parent is None and self._admission.taken >= self.max_steps and waiter_here() is not None:
+            await tick()  # of a handler in its first step nobody knows yet what it works on
+            step.parent = step_asking(self._system)
+            self._check_open()
         return await self._run_step(plan, fed, step)
 
     async def _run_step(self, plan: Plan, fed: Sequence[Any], step: Step) -> list[Any]:
@@ -339,8 +351,9 @@ class Session:
         try:
             if not step_id:
                 self._first[step] = plan
+                self._admission.free(step)
                 self._executor.start(plan.partition, step, fed)
-            elif len(self._live) < self.max_steps:
+            elif self._admission.ask(step, self._runner_of(step)):
                 self._begin(step, plan, fed)
             else:
                 self._waiting[step] = (plan, fed)
@@ -358,8 +371,8 @@ class Session:
             if self._live.pop(step, None) is None:
                 self._waiting.pop(step, None)
                 self._first.pop(step, None)
-            elif self._waiting:
-                self._let_in()
+            step.parent = None
+            self._let_in(self._admission.end(step))
             if fills:
                 self.producers.leave(fills, failure)
             failure = None  # it holds this frame
@@ -380,13 +393,40 @@ class Session:
         seen += [Running(plan.fills, None, step.holds) for step, plan in self._first.items()]
         return seen, Counter(name for plan, _ in self._waiting.values() for name in plan.fills)
 
-    def _let_in(self) -> None:
-        """Begins waiting steps while there is room, first come first served."""
-        while self._waiting and len(self._live) < self.max_steps:
-            step, (plan, fed) = next(iter(self._waiting.items()))
-            del self._waiting[step]
+    def _let_in(self, steps: list[Step]) -> None:
+        """Begins steps that have waited; one that was cancelled meanwhile gives its place back itself."""
+        for step in steps:
+            plan, fed = self._waiting.pop(step)
             if not step.future.done():
                 self._begin(step, plan, fed)
+
+    def _within(self) -> Step | None:
+        """Returns the step whose code runs one here, if it still runs.
+
+        Raises:
+            AskCycle: steps of this session would be nested too deep.
+        """
+        parent = step_here()
+        ring, step = [], parent
+        while step is not None:
+            if step in self._admission.live:
+                ring.append(step)
+            step = step.parent
+        if len(ring) >= MAX_DEPTH:
+            path = " -> ".join(f"step {step.id}" for step in reversed(ring[:3]))
+            message = (
+                f"steps of a session may run steps of it {MAX_DEPTH} deep, "
+                f"got step {ring[-1].id} -> ... -> {path} -> one more"
+            )
+            raise AskCycle(message, hint="have the code that runs a step end without one")
+        return parent if isinstance(parent, Step) else None
+
+    def _runner_of(self, step: Step) -> Step | None:
+        """Returns the step of this session, the nearest, whose code runs this one."""
+        runner = step.parent
+        while runner is not None and runner not in self._admission.live:
+            runner = runner.parent
+        return runner
 
     # -- plans and state ---------------------------------------------------------------------------
 

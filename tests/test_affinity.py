@@ -263,6 +263,7 @@ CALLS: dict[type, dict[str, Callable[[World], Any]]] = {
         "check_here": lambda w: w.cluster.check_here(),
         "__aenter__": lambda w: w.cluster.__aenter__(),
         "open": lambda w: w.cluster.open(),
+        "ref": lambda w: w.cluster.ref("worker0/echo"),
         "close": lambda w: w.cluster.close(),
         "__aexit__": lambda w: leave(w.cluster),
     },
@@ -313,7 +314,7 @@ ELSEWHERE: dict[type, dict[str, str]] = {
     SpreadSession: {"stats": LOOKS},
     Cluster: {
         **dict.fromkeys(("stats", "names", "record", "messages", "lives", "chief"), LOOKS),
-        **dict.fromkeys(("simulated", "local", "connect"), MAKES),
+        **dict.fromkeys(("simulated", "local", "connect", "in_process"), MAKES),
         "at_home": "is what each kind of cluster gives, for what was checked here",
     },
     Stream: {**dict.fromkeys(("stats", "is_open"), LOOKS), "position": LOOKS},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import types
 from abc import abstractmethod
-from asyncio import CancelledError
+from asyncio import CancelledError, Future
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
@@ -241,9 +241,10 @@ class Address(Mailbox, Ref):
             await place.future
         except BaseException:
             place.leave()
-            raise
-        finally:
             awaits.pop(place, None)
+            del place  # the error knows this frame
+            raise
+        awaits.pop(place, None)
         self._take_place(place)
 
     def _take_place(self, place: Place) -> None:
@@ -282,7 +283,10 @@ class Address(Mailbox, Ref):
                 inline.renew()  # whether it was changed or not, failures are rare
                 future = system.create_future()
                 self.answer_raised(self._question(message, 0, deadline_s, None, future), error)
-                return future.result()
+                try:
+                    return future.result()
+                finally:
+                    del future  # as below
             except BaseException as error:
                 self.crash(error)
                 raise
@@ -322,10 +326,12 @@ class Address(Mailbox, Ref):
             return await future
         except BaseException:
             question.cancel()
+            seen(future)
             raise
         finally:
             if waiter is not None:
                 actor_of(waiter).awaits.pop(question, None)
+            del future, question  # the error knows this frame, which would keep it, and all that it knows
 
     def inquire(self, message: Any, deadline_s: float, answer: Answer) -> Ask:
         """`ask` for one who cannot await, such as a link: whatever comes of it goes to `answer`.
@@ -453,6 +459,12 @@ def deadline(deadline_s: float) -> float:
         what = f"deadline_s must be above 0 and below {_FOREVER_S:g}, got {deadline_s}"
         raise ValueError(what)
     return deadline_s
+
+
+def seen(future: Future[Any]) -> None:
+    """Says that somebody has seen an error which came in the tick in which its asker was cancelled."""
+    if future.done() and not future.cancelled():
+        future.exception()
 
 
 @types.coroutine

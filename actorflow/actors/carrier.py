@@ -77,6 +77,16 @@ class Carrier:
         cell.system.tasks.add(self.task)
 
     @property
+    def job(self) -> Any:
+        """What the handler works on that is suspended."""
+        return self._job
+
+    @property
+    def handling(self) -> Handling | None:
+        """Which run of its actor that is."""
+        return self._handling
+
+    @property
     def alive(self) -> bool:
         """False once its task has ended or, cancelled while parked, is about to."""
         return not (self._closing or self.task.done() or self.task.cancelling())
@@ -180,7 +190,10 @@ class Carrier:
         except BaseException as raised:
             self._finish(None, raised)
             raise
-        self._finish(result, error)
+        try:
+            self._finish(result, error)
+        finally:
+            error = None  # it knows this frame, which would keep it
 
     def _finish(self, result: Any, error: BaseException | None) -> None:
         job, self._job = self._job, None
@@ -224,3 +237,5 @@ def _resume(coroutine: Coroutine[Any, Any, Any], yielded: Any, cancelled: bool) 
                 yielded = coroutine.send(value)
     except StopIteration as stop:
         return stop.value
+    finally:
+        yielded = None  # a future whose error knows this frame

@@ -160,8 +160,8 @@ class Cell(Turns):
         if isinstance(job, Hook):
             what = f"{job.value} of '{self.name}' raised {said(error)}"
         else:
-            body = job.message if type(job) is Ask else job
-            what = f"handler of '{self.name}' raised {said(error)} while handling {type(body).__name__}"
+            kind = job.kind if type(job) is Ask else type(job).__name__
+            what = f"handler of '{self.name}' raised {said(error)} while handling {kind}"
         wrapped = HandlerError(what, where=Where(actor=self.name))
         wrapped.__cause__ = error
         return wrapped
@@ -339,6 +339,7 @@ class Cell(Turns):
             return await witness
         finally:
             self.witnesses.pop(witness, None)
+            del witness  # an error knows this frame, which would keep it
 
     def after(self, delay_s: float, message: Any, behaviour: Actor) -> Timer:
         """Tells this actor `message` in `delay_s` seconds; see `Actor.after`.

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from actorflow.actors.address import Address, actor_of, deadline, tick, waiter_here
+from actorflow.actors.address import Address, actor_of, deadline, seen, tick, waiter_here
 from actorflow.actors.ask import Ask
 from actorflow.actors.outbox import Outgoing, Parked, Place
 from actorflow.actors.ref import DONE, Ref, Sender, Watcher
@@ -132,9 +132,10 @@ class RemoteRef(Ref):
                 await place.future
             except BaseException:
                 place.leave()
-                raise
-            finally:
                 awaits.pop(place, None)
+                del place  # the error knows this frame
+                raise
+            awaits.pop(place, None)
             if not place.held:
                 self.undeliverable(message)
                 return
@@ -173,10 +174,12 @@ class RemoteRef(Ref):
             return await future
         except BaseException:
             question.cancel()
+            seen(future)
             raise
         finally:
             if waiter is not None:
                 actor_of(waiter).awaits.pop(question, None)
+            del future, question  # the error knows this frame, which would keep it, and all that it knows
 
     # -- life ----------------------------------------------------------------------------------------
 
@@ -197,6 +200,7 @@ class RemoteRef(Ref):
             return await witness.future
         finally:
             self.peer.unwatch(self.actor, witness)
+            del witness  # an error knows this frame, which would keep it
 
     def watch(self, watcher: Watcher) -> None:
         """Sends `watcher` a `Terminated`, once, when this actor is dead or its process is lost."""

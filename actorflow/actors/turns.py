@@ -338,6 +338,10 @@ class Turns(Address):
             if self.awaits:
                 self.awaits.clear()
 
+    def jobs(self, node: Any) -> list[Any]:
+        """Returns what this actor works on in suspended handlers; of a run of a re-entrant one that run's."""
+        return [carrier.job for carrier in self.busy if node is self or carrier.handling == node]
+
     def handles(self, number: int) -> bool:
         """Tells whether handler run `number` is still on."""
         return self.reentrant or number == self.number

@@ -247,7 +247,7 @@ class Cluster(Kinds, ABC):
 
     def stats(self) -> SpreadStats:
         """Returns what the session at the chief has done."""
-        return self._opened().stats()
+        return self._open_session().stats()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -271,7 +271,7 @@ class Cluster(Kinds, ABC):
             SessionClosed: the cluster is not open.
             WrongLoop: in another thread or event loop than that in which it was opened.
         """
-        session = self._opened()
+        session = self._open_session()
         self.check_here()
         return session
 
@@ -283,7 +283,7 @@ class Cluster(Kinds, ABC):
         if self._affinity is not None:
             self._affinity.check()
 
-    def _opened(self) -> SpreadSession:
+    def _open_session(self) -> SpreadSession:
         if self.session is None:
             raise SessionClosed("the cluster is not open", hint="async with af.Cluster... as cluster: ...")
         return self.session
