@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf, sqrt
 from typing import Any
 
-from actorflow.arrays import is_floating
+from actorflow.arrays import is_floating, wide_dtype
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use, gradients
 from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build, build_one
@@ -20,7 +20,7 @@ from actorflow.ops.fill import arange
 from actorflow.ops.linalg import matmul
 from actorflow.ops.logic import greater, greater_equal, logical_and, where
 from actorflow.ops.nn import check_rate, dropout
-from actorflow.ops.passing import cast, identity, wide_dtype
+from actorflow.ops.passing import cast, identity
 from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims
