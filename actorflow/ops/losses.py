@@ -262,6 +262,10 @@ def huber_loss(predictions: Any, labels: Any, delta: float = 1.0, *, name: str |
 @verb
 def smooth_l1_loss(predictions: Any, labels: Any, beta: float = 1.0, *, name: str | None = None) -> Tensor:
     """`huber_loss` of delta `beta`, over beta: its gradient far away is ±g for any beta. Else like that."""
+    with placed("smooth_l1_loss"):
+        if not beta > 0:
+            message = f"the beta of smooth_l1_loss must be positive, got {beta!r}"
+            raise SpecError(message, hint="the limit of smooth_l1_loss at 0 is af.absolute_difference")
     return divide(huber_loss(predictions, labels, beta), beta, name=name or "smooth_l1_loss")
 
 
