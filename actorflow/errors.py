@@ -120,6 +120,21 @@ def shown(value: object, most: int = 60) -> str:
         return f"{type(value).__name__} that cannot be shown ({type(wrong).__name__})"
 
 
+def cut(text: str, most: int) -> str:
+    """Returns a text of at most `most` characters: of a longer one how it begins, its length and its end.
+
+    Args:
+        text: Any text.
+        most: How many characters it may have; 60 or more.
+    """
+    if len(text) <= most:
+        return text
+    gap = f" ... ({len(text):,} characters in all) ... "
+    left = max(0, most - len(gap))
+    tail = left // 4
+    return f"{text[: left - tail]}{gap}{text[len(text) - tail :]}"
+
+
 def counted(count: int, noun: str) -> str:
     """Returns a number of things as a message says it: `1 task`, `3 tasks`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
@@ -225,6 +240,10 @@ class ProgramError(ActorflowError):
     """A program file, or a file named beside it, that cannot be found, read, understood or written."""
 
 
+class DiskFull(ActorflowError):
+    """A program's own code found no room to write: nothing is wrong with it, and later there may be some."""
+
+
 class OnnxError(ActorflowError):
     """An ONNX model that cannot be read, or that asks for what is not there; the text lists all of it."""
 
@@ -321,6 +340,10 @@ class ActorDied(ActorError):
     """The actor stopped before it could answer."""
 
 
+class Incomplete(ActorError):
+    """Of many actors that were told or asked the same some failed; the text names them."""
+
+
 class HandlerError(ActorError):
     """A handler raised; the original exception is the cause."""
 
@@ -335,6 +358,10 @@ class AskCycle(ActorError):
 
 class DeadlinePassed(ActorError):
     """An ask or a step did not end before its deadline."""
+
+
+class WrongLoop(ActorError):
+    """A call came from another thread or event loop than that of what was called; nothing has changed."""
 
 
 class InternalError(ActorflowError):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from traceback import walk_tb
 from typing import Any
 
+from actorflow.disk import is_full, no_room
 from actorflow.errors import ActorflowError, ProgramError, Where
 from actorflow.graph.builder import is_users, line_at
 
@@ -15,6 +16,8 @@ from actorflow.graph.builder import is_users, line_at
 @contextmanager
 def users_code(name: str, *, ends: bool = True) -> Iterator[None]:
     """Turns what fails inside, unless it is an error of ours, into a ProgramError at the user's line.
+
+    Where a disk is full, that is DiskFull: the code is not to blame.
 
     A CancelledError is the code's own failure unless somebody has cancelled the task that runs, and a
     GeneratorExit unless the coroutine is closed from outside that.
@@ -32,9 +35,12 @@ def users_code(name: str, *, ends: bool = True) -> Iterator[None]:
     except BaseException as error:
         if _passes(error, task, ends=ends):
             raise
-        message = f"{name} must not fail"
         line = failed_at(error)
-        raise ProgramError(message, where=None if line is None else Where(defined_at=line)) from error
+        where = None if line is None else Where(defined_at=line)
+        if is_full(error):
+            raise no_room(name, error, where) from error
+        message = f"{name} must not fail"
+        raise ProgramError(message, where=where) from error
 
 
 def _passes(error: BaseException, task: Task[Any] | None, *, ends: bool) -> bool:

@@ -14,15 +14,14 @@ frozen token per message.
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop, _get_running_loop, current_task
+from asyncio import AbstractEventLoop, current_task
 from asyncio.tasks import _enter_task, _leave_task
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, Protocol
 
-from actorflow.errors import ActorError
+from actorflow.affinity import Affinity
 
 if TYPE_CHECKING:
     from actorflow.clock import Clock
@@ -91,7 +90,7 @@ class Dispatch:
         "_loop",
         "_now",
         "_seen",
-        "_thread",
+        "affinity",
         "budget_s",
         "context",
         "instrument",
@@ -107,6 +106,7 @@ class Dispatch:
         loop: AbstractEventLoop,
         clock: Clock,
         *,
+        name: str = "a ring",
         budget_s: float = 0.001,
         pick: Pick | None = None,
         instrument: Instrument | None = None,
@@ -120,7 +120,7 @@ class Dispatch:
         self.turns = 0
         self._seen = (0, -1.0)
         self._loop = loop
-        self._thread = get_ident()
+        self.affinity = Affinity(f"the actor system '{name}'", loop)
         self._now = clock.now
         self.context: Context = copy_context()
 
@@ -157,24 +157,12 @@ class Dispatch:
         """Asks the loop for a pump; hot callers do so when `scheduled` is false.
 
         Raises:
-            ActorError: called from another thread or another event loop than the ring's; nothing
+            WrongLoop: called from another thread or another event loop than the ring's; nothing
                 has changed. While a pump is on its way this is not looked at.
         """
-        if _get_running_loop() is not self._loop:
-            self.check_here()
+        self.affinity.check()
         self._loop.call_soon(self.pump, context=self.context)
         self.scheduled = True
-
-    def check_here(self) -> None:
-        """Raises ActorError in another thread or event loop than the ring's.
-
-        The ring's own thread may call while its loop does not run.
-        """
-        here = _get_running_loop()
-        if here is not self._loop and (here is not None or get_ident() != self._thread):
-            where = "outside any event loop" if here is None else f"in {here!r}"
-            message = f"actors are met in the event loop of their system, {self._loop!r}, got a call {where}"
-            raise ActorError(message, hint="hand the call over with loop.call_soon_threadsafe")
 
     def pump(self) -> None:
         """Gives turns until the ring is empty or the budget is spent."""

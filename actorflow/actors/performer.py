@@ -20,11 +20,11 @@ from actorflow.actors.cell import Cell
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Forget
 from actorflow.actors.system import ActorSystem
+from actorflow.actors.tombstones import ended
 from actorflow.actors.user_actor import Invoke
 from actorflow.actors.wheel import Timer
 from actorflow.cancelling import FAILURES
 from actorflow.errors import (
-    ActorDied,
     ActorflowError,
     DeadlinePassed,
     FeedError,
@@ -144,7 +144,7 @@ class PerformerActor(Actor):
 
     async def on_stop(self, reason: BaseException | None) -> None:
         """Cancels what runs and waits for it, and for the actor of the user, but not for ever."""
-        died = ActorDied(f"{self.what} was stopped before it ended")
+        died = ended(self.what, "it ended", reason)
         waiting, self._waiting = self._waiting, {}
         for run in (*waiting.values(), *self._running):
             run.reply.failed(died.again())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import os
 import sys
 from contextlib import aclosing
@@ -28,6 +29,7 @@ from actorflow.cluster.record import RunRecord
 from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.settings import RunSettings
+from actorflow.disk import is_full, lost
 from actorflow.errors import ActorflowError, ConfigError, PlacementError, said
 from actorflow.launch.alive import Pid
 from actorflow.launch.environment import detect
@@ -42,6 +44,8 @@ from actorflow.trainer import RunDone
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+log = logging.getLogger("actorflow.cli")
 
 _FLAGS = {
     "ACTORFLOW_JOB": "job",
@@ -86,13 +90,23 @@ def run(args: argparse.Namespace) -> int:
         try:
             program = ProgramFile(args.program).program(args.seed)
         except ActorflowError as error:
-            code: int = _ended(task.name, error, Exit.USAGE)
+            code: int = _ended(task.name, error, Exit.FAILED if is_full(error) else Exit.USAGE)
         else:
             do = _lead if task.job == CHIEF else _serve
             code = do(args, task, program, calls, runner)
+    _tell_loss(task.name)
     if launched:
         leave(code)
     return code
+
+
+def _tell_loss(name: str) -> None:
+    """Says that not all of what was printed is there: no reason to end, nor to end otherwise."""
+    sys.stdout.flush()
+    loss = lost("stdout")
+    if loss is not None:
+        said = f"{name} went on, and {loss.lost_bytes} bytes of its output are lost: {loss.reason}"
+        print(said, file=sys.stderr, flush=True)
 
 
 def _serve(
@@ -164,7 +178,7 @@ def _lead(
     except ActorflowError as error:
         if display.begun:
             error.add_note(f"  run:   {display.at()}")
-        wrong = isinstance(error, ConfigError | PlacementError)  # of how it was started, and of no use again
+        wrong = isinstance(error, ConfigError | PlacementError) and not is_full(error)  # and so is each life
         return _ended(task.name, error, Exit.USAGE if wrong else code_of(error))
     if reason is not None:
         console.print(f"{reason.what} at {display.at()}")
@@ -198,12 +212,17 @@ async def _train(
 def write(record: RunRecord, path: Path) -> None:
     """Writes a run record as JSON.
 
+    A disk that is full is told, and no reason not to train.
+
     Raises:
         ConfigError: nothing can be written there.
     """
     try:
         path.write_text(json.dumps(record.as_data(), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
+        if is_full(error):
+            log.warning("the run goes on without its record: %s, %s", error.strerror, path)
+            return
         message = f"{path} must be a file that can be written, got {error.strerror}"
         raise ConfigError(message) from None
 

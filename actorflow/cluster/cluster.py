@@ -9,7 +9,9 @@ from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from actorflow.actors.ref import Ref
 from actorflow.actors.step_messages import Process as Member
+from actorflow.affinity import Affinity, affinity_here
 from actorflow.cluster.attendance import Attendance
 from actorflow.cluster.layout import Layout, laid_out
 from actorflow.cluster.process import CHIEF, Process, device_of, member
@@ -70,6 +72,7 @@ class Cluster(ABC):
         self.training: Training | None = None
         self.run_numbers = count(1)
         self._entered = False
+        self._affinity: Affinity | None = None
 
     @staticmethod
     def simulated(program: Program, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
@@ -95,6 +98,26 @@ class Cluster(ABC):
 
         _check_options("simulated", options, OPTIONS)
         return SimulatedCluster(program, ps=ps, workers=workers, **options)
+
+    @staticmethod
+    def in_process(program: Program, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
+        """Returns a cluster whose processes are actor systems of this one, in real time, without sockets.
+
+        For tests and for finding out what a program does: nothing of it runs at once, nothing is lost.
+
+        Args:
+            program: What it runs.
+            ps: How many processes have parameters: ps0, ps1, …
+            workers: How many compute: worker0, worker1, …
+            **options: `placement`, as for a `Session`; `threads` for slow kernels of each process.
+
+        Raises:
+            ConfigError: as `simulated`.
+        """
+        from actorflow.cluster.in_process import OPTIONS, InProcessCluster
+
+        _check_options("in-process", options, OPTIONS)
+        return InProcessCluster(program, ps=ps, workers=workers, **options)
 
     @staticmethod
     def local(program: Any, *, ps: int = 1, workers: int = 1, **options: Any) -> LocalCluster:
@@ -186,10 +209,12 @@ class Cluster(ABC):
         Raises:
             ConfigError: it is open, or cannot be opened here; then nothing of it is left.
         """
+        self.check_here()
         if self._entered:
             message = "the cluster is open already"
             raise ConfigError(message, hint="close it first, or make another cluster")
         self._entered = True
+        self._affinity = affinity_here("the cluster")
         try:
             await self._enter()
         except BaseException:
@@ -232,7 +257,24 @@ class Cluster(ABC):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.check_here()
         await self._leave()
+
+    async def open(self) -> Self:
+        """Opens it for code of many tasks, such as the cells of a notebook; `close` ends it.
+
+        Raises:
+            ConfigError: as `async with`.
+        """
+        await self.__aenter__()
+        self.chief.system.release_body()
+        return self
+
+    async def close(self) -> None:
+        """Closes it, its processes included; closing twice is harmless."""
+        self.check_here()
+        if self._entered:
+            await self._leave()
 
     async def _leave(self) -> None:
         session, self.session, self.attendance = self.session, None, None
@@ -248,6 +290,7 @@ class Cluster(ABC):
                 await self._stop()
             finally:
                 self._entered = False
+                self._affinity = None
 
     # -- steps ------------------------------------------------------------------------------------------
 
@@ -265,6 +308,23 @@ class Cluster(ABC):
         assert self.attendance is not None
         return await self.at_home(self.attendance.run(fetches, feeds, deadline_s))
 
+    def ref(self, address: str) -> Ref:
+        """Returns the address of an actor of any process, such as `worker0/echo`, for use at the chief.
+
+        It is good for every life of the process, also before the actor is there: whoever asks then hears so.
+        What `actors(process)` of the program spawned is there once the cluster is open.
+
+        Args:
+            address: `process/actor`.
+
+        Raises:
+            ConfigError: it is no address.
+            ActorError: there is no such process, or the chief's has no such actor.
+            SessionClosed: the cluster is not open.
+        """
+        self.opened()
+        return self.chief.ref(address)
+
     async def settled(self) -> None:
         """Waits until no step runs, and what aborted steps took and did not use is back in its place.
 
@@ -279,7 +339,7 @@ class Cluster(ABC):
 
     def stats(self) -> SpreadStats:
         """Returns what the session at the chief has done."""
-        return self.opened().stats()
+        return self._opened().stats()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -297,7 +357,25 @@ class Cluster(ABC):
         return self.chief.system.dispatch.turns
 
     def opened(self) -> SpreadSession:
-        """Returns the session at the chief; raises SessionClosed when the cluster is not open."""
+        """Returns the session at the chief.
+
+        Raises:
+            SessionClosed: the cluster is not open.
+            WrongLoop: in another thread or event loop than that in which it was opened.
+        """
+        session = self._opened()
+        self.check_here()
+        return session
+
+    def check_here(self) -> None:
+        """Raises WrongLoop in another thread or event loop than that in which the cluster was opened.
+
+        While it is not open all may call.
+        """
+        if self._affinity is not None:
+            self._affinity.check()
+
+    def _opened(self) -> SpreadSession:
         if self.session is None:
             raise SessionClosed("the cluster is not open", hint="async with af.Cluster... as cluster: ...")
         return self.session

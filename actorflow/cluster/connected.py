@@ -17,7 +17,7 @@ from actorflow.clock import epoch_ms
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.layout import listed, numbered
 from actorflow.cluster.messages import STEWARD, Counts, Describe, Introduce, Quit, Table
-from actorflow.cluster.process import CHIEF, Process
+from actorflow.cluster.process import CHIEF, Process, check_threads
 from actorflow.cluster.record import ProcessRecord, RunRecord
 from actorflow.cluster.recruiter import UNREACHED
 from actorflow.cluster.sockets import keyring, opened
@@ -375,9 +375,7 @@ OPTIONS = tuple(signature(ConnectedCluster).parameters)[2:]
 
 def _check_given(threads: Any, links: Any) -> None:
     """Raises ConfigError for what is no number of threads, or are no settings of links."""
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 0:
-        message = f"threads is how many run slow kernels, at least 0, got {threads!r}"
-        raise ConfigError(message)
+    check_threads(threads)
     if not isinstance(links, Settings):
         message = f"links are as Settings say, got {links!r:.60}"
         raise ConfigError(message, hint="actorflow.transport.settings.Settings(silence_s=30.0)")

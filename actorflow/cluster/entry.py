@@ -21,6 +21,7 @@ from actorflow.cluster.messages import Counts
 from actorflow.cluster.neighbours import PATIENCE, Patience
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.station import Open, Station
+from actorflow.disk import is_full
 from actorflow.errors import (
     ActorError,
     ActorflowError,
@@ -72,6 +73,8 @@ def code_of(reason: ActorflowError | None) -> int:
         return Exit.DONE
     if isinstance(reason, Stopped):
         return 128 + reason.number
+    if is_full(reason):  # whatever else it is: in its next life there may be room
+        return Exit.FAILED
     return next((code for kind, code in _CODES if isinstance(reason, kind)), Exit.FAILED)
 
 

@@ -202,7 +202,7 @@ class LocalCluster(Opening):
                 yield f"{name} {self._ends[name]}"
             else:
                 yield from super()._how([name])
-            said = "" if self.folder is None else self.folder.tail(name, _TAIL)
+            said = "" if self.supervisor is None else self.supervisor.tail(name, _TAIL)
             yield from (f"{name} | {line}" for line in said.splitlines())
 
 

@@ -180,6 +180,7 @@ class Monitor:
             actors=() if known is None else known.actors,
             waits=() if known is None else known.waits,
             peers=() if known is None else known.peers,
+            dead=() if known is None else known.dead,
             links=links if look.actors else (),
             shard=read(lambda: shard_now(system), None, unread),
             worker=read(lambda: worker_now(system), None, unread),

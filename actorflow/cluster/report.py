@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from actorflow.actors.dump import ActorEntry, PeerEntry, WaitEntry
+from actorflow.actors.tombstones import Tombstone
 from actorflow.transport.registry import travels
 
 
@@ -204,6 +205,7 @@ class Report:
         up_s: How long it has been there.
         at_s: When this was told, by the clock of the process.
         unread: What could not be read, with why; only of a process whose loop is held up.
+        dead: Its last actors that died, in this order.
     """
 
     name: str
@@ -221,3 +223,4 @@ class Report:
     worker: WorkerEntry | None = None
     run: RunEntry | None = None
     unread: tuple[str, ...] = ()
+    dead: tuple[Tombstone, ...] = ()

@@ -210,6 +210,7 @@ class Station:
             stack.push_async_callback(self.process.close)
             self.process.post.on_lost(self._lost)
             self._connect(loop)
+            self.process.begin()
             self._introduce(system)
             for name in (RUNNER, STEWARD, DIRECTORY, NEIGHBOURS):
                 if name in system.actors:

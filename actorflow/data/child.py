@@ -29,6 +29,7 @@ from actorflow.data import names
 from actorflow.data.each import apply_to_each
 from actorflow.data.frames import Inbox, Outbox
 from actorflow.data.names import MAIN, Name, find
+from actorflow.disk import is_full, outlive
 from actorflow.errors import CannotTravel, ConfigError, WireError, said
 from actorflow.transport.codec import decode, encode
 from actorflow.transport.kinds import Buffer
@@ -70,6 +71,8 @@ class Hello:
 def main(descriptor: int) -> None:
     """Serves the parent at the other end of a socket until it hangs up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in ("stdout", "stderr"):
+        outlive(name)
     with socket.socket(fileno=descriptor) as sock:
         sock.set_inheritable(False)
         threading.Thread(target=_watch, args=(descriptor,), daemon=True).start()
@@ -150,7 +153,8 @@ def _refusal(hello: Hello, error: BaseException) -> dict[str, Any]:
         own = [frame for frame in frames if frame.filename == hello.file] or frames[-1:]
         place = (own[-1].filename, own[-1].lineno) if own and own[-1].lineno is not None else None
     what = f"its module raised {said(error)} when it was imported"
-    return {"what": what, "hint": None, "traceback": _traceback(error), "place": place}
+    told = {"what": what, "hint": None, "traceback": _traceback(error), "place": place}
+    return told | {"full": True} if is_full(error) else told
 
 
 def _is_read(file: str) -> bool:

@@ -18,6 +18,7 @@ import pytest
 
 import actorflow as af
 from actorflow.actors.dump import ActorEntry, PeerEntry, WaitEntry
+from actorflow.actors.tombstones import Tombstones
 from actorflow.cli import dump, main
 from actorflow.cluster.local import LocalCluster
 from actorflow.cluster.monitor import socket_name, sockets
@@ -155,6 +156,20 @@ def test_all_actors_are_listed_when_asked_for(
     dump.run(arguments("--actors"), asking(REPORTS))
 
     assert "  worker0/steward: idle" in capsys.readouterr().out
+
+
+def test_dead_actors_are_told_with_when_and_why(
+    folder: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dead = Tombstones()
+    dead.add("reader", 1.0, ValueError("out of paper"))
+    dead.add("steward", 2.0, None)
+    told = {"chief": report("chief", dead=dead.all(), at_s=3.5)}
+
+    dump.run(arguments(), asking(told))
+    assert "\ndead actors\n  chief/reader: died 2.5 s ago: out of paper\n\n" in capsys.readouterr().out
+    dump.run(arguments("--actors"), asking(told))
+    assert "  chief/steward: was stopped 1.5 s ago\n" in capsys.readouterr().out
 
 
 def test_json_has_all_that_was_told(folder: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
