@@ -110,6 +110,11 @@ def is_differentiable(dtype: DType) -> bool:
     return is_floating(dtype) or dtype.kind == "c"
 
 
+def wide_dtype(dtype: DType) -> DType:
+    """Returns the dtype that elements of `dtype` are counted and added up in: float32 for halves."""
+    return as_dtype("float32") if dtype.itemsize == 2 and is_differentiable(dtype) else dtype
+
+
 def limits(dtype: DType) -> Any:
     """Returns what numpy tells of the range and precision of a dtype of numbers."""
     find: Any = np.iinfo if dtype.kind in "iu" else ml_dtypes.finfo

@@ -34,6 +34,7 @@ ONLY_IN = {
         "graph",
         "plan",
         "data",
+        "datasets.clothes",
         "datasets.handwriting",
         "interop",
         "testing",

@@ -17,6 +17,7 @@ from actorflow.nn.conv import Conv
 from actorflow.nn.decoding import Decoded, greedy, sample
 from actorflow.nn.dense import Dense
 from actorflow.nn.embedding import Embedding
+from actorflow.nn.functional import apply
 from actorflow.nn.layer import Layer
 from actorflow.nn.norms import BatchNorm, GroupNorm, LayerNorm, RMSNorm
 from actorflow.nn.recurrent import bidirectional, rnn
@@ -43,6 +44,7 @@ __all__ = [
     "RMSNorm",
     "RNNCell",
     "Sequential",
+    "apply",
     "beam_search",
     "bidirectional",
     "greedy",

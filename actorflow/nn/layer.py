@@ -64,6 +64,11 @@ class Layer:
                 setattr(cls, name, checked_keywords(cls.__name__)(vars(cls)[name]))
         methods_in_own_graph(cls)
 
+    @property
+    def trainable(self) -> list[Variable]:
+        """Those of its variables that are trained where nobody says what is, in their order."""
+        return [v for v in self.variables if v.definition.is_trained]
+
     def __repr__(self) -> str:
         sizes = ", ".join(f"{v.name.removeprefix(self.name + '/')} {v.spec}" for v in self.variables)
         return f"<{type(self).__name__} {self.name}: {sizes or 'no variables'}>"

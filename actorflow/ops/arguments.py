@@ -8,6 +8,7 @@ user's line. Tensors (`Any`) are not looked at here; `graph.builder` makes them 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import wraps
@@ -19,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from actorflow.arrays import as_array, as_dtype, is_floating
 from actorflow.errors import ActorflowError, SpecError, Where
+from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor, is_users, source_line
 from actorflow.graph.inputs_graph import graph_for
 from actorflow.graph.operators import Operators
@@ -310,6 +312,7 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     arguments is.
     """
     op = function.__name__
+    _NAMES.add(op)
     parameters = list(signature(function).parameters.values())
     kinds = {p.name: kind for p in parameters if (kind := _kind(p)) is not None}
     ordered = [p.name for p in parameters if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
@@ -381,7 +384,40 @@ def _told(error: ActorflowError, op: str, call: _Call | None) -> ActorflowError:
         return error
     if where.op == op and where.node is not None:
         return error
-    return type(error)(f"{error.what}\n  in {_shown(*call)}", where=where, hint=error.hint)
+    what = error.what if _through_users(error) else _in_the_name_of(op, error.what)
+    return type(error)(f"{what}\n  in {_shown(*call)}", where=where, hint=error.hint)
+
+
+_NAMES: set[str] = set()
+"""All verbs."""
+
+_NAMED = re.compile(
+    r"^(?P<head>(?:[\w ]+ of )?)(?P<name>\w+)(?= (?:takes?|needs?|folds|keeps|have|must|lies)\b)"
+)
+
+
+def _in_the_name_of(op: str, what: str) -> str:
+    """The refusal of another verb, of which `op` is made, as one of `op`, which the user knows.
+
+    A word that is the name of a verb is one where it takes or needs something: `size must be positive`
+    speaks of an argument.
+    """
+    found = _NAMED.match(what)
+    if found is None or (found["name"] not in _NAMES and found["name"] not in opdef.table()):
+        return what
+    if not found["head"] and not what[found.end() :].startswith((" take", " need", " folds", " keeps")):
+        return what
+    return f"{found['head']}{op}{what[found.end() :]}"
+
+
+def _through_users(error: ActorflowError) -> bool:
+    """Whether it came through code of the user, who called the verb that it names: in the body of a loop."""
+    at = error.__traceback__
+    while at is not None:
+        if is_users(at.tb_frame):
+            return True
+        at = at.tb_next
+    return False
 
 
 def _shown(op: str, names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]) -> str:
