@@ -262,6 +262,8 @@ KINDS: Mapping[str, Kind | None] = {
             "Padding",
             "Paddings",
             "Scale",
+            "Sizes | Tensor",
+            "Scale | Tensor",
             "Order",
             "Mapping[str, tuple[Any, ...]]",
             "Spec",

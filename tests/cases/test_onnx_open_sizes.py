@@ -116,3 +116,68 @@ def test_axes_of_open_sizes_are_flattened() -> None:
     x = RNG.standard_normal((3, 2, 4)).astype("f4")
 
     np.testing.assert_array_equal(run(model, x), x.reshape(6, 4))
+
+
+def resizing_to_the_size_of_another() -> Any:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Slice", ["s", "zero", "two"], ["batch"]),
+        helper.make_node("Slice", ["s", "two", "four"], ["size"]),
+        helper.make_node("Mul", ["size", "two"], ["larger"]),
+        helper.make_node("Concat", ["batch", "larger"], ["sizes"], axis=0),
+        helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear"),
+    ]
+    return nodes, {"zero": np.array([0]), "two": np.array([2]), "four": np.array([4])}
+
+
+def resizing_by_computed_scales() -> Any:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Cast", ["s"], ["old"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["old", "more"], ["new"]),
+        helper.make_node("Div", ["new", "old"], ["scales"]),
+        helper.make_node(
+            "Resize", ["x", "", "scales"], ["y"], mode="nearest", coordinate_transformation_mode="asymmetric"
+        ),
+    ]
+    return nodes, {"more": np.array([1, 1, 2, 1.5], np.float32)}
+
+
+def resizing_not_larger() -> Any:
+    node = helper.make_node(
+        "Resize", ["x", "", "", "n"], ["y"], mode="linear", axes=[2, 3], keep_aspect_ratio_policy="not_larger"
+    )
+    return [node], {"n": np.array([9, 12])}
+
+
+def cropping() -> Any:
+    node = helper.make_node(
+        "Resize",
+        ["x", "roi", "", "n"],
+        ["y"],
+        mode="linear",
+        axes=[2, 3],
+        coordinate_transformation_mode="tf_crop_and_resize",
+        extrapolation_value=7.0,
+    )
+    return [node], {"n": np.array([3, 1]), "roi": np.array([0.1, 0.2, 0.9, 1.4], np.float32)}
+
+
+OPSET_18 = [resizing_not_larger, cropping]
+IMAGES = [(1, 2, 6, 8), (2, 2, 5, 3), (5, 2, 7, 4)]
+
+
+@pytest.mark.parametrize(
+    "build", [resizing_to_the_size_of_another, resizing_by_computed_scales, resizing_not_larger, cropping]
+)
+def test_images_are_resized_to_sizes_that_the_step_computes(build: Any) -> None:
+    source = model_of(*build(), ["b", 2, "h", "w"], 4)
+    source.opset_import[0].version = 18 if build in OPSET_18 else 17
+    model = onnx.load(source)
+
+    for shape in IMAGES:
+        x = RNG.standard_normal(shape).astype("f4")
+        known = onnx.load(source, shapes={"x": shape})
+        (wanted,) = ReferenceEvaluator(source).run(None, {"x": x})
+        np.testing.assert_allclose(run(model, x), wanted, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(run(known, x), wanted, rtol=1e-4, atol=1e-5)
