@@ -2,6 +2,7 @@
 #   make demo                     train the digits on a cluster of real processes: a chief, 1 ps, 3 workers
 #   make demo CHAOS=1             the same while a worker is killed, and comes back
 #   make test ARGS='-k queue'     the tests, two at a time
+#   make test-versions            the tests on every Python from 3.11 on that is installed, with the newest numpy
 #   make study                    how fast and how well policies train, on simulated clusters
 #   make live-backup              backup workers over real processes, beside the simulator: five minutes
 #   make soak MINUTES=30          the laws share half an hour, on fresh examples
@@ -21,10 +22,10 @@ BIN     := .venv/bin
 SOURCES := $(wildcard actorflow tests examples benchmarks studies)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint docs bench study live-backup soak kill fuzz oracle-optim oracle-torch oracle-onnx record-tf
+.PHONY: help setup demo test test-versions lint docs bench study live-backup soak kill fuzz oracle-optim oracle-torch oracle-onnx record-tf
 
 help:
-	@echo 'make setup | demo | test | lint | docs | bench | study | live-backup | soak MINUTES=n | kill SEEDS=n | fuzz CASES=n | oracle-{optim,torch,onnx} | record-tf'
+	@echo 'make setup | demo | test | test-versions | lint | docs | bench | study | live-backup | soak MINUTES=n | kill SEEDS=n | fuzz CASES=n | oracle-{optim,torch,onnx} | record-tf'
 
 setup: .venv/dev.stamp
 
@@ -36,6 +37,9 @@ demo: .venv/demo.stamp
 
 test: .venv/dev.stamp
 	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+test-versions: .venv/dev.stamp
+	@$(BIN)/python tests/every_python.py $(ARGS)
 
 lint: .venv/dev.stamp
 	@$(BIN)/ruff check .

@@ -14,15 +14,19 @@ TYPE_CHECKING = False  # type checkers know the name; typing would take longer t
 __version__ = "0.1.0"
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Async", "Backup", "Barrier", "Cluster",
+    "Actor", "ActorSystem", "ActorflowError", "Answers",
+    "Async", "Backup", "Barrier", "Cluster",
     "ConditionalAccumulator", "Counter", "EpochDone", "FIFOQueue", "Feeder", "Graph", "HashTable",
     "IndexedSlices", "OptimizerActor", "PaddingFIFOQueue", "PartitionedVariable", "Policy", "PriorityQueue",
+    "Process",
     "Program", "RandomShuffleQueue", "Ref", "RunDone", "Session", "Slices", "SparseConditionalAccumulator",
-    "Spec", "Stack", "StaleSync", "StepDone", "Sync", "Tensor", "TensorArray", "Terminated", "Trainer",
+    "Spec", "Stack", "StaleSync", "StepDone", "Sync", "Tensor", "TensorArray", "Terminated", "Told",
+    "Trainer",
     "UpdateContext", "UpdateDone", "Variable", "abs", "absolute_difference", "acos", "acosh", "actor",
     "adaptive_avg_pool", "adaptive_max_pool", "adaptive_max_pool_places", "add", "all", "alpha_dropout",
     "angle", "any", "apply_gradients", "arange", "argmax", "argmin", "argsort", "argwhere", "as_bytes",
-    "asin", "asinh", "atan", "atan2", "atanh", "atomic", "avg_pool", "batch_norm", "batch_norm_with",
+    "asin", "asinh", "ask_all", "atan", "atan2", "atanh", "atomic", "avg_pool",
+    "batch_norm", "batch_norm_with",
     "batch_to_space", "binary_cross_entropy", "bincount", "bitwise_and", "bitwise_invert",
     "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "boolean_mask",
     "broadcast_arrays", "broadcast_like", "broadcast_to", "bytes_join", "bytes_length", "bytes_lower",
@@ -64,7 +68,8 @@ __all__ = [
     "softmax", "softmax_cross_entropy", "softplus", "softsign", "solve", "sort", "space_to_batch",
     "space_to_depth", "split", "sqrt", "square", "squared_difference", "squeeze", "stack", "std",
     "stop_gradient", "subtract", "sum", "sum_to", "supervision", "svd", "svdvals", "swapaxes", "switch_case",
-    "take_along_axis", "tan", "tanh", "tensordot", "testing", "threshold", "tile", "to_data", "to_number",
+    "take_along_axis", "tan", "tanh", "tell_all", "tensordot", "testing", "threshold", "tile",
+    "to_data", "to_number",
     "topk", "transpose", "trapezoid", "triangular_solve", "tril", "triplet_loss", "triu", "trunc",
     "unique_all", "unique_counts", "unique_inverse", "unique_values", "unsorted_segment_max",
     "unsorted_segment_mean", "unsorted_segment_min", "unsorted_segment_prod", "unsorted_segment_sum",
@@ -78,8 +83,9 @@ else:
 
     def __getattr__(name: str) -> object:
         if name not in __all__:
-            message = f"module 'actorflow' has no attribute {name!r}"
-            raise AttributeError(message, name=name, obj=sys.modules[__name__])
+            from actorflow.other_names import missing
+
+            raise missing(sys.modules[__name__], name, __all__)
         from actorflow import ops, public
 
         found = vars(ops) | vars(public)

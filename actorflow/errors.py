@@ -120,6 +120,21 @@ def shown(value: object, most: int = 60) -> str:
         return f"{type(value).__name__} that cannot be shown ({type(wrong).__name__})"
 
 
+def cut(text: str, most: int) -> str:
+    """Returns a text of at most `most` characters: of a longer one how it begins, its length and its end.
+
+    Args:
+        text: Any text.
+        most: How many characters it may have; 60 or more.
+    """
+    if len(text) <= most:
+        return text
+    gap = f" ... ({len(text):,} characters in all) ... "
+    left = max(0, most - len(gap))
+    tail = left // 4
+    return f"{text[: left - tail]}{gap}{text[len(text) - tail :]}"
+
+
 def counted(count: int, noun: str) -> str:
     """Returns a number of things as a message says it: `1 task`, `3 tasks`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
@@ -133,12 +148,20 @@ class SpecError(ActorflowError):
     """Shapes or dtypes that do not fit together; found while the graph is built."""
 
 
+class UnknownArgument(SpecError, TypeError):
+    """A function was given an argument by a name that it does not take; a TypeError, as Python's is."""
+
+
 class ConfigError(ActorflowError, ValueError):
     """A setting that cannot mean anything, such as a negative learning rate."""
 
 
 class GraphError(ActorflowError):
     """A graph that cannot mean anything: unknown name, foreign tensor, cycle, missing rule."""
+
+
+class NoValue(GraphError, TypeError):
+    """Python or numpy asked a tensor for its value while the graph is built; a TypeError for them as well."""
 
 
 class GradientError(GraphError):
@@ -225,6 +248,10 @@ class ProgramError(ActorflowError):
     """A program file, or a file named beside it, that cannot be found, read, understood or written."""
 
 
+class DiskFull(ActorflowError):
+    """A program's own code found no room to write: nothing is wrong with it, and later there may be some."""
+
+
 class OnnxError(ActorflowError):
     """An ONNX model that cannot be read, or that asks for what is not there; the text lists all of it."""
 
@@ -243,6 +270,10 @@ class WireError(TransportError):
 
 class ChannelClosed(TransportError):
     """This end of a channel was closed, or its peer is lost: nothing can be sent."""
+
+
+class NotConnected(TransportError, ConfigError):
+    """Nobody has said who takes what comes through a channel, so nothing can be sent."""
 
 
 class PeerLost(TransportError):
@@ -289,6 +320,10 @@ class CoordinatorLost(CoordinationError):
     """The process that decides about updates is gone."""
 
 
+class JobOver(CoordinationError):
+    """The job of a process is complete, which has come late or was away at its end: it ends in order."""
+
+
 class NotReady(CoordinationError):
     """Processes of a cluster are missing when it is opened; names them, and says how they ended."""
 
@@ -321,6 +356,10 @@ class ActorDied(ActorError):
     """The actor stopped before it could answer."""
 
 
+class Incomplete(ActorError):
+    """Of many actors that were told or asked the same some failed; the text names them."""
+
+
 class HandlerError(ActorError):
     """A handler raised; the original exception is the cause."""
 
@@ -335,6 +374,10 @@ class AskCycle(ActorError):
 
 class DeadlinePassed(ActorError):
     """An ask or a step did not end before its deadline."""
+
+
+class WrongLoop(ActorError):
+    """A call came from another thread or event loop than that of what was called; nothing has changed."""
 
 
 class InternalError(ActorflowError):

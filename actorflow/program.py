@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from actorflow.batches import Source
-from actorflow.errors import ProgramError, SpecError
+from actorflow.errors import ProgramError, SpecError, shown
 from actorflow.graph.body import elsewhere
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
@@ -34,6 +35,8 @@ class Program:
             for choosing between programs. Time spent there is not training time.
         test: Called with the session once, after the last epoch, so that the test set is read once;
             returns scores by name. A run that fails or is stopped does not test.
+        actors: Called with the `af.Process` in every process of a cluster, each time one begins, before it is
+            of the cluster: spawns there what `cluster.ref("worker0/NAME")` finds. A plain function.
     """
 
     graph: Graph
@@ -44,6 +47,7 @@ class Program:
     metrics: Mapping[str, Tensor] = field(default_factory=dict)
     evaluate: Callable[[Any], Awaitable[Scores]] | None = None
     test: Callable[[Any], Awaitable[Scores]] | None = None
+    actors: Callable[[Any], object] | None = None
 
     def __post_init__(self) -> None:
         _check_program(self)
@@ -74,3 +78,22 @@ def _check_program(program: Any) -> None:
         if not callable(function) and (function is not None or name == "batches"):
             message = f"{name} must be a function, got {function!r:.60}"
             raise ProgramError(message)
+    if program.actors is not None:
+        _check_actors(program.actors)
+
+
+def _check_actors(actors: Any) -> None:
+    """Raises ProgramError for what could not be called in every process."""
+    hint = "def actors(process): process.spawn(Echo, name='echo')"
+    if not callable(actors) or isinstance(actors, type):
+        message = f"actors must be a function, got {shown(actors)}"
+        raise ProgramError(message, hint=hint)
+    if inspect.iscoroutinefunction(actors):
+        message = "actors must be a plain function, got an async one"
+        raise ProgramError(message, hint=f"{hint}; what has to wait belongs into on_start of an actor")
+    signature = inspect.signature(actors)
+    try:
+        signature.bind(None)
+    except TypeError as error:
+        message = f"actors must take one argument, the process, got actors{signature}: {error}"
+        raise ProgramError(message, hint=hint) from None

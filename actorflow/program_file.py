@@ -17,7 +17,8 @@ from types import ModuleType
 from typing import Any
 
 from actorflow import interrupt, program_name
-from actorflow.errors import ActorflowError, ProgramError, Where
+from actorflow.disk import is_full, no_room
+from actorflow.errors import ActorflowError, DiskFull, ProgramError, Where
 from actorflow.graph.graph import Graph
 from actorflow.program import Program
 
@@ -48,6 +49,7 @@ class ProgramFile:
         else:
             self.path, module = _import_module(where)
             self.name = where
+        self._module = module
         self._name = build or "build"
         if build is not None:
             self.name += f":{build}"
@@ -81,6 +83,9 @@ class ProgramFile:
         if not isinstance(made, Program):
             message = f"build(seed) must return an af.Program, got {_describe(made)}"
             raise ProgramError(message, where=self._where())
+        if made.actors is None and _spawns(getattr(self._module, "actors", None)):
+            message = f"the program of {self.path.name} has no actors, and the file defines actors(process)"
+            raise ProgramError(message, where=self._where(), hint="return af.Program(..., actors=actors)")
         return made
 
     def graph(self, seed: int) -> Graph:
@@ -155,6 +160,8 @@ def _import(path: Path) -> ModuleType:
 def _blamed(path: Path, rule: str) -> Iterator[None]:
     """Turns what the user's code raises in the block into a ProgramError, unless it is an error of ours.
 
+    Where a disk is full, that is DiskFull.
+
     Also what would end this process in a way of its own, as sys.exit does. Ctrl-C passes.
     """
     with interrupt.kept() as watch:
@@ -168,7 +175,7 @@ def _blamed(path: Path, rule: str) -> Iterator[None]:
             raise _failed(path, rule, error) from error
 
 
-def _failed(path: Path, rule: str, error: BaseException) -> ProgramError:
+def _failed(path: Path, rule: str, error: BaseException) -> ProgramError | DiskFull:
     """The error for a failure of the user's code, placed at the innermost line of the user's file."""
     lines = [
         f.lineno for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).name == path.name
@@ -180,6 +187,8 @@ def _failed(path: Path, rule: str, error: BaseException) -> ProgramError:
     if isinstance(error, ModuleNotFoundError):
         hint = f"install the package with the module {error.name!r} in this environment"
     where = Where(defined_at=path.name if line is None else f"{path.name}:{line}")
+    if is_full(error):
+        return no_room(rule.partition(" must ")[0], error, where)
     return ProgramError(rule, where=where, hint=hint)
 
 
@@ -192,6 +201,11 @@ def _defines(module: ModuleType) -> list[str]:
         and not inspect.ismodule(value)
         and getattr(value, "__module__", module.__name__) == module.__name__
     )
+
+
+def _spawns(actors: Any) -> bool:
+    """Whether it is meant to spawn the actors of a process."""
+    return inspect.isfunction(actors) and list(inspect.signature(actors).parameters) == ["process"]
 
 
 def _describe(value: Any) -> str:

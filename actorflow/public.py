@@ -10,11 +10,13 @@ import actorflow.optim as optim
 import actorflow.testing as testing
 from actorflow.actors import supervision
 from actorflow.actors.actor import Actor
+from actorflow.actors.many import Answers, Told, ask_all, tell_all
 from actorflow.actors.optimizer import OptimizerActor, UpdateContext
 from actorflow.actors.ref import Ref
 from actorflow.actors.resources import reset
 from actorflow.actors.system import ActorSystem
 from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.process import Process
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.policy import Async, Backup, Policy, StaleSync, Sync
 from actorflow.dtypes import can_cast, finfo, iinfo, result_type
@@ -45,12 +47,15 @@ from actorflow.trainer import EpochDone, RunDone, StepDone
 from actorflow.training import minimize
 
 __all__ = [
-    "Actor", "ActorSystem", "ActorflowError", "Async", "Backup", "Cluster", "EpochDone", "Feeder", "Graph",
-    "IndexedSlices", "OptimizerActor", "Policy", "Program", "Ref", "RunDone", "Session", "Slices", "Spec",
-    "StaleSync", "StepDone", "Sync", "Tensor", "Terminated", "Trainer", "UpdateContext", "UpdateDone",
-    "can_cast", "colocate_with", "container", "control_dependencies", "custom_gradient", "data",
+    "Actor", "ActorSystem", "ActorflowError", "Answers",
+    "Async", "Backup", "Cluster", "EpochDone", "Feeder", "Graph",
+    "IndexedSlices", "OptimizerActor", "Policy",
+    "Process", "Program", "Ref", "RunDone", "Session", "Slices", "Spec",
+    "StaleSync", "StepDone", "Sync", "Tensor", "Terminated", "Told",
+    "Trainer", "UpdateContext", "UpdateDone",
+    "ask_all", "can_cast", "colocate_with", "container", "control_dependencies", "custom_gradient", "data",
     "datasets", "device",
     "errors", "finfo", "from_data", "gradients", "hessian_vector_product", "iinfo", "init", "jvp",
     "minimize", "name_scope", "nn", "optim", "producing", "reset", "result_type", "run", "supervision",
-    "testing", "to_data",
+    "tell_all", "testing", "to_data",
 ]  # fmt: skip

@@ -8,13 +8,16 @@ from contextlib import contextmanager
 from traceback import walk_tb
 from typing import Any
 
+from actorflow.disk import is_full, no_room
 from actorflow.errors import ActorflowError, ProgramError, Where
-from actorflow.graph.builder import is_users, line_at
+from actorflow.graph.builder import is_installed, is_users, line_at
 
 
 @contextmanager
 def users_code(name: str, *, ends: bool = True) -> Iterator[None]:
     """Turns what fails inside, unless it is an error of ours, into a ProgramError at the user's line.
+
+    Where a disk is full, that is DiskFull: the code is not to blame.
 
     A CancelledError is the code's own failure unless somebody has cancelled the task that runs, and a
     GeneratorExit unless the coroutine is closed from outside that.
@@ -32,9 +35,12 @@ def users_code(name: str, *, ends: bool = True) -> Iterator[None]:
     except BaseException as error:
         if _passes(error, task, ends=ends):
             raise
-        message = f"{name} must not fail"
         line = failed_at(error)
-        raise ProgramError(message, where=None if line is None else Where(defined_at=line)) from error
+        where = None if line is None else Where(defined_at=line)
+        if is_full(error):
+            raise no_room(name, error, where) from error
+        message = f"{name} must not fail"
+        raise ProgramError(message, where=where) from error
 
 
 def _passes(error: BaseException, task: Task[Any] | None, *, ends: bool) -> bool:
@@ -58,7 +64,11 @@ def _task() -> Task[Any] | None:
 
 
 def failed_at(error: BaseException) -> str | None:
-    """Returns where code of the user raised: the innermost line of the first file that is not ours."""
+    """Returns where code of the user raised: the innermost line of the first file that is not ours.
+
+    One that is not installed comes before those that are.
+    """
     told = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__) if is_users(f)]
+    told = [(file, line) for file, line in told if not is_installed(file)] or told
     lines = [line for file, line in told if file == told[0][0]]
     return line_at(told[0][0], lines[-1]) if told else None

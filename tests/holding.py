@@ -38,6 +38,13 @@ HOLD: dict[str, Callable[[Any], Any]] = {
 """Ways to keep the memory of a C-ordered matrix in sight."""
 
 
+def set_in_place(array: Any, name: str, value: Any) -> None:
+    """Sets `array.shape` and the like: numpy advises against it from 2.4 on, and whoever holds one still can."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        setattr(array, name, value)
+
+
 def seen(held: Any) -> bytes:
     """The bytes that a reader sees through what it holds."""
     address: Any = type(np.empty(1).ctypes)

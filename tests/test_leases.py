@@ -15,7 +15,7 @@ import pytest
 from actorflow import leases
 from actorflow.arrays import NAMES, as_dtype
 from actorflow.leases import Owner, lend, lent_copy, memory_of, unshared
-from tests.holding import HOLD, arrays_of
+from tests.holding import HOLD, arrays_of, set_in_place
 
 SHAPE = (4, 2)
 
@@ -155,7 +155,7 @@ def test_a_view_that_was_seen_in_another_way_does_not_come_back(change: dict[str
     """numpy lets whoever holds an array set its shape; its memory would be taken for another value's."""
     cell = lent()
     for name, value in change.items():
-        setattr(cell[0], name, value)
+        set_in_place(cell[0], name, value)
 
     assert memory_of(cell) is None
 

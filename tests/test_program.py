@@ -11,6 +11,10 @@ from actorflow.graph.graph import Graph
 from tests.recorded import program, scalar
 
 
+async def _awaited(process: Any) -> None:
+    pass
+
+
 def test_a_program_wants_scalars_of_its_own_graph() -> None:
     graph = Graph()
 
@@ -31,6 +35,10 @@ def test_a_program_wants_scalars_of_its_own_graph() -> None:
         ({"batches": [1, 2]}, r"batches must be a function, got \[1, 2\]"),
         ({"batches": None}, "batches must be a function, got None"),
         ({"evaluate": 3}, "evaluate must be a function, got 3"),
+        ({"actors": 3}, "actors must be a function, got 3\n  try:   def actors"),
+        ({"actors": Graph}, "actors must be a function, got <class"),
+        ({"actors": lambda: None}, "actors must take one argument, the process, got actors"),
+        ({"actors": _awaited}, "actors must be a plain function, got an async one"),
         ({"test": {"accuracy": 1.0}}, "test must be a function, got {'accuracy': 1.0}"),
     ],
 )

@@ -230,3 +230,17 @@ def test_ctrl_c_while_a_program_is_built_is_not_blamed_on_it(tmp_path: Path, bui
     come = "import signal; signal.raise_signal(signal.SIGINT)"
     with pytest.raises(KeyboardInterrupt):
         ProgramFile(write(tmp_path, f"def build(seed):\n    {come}\n" if building else come)).program(0)
+
+
+def test_actors_beside_build_that_no_program_has_are_no_secret(tmp_path: Path) -> None:
+    body = "from tests.recorded import program\n\ndef actors(process): pass\n\ndef build(seed):\n    return program({})\n"
+    file = write(tmp_path, body.format("lambda _: []"))
+    with pytest.raises(
+        ProgramError, match=r"has no actors, and the file defines actors\(process\)\n(.*\n)*.*actors=actors"
+    ):
+        ProgramFile(file).program(0)
+
+    has = ProgramFile(write(tmp_path, body.format("lambda _: [], actors=actors"))).program(0)
+    assert has.actors is not None
+    other = body.replace("actors(process)", "actors(names)").format("lambda _: []")
+    assert ProgramFile(write(tmp_path, other)).program(0).actors is None

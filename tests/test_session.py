@@ -586,7 +586,7 @@ def test_a_session_is_not_used_from_another_loop() -> None:
 
     async def body(session: af.Session) -> Any:
         def elsewhere() -> None:
-            with pytest.raises(errors.SessionClosed, match="the session runs on another event loop"):
+            with pytest.raises(errors.WrongLoop, match="the session is used in its own event loop"):
                 asyncio.run(session.run(add))
 
         await asyncio.to_thread(elsewhere)
@@ -791,3 +791,41 @@ def test_a_feed_that_would_lose_what_it_means_is_refused(value: Any, said: str) 
         run(graph, lambda s: s.run(x, {x: value}))
 
     assert said in str(caught.value)
+
+
+def test_a_session_that_is_opened_stays_open_until_it_is_closed() -> None:
+    async def main() -> None:
+        with af.Graph() as graph:
+            v = af.Variable(1.0, name="v")
+            up = v.assign_add(1.0)
+        session = await af.Session(graph).open()
+
+        for _ in range(3):
+            await asyncio.create_task(session.run(up))
+        assert await session.run(v) == 4.0
+        await session.close()
+        await session.close()
+
+        assert not session.is_open
+        with pytest.raises(errors.SessionClosed, match="not open"):
+            await session.run(v)
+        with pytest.raises(errors.SessionClosed, match="opens once"):
+            await session.open()
+        assert len(asyncio.all_tasks()) == 1
+
+    af.run(main())
+
+
+def test_a_session_opened_on_a_system_of_the_users_leaves_that_open() -> None:
+    async def main() -> None:
+        with af.Graph() as graph:
+            c = af.constant(1.0)
+        async with af.ActorSystem() as system:
+            session = await af.Session(graph, system=system).open()
+            assert await session.run(c) == 1.0
+            await session.close()
+            second = await af.Session(graph, system=system).open()
+            assert await second.run(c) == 1.0
+            await second.close()
+
+    af.run(main())

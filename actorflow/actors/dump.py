@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from actorflow.actors.ask import Ask, Holding
 from actorflow.actors.outbox import Parked
+from actorflow.actors.tombstones import Tombstone
 from actorflow.errors import counted
 from actorflow.transport.registry import travels
 
@@ -73,6 +74,7 @@ class PeerEntry:
         waiting: Messages and questions to it that wait for credit.
         serving: Questions of it that have not ended here.
         watched: Its actors that somebody here watches.
+        why: Why it was lost, and how long ago; empty while it is up.
     """
 
     name: str
@@ -81,10 +83,11 @@ class PeerEntry:
     waiting: int
     serving: int
     watched: int
+    why: str = ""
 
     def __str__(self) -> str:
         asks, asked = counted(self.asks, "open ask"), counted(self.serving, "ask")
-        state = "up" if self.up else "lost"
+        state = "up" if self.up else "lost" + (f" ({self.why})" if self.why else "")
         return (
             f"process {self.name}: {state}, {asks} to it, {self.waiting} waiting for credit, "
             f"{asked} of its served here, {counted(self.watched, 'actor')} watched"
@@ -105,7 +108,12 @@ class Outside(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A system at one moment."""
+    """A system at one moment.
+
+    Attributes:
+        dead: The last actors that died, in this order: 64 that failed and 64 that were asked to stop.
+        at_s: The moment, by the clock of the system.
+    """
 
     system: str
     actors: tuple[ActorEntry, ...]
@@ -113,6 +121,8 @@ class Dump:
     asks: str
     dead_letters: int
     peers: tuple[PeerEntry, ...] = ()
+    dead: tuple[Tombstone, ...] = ()
+    at_s: float = 0.0
 
     def __str__(self) -> str:
         counts = [
@@ -124,7 +134,26 @@ class Dump:
         lines += [f"  {actor}" for actor in self.actors]
         lines += [f"  {peer}" for peer in self.peers]
         lines += [f"  {wait}" for wait in self.waits]
+        lines += [f"  {stone}" for stone in told(self.dead, self.at_s)]
         return "\n".join([*lines, f"  asks: {self.asks}"])
+
+
+_STOPPED = 8
+"""Of those that were asked to stop, how many of the last a text names."""
+
+
+def told(dead: Sequence[Tombstone], now: float) -> list[str]:
+    """Returns a line for each of the dead that failed, and for the last of those that were asked to stop."""
+    skipped = left_out = max(0, sum(not stone.error for stone in dead) - _STOPPED)
+    lines = []
+    for stone in dead:
+        if skipped and not stone.error:
+            skipped -= 1
+            continue
+        lines.append(f"{stone.name}: {stone.told(now)}")
+    if left_out:
+        lines.append(f"and {left_out} that were stopped before the last {_STOPPED} of these")
+    return lines
 
 
 def take(system: ActorSystem) -> Dump:
@@ -155,6 +184,8 @@ def take(system: ActorSystem) -> Dump:
         repr(system.accounts),
         system.dead_letters.count,
         () if outside is None else tuple(outside.peers_now()),
+        system.tombstones.all(),
+        now,
     )
 
 

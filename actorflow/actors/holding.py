@@ -12,7 +12,8 @@ from actorflow.actors.answers import Answer, Once
 from actorflow.actors.hungry import Hungry
 from actorflow.actors.register import Forget, Source
 from actorflow.actors.starvation import LOOK
-from actorflow.errors import ActorDied, ActorflowError, InternalError, StateError
+from actorflow.actors.tombstones import ended
+from actorflow.errors import ActorflowError, InternalError, StateError
 from actorflow.messages import Call, CancelCall
 
 
@@ -118,7 +119,7 @@ class HoldingActor(Hungry):
     def on_stop(self, reason: BaseException | None) -> None:
         """Fails whoever waits: nobody will bring what they wait for."""
         super().on_stop(reason)
-        error = ActorDied(f"{self.what} {self.name!r} was stopped before it could answer")
+        error = ended(f"{self.what} {self.name!r}", "it could answer", reason)
         for who in list(self.waiting()):
             who.failed(error.again())
 

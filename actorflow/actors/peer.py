@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from actorflow.actors.ask import Ask
 from actorflow.actors.cell import Cell
 from actorflow.actors.mailbox import Entry
+from actorflow.actors.tombstones import ago, reason_of
 from actorflow.errors import ActorflowError, ChannelClosed, TransportError, Where, WireError, counted
 from actorflow.messages import Terminated
 from actorflow.transport.channel import Channel, Envelope, Lane, Say
@@ -39,6 +40,7 @@ class Peer:
         channel: The way there; None while none is attached.
         up: Whether a session lives, as far as is known.
         reason: Why the last session ended.
+        lost_at: When it did, by the clock of this side; None before any has.
     """
 
     def __init__(self, system: ActorSystem, name: str) -> None:
@@ -47,6 +49,7 @@ class Peer:
         self.channel: Channel | None = None
         self.up = False
         self.reason: ActorflowError | None = None
+        self.lost_at: float | None = None
         self.line: OrderedDict[Entry, None] = OrderedDict()
         self.asks: dict[int, Ask] = {}
         self.watchers: dict[str, dict[Watcher, Future[BaseException | None] | None]] = {}
@@ -92,8 +95,7 @@ class Peer:
             left = channel.send(envelope, sender)
         except ChannelClosed as error:
             if self.up:  # the channel knows before we have been told
-                self.up = False
-                self.reason = error
+                self._lost(error)
             raise
         if session != self._sessions:
             return True  # it was too much, and ended the session
@@ -195,6 +197,9 @@ class Peer:
                     self._gone(actor, self.why())
             except ChannelClosed:
                 self._gone(actor, self.why())
+            except BaseException:
+                self.unwatch(actor, watcher)
+                raise
         elif watcher not in watchers:
             watchers[watcher] = self._until_it_dies(actor, watcher)
 
@@ -233,8 +238,8 @@ class Peer:
 
     def end(self, reason: ActorflowError) -> None:
         """Ends everything that waits for the peer, because it is lost or its channel closed."""
-        self.up = self._standing = False
-        self.reason = reason
+        self._lost(reason)
+        self._standing = False
         self._sender = None
         self._sessions += 1
         line, self.line = self.line, OrderedDict()
@@ -247,6 +252,20 @@ class Peer:
             question.refuse()
         for actor in tuple(self.watchers):
             self._gone(actor, reason)
+
+    def _lost(self, reason: ActorflowError) -> None:
+        if self.up or self.lost_at is None:
+            self.lost_at = self.system.now()
+        self.up = False
+        self.reason = reason
+
+    def ago(self) -> str:
+        """Says how long ago it was lost; empty while it is up, or where nobody knows."""
+        return "" if self.up or self.lost_at is None else ago(self.system.now() - self.lost_at)
+
+    def why_lost(self) -> str:
+        """Says when it was lost and why, in one line of limited length; empty while it is up."""
+        return "" if self.up or self.reason is None else f"{self.ago()}: {reason_of(self.reason)}"
 
     def state(self) -> str:
         """Says whether the process is up, and how much waits for it."""

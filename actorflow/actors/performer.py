@@ -20,11 +20,11 @@ from actorflow.actors.cell import Cell
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Forget
 from actorflow.actors.system import ActorSystem
+from actorflow.actors.tombstones import ended
 from actorflow.actors.user_actor import Invoke
 from actorflow.actors.wheel import Timer
 from actorflow.cancelling import FAILURES
 from actorflow.errors import (
-    ActorDied,
     ActorflowError,
     DeadlinePassed,
     FeedError,
@@ -144,7 +144,7 @@ class PerformerActor(Actor):
 
     async def on_stop(self, reason: BaseException | None) -> None:
         """Cancels what runs and waits for it, and for the actor of the user, but not for ever."""
-        died = ActorDied(f"{self.what} was stopped before it ended")
+        died = ended(self.what, "it ended", reason)
         waiting, self._waiting = self._waiting, {}
         for run in (*waiting.values(), *self._running):
             run.reply.failed(died.again())
@@ -185,8 +185,9 @@ class PerformerActor(Actor):
 
     def _begin(self, run: _Run) -> None:
         system = self.system
+        context = system.dispatch.contexts.fresh()
         try:
-            found = self._perform(run.asked)
+            found = context.run(self._perform, run.asked)
         except FAILURES as error:
             run.no_timer()
             self._failed(run, error)
@@ -197,7 +198,7 @@ class PerformerActor(Actor):
             return
         coroutine = found if inspect.iscoroutine(found) else _awaited(found)
         self._running[run] = None
-        run.task = system.loop.create_task(coroutine, name=self.what, context=system.context.copy())
+        run.task = system.loop.create_task(coroutine, name=self.what, context=context)
         run.task.add_done_callback(partial(self._ended, run))
         run.reply.interrupt = partial(self._cancel, run)
 

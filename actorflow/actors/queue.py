@@ -14,9 +14,10 @@ from actorflow.actors.lines import Answer, Lines, at_least_one
 from actorflow.actors.register import Forget
 from actorflow.actors.starvation import LOOK
 from actorflow.actors.stores import Entry, Ranked, Shuffled
+from actorflow.actors.tombstones import ended
 from actorflow.arrays import Array
 from actorflow.clock import Entropy
-from actorflow.errors import ActorDied, ActorflowError, InternalError, SpecError
+from actorflow.errors import ActorflowError, InternalError, SpecError
 from actorflow.graph.resource import PaddingQueueDef, PriorityQueueDef, QueueDef, ShuffleQueueDef
 from actorflow.messages import Call, CancelCall, Reply
 from actorflow.spec import Spec, show
@@ -136,7 +137,7 @@ class QueueActor(Hungry):
         """Fails whoever waits: it is no end of the data, what lay inside is lost."""
         super().on_stop(reason)
         lines = self.lines
-        error = ActorDied(f"queue {lines.name!r} was stopped before it could answer")
+        error = ended(f"queue {lines.name!r}", "it could answer", reason)
         who: Any
         for who in [a.who for a in lines.enqueues] + [a.who for a in lines.dequeues]:
             who.failed(error.again())

@@ -45,6 +45,7 @@ from actorflow.actors.step_messages import (
     Token,
 )
 from actorflow.actors.system import ActorSystem
+from actorflow.actors.tombstones import because
 from actorflow.actors.variable import Initialise
 from actorflow.arrays import as_array
 from actorflow.errors import ActorflowError, SessionClosed, StateError, StepAborted, Where, said
@@ -169,8 +170,9 @@ class Runner(Actor):
 
     async def on_stop(self, reason: BaseException | None) -> None:
         """Aborts what runs and closes the executor."""
+        why = because(reason)
         for session in {session for session, _ in self._steps}:
-            self._close(session, SessionClosed(f"the runner of {self.process!r} has stopped"))
+            self._close(session, SessionClosed(f"the runner of {self.process!r} has stopped{why}"))
         await self.executor.close()
 
     def receive(self, message: Any) -> Any:

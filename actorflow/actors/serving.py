@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from actorflow.actors.ask import Ask, Holding
 from actorflow.actors.bulk import LARGE_BYTES, Bulk, weight
+from actorflow.actors.roll import Roll
+from actorflow.actors.tombstones import absent
 from actorflow.errors import (
     ActorDied,
     ActorflowError,
@@ -14,6 +16,7 @@ from actorflow.errors import (
     ChannelClosed,
     DeadlinePassed,
     HandlerError,
+    Where,
     WireError,
     said,
 )
@@ -92,8 +95,11 @@ class Serving:
         if number in self.early:
             self.early.remove(number)
             return True
+        if type(envelope.body) is Roll and not envelope.target:
+            self.answer(envelope, self._roll(envelope.body), Say.ANSWER)
+            return True
         if cell is None:
-            self.answer(envelope, self._unknown(envelope.target), Say.ERROR)
+            self.answer(envelope, self._unknown(envelope.target, type(envelope.body).__name__), Say.ERROR)
             return True
         if not 0 < envelope.limit_s < _FOREVER_S:
             wrong = f"an asker waits between 0 and {_FOREVER_S:g} s, got {envelope.limit_s}"
@@ -185,7 +191,8 @@ class Serving:
 
     def _watch(self, cell: Cell | None, actor: str) -> None:
         if cell is None:
-            self.gone(actor, self._unknown(actor))
+            stone = self.system.tombstones.find(actor)
+            self.gone(actor, self._absent(actor) if stone is None else stone.watched(self.system.now()))
         elif actor not in self.watched:
             watch = _Watch(self, actor)
             self.watched[actor] = cell, watch
@@ -230,9 +237,22 @@ class Serving:
         except ChannelClosed:
             self.over = True  # nobody hears it; `lost` comes, or has come
 
-    def _unknown(self, actor: str) -> ActorDied:
-        there = ", ".join(sorted(self.system.actors)) or "none"
-        return ActorDied(f"process '{self.here}' has no actor '{actor}'; it has {there}")
+    def _roll(self, roll: Roll) -> list[ActorflowError | None]:
+        there = self.system.actors
+        return [
+            None if name in there else self.abroad(self._unknown(name, roll.kind).at(Where(actor=name)))
+            for name in roll.actors
+        ]
+
+    def _unknown(self, actor: str, kind: str) -> ActorDied:
+        """Returns what somebody hears who asks an actor that is not here, or not any more."""
+        stone = self.system.tombstones.find(actor)
+        return self._absent(actor) if stone is None else stone.asked(actor, kind, self.system.now())
+
+    def _absent(self, actor: str) -> ActorDied:
+        system = self.system
+        where = f"process '{self.here}'"
+        return ActorDied(absent(where, actor, system.actors, system.tombstones, system.now()))
 
 
 class Inquiry(Holding):

@@ -11,8 +11,9 @@ from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.locks import Locks, Owner
 from actorflow.actors.register import Forget, GroupId, Register, Source, Tally, Write
+from actorflow.actors.tombstones import ended
 from actorflow.arrays import Array
-from actorflow.errors import ActorDied, ActorflowError, InternalError
+from actorflow.errors import ActorflowError, InternalError
 from actorflow.messages import Call, CancelCall
 from actorflow.rows import How, Rows
 from actorflow.spec import Spec
@@ -196,7 +197,7 @@ class VariableActor(Actor):
     def on_stop(self, reason: BaseException | None) -> None:
         """Fails who still waits."""
         for call in self.locks.everyone():
-            call.reply.failed(ActorDied(f"variable {self.register.name!r} was stopped before it answered"))
+            call.reply.failed(ended(f"variable {self.register.name!r}", "it answered", reason))
 
     def _may_go_on(self, call: Call) -> bool:
         """Tells whether a call is answered now; else it stands in line, or is void."""

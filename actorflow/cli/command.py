@@ -19,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from actorflow import interrupt
 from actorflow.cli import UNREAD
+from actorflow.disk import is_full, lost, outlive
 from actorflow.errors import ActorflowError, ConfigError, ProgramError
 
 _EPILOG = """\
@@ -32,6 +33,9 @@ COMMANDS = ("train", "graph", "ops", "simulate", "launch", "worker", "dump", "to
 
 _LONG = (".train", ".simulate", ".launch", ".worker")
 """Those of which it is news that they have stopped."""
+
+_TOLD = (".train",)
+"""Those of which nothing stays but what they print."""
 
 # What a stream without a name says that cannot be written. The program's own code does its writing
 # inside build, batches, evaluate and test, whose failures are ProgramErrors.
@@ -47,9 +51,15 @@ def run(argv: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     args = parser.parse_args(said)
+    if args.command.__module__.endswith(_LONG):
+        for name in ("stdout", "stderr"):
+            outlive(name)
     try:
         code: int = args.command(args)
         sys.stdout.flush()
+        if (loss := lost("stdout")) is not None and args.command.__module__.endswith(_TOLD):
+            print(f"standard output must be writable, got {loss.reason}", file=sys.stderr)
+            return code or 1
     except OSError as error:
         if not isinstance(error, BrokenPipeError):  # as in `actorflow graph FILE | head`: nobody reads on
             if error.filename is not None or error.errno not in _UNWRITABLE:
@@ -69,7 +79,8 @@ def run(argv: Sequence[str] | None = None) -> int:
         if args.traceback:
             raise
         print(_report(error), file=sys.stderr)
-        return 2 if isinstance(error, ProgramError | ConfigError) else 1
+        wrong = isinstance(error, ProgramError | ConfigError) and not is_full(error)
+        return 2 if wrong else 1
     return code
 
 

@@ -62,7 +62,8 @@ def lines(title: str, told: Survey, *, every: bool = False) -> Iterator[str]:
     Args:
         title: What the cluster is called.
         told: What its processes have told.
-        every: Whether all actors are listed; else those that are not idle, or have messages.
+        every: Whether all actors are listed; else those that are not idle, or have messages, and of the dead
+            those that failed.
     """
     answers = f"{len(told.reports)} of {len(told.names)} processes answer"
     yield f"{title}: {answers}" if title else answers
@@ -73,6 +74,8 @@ def lines(title: str, told: Survey, *, every: bool = False) -> Iterator[str]:
     yield from _section("rings of waits", [" -> ".join((*ring, ring[0])) for ring in rings(waits)])
     yield from _section("links", list(_links(told)))
     yield from _section("actors" if every else "busy actors", list(_actors(told, every=every)))
+    if dead := list(_dead(told, every=every)):
+        yield from _section("dead actors", dead)
     for name, report in sorted(told.reports.items()):
         if not report.loop.answers:
             yield from _held(name, report)
@@ -125,6 +128,8 @@ def does(report: Report) -> Iterator[str]:
     if report.worker is not None:
         worker = report.worker
         doing = "over" if worker.over else f"permit {worker.number}" if worker.number else "idle"
+        if worker.waits:
+            doing += f", waits for {worker.waits}, for {worker.waits_s:.1f} s"
         yield f"{doing}; {worker.computed} computed, {worker.accepted} used, {worker.missed} missed"
 
 
@@ -152,6 +157,15 @@ def _actors(told: Survey, *, every: bool) -> Iterator[str]:
         for actor in told.reports[name].actors if name in told.reports else ():
             if every or actor.state != "idle" or actor.messages or actor.waiting:
                 yield f"{name}/{actor}"
+
+
+def _dead(told: Survey, *, every: bool) -> Iterator[str]:
+    for name in told.names:
+        report = told.reports.get(name)
+        if report is not None:
+            for stone in report.dead:
+                if every or stone.error:
+                    yield f"{name}/{stone.name}: {stone.told(report.at_s)}"
 
 
 def _held(name: str, report: Report) -> Iterator[str]:

@@ -67,7 +67,7 @@ def add_to(commands: Commands) -> None:
         default="ipc",
         help="how they talk (default ipc); over tcp with keys of their own, unless --keys says none",
     )
-    add("--logs", type=Path, metavar="DIR", help="keep what the processes print here")
+    add("--logs", type=Path, metavar="DIR", help="keep what the processes print here, 8 MiB of each")
     add("--restarts", type=natural, default=5, metavar="N", help="restarts of a process a minute (default 5)")
     add_common(add, local_links)
     add_training(add)
@@ -291,7 +291,7 @@ class _Launch:
         if self._args.logs is not None:
             self._say(f"  see {self._log(name)}")
             return
-        for line in self._folder.tail(name).splitlines():
+        for line in self._supervisor.tail(name).splitlines():
             self._say(f"{name} | {line}")
 
     def _report(self, code: int) -> None:

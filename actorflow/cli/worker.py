@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import os
 import sys
 from contextlib import aclosing
@@ -18,17 +19,19 @@ from actorflow.cli.output import Output
 from actorflow.cli.own_policy import made
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
-from actorflow.cluster.connected import ConnectedCluster
+from actorflow.cluster.connected import LINGER_S, ConnectedCluster
 from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
 from actorflow.cluster.messages import Counts
 from actorflow.cluster.neighbours import Patience
+from actorflow.cluster.over import forget
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.record import RunRecord
-from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
+from actorflow.cluster.sockets import inherited_keyring
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.settings import RunSettings
-from actorflow.errors import ActorflowError, ConfigError, PlacementError, said
+from actorflow.disk import is_full, lost
+from actorflow.errors import ActorflowError, ConfigError, NotReady, PlacementError, said
 from actorflow.launch.alive import Pid
 from actorflow.launch.environment import detect
 from actorflow.launch.exits import Exit
@@ -42,6 +45,8 @@ from actorflow.trainer import RunDone
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+log = logging.getLogger("actorflow.cli")
 
 _FLAGS = {
     "ACTORFLOW_JOB": "job",
@@ -81,18 +86,32 @@ def run(args: argparse.Namespace) -> int:
     """Does its part until that is over and returns the exit code, after a line on stderr unless it is 0."""
     launched = DEATH_PIPE in os.environ
     task = _task(args)
+    if task.job == CHIEF:
+        forget(
+            task.coordinator if task.bind is None else task.bind
+        )  # ORDER: soon; others may be there already
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         calls = Calls(runner.get_loop())
         try:
             program = ProgramFile(args.program).program(args.seed)
         except ActorflowError as error:
-            code: int = _ended(task.name, error, Exit.USAGE)
+            code: int = _ended(task.name, error, Exit.FAILED if is_full(error) else Exit.USAGE)
         else:
             do = _lead if task.job == CHIEF else _serve
             code = do(args, task, program, calls, runner)
+    _tell_loss(task.name)
     if launched:
         leave(code)
     return code
+
+
+def _tell_loss(name: str) -> None:
+    """Says that not all of what was printed is there: no reason to end, nor to end otherwise."""
+    sys.stdout.flush()
+    loss = lost("stdout")
+    if loss is not None:
+        said = f"{name} went on, and {loss.lost_bytes} bytes of its output are lost: {loss.reason}"
+        print(said, file=sys.stderr, flush=True)
 
 
 def _serve(
@@ -101,17 +120,17 @@ def _serve(
     """Holds variables or computes, until that is over."""
     keys = inherited_keyring(args.keys)
     manner = Manner(
-        chief=chief_at(task.coordinator, keys),
-        open=opened(bind_of(task), keys),
+        keys=keys,
         threads=args.threads,
         links=links_of(args),
         patience=Patience(ready_s=_first_s(args.ready_s), lost_s=args.lost_s),
+        find_s=args.ready_s,
         delay=args.delay,
         counts=_counts(args, task),
     )
     try:
         reason = runner.run(serve(program, task, manner, calls))
-    except ConfigError as error:  # as where its address is taken: its next life may find it free
+    except (ConfigError, NotReady) as error:  # as where its address is taken, or the chief's host not known
         reason = error
     return _ended(task.name, reason, code_of(reason))
 
@@ -144,7 +163,7 @@ def _lead(
     try:
         cluster = ConnectedCluster(
             program,
-            bind_of(task),
+            task.coordinator if task.bind is None else task.bind,
             ps=task.ps,
             workers=task.workers,
             keys=inherited_keyring(args.keys),
@@ -154,6 +173,8 @@ def _lead(
             links=links_of(args),
         )
         cluster.counts = _counts(args, task)
+        if FOLDER not in os.environ:  # a launcher ends those who are late by itself
+            cluster.linger_s = LINGER_S
 
         def hasten() -> None:
             display.leave()
@@ -164,7 +185,7 @@ def _lead(
     except ActorflowError as error:
         if display.begun:
             error.add_note(f"  run:   {display.at()}")
-        wrong = isinstance(error, ConfigError | PlacementError)  # of how it was started, and of no use again
+        wrong = isinstance(error, ConfigError | PlacementError) and not is_full(error)  # and so is each life
         return _ended(task.name, error, Exit.USAGE if wrong else code_of(error))
     if reason is not None:
         console.print(f"{reason.what} at {display.at()}")
@@ -198,12 +219,17 @@ async def _train(
 def write(record: RunRecord, path: Path) -> None:
     """Writes a run record as JSON.
 
+    A disk that is full is told, and no reason not to train.
+
     Raises:
         ConfigError: nothing can be written there.
     """
     try:
         path.write_text(json.dumps(record.as_data(), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
+        if is_full(error):
+            log.warning("the run goes on without its record: %s, %s", error.strerror, path)
+            return
         message = f"{path} must be a file that can be written, got {error.strerror}"
         raise ConfigError(message) from None
 

@@ -3,40 +3,62 @@
 post      refs to actors of other processes, and what arrives from there
 runner    this process's parts of steps, with the executor and the actors of its state
 steward   opens a shard or a worker here when the chief says so
+own       what the program's `actors(process)` spawns
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from actorflow import setting
 from actorflow.actors.exchange import Exchange
 from actorflow.actors.executor import Executor
 from actorflow.actors.post import Post
+from actorflow.actors.ref import Ref
 from actorflow.actors.runner import RUNNER, Lost, Runner, Unsent, executor_of
 from actorflow.actors.step_messages import Process as Member
 from actorflow.actors.step_messages import Token
+from actorflow.actors.supervisor import Supervisor
 from actorflow.actors.system import ActorSystem
 from actorflow.cluster.messages import SHARD, STEWARD, WORKER
+from actorflow.cluster.own_actors import OwnActors
 from actorflow.cluster.record import ProcessRecord, about
 from actorflow.cluster.steward import Steward, Work
-from actorflow.errors import ActorflowError
+from actorflow.errors import ActorflowError, ConfigError
 from actorflow.graph.fingerprint import fingerprint
 from actorflow.program import Program
+
+if TYPE_CHECKING:
+    from actorflow.actors.actor import Actor
+    from actorflow.actors.supervision import Strategy
 
 CHIEF = "chief"
 """The process that decides, and in which sessions live."""
 
 
+def parts_of(process: str) -> tuple[str, int]:
+    """Returns the job and the number of a process: those of `ps1` are `ps` and 1."""
+    job = process.rstrip("0123456789")
+    return job, int(process[len(job) :] or 0)
+
+
 def device_of(process: str) -> str:
     """Returns the first device of a process: that of `ps1` is `/job:ps/task:1/device:cpu:0`."""
-    job = process.rstrip("0123456789")
-    return f"/job:{job}/task:{process[len(job) :] or 0}/device:cpu:0"
+    job, index = parts_of(process)
+    return f"/job:{job}/task:{index}/device:cpu:0"
 
 
 def member(process: str, incarnation: int) -> Member:
     """Returns a process as sessions know it."""
     return Member(process, (device_of(process),), incarnation)
+
+
+def check_threads(threads: Any) -> None:
+    """Raises ConfigError for what is no number of threads."""
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 0:
+        message = f"threads is how many run slow kernels, at least 0, got {threads!r}"
+        raise ConfigError(message)
 
 
 def _stay(_reason: ActorflowError | None) -> None:
@@ -45,6 +67,9 @@ def _stay(_reason: ActorflowError | None) -> None:
 
 class Process:
     """The actors of one process; made inside its open system, and ended with that or by `close`.
+
+    The `actors(process)` of a program are called with it: `process.spawn(Echo, name="echo")` in `worker0` is
+    what `cluster.ref("worker0/echo")` finds, and `process.ref("worker0/echo")` in any other process.
 
     Args:
         name: As in addresses.
@@ -56,6 +81,10 @@ class Process:
         quit: Called when the chief says that the process may leave, with why if that is not in good order.
 
     Attributes:
+        name: As in addresses: chief, ps0, worker0.
+        incarnation: Which life of it this is.
+        system: Its actors.
+        program: What the cluster runs.
         post: Its ways to other processes: attach channels to it.
     """
 
@@ -85,6 +114,61 @@ class Process:
         self.post.on_lost(self._lost)
         system.dead_letters.on(Token, self._unsent)
         system.spawn(Steward, self, work, setting.clock(), name=STEWARD)
+        self._own = OwnActors(system, name)
+
+    # -- what programs use ------------------------------------------------------------------------------
+
+    @property
+    def job(self) -> str:
+        """What kind of process it is: chief, ps or worker."""
+        return parts_of(self.name)[0]
+
+    @property
+    def index(self) -> int:
+        """Its number among those of its job."""
+        return parts_of(self.name)[1]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all processes of the cluster, of this one as well, the chief's first."""
+        return tuple(sorted((self.name, *self.post.peers()), key=lambda n: (n != CHIEF, parts_of(n))))
+
+    def spawn(self, factory: Callable[..., Actor], *args: Any, name: str | None = None, **limits: int) -> Ref:
+        """Starts an actor in this process and returns its ref; see `ActorSystem.spawn`.
+
+        Raises:
+            ConfigError: its name is that of an actor of actorflow's own, or has a slash.
+        """
+        return self._own.spawn(factory, args, name, **limits)
+
+    def supervisor(self, strategy: Strategy, *, name: str | None = None) -> Supervisor:
+        """Returns a new group of actors in this process; see `ActorSystem.supervisor`.
+
+        Raises:
+            ConfigError: its name is that of an actor of actorflow's own, or has a slash.
+        """
+        return self._own.supervisor(strategy, name)
+
+    def ref(self, address: str) -> Ref:
+        """Returns the address of an actor of any process of the cluster, such as `worker0/echo`.
+
+        Of another process it is good before the actor is there, and for every life of it.
+
+        Raises:
+            ConfigError: it is no address.
+            ActorError: there is no such process, or this one has no such actor (yet).
+        """
+        return self.post.ref(address)
+
+    def begin(self) -> None:
+        """Spawns the program's own actors; once all other processes are attached.
+
+        Raises:
+            ProgramError: the program's `actors` raised; nothing that it had spawned is left.
+        """
+        self._own.begin(self.program.actors, self)
+
+    # -- inside -----------------------------------------------------------------------------------------
 
     def _make_executor(self, system: ActorSystem, exchange: Exchange) -> Executor:
         self._executor = self._make(system, exchange)
@@ -102,6 +186,7 @@ class Process:
 
     async def close(self) -> None:
         """Stops its actors and closes its ways to others; what else runs in its system goes on."""
+        await self._own.close()
         for name in (STEWARD, WORKER, SHARD, RUNNER):
             cell = self.system.actors.get(name)
             if cell is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from actorflow.actors.dump import ActorEntry, PeerEntry, WaitEntry
+from actorflow.actors.tombstones import Tombstone
 from actorflow.transport.registry import travels
 
 
@@ -135,6 +136,8 @@ class WorkerEntry:
         accepted: How many of them it heard to be part of an update.
         missed: Permits that came to nothing.
         over: Whether it has ended.
+        waits: For which batch of what it waits; empty while it does something else.
+        waits_s: For how long it has.
     """
 
     number: int
@@ -142,6 +145,8 @@ class WorkerEntry:
     accepted: int
     missed: int
     over: bool
+    waits: str = ""
+    waits_s: float = 0.0
 
 
 @travels("cluster.seat_entry")
@@ -156,6 +161,7 @@ class SeatEntry:
         busy_s: For how long it has had that.
         complete: Whether a contribution of it waits for the next update.
         why: Why it was given up, while it is dead.
+        waits: For which batch of what it says that it waits, under that permit.
     """
 
     process: str
@@ -167,6 +173,7 @@ class SeatEntry:
     busy_s: float
     complete: bool
     why: str
+    waits: str = ""
 
 
 @travels("cluster.run_entry")
@@ -204,6 +211,7 @@ class Report:
         up_s: How long it has been there.
         at_s: When this was told, by the clock of the process.
         unread: What could not be read, with why; only of a process whose loop is held up.
+        dead: Its last actors that died, in this order.
     """
 
     name: str
@@ -221,3 +229,4 @@ class Report:
     worker: WorkerEntry | None = None
     run: RunEntry | None = None
     unread: tuple[str, ...] = ()
+    dead: tuple[Tombstone, ...] = ()

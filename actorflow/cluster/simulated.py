@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
-from inspect import signature
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from actorflow.actors.ref import Ref
 from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.home_ref import HomeRef
 from actorflow.cluster.layout import numbered
 from actorflow.cluster.process import CHIEF, Process
 from actorflow.errors import ActorDied, ConfigError, CoordinatorLost
@@ -133,6 +134,7 @@ class SimulatedCluster(Cluster):
                 )
                 process.post.attach(link)
         self._processes[host.name] = process
+        process.begin()
 
     async def _stop(self) -> None:
         world, booted, self._booted = self.world, self._booted, []
@@ -180,9 +182,29 @@ class SimulatedCluster(Cluster):
                 raise
             raise _crashed() from error
 
+    def ref(self, address: str) -> Ref:
+        """Returns the address of an actor of any process; see `Cluster.ref`."""
+        ref = super().ref(address)
+        assert self.world is not None
+        host, life = self.world.host(CHIEF), self._life
 
-OPTIONS = tuple(signature(SimulatedCluster).parameters)[1:]
-"""What may be said of one beside its program."""
+        def check() -> None:
+            if life.dead or life is not self._life or self.world is None:
+                raise _crashed()
+
+        async def run(coroutine: Coroutine[Any, Any, Any]) -> Any:
+            try:
+                check()
+            except CoordinatorLost:
+                coroutine.close()
+                raise
+            return await self.at_home(coroutine)
+
+        def call(function: Callable[..., Any], *args: Any) -> Any:
+            check()
+            return host.call(function, *args)
+
+        return HomeRef(ref, run, call)
 
 
 def _check_types(world: Any, straggler: Any, links: Any) -> None:

@@ -21,7 +21,7 @@ from actorflow.data.child import Hello
 from actorflow.data.mapping import Failed
 from actorflow.data.names import MAIN, Name, is_finding, named
 from actorflow.data.process import Process
-from actorflow.errors import CannotTravel, ConfigError, InputError, StateError, Where
+from actorflow.errors import CannotTravel, ConfigError, DiskFull, InputError, StateError, Where
 from actorflow.graph.builder import line_at
 from actorflow.transport.codec import encode
 
@@ -197,7 +197,8 @@ class ProcessMapper:
             return
         if message:
             what = f"a process cannot use {self._name}: {message['what'].replace(MAIN, '__main__')}"
-            error = ConfigError(what, where=_where(message["place"]), hint=message["hint"])
+            kind = DiskFull if message.get("full") else ConfigError
+            error = kind(what, where=_where(message["place"]), hint=message["hint"])
             _note(error, child, message["traceback"])
             self._ready.set_exception(error)
             return

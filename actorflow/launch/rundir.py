@@ -2,11 +2,13 @@
 
     $XDG_RUNTIME_DIR or the folder for temporary files /af-UID/RUN/
         cluster.json    the launcher, when it began, and its processes
-        logs/NAME.log   what they printed
+        logs/NAME.log   what they printed, and further files of `logfile`
         NAME...         sockets
 
 Others of the machine can neither enter it nor put it there beforehand. A launcher that ends removes its own,
 and whoever makes one removes those whose launchers are dead.
+
+Where that folder is in memory, the logs are in /var/tmp/af-UID-logs/RUN/logs, unless that is so as well.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from typing import Any, Self
 from actorflow.clock import Entropy, epoch_ms
 from actorflow.errors import RunFolderError
 from actorflow.launch.alive import Pid
+from actorflow.launch.filesystems import in_memory
 
 LONGEST = 107
 """Bytes of the path of a socket, as Linux has room for."""
@@ -33,6 +36,10 @@ LONGEST = 107
 KEPT_S = 7 * 86400.0
 """How long logs that were kept stay there, and how old half-made folders must be: see `sweep`."""
 
+ON_DISK = Path("/var/tmp")
+"""Where files outlive the boot of a machine, and so are not in its memory."""
+
+_TEMPORARY = (Path("/tmp"), ON_DISK)
 _HALF_MADE_S = 60.0
 _FILE = "cluster.json"
 _ELSEWHERE = "set XDG_RUNTIME_DIR or TMPDIR to a folder that you can write to, and that has room"
@@ -64,19 +71,28 @@ class RunDirectory:
     Args:
         under: The folder in which it is made; None for the one of this user, see `home`.
         environ: Where to look for XDG_RUNTIME_DIR.
+        on_disk: Where the logs go if the one of this user is memory.
+        run: The name of the run; "" for one that is made up.
 
     Attributes:
-        run: The random name of the run.
+        run: The name of the run.
         path: The folder; only this user can enter it.
 
     Raises:
         RunFolderError: when the folder cannot be made, others could enter it, or its path is too long.
     """
 
-    def __init__(self, under: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        under: Path | None = None,
+        *,
+        environ: Mapping[str, str] = os.environ,
+        on_disk: Path = ON_DISK,
+        run: str = "",
+    ) -> None:
         base = home(environ) if under is None else under
         _make_home(base)
-        self.run = Entropy().name(32)
+        self.run = run or Entropy().name(32)
         self.path = base / self.run
         self._since_ms = epoch_ms()
         self._closed = False
@@ -92,6 +108,18 @@ class RunDirectory:
             shutil.rmtree(half_made, ignore_errors=True)
             message = f"the folder {self.path} must be makeable, got {error.strerror}"
             raise RunFolderError(message, hint=_ELSEWHERE) from error
+        self._disk: RunDirectory | None = None
+        if under is None:
+            self._disk = self._elsewhere(on_disk / f"af-{os.getuid()}-logs")
+
+    def _elsewhere(self, base: Path) -> RunDirectory | None:
+        """The folder for logs where this one is memory; None where there is none, and they go here."""
+        if not in_memory(self.path) or in_memory(base):
+            return None
+        try:
+            return RunDirectory(base, run=self.run)
+        except RunFolderError:
+            return None
 
     def socket(self, name: str) -> Path:
         """Returns the path for a socket.
@@ -110,17 +138,8 @@ class RunDirectory:
 
     def log(self, name: str) -> Path:
         """Returns where a process prints."""
-        return self.path / "logs" / f"{name}.log"
-
-    def tail(self, name: str, lines: int = 20) -> str:
-        """Returns the last lines that a process printed, at most 16 KiB; "" when there are none."""
-        try:
-            with self.log(name).open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - (16 << 10)))
-                said = file.read(16 << 10)
-        except OSError:
-            return ""
-        return "\n".join(said.decode(errors="replace").splitlines()[-lines:])
+        folder = self.path if self._disk is None else self._disk.path
+        return folder / "logs" / f"{name}.log"
 
     def write(self, processes: Mapping[str, Any], ended: Mapping[str, str] = _NOBODY) -> None:
         """Says which processes there are now: whoever reads the file sees the old one or this one whole.
@@ -143,6 +162,9 @@ class RunDirectory:
         if self._closed:
             return None
         self._closed = True
+        if self._disk is not None:
+            shutil.rmtree(self.path, ignore_errors=True)
+            return self._disk.close(keep_logs=keep_logs)
         kept = keep_logs and any(log.stat().st_size for log in (self.path / "logs").glob("*.log"))
         if not kept:
             shutil.rmtree(self.path, ignore_errors=True)
@@ -184,9 +206,12 @@ def home(environ: Mapping[str, str] = os.environ) -> Path:
     else:
         try:
             parent = Path(tempfile.gettempdir())
-        except OSError as error:
-            message = f"there must be a folder for temporary files, got {error.strerror}"
-            raise RunFolderError(message, hint=_ELSEWHERE) from error
+        except OSError as error:  # also where all of them are full
+            found = [path for path in _TEMPORARY if os.access(path, os.W_OK | os.X_OK)]
+            if not found:
+                message = f"there must be a folder for temporary files, got {error.strerror}"
+                raise RunFolderError(message, hint=_ELSEWHERE) from error
+            parent = found[0]
     return parent / f"af-{os.getuid()}"
 
 

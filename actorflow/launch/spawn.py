@@ -88,7 +88,9 @@ class Child:
         ended: Is called once on the loop, with the return code as `subprocess` has it, when the process was
             reaped.
         death: The pipe by which it hears of this process's death; None when it shall outlive that.
-        log: A file to which it prints, made when it is not there; None for the streams of this process.
+        log: A file to which it prints, made when it is not there.
+        out: A descriptor to which it prints, which stays the caller's; without either, the streams of this
+            process.
         keys: Key material, which it reads from a pipe: neither arguments nor variables ever hold it.
         cwd: The folder in which it starts; None for this one's.
 
@@ -109,6 +111,7 @@ class Child:
         *,
         death: DeathPipe | None = None,
         log: Path | None = None,
+        out: int | None = None,
         keys: bytes | None = None,
         cwd: Path | None = None,
     ) -> None:
@@ -117,7 +120,7 @@ class Child:
         self._loop = loop
         self._ended = ended
         self.returncode: int | None = None
-        self._process = _started(argv, env, death, log, keys, cwd)
+        self._process = _started(argv, env, death, log, out, keys, cwd)
         self.pid = self._process.pid
         self._watched = _descriptor_of(self.pid)
         try:
@@ -195,6 +198,7 @@ def _started(
     env: Mapping[str, str],
     death: DeathPipe | None,
     log: Path | None,
+    out: int | None,
     keys: bytes | None,
     cwd: Path | None,
 ) -> subprocess.Popen[bytes]:
@@ -204,7 +208,6 @@ def _started(
         if keys is not None:
             left[KEYS] = _holding(keys)
             opened.append(left[KEYS])
-        out: int | None = None
         if log is not None:
             out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             opened.append(out)

@@ -16,6 +16,7 @@ from actorflow.errors import LaunchError
 from actorflow.launch import restarting
 from actorflow.launch.exits import Exit, meaning
 from actorflow.launch.guarding import Guard
+from actorflow.launch.logpipes import LogPipes
 from actorflow.launch.restarting import NEVER, Again, Over, Past, Restarts, next_life
 from actorflow.launch.spawn import KILLED_S, Child, reaped
 
@@ -121,6 +122,7 @@ class Supervisor:
         self._now_ms = now_ms
         self._charges: dict[str, _Charge] = {}
         self._guard = Guard(self._loop)
+        self._logs = LogPipes()
         self._closed = False
 
     def start(
@@ -140,11 +142,12 @@ class Supervisor:
             argv: The program and its arguments.
             env: All of its environment variables, None for this process's; `ACTORFLOW_INCARNATION` is added.
             restarts: Whether it is started again.
-            log: A file to which it prints; None for the streams of this process.
+            log: Where what it prints goes, see `logfile`; None for the streams of this process.
             keys: Key material that every life of it reads from a pipe.
 
         Raises:
-            LaunchError: when it cannot be started, one of the name is there, or the supervisor is closed.
+            LaunchError: when it cannot be started, its log cannot be written, one of the name is there, or
+                the supervisor is closed.
         """
         if (before := self._charges.get(name)) is not None and not before.end.done():
             message = f"a process must have a name of its own, got {name!r}, which is running"
@@ -168,6 +171,10 @@ class Supervisor:
     def pids(self) -> dict[str, int]:
         """Returns the pid of every process that is alive."""
         return {name: at.child.pid for name, at in self._charges.items() if at.child is not None}
+
+    def tail(self, name: str, lines: int = 20) -> str:
+        """Returns the last lines that a process with a log printed; "" for none, and once it is closed."""
+        return self._logs.tail(name, lines)
 
     def incarnation(self, name: str) -> int:
         """Returns which life of a process this is, or the last one was."""
@@ -205,6 +212,7 @@ class Supervisor:
         try:
             await self.stop(grace_s=grace_s)
         finally:
+            self._logs.close()
             await self._guard.close()
 
     async def __aenter__(self) -> Self:
@@ -224,15 +232,20 @@ class Supervisor:
         self._guard.stand(self.pids().values())
         charge.incarnation = next_life(charge.incarnation, self._now_ms())
         charge.since_s = self._loop.time()
-        charge.child = Child(
-            charge.argv,
-            {**charge.env, "ACTORFLOW_INCARNATION": str(charge.incarnation)},
-            self._loop,
-            lambda returncode: self._ended(charge, returncode),
-            death=self._guard.pipe,
-            log=charge.log,
-            keys=charge.keys,
-        )
+        out = None if charge.log is None else self._logs.open(charge.name, charge.log)
+        try:
+            charge.child = Child(
+                charge.argv,
+                {**charge.env, "ACTORFLOW_INCARNATION": str(charge.incarnation)},
+                self._loop,
+                lambda returncode: self._ended(charge, returncode),
+                death=self._guard.pipe,
+                out=out,
+                keys=charge.keys,
+            )
+        finally:
+            if out is not None:
+                os.close(out)
         self._guard.began(charge.child.pid)
 
     def _begin_again(self, charge: _Charge) -> None:
@@ -251,6 +264,7 @@ class Supervisor:
         if charge.child is not None:
             self._guard.reaped(charge.child.pid)
         charge.child = None
+        self._logs.drain(charge.name)  # ORDER: before anybody is told, who may show its last lines
         self._say(Exited(charge.name, charge.incarnation, returncode, meaning(returncode), charge.asked))
         self._decide(charge, returncode)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
+from actorflow.actors.tombstones import absent
 from actorflow.clock import Entropy
 from actorflow.errors import ActorDied, ActorError, ConfigError, DeadlinePassed
 from actorflow.setting import SETTING
@@ -138,6 +139,11 @@ class Host:
         task.add_done_callback(ended, context=context)
         outcome.add_done_callback(lambda _outcome: task.cancel() if outcome.cancelled() else None)
         return outcome
+
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Calls a plain function as code of this host, and returns what it returns."""
+        self._check_alive("calls")
+        return self._context.copy().run(function, *args)
 
     def timers(self, label: str) -> Context:
         """Returns a context in which timers of this incarnation run, as a lane of that name."""
@@ -312,9 +318,14 @@ class Host:
         elif cell is not None:
             cell.inquire(envelope.body, envelope.limit_s, _Answer(self, envelope))
         else:
-            here = ", ".join(sorted(self.system.actors)) or "none"
-            error = ActorDied(f"host '{self.name}' has no actor '{actor}'; it has {here}")
-            self.answer(envelope, error, ERROR)
+            self.answer(envelope, self._unknown(actor, type(envelope.body).__name__), ERROR)
+
+    def _unknown(self, actor: str, kind: str) -> ActorDied:
+        system, now = self.system, self.system.now()
+        stone = system.tombstones.find(actor)
+        if stone is not None:
+            return stone.asked(actor, kind, now)
+        return ActorDied(absent(f"host '{self.name}'", actor, system.actors, system.tombstones, now))
 
     def answer(self, question: Envelope, body: Any, kind: str) -> None:
         """Sends an answer, or an error, to the host that asked."""

@@ -41,6 +41,12 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CAUSES = 8  # of an error, that an account tells
 
 
+_ELSEWHERE = (
+    "call it from a plain function; in a notebook: await asyncio.to_thread(sim.run, main), "
+    "and of a law: await asyncio.to_thread(law)"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How long a run may take.
@@ -137,7 +143,7 @@ def attempt(
     """
     if asyncio._get_running_loop() is not None:
         message = "a simulated run makes its own event loop, and was begun inside a running one"
-        raise SimulationError(message, hint="call it from a plain function, not from a coroutine")
+        raise SimulationError(message, hint=_ELSEWHERE)
     limits = limits or Limits()
     survey: tuple[Asked, ...] = ()
     if schedule.needs_survey or faults.harms:

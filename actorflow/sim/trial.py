@@ -12,7 +12,7 @@ from types import CodeType
 from weakref import WeakKeyDictionary
 
 from actorflow.errors import FaultNeverFired
-from actorflow.sim import endings
+from actorflow.sim import endings, explanations, hash_seed
 from actorflow.sim.choosers import FIFO, Schedule, planned
 from actorflow.sim.given import check_faults, check_limits, check_program, check_schedule, check_seed
 from actorflow.sim.harms import NO_FAULTS, Faults
@@ -94,6 +94,7 @@ class Trial:
         check_program(main)
         check_seed(seed)
         check_limits(limits)
+        explanations.of_the_program_alone()
         self.hint = hint
         self._main = main
         self._seed = seed
@@ -150,6 +151,7 @@ class Trial:
             error.add_note(f"more than a plan holds ({MAX_DEVIATIONS}): repeat it with {repeat}")
         else:
             error.add_note(paste(plan))
+        error.add_note(hash_seed.told())
         return error
 
     def _reduced(self, outcome: Outcome) -> tuple[Plan, Outcome]:

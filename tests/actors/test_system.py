@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from actorflow.actors.actor import Actor
-from actorflow.actors.dispatch import ALWAYS
+from actorflow.actors.supervision import Strategy
 from actorflow.actors.system import ActorSystem
 from actorflow.clock import SystemClock
 from actorflow.errors import ActorDied, ActorError, HandlerError, InternalError
@@ -295,7 +295,7 @@ def test_a_turn_that_breaks_outside_any_handler_stops_its_actor(caplog: pytest.L
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Recorder, [], name="victim")
         await pause(0)
-        system.actors["victim"].fail(ALWAYS, RuntimeError("broken"))
+        system.actors["victim"].fail(system.dispatch.always, RuntimeError("broken"))
         reason = await ref.stopped()
         assert isinstance(reason, InternalError)
         assert reason.what == "a turn of 'victim' broke: RuntimeError: broken"
@@ -358,3 +358,25 @@ def test_the_same_program_runs_the_same_twice() -> None:
         return seen
 
     assert story() == story()
+
+
+def test_a_system_that_is_opened_cancels_no_task_and_raises_on_closing() -> None:
+    async def main() -> None:
+        class Fails(Actor):
+            def receive(self, message: object) -> None:
+                raise ValueError(message)
+
+        system = await ActorSystem().open()
+        ref = system.supervisor(Strategy(max_restarts=0)).spawn(Fails)
+        await ref.tell("no")
+        while system.stats().actors:  # noqa: ASYNC110  it goes on turn by turn
+            await asyncio.sleep(0)
+
+        with pytest.raises(ExceptionGroup):
+            await system.close()
+        await system.close()
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0
+
+    asyncio.run(main())

@@ -18,6 +18,7 @@ import pytest
 
 import actorflow as af
 from actorflow.actors.dump import ActorEntry, PeerEntry, WaitEntry
+from actorflow.actors.tombstones import Tombstones
 from actorflow.cli import dump, main
 from actorflow.cluster.local import LocalCluster
 from actorflow.cluster.monitor import socket_name, sockets
@@ -155,6 +156,33 @@ def test_all_actors_are_listed_when_asked_for(
     dump.run(arguments("--actors"), asking(REPORTS))
 
     assert "  worker0/steward: idle" in capsys.readouterr().out
+
+
+def test_an_input_that_stands_still_is_told_with_its_line(
+    folder: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    what = "batch 3 of epoch 0, of generator 'batches' at train.py:41"
+    told = {"worker0": report("worker0", worker=WorkerEntry(12, 11, 9, 2, False, what, 4.8))}
+
+    dump.run(arguments(), asking(told))
+
+    out = capsys.readouterr().out
+    assert f"permit 12, waits for {what}, for 4.8 s; 11 computed" in out
+    assert f"  worker0/worker -> worker0/input: {what}, for 4.8 s\n" in out
+
+
+def test_dead_actors_are_told_with_when_and_why(
+    folder: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dead = Tombstones()
+    dead.add("reader", 1.0, ValueError("out of paper"))
+    dead.add("steward", 2.0, None)
+    told = {"chief": report("chief", dead=dead.all(), at_s=3.5)}
+
+    dump.run(arguments(), asking(told))
+    assert "\ndead actors\n  chief/reader: died 2.5 s ago: out of paper\n\n" in capsys.readouterr().out
+    dump.run(arguments("--actors"), asking(told))
+    assert "  chief/steward: was stopped 1.5 s ago\n" in capsys.readouterr().out
 
 
 def test_json_has_all_that_was_told(folder: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:

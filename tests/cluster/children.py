@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -104,3 +105,46 @@ def _custom(seed: int, optimizer: Any) -> af.Program:
         return [{"x": inputs[k], "y": targets[k]} for k in range(12)]
 
     return af.Program(graph=graph, loss=loss, train=train, batches=source, epochs=1_000_000)
+
+
+class Echo(af.Actor):
+    """Answers with the name of its process, and asks or fails where it is told to."""
+
+    reentrant = True  # it may be asked to ask itself
+
+    def __init__(self, process: af.Process) -> None:
+        self.process = process
+
+    async def receive(self, message: Any) -> Any:
+        match message:
+            case ["ask", address, body]:
+                return await self.process.ref(address).ask(body)
+            case ["all", *addresses]:
+                answers = await af.ask_all([self.process.ref(at) for at in addresses], "who")
+                return [answers.all(), str(answers)]
+            case ["fail", why]:
+                raise RuntimeError(why)
+        return [self.process.name, message]
+
+
+def meshed(seed: int) -> af.Program:
+    """A regression, and an actor of its own in every process, which knows how many there are."""
+
+    def actors(process: af.Process) -> None:
+        process.spawn(Echo, process, name="echo")
+        if process.job == "worker":
+            process.spawn(Echo, process, name=f"extra{process.index}of{len(process.names)}")
+
+    program = build(seed)
+    return replace(program, actors=actors, epochs=1)
+
+
+def spawns_nothing(seed: int) -> af.Program:
+    """A program whose own actors fail where they are to begin, at the workers."""
+
+    def actors(process: af.Process) -> None:
+        process.spawn(Echo, process, name="echo")
+        if process.job == "worker":
+            raise OSError("no such port")
+
+    return replace(build(seed), actors=actors)

@@ -26,7 +26,9 @@ async def main():
     watch = Supervisor()
     env = dict(os.environ, PYTHONPATH=os.getcwd())
     for i in range(int(sys.argv[3])):
-        print(watch.start(f"worker{i}", [sys.executable, "-S", "-c", sys.argv[1]], env, log=Path(f"{sys.argv[2]}{i}")))
+        # To a file of its own: a log ends with its launcher.
+        prints = f"import os; os.dup2(os.open({sys.argv[2] + str(i)!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT), 1)\\n"
+        print(watch.start(f"worker{i}", [sys.executable, "-S", "-c", prints + sys.argv[1]], env))
     sys.stdout.flush()
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     os._exit(0) if sys.argv[4] == "in the main thread" else watches.append(watch)

@@ -11,6 +11,7 @@ import pytest
 
 from actorflow.errors import RunFolderError
 from actorflow.launch import rundir
+from actorflow.launch.filesystems import in_memory
 from actorflow.launch.rundir import LONGEST, RunDirectory, ended, home, running, sweep
 from tests.launch.children import short_folder
 
@@ -83,6 +84,8 @@ def test_a_full_disk_and_no_folder_for_temporary_files_are_told_with_what_to_try
     monkeypatch.setattr(
         tempfile, "gettempdir", lambda: (_ for _ in ()).throw(FileNotFoundError(2, "No such"))
     )
+    assert home({}).parent == Path("/tmp")  # all are full, as far as anybody can tell: who writes hears why
+    monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(RunFolderError, match="must be a folder for temporary files, got No such\n  try: "):
         home({})
 
@@ -168,11 +171,23 @@ def test_close_says_where_logs_are_and_keeps_none_that_are_empty(base):
     assert folder.close() is None
 
 
-def test_the_tail_of_a_log(base):
-    with RunDirectory(base) as folder:
-        assert folder.tail("ps0") == ""
-        folder.log("ps0").write_bytes(b"x" * 100_000 + b"\none\n\xff\nthree\n")
-        assert folder.tail("ps0", 3) == "one\n\ufffd\nthree"
+MEMORY = Path("/dev/shm")
+
+
+@pytest.mark.skipif(not in_memory(MEMORY), reason="this machine has no folder that is memory at /dev/shm")
+def test_logs_are_on_a_disk_where_the_folder_of_the_run_is_memory(tmp_path):
+    with short_folder() as on_disk, tempfile.TemporaryDirectory(dir=MEMORY) as memory:
+        for keep_logs in (False, True):
+            folder = RunDirectory(environ={"XDG_RUNTIME_DIR": memory}, on_disk=on_disk)
+            log = folder.log("worker0")
+            assert log == on_disk / f"af-{os.getuid()}-logs" / folder.run / "logs" / "worker0.log"
+            log.write_text("x")
+            assert folder.socket("ps0").is_relative_to(memory)
+            assert folder.close(keep_logs=keep_logs) == (log.parent if keep_logs else None)
+            assert (log.exists(), folder.path.exists()) == (keep_logs, False)
+        left = RunDirectory(environ={"XDG_RUNTIME_DIR": memory}, on_disk=tmp_path / "none")
+        assert left.log("worker0").is_relative_to(memory)  # better than nowhere
+        left.close()
 
 
 DIES = """

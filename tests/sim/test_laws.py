@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from actorflow import sim
 from actorflow.actors.actor import Actor
 from actorflow.errors import ConfigError, Livelock
-from actorflow.sim import Faults, Limits, Seeded, World
+from actorflow.sim import Faults, Limits, Seeded, World, hash_seed
 
 FEW = settings(max_examples=10, database=None)
 
@@ -332,6 +332,7 @@ def test_of_a_law_without_hypothesis_the_line_names_all_that_can_be_written() ->
     assert raised.value.__notes__ == [
         "it fails first come, first served, without any deviation:",
         line,
+        hash_seed.told(),
     ]
 
 

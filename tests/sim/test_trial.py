@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import StopTest
 
 from actorflow.errors import FaultNeverFired
-from actorflow.sim import trial
+from actorflow.sim import hash_seed, trial
 from actorflow.sim.choosers import FIFO, PCT, DelayBounded, Drawn, Schedule, Seeded
 from actorflow.sim.harms import NO_FAULTS, Faults
 from actorflow.sim.plan import Plan
@@ -59,7 +59,7 @@ def failing_seed(make: Callable[[int], Schedule]) -> Schedule:
 def test_a_failure_by_seed_is_told_by_one_deviation_that_repeats_it(make: Callable[[int], Schedule]) -> None:
     error = failure(failing_seed(make))
 
-    says, paste = error.__notes__
+    says, paste, _ = error.__notes__
     plan = Plan(says.removeprefix("it takes one deviation: "))
     assert len(plan) == 1
     assert paste == f"schedule={plan!r}"
@@ -80,6 +80,7 @@ def test_a_failure_first_come_first_served_says_so() -> None:
         assert error.__notes__ == [
             "it fails first come, first served, without any deviation:",
             'schedule=Plan("")',
+            hash_seed.told(),
         ]
 
 
@@ -98,6 +99,7 @@ def test_a_plan_of_several_deviations_is_told_whole() -> None:
     assert error.__notes__ == [
         "it takes 2 deviations: lane-1#1 +2; lane-2#1 +1",
         'schedule=Plan("lane-1#1 +2; lane-2#1 +1")',
+        hash_seed.told(),
     ]
 
 
@@ -133,7 +135,7 @@ class Backwards:
 
 
 def test_a_failure_that_takes_more_than_a_plan_holds_names_the_schedule() -> None:
-    says, paste = failure(Backwards(), reversed_lanes).__notes__
+    says, paste, _ = failure(Backwards(), reversed_lanes).__notes__
 
     assert says.startswith("it takes 9 deviations: lane-1#1 +")
     assert paste == "more than a plan holds (8): repeat it with schedule=Backwards()"
@@ -209,7 +211,8 @@ def test_pytest_fail_is_told_by_its_plan_as_well() -> None:
     error = failure(Plan("lane-1#1 +1"), main)
 
     assert isinstance(error, pytest.fail.Exception)
-    assert error.__notes__ == ["it takes one deviation: lane-1#1 +1", 'schedule=Plan("lane-1#1 +1")']
+    says = "it takes one deviation: lane-1#1 +1"
+    assert error.__notes__ == [says, 'schedule=Plan("lane-1#1 +1")', hash_seed.told()]
 
 
 def test_a_plan_whose_place_is_gone_warns_at_the_callers_line() -> None:

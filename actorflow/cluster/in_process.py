@@ -1,0 +1,82 @@
+"""A cluster whose processes are actor systems of one program: no sockets, no simulated time.
+
+Between them messages are encoded, cut and decoded as between real processes, so that what cannot travel is
+found out here. Nothing is lost, and no process ends before the cluster does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from contextlib import AsyncExitStack
+from itertools import combinations
+from typing import Any
+
+from actorflow.actors.system import ActorSystem
+from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.layout import numbered
+from actorflow.cluster.process import CHIEF, Process, check_threads
+from actorflow.plan.place import Placer
+from actorflow.program import Program
+from actorflow.transport import loopback
+
+
+class InProcessCluster(Cluster):
+    """Runs the processes of a cluster in this one; see `Cluster.in_process`."""
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        ps: int = 1,
+        workers: int = 1,
+        placement: str | Placer = "first",
+        threads: int = 0,
+    ) -> None:
+        super().__init__(program, numbered("ps", ps), numbered("worker", workers), placement=placement)
+        check_threads(threads)
+        self._threads = threads
+        self._processes: dict[str, Process] = {}
+        self._stack = AsyncExitStack()
+        self._opened = 0
+
+    @property
+    def chief(self) -> Process:
+        """The chief's process."""
+        return self.process(CHIEF)
+
+    def process(self, name: str) -> Process:
+        """Returns a process; KeyError for one that there is not, SessionClosed when none is open."""
+        if not self._processes:
+            self.opened()
+        return self._processes[name]
+
+    def lives(self) -> dict[str, int]:
+        """Returns in which life each process is; see `Cluster.lives`."""
+        return {name: process.incarnation for name, process in self._processes.items()}
+
+    async def at_home(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Runs a coroutine here, where the chief is."""
+        if not self._processes:
+            coroutine.close()
+            self.opened()  # it is not
+        return await coroutine
+
+    async def _start(self) -> None:
+        self._opened += 1
+        for name in self.names:
+            system = await self._stack.enter_async_context(ActorSystem(name=name))
+            process = Process(name, self._opened, system, self.program, threads=self._threads)
+            self._stack.push_async_callback(process.close)
+            self._processes[name] = process
+        for a, b in combinations(self._processes.values(), 2):
+            ends = loopback.pair(a.name, b.name, framed=True)
+            for process, channel in zip((a, b), ends, strict=True):
+                channel.connect(process.post)
+                process.post.attach(channel)
+        for process in self._processes.values():
+            process.begin()
+
+    async def _stop(self) -> None:
+        stack, self._stack = self._stack, AsyncExitStack()
+        self._processes = {}
+        await stack.aclose()
