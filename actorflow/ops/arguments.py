@@ -267,6 +267,8 @@ KINDS: Mapping[str, Kind | None] = {
             "Padding",
             "Paddings",
             "Scale",
+            "Sizes | Tensor",
+            "Scale | Tensor",
             "Order",
             "Mapping[str, tuple[Any, ...]]",
             "Spec",
