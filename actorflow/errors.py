@@ -368,6 +368,10 @@ class DeadlinePassed(ActorError):
     """An ask or a step did not end before its deadline."""
 
 
+class WrongLoop(ActorError):
+    """A call came from another thread or event loop than that of what was called; nothing has changed."""
+
+
 class InternalError(ActorflowError):
     """An invariant of actorflow itself broke: please report it with the message."""
 

@@ -101,11 +101,9 @@ class Executor:
         partition.start(step, feeds)
         if ahead:
             return
-        if system.inline_left > 0:
-            system.inline_left -= 1
+        if system.inline.may_step():
             dispatch.pump_now()
         else:
-            system.inline_left = system.inline_limit
             dispatch.schedule()
 
     async def close(self) -> None:

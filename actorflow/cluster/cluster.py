@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from actorflow.actors.ref import Ref
 from actorflow.actors.step_messages import Process as Member
+from actorflow.affinity import Affinity, affinity_here
 from actorflow.cluster.attendance import Attendance
 from actorflow.cluster.kinds import Kinds
 from actorflow.cluster.layout import Layout, laid_out
@@ -71,6 +72,7 @@ class Cluster(Kinds, ABC):
         self.training: Training | None = None
         self.run_numbers = count(1)
         self._entered = False
+        self._affinity: Affinity | None = None
 
     # -- what each kind of cluster gives ----------------------------------------------------------------
 
@@ -107,10 +109,12 @@ class Cluster(Kinds, ABC):
         Raises:
             ConfigError: it is open, or cannot be opened here; then nothing of it is left.
         """
+        self.check_here()
         if self._entered:
             message = "the cluster is open already"
             raise ConfigError(message, hint="close it first, or make another cluster")
         self._entered = True
+        self._affinity = affinity_here("the cluster")
         try:
             await self._enter()
         except BaseException:
@@ -153,6 +157,7 @@ class Cluster(Kinds, ABC):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.check_here()
         await self._leave()
 
     async def open(self) -> Self:
@@ -167,6 +172,7 @@ class Cluster(Kinds, ABC):
 
     async def close(self) -> None:
         """Closes it, its processes included; closing twice is harmless."""
+        self.check_here()
         if self._entered:
             await self._leave()
 
@@ -184,6 +190,7 @@ class Cluster(Kinds, ABC):
                 await self._stop()
             finally:
                 self._entered = False
+                self._affinity = None
 
     # -- steps ------------------------------------------------------------------------------------------
 
@@ -240,7 +247,7 @@ class Cluster(Kinds, ABC):
 
     def stats(self) -> SpreadStats:
         """Returns what the session at the chief has done."""
-        return self.opened().stats()
+        return self._opened().stats()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -258,7 +265,25 @@ class Cluster(Kinds, ABC):
         return self.chief.system.dispatch.turns
 
     def opened(self) -> SpreadSession:
-        """Returns the session at the chief; raises SessionClosed when the cluster is not open."""
+        """Returns the session at the chief.
+
+        Raises:
+            SessionClosed: the cluster is not open.
+            WrongLoop: in another thread or event loop than that in which it was opened.
+        """
+        session = self._opened()
+        self.check_here()
+        return session
+
+    def check_here(self) -> None:
+        """Raises WrongLoop in another thread or event loop than that in which the cluster was opened.
+
+        While it is not open all may call.
+        """
+        if self._affinity is not None:
+            self._affinity.check()
+
+    def _opened(self) -> SpreadSession:
         if self.session is None:
             raise SessionClosed("the cluster is not open", hint="async with af.Cluster... as cluster: ...")
         return self.session

@@ -92,6 +92,7 @@ class Trainer:
 
     @policy.setter
     def policy(self, policy: Policy) -> None:
+        self.cluster.check_here()
         fitting = self._fitting(policy)
         if self._runs():
             message = f"a policy is set between runs, got {fitting} while {self.policy} governs one"
@@ -178,6 +179,7 @@ class Trainer:
             SessionClosed: the cluster is not open.
             ShardLost: one cannot be reached.
         """
+        self.cluster.check_here()
         if self._training is None:
             raise ConfigError("shards are opened by the first run", hint="trainer.run(steps=1)")
         self.cluster.opened()
@@ -188,6 +190,7 @@ class Trainer:
     async def begun(self, settings: RunSettings) -> Training:
         """Begins a run of a coordinator; opens the shards before the first."""
         cluster = self.cluster
+        cluster.check_here()
         if self._training is None:
             self._training = await self._opened()
         training = self._training

@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf
 
+from actorflow.affinity import Affinity, affinity_here
 from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, WireError
 from actorflow.transport import envelopes, losses
 from actorflow.transport.account import Account, Stats
@@ -111,26 +112,30 @@ class Link:
         self._alarm = Alarm(timers, self._ring)
         self._greeting = Greeting(settings)
         self._heard_at = self._spoke_at = 0.0
+        self._affinity: Affinity | None = None  # from the start on
         self._waits_since: float | None = None  # for the first session to begin, with something to say
 
     # -- what processes use ------------------------------------------------------------------------
 
     def connect(self, receiver: Receiver) -> None:
         """Says who takes what comes, unless that was said at the making; begins to speak."""
+        self.check_here()
         self._receiver = receiver
         self.start()
 
     def start(self) -> None:
-        """Begins to speak to the peer.
+        """Begins to speak to the peer; from then on the link belongs to this thread and event loop.
 
         Raises:
             ConfigError: there is no receiver yet.
         """
+        self.check_here()
         if self._receiver is None:
             message = f"a channel has a receiver before it begins, got none for '{self.peer}'"
             raise ConfigError(message, hint="channel.connect(receiver)")
         if not self._started and self.phase is not Phase.CLOSED:
             self._started = True
+            self._affinity = affinity_here(f"the channel to '{self.peer}'")
             self._patience.turned(self._wire.contact(), self._timers.now())
             if self._waits_since is not None:
                 self._waits_since = self._timers.now()
@@ -149,6 +154,7 @@ class Link:
 
     def send(self, envelope: Envelope, sender: Sender | None = None) -> bool:
         """Sends an envelope; see `Channel.send`."""
+        self.check_here()
         if self.phase not in (Phase.GREETING, Phase.OPEN):
             raise self._closed()
         parts, size = envelopes.write(envelope, self._limits, self._settings.lossy)
@@ -170,6 +176,7 @@ class Link:
 
     def release(self, envelope: Envelope) -> None:
         """Gives back the credit of an envelope; of one of an earlier session there is none."""
+        self.check_here()
         self._session.release(envelope, self._timers.now())
         self._flush()
 
@@ -177,6 +184,7 @@ class Link:
         """Says goodbye to the peer and frees everything; closing twice is harmless."""
         if self.phase is Phase.CLOSED:
             return
+        self.check_here()
         if self._pending or self._receiving:
             self._push()  # what was sent before, and had not left yet
         if self._handshake.theirs != NOBODY:
@@ -184,10 +192,16 @@ class Link:
         self._end(Phase.CLOSED, ChannelClosed(f"the channel to '{self.peer}' was closed at this end"))
         self._arm()
 
+    def check_here(self) -> None:
+        """Raises WrongLoop in another thread or event loop than that in which it was started."""
+        if self._affinity is not None:
+            self._affinity.check()
+
     # -- what the wire brings ----------------------------------------------------------------------
 
     def contact_changed(self) -> None:
         """Hears that `wire.contact()` is another than it was."""
+        self.check_here()
         if self._started:
             self._look()
             self._flush()
@@ -215,6 +229,7 @@ class Link:
         """
         if not self._started:
             return
+        self.check_here()
         self._account.counts["datagrams_received"] += 1
         self._receiving = True
         try:
