@@ -37,7 +37,7 @@ class InProcessCluster(Cluster):
         self._threads = threads
         self._processes: dict[str, Process] = {}
         self._stack = AsyncExitStack()
-        self._opened = 0
+        self._life = 0
 
     @property
     def chief(self) -> Process:
@@ -62,10 +62,10 @@ class InProcessCluster(Cluster):
         return await coroutine
 
     async def _start(self) -> None:
-        self._opened += 1
+        self._life += 1
         for name in self.names:
             system = await self._stack.enter_async_context(ActorSystem(name=name))
-            process = Process(name, self._opened, system, self.program, threads=self._threads)
+            process = Process(name, self._life, system, self.program, threads=self._threads)
             self._stack.push_async_callback(process.close)
             self._processes[name] = process
         for a, b in combinations(self._processes.values(), 2):
