@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from actorflow.cli.arguments import natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, links_of
+from actorflow.cli.history import History
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cli.output import Output
 from actorflow.cli.own_policy import made
@@ -206,10 +207,11 @@ async def _train(
             write(cluster.record.under(policy), args.record)
         settings = None if args.least is None else RunSettings(gather_s=_GATHER_S)
         trainer = Trainer(cluster, policy, settings=settings)
-        with Following(cluster, display):
+        with Following(cluster, display), History(args.history) as history:
             async with aclosing(trainer.run(steps=args.steps, epochs=args.epochs)) as events:
                 async for event in events:
                     display.show(event)
+                    history.tell(display.seed, event)
                     if chaos is not None and isinstance(event, UpdateDone):
                         _strike(cluster, chaos.hear(event.update), display)
                     if isinstance(event, RunDone):

@@ -14,7 +14,7 @@ from actorflow.coord.commit import Phase
 from actorflow.coord.coordinator import Coordinator
 from actorflow.coord.membership import State
 from actorflow.coord.shard import ShardActor
-from actorflow.coord.stalling import awaited
+from actorflow.coord.stalling import doing
 from actorflow.coord.worker import Worker
 from actorflow.transport.link import Link
 
@@ -51,7 +51,7 @@ def _run(name: str, rounds: Rounds, now: float) -> RunEntry:
         policy=str(rounds.policy),
         phase=phase,
         missing=tuple(sorted(missing)),
-        waits="" if phase in ("over", "gathering") else awaited(rounds, now),
+        waits="" if phase in ("over", "gathering") else doing(rounds, now),
         beat_s=rounds.settings.beat_s,
         seats=seats(rounds, now),
     )

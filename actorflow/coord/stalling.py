@@ -51,6 +51,18 @@ def _doing(rounds: Rounds, member: Member, lease: Lease, now: float) -> str:
     return "" if _fresh(rounds, lease, now) else _UNSAID
 
 
+def doing(rounds: Rounds, now: float) -> str:
+    """Says what is done for the next update: in plain words of a commit, which mostly goes well."""
+    commitment, members = rounds.commitment, rounds.members.members
+    if commitment.phase is Phase.IDLE or commitment.chosen is None:
+        return awaited(rounds, now)
+    shards = ", ".join(f"ps{shard}" for shard in sorted(commitment.missing))
+    have = "has" if len(commitment.missing) == 1 else "have"
+    verb = "to be ready for it" if commitment.phase is Phase.STAGING else "to apply it"
+    made = ", ".join(dict.fromkeys(members[rank].process for rank, _ in commitment.chosen))
+    return f"update {rounds.version + 1} is made of what {made} sent: {shards} {have} yet {verb}"
+
+
 def _fresh(rounds: Rounds, lease: Lease, now: float) -> bool:
     """Whether its worker has not had the time to say that it works on it."""
     return now - lease.since <= 2 * rounds.settings.beat_s

@@ -61,12 +61,14 @@ def test_a_run_prints_a_line_an_epoch_and_sums_up(tmp_path: Path, capsys: pytest
     out, err = capsys.readouterr()
     lines = out.splitlines()
     assert err == ""
-    assert [line.split("  loss")[0] for line in lines[:3]] == [
-        f"seed 1  epoch {n}  step {4 * n}/12" for n in (1, 2, 3)
+    assert [line.split("  mean loss")[0] for line in lines[:3]] == [
+        f"seed 1  epoch {n} done  step {4 * n}/12" for n in (1, 2, 3)
     ]
     assert lines[3] == "testing"
     assert re.fullmatch(
-        r"seed 1  done: 12 steps in \d+\.\d s  loss 0\.0001  w 2\.9995  test error 0\.0005", lines[4]
+        r"seed 1  done: 12 steps in \d+\.\d s  loss 0\.0001  w 2\.9995  test error 0\.0005"
+        r"  [\d,.]+ steps/s  [\d,]+ messages/s",
+        lines[4],
     )
     assert re.split(r"\s{2,}", lines[11].strip()) == [
         "seed",
@@ -143,7 +145,9 @@ def test_an_error_says_how_far_the_run_had_come(tmp_path: Path, capsys: pytest.C
     text = LINE.replace("lambda _: batches", "lambda epoch: batches if epoch < 2 else []")
 
     assert main(["train", write(tmp_path, text=text), "--seed", "7"]) == 2
-    assert re.search(r"\n  run:   seed 7  epoch 2  step 8/12  loss \S+  w ", capsys.readouterr().err)
+    assert re.search(
+        r"\n  run:   seed 7  epoch 2 done  step 8/12  mean loss \S+  w ", capsys.readouterr().err
+    )
 
 
 @pytest.mark.slow
@@ -185,10 +189,8 @@ def test_a_terminal_gets_a_live_bar_that_leaves_nothing_behind(tmp_path: Path) -
     assert running.returncode == 0
     assert "eta" in text
     assert re.search(r"epoch \d+  step \d+/800  loss", text) or "starting" in text
-    assert text.rstrip().splitlines()[-3:-1] == [
-        "min w over 1 seed: 3.0000",
-        "min test error over 1 seed: 0.0000",
-    ]
+    (last,) = [line for line in text.splitlines() if "done: " in line]
+    assert "loss 0.0000  w 3.0000  test error 0.0000" in last
 
 
 PIPELINE = """\
