@@ -13,6 +13,7 @@ from actorflow.cluster.entry import code_of
 from actorflow.cluster.messages import NEIGHBOURS, STEWARD, Counts, Introduce, Quit, Table
 from actorflow.cluster.neighbours import Patience
 from actorflow.errors import ActorDied, ActorflowError, CoordinatorLost, Fenced, Misplaced, PeerRefused
+from tests.busy import HANG_S
 from tests.cluster.programs import regression
 from tests.cluster.stations import NAMES, SOON, Stations, stations, until
 
@@ -20,7 +21,7 @@ HASTE = Patience(ready_s=0.2, lost_s=0.3, again_s=0.02, answer_s=0.2)
 
 
 async def ended(station: Any) -> ActorflowError | None:
-    async with asyncio.timeout(10.0):
+    async with asyncio.timeout(HANG_S):
         reason: ActorflowError | None = await station.ended
     return reason
 
