@@ -9,8 +9,8 @@ from actorflow.launch import guard
 from actorflow.launch.alive import Pid
 from actorflow.launch.guarding import Guard
 from actorflow.launch.supervisor import Supervisor
-from tests.busy import HANG_S
-from tests.launch.children import SLEEPS, is_gone, state, stopped, until
+from tests.busy import HANG_S, until
+from tests.launch.children import SLEEPS, is_gone, state, stopped
 from tests.launch.test_supervisor import seen
 
 

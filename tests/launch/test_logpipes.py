@@ -10,8 +10,8 @@ from actorflow.launch.logfile import BEGIN_BYTES, NEWEST_BYTES, files
 from actorflow.launch.logpipes import LogPipes
 from actorflow.launch.restarting import Restarts
 from actorflow.launch.supervisor import Exited, Supervisor
-from tests.busy import HANG_S
-from tests.launch.children import PYTHON, descriptors, until
+from tests.busy import HANG_S, until
+from tests.launch.children import PYTHON, descriptors
 
 
 @pytest.fixture(name="pipes")

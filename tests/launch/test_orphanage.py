@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.launch.children import is_gone, is_up, stopped, until
+from tests.busy import until
+from tests.launch.children import is_gone, is_up, stopped
 
 ROOT = Path(__file__).parents[2]
 WITHIN_S = 2.0

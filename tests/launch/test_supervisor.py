@@ -10,8 +10,8 @@ from actorflow.launch import spawn, supervisor
 from actorflow.launch.exits import Exit
 from actorflow.launch.restarting import Restarts
 from actorflow.launch.supervisor import End, Exited, GivenUp, Restarting, Started, Supervisor
-from tests.busy import HANG_S
-from tests.launch.children import DRAINS, IGNORES, PYTHON, SLEEPS, ends, is_gone, is_up, state, stopped, until
+from tests.busy import HANG_S, until
+from tests.launch.children import DRAINS, IGNORES, PYTHON, SLEEPS, ends, is_gone, is_up, state, stopped
 
 QUICK = Restarts(limit=2, first_s=0.01, max_s=0.02)
 
