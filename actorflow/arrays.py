@@ -31,6 +31,9 @@ Array = Any
 NDArray = np.ndarray
 """What `type(value) is NDArray` tests: a plain numpy array, not a subclass."""
 
+Value = np.ndarray[tuple[Any, ...], np.dtype[Any]]
+"""What a fetch gives, for type checkers: `numpy.typing.NDArray[Any]`."""
+
 Library = Any
 """A module with the functions of the Python array API: numpy or cupy."""
 

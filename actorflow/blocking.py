@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from actorflow.errors import ConfigError, SessionClosed
+from actorflow.fetch_types import typed_blocking
 from actorflow.graph.graph import Graph
 from actorflow.loop_thread import LoopThread
 from actorflow.report import Dump, Stats
@@ -40,12 +41,18 @@ class BlockingSession:
             self._thread.close()
             raise
 
+    @typed_blocking
     def run(
-        self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
+        self,
+        fetches: Any,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        deadline_s: float | None = None,
+        **unknown: Any,
     ) -> Any:
         """Runs one step and returns its values; see `Session.run`."""
         self._check_open()
-        return self._thread.run(self._session.run(fetches, feeds, deadline_s=deadline_s))
+        return self._thread.run(self._session.run(fetches, feeds, deadline_s=deadline_s, **unknown))
 
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), *, deadline_s: float | None = None

@@ -19,6 +19,7 @@ from actorflow.actors.starvation import Producers, Waits
 from actorflow.actors.step import Step
 from actorflow.actors.stuck import Running
 from actorflow.actors.system import ActorSystem
+from actorflow.affinity import Affinity, affinity_here
 from actorflow.blocking import BlockingSession
 from actorflow.errors import (
     ConfigError,
@@ -26,6 +27,7 @@ from actorflow.errors import (
     StepAborted,
     Where,
 )
+from actorflow.fetch_types import ARGUMENTS, typed
 from actorflow.firsts import FirstValues
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
@@ -33,6 +35,7 @@ from actorflow.graph.node import Port
 from actorflow.kernels.devices import checked
 from actorflow.limits import at_least, seconds
 from actorflow.lookup import check_count, fed_value, feed_port, fetched, given
+from actorflow.other_names import unknown_argument
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
 from actorflow.plan.place import Placer
@@ -112,6 +115,7 @@ class Session:
         self._starvation_s = seconds(starvation_s, "starvation_s")
         self._threads = (os.cpu_count() or 1) if threads is None else at_least(0, "threads", threads)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._affinity: Affinity | None = None
         self._open = False
         self._in_block = True
         self._closing: asyncio.Task[None] | None = None
@@ -159,8 +163,9 @@ class Session:
         system = self._system
         if self._own_system:
             await open_system()
-        system.dispatch  # noqa: B018  raises when a system of the user's is not open
+        system.check_here()  # raises also when a system of the user's is not open
         self._loop = asyncio.get_running_loop()
+        self._affinity = affinity_here("the session")
         source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
         self.producers = Producers(system.now, self._seen, self.max_steps)
         self._executor = Executor(
@@ -182,6 +187,7 @@ class Session:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.check_here()
         try:
             await self.close()
         finally:
@@ -197,6 +203,7 @@ class Session:
         """
         if self._loop is None:
             return
+        self.check_here()
         if self._closing is None:
             self._closing = self._loop.create_task(self._close(), name="actorflow-session-close")
         cancelled = None
@@ -221,6 +228,8 @@ class Session:
         await self._executor.close()
         if self._own_system and not self._in_block:
             await self._system.close()
+        assert self._affinity is not None
+        self._affinity.ended = True
 
     async def uninitialised(self) -> list[str]:
         """Returns the names of the variables that have no value now, in the order of the graph.
@@ -232,8 +241,14 @@ class Session:
 
     # -- running -----------------------------------------------------------------------------------
 
+    @typed
     async def run(
-        self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
+        self,
+        fetches: Any,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        deadline_s: float | None = None,
+        **unknown: Any,
     ) -> Any:
         """Runs one step and returns the fetched values in the structure of `fetches`.
 
@@ -242,18 +257,23 @@ class Session:
             feeds: Values by tensor, or by the name of a placeholder. An array of the right dtype is
                 not copied: leave it alone until the step has ended.
             deadline_s: The longest that the step may take; by default the session's.
+            **unknown: Refused, with the name that is meant.
 
         Returns:
             Arrays. Those that variables hold are read-only.
 
         Raises:
             FeedError, FetchError: when they do not fit the graph; nothing ran.
+            UnknownArgument: for an argument that there is not.
             ConfigError: when `deadline_s` is no number above 0.
-            SessionClosed: when the session is not open, or runs on another event loop.
+            SessionClosed: when the session is not open.
+            WrongLoop: in another thread or event loop than that in which it was opened.
             ActorflowError: the first error of the step, placed at its node. Everything else of the
                 step was dropped; no training update of it was applied, or all of its group were.
             DeadlinePassed: after `deadline_s`.
         """
+        if unknown:
+            raise unknown_argument("run", next(iter(unknown)), ARGUMENTS)
         ports, build = fetched(self.graph, fetches)
         feeds = feeds or {}
         keys = tuple(
@@ -390,10 +410,15 @@ class Session:
     def _check_open(self) -> None:
         if not self._open:
             raise SessionClosed("the session is not open", hint=_OPEN)
-        if asyncio.get_running_loop() is not self._loop:
-            message = "the session runs on another event loop than this one"
-            hint = "await it there: asyncio.run_coroutine_threadsafe(session.run(...), loop)"
-            raise SessionClosed(message, hint=hint)
+        self.check_here()
+
+    def check_here(self) -> None:
+        """Raises WrongLoop in another thread or event loop than that in which the session was opened.
+
+        Before it is opened, and once it is closed, all may call: nothing is there that it could harm.
+        """
+        if self._affinity is not None:
+            self._affinity.check()
 
     @property
     def is_open(self) -> bool:
@@ -444,4 +469,5 @@ class Session:
             offloaded=self._devices.offloaded,
             in_place=self._resources.tally.in_place,
             copied=self._resources.tally.copied,
+            dropped=self._resources.tally.dropped,
         )

@@ -30,10 +30,12 @@ from actorflow.errors import (
     SessionClosed,
     StepAborted,
 )
+from actorflow.fetch_types import ARGUMENTS, typed
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.limits import at_least, seconds
 from actorflow.lookup import check_count, fed_value, feed_port, fetched, given
+from actorflow.other_names import unknown_argument
 from actorflow.plan.devices import process_of
 from actorflow.plan.homes import NOWHERE, State, check_names, checked_state, state_home
 from actorflow.plan.passes import ALL
@@ -47,6 +49,7 @@ from actorflow.spread_plans import Plans
 from actorflow.spread_steps import Desk, SpreadStep, SpreadSteps
 
 _SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
+_OPEN = "async with SpreadSession(...) as session: ..."
 
 
 class SpreadSession:
@@ -127,6 +130,7 @@ class SpreadSession:
     # -- life --------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
+        self._system.check_here()
         self._desk = self._system.spawn(Desk, self._steps, name=self.address.partition("/")[2])
         self._open = True
         return self
@@ -140,6 +144,7 @@ class SpreadSession:
         """Aborts what runs everywhere, and waits until the processes have said so, but not for ever."""
         if not self._open:
             return
+        self._system.check_here()
         self._open = False
         cause = SessionClosed("the session was closed")
         for waiting in self._admission:
@@ -164,6 +169,7 @@ class SpreadSession:
 
         A step that begins afterwards finds it there. A step that was aborted is waited for `grace_s` at most.
         """
+        self._system.check_here()
         await self._steps.settled()
 
     def lost(self, process: str, error: ActorflowError) -> None:
@@ -172,6 +178,7 @@ class SpreadSession:
         Raises:
             ConfigError: the session has no such process.
         """
+        self._system.check_here()
         self._check_process(process)
         self._firsts.lost(process)
         self._steps.lost(process, error)
@@ -184,6 +191,7 @@ class SpreadSession:
         Raises:
             ConfigError: the session has no such process, or knows of a later life of it.
         """
+        self._system.check_here()
         self._check_process(process)
         known = self._processes[process]
         if at_least(0, "incarnation", incarnation) < known.incarnation:
@@ -202,8 +210,14 @@ class SpreadSession:
 
     # -- running -----------------------------------------------------------------------------------
 
+    @typed
     async def run(
-        self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
+        self,
+        fetches: Any,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        deadline_s: float | None = None,
+        **unknown: Any,
     ) -> Any:
         """Runs one step and returns the fetched values in the structure of `fetches`; as `Session.run`.
 
@@ -214,6 +228,8 @@ class SpreadSession:
             DeadlinePassed: after `deadline_s`; says which processes and nodes it waited for.
             ActorflowError: the first error of the step, placed at its node and process.
         """
+        if unknown:
+            raise unknown_argument("run", next(iter(unknown)), ARGUMENTS)
         ports, build = fetched(self.graph, fetches)
         feeds = feeds or {}
         keys = tuple(feed_port(self.graph, key) for key in feeds)
@@ -378,12 +394,13 @@ class SpreadSession:
 
     def _check_open(self) -> None:
         if not self._open:
-            message = "the session is not open"
-            raise SessionClosed(message, hint="async with SpreadSession(...) as session: ...")
+            raise SessionClosed("the session is not open", hint=_OPEN)
+        self._system.check_here()
 
     def stats(self) -> SpreadStats:
         """Returns what the session has done."""
-        self._check_open()
+        if not self._open:
+            raise SessionClosed("the session is not open", hint=_OPEN)
         return SpreadStats(
             steps=self._done,
             failed=self._failed,

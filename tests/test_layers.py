@@ -26,6 +26,7 @@ ONLY_IN = {
         "ops",
         "optim",
         "leases",
+        "finite",
         "rows",
         "sums",
         "windows",

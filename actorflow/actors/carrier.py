@@ -43,6 +43,7 @@ class Carrier:
     __slots__ = (
         "_cell",
         "_closing",
+        "_copy",
         "_coroutine",
         "_handling",
         "_job",
@@ -53,6 +54,7 @@ class Carrier:
         "context",
         "result",
         "task",
+        "unchanged",
     )
 
     def __init__(self, cell: Turns) -> None:
@@ -66,7 +68,10 @@ class Carrier:
         self._closing = False
         self._ready = False
         self.result: Any = None
-        self.context = cell.system.context.copy()
+        contexts = cell.system.dispatch.contexts
+        self._copy = contexts.unchanged
+        self.unchanged: Any = None  # what the context equals until the handler changes it
+        self.context = contexts.fresh()
         self.task = self._loop.create_task(self._carry(), name=f"actor {cell.name}", context=self.context)
         self.task.add_done_callback(self._buried)
         cell.system.tasks.add(self.task)
@@ -94,7 +99,7 @@ class Carrier:
         loop = self._loop
         _enter_task(loop, task)
         try:
-            yielded = self.context.run(_first_step, coroutine, handling)
+            yielded = self.context.run(self._first_step, coroutine, handling)
         except StopIteration as stop:
             self.result = stop.value
         else:
@@ -119,6 +124,11 @@ class Carrier:
         """Ends the task; no handler is suspended."""
         self._closing = True
         self._wake()
+
+    def _first_step(self, coroutine: Coroutine[Any, Any, Any], handling: Handling) -> Any:
+        HANDLING.set(handling)
+        self.unchanged = self._copy(self.context)
+        return coroutine.send(None)
 
     def _hand_over(self, coroutine: Coroutine[Any, Any, Any], yielded: Any, handling: Handling) -> None:
         self._coroutine = coroutine
@@ -163,6 +173,7 @@ class Carrier:
                 error = CancelledError()
             else:
                 HANDLING.set(self._handling)
+                self.unchanged = self._copy(self.context)
                 result = await coroutine
         except (Exception, CancelledError) as raised:  # noqa: BLE001  the supervisor decides
             error = raised
@@ -191,11 +202,6 @@ class Carrier:
         if self._coroutine is not None:
             self._coroutine.close()
             self._finish(None, CancelledError())
-
-
-def _first_step(coroutine: Coroutine[Any, Any, Any], handling: Handling) -> Any:
-    HANDLING.set(handling)
-    return coroutine.send(None)
 
 
 @types.coroutine

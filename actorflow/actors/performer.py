@@ -185,8 +185,9 @@ class PerformerActor(Actor):
 
     def _begin(self, run: _Run) -> None:
         system = self.system
+        context = system.dispatch.contexts.fresh()
         try:
-            found = self._perform(run.asked)
+            found = context.run(self._perform, run.asked)
         except FAILURES as error:
             run.no_timer()
             self._failed(run, error)
@@ -197,7 +198,7 @@ class PerformerActor(Actor):
             return
         coroutine = found if inspect.iscoroutine(found) else _awaited(found)
         self._running[run] = None
-        run.task = system.loop.create_task(coroutine, name=self.what, context=system.context.copy())
+        run.task = system.loop.create_task(coroutine, name=self.what, context=context)
         run.task.add_done_callback(partial(self._ended, run))
         run.reply.interrupt = partial(self._cancel, run)
 

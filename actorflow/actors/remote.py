@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from asyncio import _get_running_loop
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +61,7 @@ class RemoteRef(Ref):
 
     def tell(self, message: Any) -> Awaitable[None]:
         """Sends `message`; await the result, which is ready at once while there is credit."""
+        self.system.check_here()
         if not self.peer.free:
             return self._tell_later(message)
         try:
@@ -72,6 +72,7 @@ class RemoteRef(Ref):
 
     def try_tell(self, message: Any) -> bool:
         """Sends `message` if that needs no waiting; false when it stays with the caller."""
+        self.system.check_here()
         if not self.peer.free:
             return False
         try:
@@ -82,6 +83,7 @@ class RemoteRef(Ref):
 
     def put(self, message: Any, sender: Sender) -> bool:
         """Sends `message` for a sender that cannot wait; see `Ref.put`."""
+        self.system.check_here()
         if not self.peer.free:
             now = self.system.now()
             if isinstance(sender, Address):
@@ -100,6 +102,7 @@ class RemoteRef(Ref):
 
         A `Terminated` names the actor as its own process calls it.
         """
+        self.system.check_here()
         if type(message) is Terminated and message.reason is not None:
             message = Terminated(message.actor, travelling(message.reason))
         try:
@@ -111,11 +114,13 @@ class RemoteRef(Ref):
         self.peer.send(Envelope(self.actor, message))
 
     async def _tell_nobody(self, message: Any) -> None:
+        self.system.check_here()
         self.undeliverable(message)
         await tick()  # or telling the dead in a loop would never let anyone else run
 
     async def _tell_later(self, message: Any) -> None:
         """Waits in the line; the message is sent when this task runs again."""
+        self.system.check_here()
         peer = self.peer
         if not peer.free:
             waiter = waiter_here()
@@ -150,9 +155,8 @@ class RemoteRef(Ref):
             CannotTravel: the message, or the answer, is nothing that travels.
         """
         system = self.system
+        system.check_here()
         limit_s = system.deadline_s if deadline_s is None else deadline(deadline_s)
-        if _get_running_loop() is not system.loop:
-            system.dispatch.check_here()
         waiter = waiter_here()
         now = system.now()
         future = system.create_future()
@@ -178,6 +182,7 @@ class RemoteRef(Ref):
 
     def stop(self) -> None:
         """Asks the actor to stop."""
+        self.system.check_here()
         try:
             self.peer.say(Envelope(self.actor, None, Say.STOP, Lane.CONTROL))
         except ChannelClosed:
@@ -185,6 +190,7 @@ class RemoteRef(Ref):
 
     async def stopped(self) -> BaseException | None:
         """Waits until the actor is dead and returns the reason; PeerLost when its process is lost."""
+        self.system.check_here()
         witness = _Witness(self.system.create_future())
         self.peer.watch(self.actor, witness)
         try:
@@ -194,6 +200,7 @@ class RemoteRef(Ref):
 
     def watch(self, watcher: Watcher) -> None:
         """Sends `watcher` a `Terminated`, once, when this actor is dead or its process is lost."""
+        self.system.check_here()
         self.peer.watch(self.actor, watcher)
 
     # -- what stands in the line (an `outbox.Target`) --------------------------------------------------

@@ -9,7 +9,6 @@ from abc import abstractmethod
 from asyncio import Event, Future
 from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
-from inspect import signature
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -403,10 +402,6 @@ class ConnectedCluster(Opening):
     def _pids(self) -> Mapping[str, int]:
         folder = os.environ.get(FOLDER)  # of a launcher on this machine
         return pids(Path(folder)) if folder else {}
-
-
-OPTIONS = tuple(signature(ConnectedCluster).parameters)[2:]
-"""What may be said of one beside its program and its address."""
 
 
 def _check_given(threads: Any, links: Any) -> None:

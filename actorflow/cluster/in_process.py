@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from inspect import signature
 from itertools import combinations
 from typing import Any
 
@@ -81,7 +80,3 @@ class InProcessCluster(Cluster):
         stack, self._stack = self._stack, AsyncExitStack()
         self._processes = {}
         await stack.aclose()
-
-
-OPTIONS = tuple(signature(InProcessCluster).parameters)[1:]
-"""What may be said of one beside its program."""

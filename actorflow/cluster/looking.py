@@ -74,6 +74,7 @@ def seats(rounds: Rounds, now: float) -> tuple[SeatEntry, ...]:
                 busy_s=0.0 if lease is None else now - lease.since,
                 complete=rank in complete,
                 why=member.why if member.state is State.DEAD else "",
+                waits=member.waits if lease is not None and member.number == lease.number else "",
             )
         )
     return tuple(entries)
@@ -106,7 +107,9 @@ def worker_now(system: ActorSystem) -> WorkerEntry | None:
     if not isinstance(worker, Worker):
         return None
     done = worker.so_far
-    return WorkerEntry(worker.number, done.computed, done.accepted, done.missed, worker.over)
+    waits = worker.waits
+    what, waits_s = ("", 0.0) if waits is None else (waits.what, system.now() - waits.since)
+    return WorkerEntry(worker.number, done.computed, done.accepted, done.missed, worker.over, what, waits_s)
 
 
 def links_now(post: Post) -> tuple[LinkEntry, ...]:

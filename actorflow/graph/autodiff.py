@@ -21,6 +21,7 @@ from actorflow.graph.body import Body, elsewhere, is_around
 from actorflow.graph.builder import Tensor, as_tensor, on_behalf_of, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.inner_reads import inner_read
+from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
 from actorflow.graph.outer_paths import outer_path
@@ -57,6 +58,7 @@ class Use:
         return self.node.attrs
 
 
+@in_graph_of_inputs
 def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -> list[Gradient | None]:
     """Returns the gradient of the sum of all elements of `ys` for each of `xs`.
 

@@ -42,6 +42,9 @@ class Scope:
     defined_at: str | None = None
 
 
+OPEN_A_GRAPH = "put it under `with g:`, the graph it belongs to, or under `with af.Graph() as g:`, a new one"
+"""What to try where no graph is open, and no input says which is meant."""
+
 _current: ContextVar[Graph | None] = ContextVar("actorflow_graph", default=None)
 
 
@@ -229,5 +232,5 @@ def current() -> Graph:
     """Returns the graph that is being built; raises GraphError when no `with Graph()` is open."""
     graph = _current.get()
     if graph is None:
-        raise GraphError("ops are built inside a graph, and none is open", hint="with af.Graph() as g: ...")
+        raise GraphError("ops are built inside a graph, and none is open", hint=OPEN_A_GRAPH)
     return graph

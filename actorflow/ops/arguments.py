@@ -20,6 +20,9 @@ from typing import Any, ParamSpec, TypeVar
 from actorflow.arrays import as_array, as_dtype, is_floating
 from actorflow.errors import ActorflowError, SpecError, Where
 from actorflow.graph.builder import Tensor, is_users, source_line
+from actorflow.graph.inputs_graph import graph_for
+from actorflow.graph.operators import Operators
+from actorflow.other_names import keywords_of, unknown_argument
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,7 +66,7 @@ def whole(value: Any) -> int:
     """Returns an integer of any size as an int; bool is none."""
     if type(value) is int:
         return value
-    if isinstance(value, bool):
+    if isinstance(value, bool | Operators):
         raise _Unfit
     try:
         return index(value)
@@ -77,7 +80,7 @@ def number(value: Any) -> int | float:
         return value
     if type(value) is int:
         return _finite(value)
-    if isinstance(value, bool | Tensor) or not hasattr(value, "__float__"):
+    if isinstance(value, bool | Operators) or not hasattr(value, "__float__"):
         raise _Unfit
     if hasattr(value, "dtype"):
         held = as_array(value)
@@ -104,7 +107,7 @@ def flag(value: Any) -> bool:
     if value is True or value is False:
         return bool(value)
     kind = getattr(getattr(value, "dtype", None), "kind", None)
-    if kind != "b" or isinstance(value, Tensor) or value.shape != ():
+    if kind != "b" or isinstance(value, Operators) or value.shape != ():
         raise _Unfit
     return bool(value)
 
@@ -122,7 +125,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _dtype(value: Any) -> Any:
-    if value is None or isinstance(value, Tensor):
+    if value is None or isinstance(value, Operators):
         raise _Unfit
     try:
         return as_dtype(value)
@@ -141,7 +144,7 @@ class _Refused(_Unfit):
 
 def _each(value: Any) -> Iterable[Any]:
     """The elements of a list, a tuple, an array, a range or an iterator: of what has an order."""
-    if isinstance(value, str | bytes | bytearray | memoryview | Mapping | Set | Tensor):
+    if isinstance(value, str | bytes | bytearray | memoryview | Mapping | Set | Operators):
         raise _Unfit
     try:
         found: Iterable[Any] = iter(value)
@@ -303,7 +306,8 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     """Returns the verb with its arguments held to their annotations, and its errors placed.
 
     An error without a line gets the user's; one of a verb that the user called, and that speaks of
-    the verbs which this one is made of, is said to come from it.
+    the verbs which this one is made of, is said to come from it. Where no graph is open, that of the
+    arguments is.
     """
     op = function.__name__
     parameters = list(signature(function).parameters.values())
@@ -314,27 +318,34 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     checked = tuple((i, name, kinds[name]) for i, name in enumerate(ordered) if name in kinds)
     first = checked[0][0] if checked else len(ordered)
 
+    known = keywords_of(function)
+
+    def fitted(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        for name in named:
+            if name in kinds:
+                named[name] = _plain(op, name, kinds[name], named[name])
+            elif known is not None and name not in known:
+                raise unknown_argument(op, name, known).at(Where(op=op, defined_at=source_line()))
+        if len(args) <= first:
+            return args
+        given = list(args)
+        for i, name, kind in checked:
+            if i < len(given):
+                given[i] = _plain(op, name, kind, given[i])
+        return tuple(given)
+
     @wraps(function)
     def called(*args: P.args, **named: P.kwargs) -> R:
-        if named:
-            for name in named:
-                if name in kinds:
-                    named[name] = _plain(op, name, kinds[name], named[name])
-        plain: tuple[Any, ...] = args
-        if len(args) > first:
-            given = list(args)
-            for i, name, kind in checked:
-                if i < len(given):
-                    given[i] = _plain(op, name, kind, given[i])
-            plain = tuple(given)
-        try:
-            return function(*plain, **named)
-        except ActorflowError as error:
-            call = (op, ordered, plain, named) if is_users(_getframe(1)) else None
-            told = _told(error, op, call)
-            if told is error:
-                raise
-            raise told from error.__cause__
+        with graph_for(args, named):
+            plain: tuple[Any, ...] = fitted(args, named)
+            try:
+                return function(*plain, **named)
+            except ActorflowError as error:
+                call = (op, ordered, plain, named) if is_users(_getframe(1)) else None
+                told = _told(error, op, call)
+                if told is error:
+                    raise
+                raise told from error.__cause__
 
     return called
 
@@ -347,7 +358,7 @@ def _plain(op: str, name: str, kind: Kind, value: Any) -> Any:
     except _Unfit as unfit:
         message = f"{op} takes {str(unfit) or kind.says} as {name}, got {value!r:.60}"
     hint = None
-    if isinstance(value, Tensor):
+    if isinstance(value, Operators):
         hint = "it must be known while the graph is built: give a number of Python"
     elif isinstance(value, str) and kind.says.startswith("bytes"):
         hint = f"write b{value!r:.40}"

@@ -7,7 +7,7 @@ variable happen in the order in which the program built them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -18,17 +18,20 @@ from actorflow.graph.autodiff import Use, advice
 from actorflow.graph.body import Body, is_open, root_of
 from actorflow.graph.builder import Tensor, build_one, source_line
 from actorflow.graph.graph import Graph, current
+from actorflow.graph.inputs_graph import in_graph_of_inputs, methods_in_own_graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op
-from actorflow.graph.operators import Operators
+from actorflow.graph.operators import OneArray
 from actorflow.graph.resource import VariableDef
 from actorflow.ops.initial import Initial, spec_and_initial
 from actorflow.ops.resource import check_fits, resource_name, sharing, typed
 from actorflow.ops.writes import Writes
+from actorflow.other_names import checked_keywords
 from actorflow.spec import Dim, Shape, Spec, spec
 
 
-class Variable(Writes, Operators):
+@methods_in_own_graph
+class Variable(Writes, OneArray):
     """A tensor that keeps its value between steps. Used like a tensor, it is read.
 
     Creating one adds a `VariableDef` to the graph and builds the first value under the name scope
@@ -49,6 +52,8 @@ class Variable(Writes, Operators):
     <Variable w (64, 10) float32> <Tensor w/read:0 (64, 10) float32>
     """
 
+    @checked_keywords("Variable")
+    @in_graph_of_inputs
     def __init__(
         self,
         initial: Initial = None,
@@ -204,11 +209,9 @@ class Variable(Writes, Operators):
             raise GraphError(message, where=Where(defined_at=self.definition.defined_at), hint=hint)
         return graph
 
-    def __bool__(self) -> bool:
-        return bool(self.as_tensor())
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.as_tensor())
+    def place(self) -> Where | None:
+        """Where it was declared."""
+        return Where(defined_at=self.definition.defined_at)
 
 
 def trainable_variables(graph: Graph | None = None) -> list[Variable]:

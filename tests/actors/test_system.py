@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from actorflow.actors.actor import Actor
-from actorflow.actors.dispatch import ALWAYS
 from actorflow.actors.supervision import Strategy
 from actorflow.actors.system import ActorSystem
 from actorflow.clock import SystemClock
@@ -297,7 +296,7 @@ def test_a_turn_that_breaks_outside_any_handler_stops_its_actor(caplog: pytest.L
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Recorder, [], name="victim")
         await pause(0)
-        system.actors["victim"].fail(ALWAYS, RuntimeError("broken"))
+        system.actors["victim"].fail(system.dispatch.always, RuntimeError("broken"))
         reason = await ref.stopped()
         assert isinstance(reason, InternalError)
         assert reason.what == "a turn of 'victim' broke: RuntimeError: broken"

@@ -175,9 +175,8 @@ def test_a_stream_that_has_room_gets_all_of_it(tmp_path: Path, monkeypatch: pyte
 def test_a_stream_whose_reader_is_gone_says_so() -> None:
     read, out = os.pipe()
     os.close(read)
-    with pytest.raises(BrokenPipeError):
-        Lossy(out).write(b"x")
-    os.close(out)
+    with open(out, "w") as stream, pytest.raises(BrokenPipeError):
+        Lossy(stream).write(b"x")
 
 
 def test_a_stream_of_a_test_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
