@@ -17,6 +17,7 @@ from actorflow.actors.system import ActorSystem
 from actorflow.clock import SystemClock
 from actorflow.errors import ActorDied, ActorError, HandlerError, InternalError
 from tests.actors.playing import LOOPS, Recorder, Scripted, pause, play, run_on
+from tests.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,7 +106,7 @@ def run_program(program: str, *arguments: str) -> subprocess.CompletedProcess[st
         [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(program), *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,

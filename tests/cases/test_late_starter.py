@@ -22,6 +22,7 @@ from actorflow.cluster.sockets import bind_of, chief_at, opened
 from actorflow.cluster.station import Station
 from actorflow.errors import CoordinatorLost, JobOver
 from actorflow.launch.task import Task
+from tests.busy import HANG_S
 from tests.cluster.children import build
 from tests.launch.children import short_folder
 
@@ -70,7 +71,7 @@ class Job:
     def run(self) -> list[str]:
         """Runs a job to its end; returns what its processes printed."""
         processes = [self.start("chief"), self.start("ps"), self.start("worker")]
-        said = [process.communicate(timeout=300) for process in processes]
+        said = [process.communicate(timeout=HANG_S) for process in processes]
         assert [process.returncode for process in processes] == [0, 0, 0], said
         return [out for out, _ in said]
 
@@ -93,7 +94,7 @@ def _job(tmp_path: Path) -> Iterator[Job]:
 def test_who_starts_late_ends_with_0(job: Job) -> None:
     job.run()
     late = [job.start("worker"), job.start("ps")]
-    said = [process.communicate(timeout=300)[1] for process in late]
+    said = [process.communicate(timeout=HANG_S)[1] for process in late]
     assert [process.returncode for process in late] == [0, 0]
     assert said == [f"worker0: {SAID}", f"ps0: {SAID}"]
 
@@ -117,12 +118,12 @@ def test_a_worker_that_is_stopped_over_the_end_of_its_job_ends_with_0(job: Job) 
     assert chief.stdout is not None
     assert any("epoch 1" in line for line in chief.stdout)
     paused.send_signal(signal.SIGSTOP)
-    _, wrong = chief.communicate(timeout=300)
+    _, wrong = chief.communicate(timeout=HANG_S)
     assert chief.returncode == 0, wrong
-    ps.wait(300)
+    ps.wait(HANG_S)
     assert paused.poll() is None
     paused.send_signal(signal.SIGCONT)
-    _, said = paused.communicate(timeout=300)
+    _, said = paused.communicate(timeout=HANG_S)
     assert (paused.returncode, said) == (0, f"worker1: {SAID}")
 
 
@@ -134,10 +135,10 @@ def test_a_job_that_was_stopped_is_not_complete(job: Job) -> None:
     assert chief.stdout is not None
     assert any("epoch 1" in line for line in chief.stdout)
     chief.send_signal(signal.SIGTERM)
-    chief.communicate(timeout=300)
+    chief.communicate(timeout=HANG_S)
     assert chief.returncode == 143
     for process in others:
-        process.wait(300)
+        process.wait(HANG_S)
     assert read(f"ipc://{job.folder}/chief") is None
 
 

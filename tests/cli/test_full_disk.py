@@ -24,6 +24,7 @@ from actorflow.launch.exits import Exit, worth_restart
 from actorflow.program_file import ProgramFile
 from actorflow.transport.failures import chain, raised
 from actorflow.users_code import users_code
+from tests.busy import HANG_S
 from tests.cluster.children import own_runs
 from tests.launch.children import short_folder
 
@@ -193,7 +194,7 @@ def test_a_stream_of_a_test_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> No
 def ran(*argv: str, **streams: Any) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command_line = [sys.executable, "-m", "actorflow", *argv]
-    return subprocess.run(command_line, env=env, text=True, timeout=300, check=False, **streams)
+    return subprocess.run(command_line, env=env, text=True, timeout=HANG_S, check=False, **streams)
 
 
 @needs_full
@@ -238,7 +239,7 @@ def test_processes_that_are_started_one_by_one_train_on_full_streams_to_their_en
             subprocess.Popen([*argv, "--job", job, "--index", "0"], stdout=out, stderr=out)
             for job in ("chief", "ps", "worker")
         ]
-        assert [process.wait(300) for process in started] == [0, 0, 0]
+        assert [process.wait(HANG_S) for process in started] == [0, 0, 0]
 
 
 @needs_full

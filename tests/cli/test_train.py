@@ -15,12 +15,14 @@ import pytest
 
 from actorflow import setting
 from actorflow.cli import main
+from tests.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 
 LINE = """\
 import numpy as np
 import actorflow as af
+
 
 def build(seed):
     with af.Graph(seed=seed) as graph:
@@ -160,7 +162,7 @@ def test_ctrl_c_says_where_it_stopped_without_a_traceback(tmp_path: Path) -> Non
         assert running.stdout.readline().startswith("seed 0  epoch 1")
 
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=HANG_S)
 
     assert running.returncode == 130
     assert err == ""

@@ -25,7 +25,7 @@ from actorflow.launch.exits import Exit
 from actorflow.launch.task import Task
 from actorflow.transport.address import Tcp, in_zone_of, place
 from actorflow.transport.zeromq import Keyring
-from tests.launch.children import until
+from tests.busy import HANG_S, until
 from tests.virtual_loop import VirtualLoop
 
 Infos = Sequence[tuple[Any, Any, int, str, Any]]
@@ -325,7 +325,7 @@ def test_a_cluster_whose_chief_has_its_name_later_trains(tmp_path: Path) -> None
     until(lambda: len(list(tmp_path.glob("asked-*"))) == 3, 120)
     assert [process.poll() for process in processes] == [None] * 3
     there.touch()
-    said = [process.communicate(timeout=300)[1] for process in processes]
+    said = [process.communicate(timeout=HANG_S)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], said
     assert all("it is looked for again, for 60 s" in text for text in said)
 
@@ -335,7 +335,7 @@ def test_a_cluster_whose_chief_has_its_name_later_trains(tmp_path: Path) -> None
 def test_a_cluster_on_addresses_of_one_link_trains(tmp_path: Path) -> None:
     address = f"tcp://[{LINK_LOCAL}]:{free_port(socket.AF_INET6)}"
     processes = started("tests.cluster.children:build", address, tmp_path)
-    said = [process.communicate(timeout=300)[1] for process in processes]
+    said = [process.communicate(timeout=HANG_S)[1] for process in processes]
     assert [process.returncode for process in processes] == [0, 0, 0], said
 
 
@@ -345,6 +345,6 @@ def test_a_name_that_nobody_knows_ends_a_process_with_69(tmp_path: Path) -> None
     Keyring.new().save(keys)
     argv = [sys.executable, "-m", "actorflow", "worker", "tests.cluster.children:build", "--keys", str(keys)]
     env = {**os.environ, **Task("worker", 0, 1, 1, "tcp://none.invalid:4000").environ()}
-    ran = subprocess.run([*argv, "--ready-s", "0.5"], env=env, capture_output=True, text=True, timeout=300)
+    ran = subprocess.run([*argv, "--ready-s", "0.5"], env=env, capture_output=True, text=True, timeout=HANG_S)
     assert ran.returncode == 69, ran.stderr
     assert "NotReady: the chief's host must be one that can be found, got none.invalid: " in ran.stderr
