@@ -88,9 +88,12 @@ def test_errors_that_bite_their_tail_are_looked_at_once() -> None:
 
 
 def test_code_of_a_user_that_finds_no_room_is_not_wrong_also_after_a_journey() -> None:
-    with pytest.raises(
-        DiskFull, match="batches must have room for what it writes, got OSError: .*No space"
-    ) as told, users_code("batches"):
+    with (
+        pytest.raises(
+            DiskFull, match="batches must have room for what it writes, got OSError: .*No space"
+        ) as told,
+        users_code("batches"),
+    ):
         raise full()
     assert not isinstance(told.value, ProgramError | ConfigError)
     there = raised(chain(told.value))
