@@ -6,7 +6,7 @@
 
 `usual(m)` is the median of when the m-th of n is there. It says how long a round takes, and no more: what a
 choice is worth is decided by sums, so that a stall counts as long as it lasts, however rare it is. Beyond the
-usual time each second costs what the workers would have computed meanwhile, m / usual(m); the rule waits until
+usual time each second costs what workers would have computed meanwhile, m / usual(m); the rule waits until
 that is as much as the m - k that are missing are worth. So a stall costs twice what it must, at most, whether
 it lasts ten times as long as a round or a thousand times, and whether one had been seen before or not.
 
