@@ -21,7 +21,7 @@ import numpy as np
 
 import actorflow as af
 
-EPOCHS, BATCH, PEAK = 5, 128, 4e-3
+EPOCHS, BATCH, PEAK = 12, 128, 4e-3
 SHIFT = 1
 
 
