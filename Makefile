@@ -86,10 +86,12 @@ oracle-torch: .venv/oracle.stamp
 # Needs network once, for torch: the build without CUDA, which is a tenth of the other.
 .venv/oracle.stamp: export PIP_EXTRA_INDEX_URL := https://download.pytorch.org/whl/cpu
 
-# ONNX's own tests of its ops, and whole nets, against the importer: what passes, what does not and why.
+# ONNX's own tests of its ops, and whole nets, against the importer: what passes, what does not and why. Nets that
+# torch exports here with open sizes follow where torch is there: pip install 'actorflow[oracle]'.
 oracle-onnx: .venv/onnx.stamp
 	@$(BIN)/python -m tests.oracle.onnx_nodes $(ARGS)
 	@$(BIN)/python -m tests.oracle.onnx_models
+	@$(BIN)/python -m tests.oracle.exported
 
 # TensorFlow has an environment of its own: it wants other versions of what it shares with ours. ARGS=record keeps
 # what it finds.

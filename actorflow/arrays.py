@@ -31,6 +31,9 @@ Array = Any
 NDArray = np.ndarray
 """What `type(value) is NDArray` tests: a plain numpy array, not a subclass."""
 
+Value = np.ndarray[tuple[Any, ...], np.dtype[Any]]
+"""What a fetch gives, for type checkers: `numpy.typing.NDArray[Any]`."""
+
 Library = Any
 """A module with the functions of the Python array API: numpy or cupy."""
 
@@ -105,6 +108,11 @@ def is_floating(dtype: DType) -> bool:
 def is_differentiable(dtype: DType) -> bool:
     """Tells whether a gradient can flow through values of `dtype`."""
     return is_floating(dtype) or dtype.kind == "c"
+
+
+def wide_dtype(dtype: DType) -> DType:
+    """Returns the dtype that elements of `dtype` are counted and added up in: float32 for halves."""
+    return as_dtype("float32") if dtype.itemsize == 2 and is_differentiable(dtype) else dtype
 
 
 def limits(dtype: DType) -> Any:

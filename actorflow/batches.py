@@ -6,6 +6,7 @@ errors reach the caller as they are, those of the program's own code as a Progra
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -18,6 +19,7 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,6 +29,7 @@ from actorflow.data.flow import Stream
 from actorflow.data.pipeline import Pipeline
 from actorflow.data.stats import StageStats, Stats, together
 from actorflow.errors import InputError, ProgramError
+from actorflow.graph.builder import line_at
 from actorflow.users_code import users_code
 
 Feeds = Mapping[Any, Any]
@@ -290,6 +293,39 @@ def opening(clock: Clock, seed: int) -> Callable[[Any, int], Batches]:
         return Batches(source, name, clock, at)
 
     return opened
+
+
+def described(batches: Callable[[int], Any], source: Any = None) -> str:
+    """Returns what batches come from, in the user's words and with its line.
+
+    A pipeline by its stages, where its source was written; a generator where it stands; anything else by the
+    function that gave it.
+
+    Args:
+        batches: The program's.
+        source: What it returned; None before it has.
+    """
+    if isinstance(source, Pipeline):
+        return f"{_named(source)} at {source.line}"
+    for kind, at in (("async generator", "ag"), ("generator", "gi")):
+        frame, code = getattr(source, f"{at}_frame", None), getattr(source, f"{at}_code", None)
+        if code is not None:
+            line = code.co_firstlineno if frame is None else frame.f_lineno
+            return f"{kind} '{code.co_qualname}' at {line_at(code.co_filename, line)}"
+    function: Any = batches
+    while isinstance(function, partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    line = "" if code is None else f" at {line_at(code.co_filename, code.co_firstlineno)}"
+    name = getattr(function, "__qualname__", type(function).__name__)
+    gave = "" if source is None else f"the {type(source).__name__} of "
+    return f"{gave}function '{name}'{line}"
+
+
+def _named(pipeline: Pipeline) -> str:
+    """Returns a pipeline as a sentence names it."""
+    return repr(pipeline).strip("<>").replace("Pipeline", "pipeline", 1)
 
 
 def _size(source: Any) -> int | None:

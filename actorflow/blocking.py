@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from actorflow import dump_on_signal
 from actorflow.errors import ConfigError, SessionClosed
+from actorflow.fetch_types import typed_blocking
 from actorflow.graph.graph import Graph
 from actorflow.loop_thread import LoopThread
 from actorflow.report import Dump, Stats
@@ -43,12 +44,18 @@ class BlockingSession:
             self._thread.close()
             raise
 
+    @typed_blocking
     def run(
-        self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
+        self,
+        fetches: Any,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        deadline_s: float | None = None,
+        **unknown: Any,
     ) -> Any:
         """Runs one step and returns its values; see `Session.run`."""
         self._check_open()
-        return self._thread.run(self._session.run(fetches, feeds, deadline_s=deadline_s))
+        return self._thread.run(self._session.run(fetches, feeds, deadline_s=deadline_s, **unknown))
 
     def make_callable(
         self, fetches: Any, feeds: Sequence[Any] = (), *, deadline_s: float | None = None

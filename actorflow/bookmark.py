@@ -20,6 +20,7 @@ class Bookmark:
         step: Steps taken.
         taken: Batches taken in the epoch that is not over.
         sums: Of the loss and of each metric, over the steps of that epoch.
+        dropped: Steps of it that made no update, and are not in the sums.
         train_s: Seconds spent.
         messages: Messages delivered in that time.
         stream: The position of the epoch's pipeline; None between epochs, and where there is none.
@@ -30,6 +31,7 @@ class Bookmark:
     step: int = 0
     taken: int = 0
     sums: tuple[float, ...] = ()
+    dropped: int = 0
     train_s: float = 0.0
     messages: int = 0
     stream: Mapping[str, Any] | None = None
@@ -49,6 +51,7 @@ class Bookmark:
             "step": self.step,
             "taken": self.taken,
             "sums": list(self.sums),
+            "dropped": self.dropped,
             "train_s": self.train_s,
             "messages": self.messages,
             "stream": None if self.stream is None else dict(self.stream),
@@ -69,6 +72,7 @@ class Bookmark:
             return cls()
         try:
             counts = [data[key] for key in ("version", "epoch", "step", "taken", "messages")]
+            counts.append(data.get("dropped", 0))  # of earlier runs there is none
             sums, train_s, stream = tuple(map(float, data["sums"])), float(data["train_s"]), data["stream"]
         except (TypeError, KeyError, ValueError):
             counts, sums, train_s, stream = [], (), 0.0, None
@@ -76,10 +80,17 @@ class Bookmark:
         if not counts or not whole or counts[0] != _VERSION or not isinstance(stream, Mapping | None):
             message = f"a position of a run is what an event's position() gave, got {data!r:.120}"
             raise ConfigError(message)
-        _, epoch, step, taken, messages = counts
+        _, epoch, step, taken, messages, dropped = counts
         if taken and len(sums) != figures:
             message = f"this position is of another program: it sums {len(sums)} figures, this one {figures}"
             raise ConfigError(message, hint="go on with the loss and metrics that it was taken with")
         return cls(
-            epoch=epoch, step=step, taken=taken, sums=sums, train_s=train_s, messages=messages, stream=stream
+            epoch=epoch,
+            step=step,
+            taken=taken,
+            sums=sums,
+            dropped=dropped,
+            train_s=train_s,
+            messages=messages,
+            stream=stream,
         )

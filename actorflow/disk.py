@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 from actorflow.errors import DiskFull, Where, said
 
@@ -57,7 +57,7 @@ def outlive(name: str) -> None:
     if type(stream) is not io.TextIOWrapper or type(raw) is not io.FileIO:
         return
     stream.flush()
-    lossy = Lossy(raw.fileno())
+    lossy = Lossy(stream)
     buffered: Any = lossy if buffer is raw else io.BufferedWriter(lossy)
     wrapped = io.TextIOWrapper(
         buffered,
@@ -79,13 +79,17 @@ def lost(name: str) -> Lossy | None:
 class Lossy(io.FileIO):
     """A stream of this process that loses what finds no room on its disk.
 
+    Args:
+        stream: That it writes to the file of, and keeps: it would close the file when nobody has it any more.
+
     Attributes:
         lost_bytes: How much that was.
         reason: Why it was lost, as the system says; "" where nothing was.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        super().__init__(descriptor, "w", closefd=False)
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream.fileno(), "w", closefd=False)
+        self._stream = stream
         self.lost_bytes = 0
         self.reason = ""
 

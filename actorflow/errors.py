@@ -148,12 +148,20 @@ class SpecError(ActorflowError):
     """Shapes or dtypes that do not fit together; found while the graph is built."""
 
 
+class UnknownArgument(SpecError, TypeError):
+    """A function was given an argument by a name that it does not take; a TypeError, as Python's is."""
+
+
 class ConfigError(ActorflowError, ValueError):
     """A setting that cannot mean anything, such as a negative learning rate."""
 
 
 class GraphError(ActorflowError):
     """A graph that cannot mean anything: unknown name, foreign tensor, cycle, missing rule."""
+
+
+class NoValue(GraphError, TypeError):
+    """Python or numpy asked a tensor for its value while the graph is built; a TypeError for them as well."""
 
 
 class GradientError(GraphError):
@@ -264,6 +272,10 @@ class ChannelClosed(TransportError):
     """This end of a channel was closed, or its peer is lost: nothing can be sent."""
 
 
+class NotConnected(TransportError, ConfigError):
+    """Nobody has said who takes what comes through a channel, so nothing can be sent."""
+
+
 class PeerLost(TransportError):
     """The process at the other end is gone: silent for too long, restarted, or it said goodbye."""
 
@@ -306,6 +318,10 @@ class ShardLost(CoordinationError):
 
 class CoordinatorLost(CoordinationError):
     """The process that decides about updates is gone."""
+
+
+class JobOver(CoordinationError):
+    """The job of a process is complete, which has come late or was away at its end: it ends in order."""
 
 
 class NotReady(CoordinationError):
@@ -358,6 +374,10 @@ class AskCycle(ActorError):
 
 class DeadlinePassed(ActorError):
     """An ask or a step did not end before its deadline."""
+
+
+class WrongLoop(ActorError):
+    """A call came from another thread or event loop than that of what was called; nothing has changed."""
 
 
 class InternalError(ActorflowError):

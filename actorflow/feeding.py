@@ -88,6 +88,7 @@ class Feeder:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.session.check_here()
         self._open = False
         self._why = error
         for task in self._tasks:
@@ -185,6 +186,7 @@ class Feeder:
 
     async def join(self) -> None:
         """Waits until all has ended by itself, or something has failed: leaving raises that."""
+        self.session.check_here()
         while self._tasks and not self._errors:
             await asyncio.wait(tuple(self._tasks), return_when=asyncio.FIRST_COMPLETED)
 
@@ -365,6 +367,7 @@ def _check_session(session: Session) -> None:
     if not session.is_open:
         hint = "async with af.Session(graph) as session: ..."
         raise SessionClosed("the session is not open", hint=hint)
+    session.check_here()
 
 
 _QUEUE = ("a queue", (QueueDef,))

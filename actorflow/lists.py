@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from actorflow.arrays import DType, wide_dtype
 from actorflow.errors import ListError
 
 Value = Any
@@ -86,6 +87,9 @@ class TensorList:
 
     def get(self, index: int, default: Value = None) -> Value:
         """Returns the value at `index`, `default` where there is none."""
+        return _rounded(self._get(index, default))
+
+    def _get(self, index: int, default: Value = None) -> Value:
         shift = self._shift
         if index < 0 or index >> shift >= _WIDTH:
             return default
@@ -111,7 +115,7 @@ class TensorList:
 
     def items(self) -> Iterator[tuple[int, Value]]:
         """Yields what is there, by index in rising order."""
-        return _items(self._root, self._shift, 0)
+        return ((index, _rounded(value)) for index, value in _items(self._root, self._shift, 0))
 
     def values(self) -> list[Value]:
         """Returns the values of all indices in order; raises ListError when one has none."""
@@ -141,7 +145,7 @@ class TensorList:
     def accumulate(self, index: int, value: Value) -> TensorList:
         """Returns the list with `value` added to what is at `index`, which counts as zero when absent."""
         self._check(index)
-        found = self.get(index)
+        found = self._get(index)
         return self._with(index, value if found is None else _sum(found, value), found)
 
     def added(self, other: TensorList) -> TensorList:
@@ -150,7 +154,7 @@ class TensorList:
         found = many._copy()
         found.size = _common(self, other)
         found._length = max(self._length, other._length)
-        for index, value in few.items():
+        for index, value in _items(few._root, few._shift, 0):
             found = found.accumulate(index, value)
         return found
 
@@ -225,9 +229,31 @@ def _mapped(node: _Node, shift: int, function: Callable[[Value], Value]) -> _Nod
             return None
         if shift:
             return _mapped(below, shift - _BITS, function)
+        if type(below) is _Total:
+            return _Total(function(below.wide), below.dtype)
         return below.mapped(function) if isinstance(below, TensorList) else function(below)
 
     return [made(below) for below in node]
+
+
+class _Total:
+    """A sum of halves, in float32 until it is read: bfloat16 would count to 256."""
+
+    __slots__ = ("dtype", "nbytes", "shape", "wide")
+
+    def __init__(self, wide: Value, dtype: DType) -> None:
+        self.wide = wide
+        self.dtype = dtype
+        self.shape = wide.shape
+        self.nbytes = wide.nbytes
+
+
+def _rounded(value: Value) -> Value:
+    return value.wide.astype(value.dtype) if type(value) is _Total else value
+
+
+def _widened(value: Value, dtype: DType) -> Value:
+    return value.wide if type(value) is _Total else value.astype(dtype)
 
 
 def _sum(a: Value, b: Value) -> Value:
@@ -236,7 +262,8 @@ def _sum(a: Value, b: Value) -> Value:
     if isinstance(a, TensorList) or isinstance(b, TensorList) or a.shape != b.shape:
         message = f"what is added has the shape of what is there, got {_shape(b)} for {_shape(a)}"
         raise ListError(message)
-    return a + b
+    wide = wide_dtype(a.dtype)
+    return a + b if wide == a.dtype else _Total(_widened(a, wide) + _widened(b, wide), a.dtype)
 
 
 def _common(a: TensorList, b: TensorList) -> int | None:

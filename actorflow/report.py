@@ -25,6 +25,7 @@ class Stats:
         in_place: Writes to variables into the array that was there, updates of some rows included.
         copied: Writes that made a new array, since somebody held the value or its shape changed. First
             values and whole training updates are neither: they bring an array of their own.
+        dropped: Updates that were not made, since a gradient was not finite, and `max_not_finite` said so.
     """
 
     steps: int
@@ -37,6 +38,7 @@ class Stats:
     offloaded: int
     in_place: int
     copied: int
+    dropped: int
 
 
 @dataclass(frozen=True, slots=True)

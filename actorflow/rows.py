@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from actorflow.arrays import Array, DType, NDArray
+from actorflow.arrays import Array, DType, NDArray, wide_dtype
 from actorflow.errors import SpecError
 from actorflow.leases import lend, memory_of, unshared
 from actorflow.spec import show
@@ -191,6 +191,8 @@ def reusable(cell: list[Array], like: Array) -> bool:
 def folded(grads: Sequence[Pair], spare: list[Array] | None = None) -> Pair:
     """Returns the sum of gradients, added from the left in their own dtype, divided by their number.
 
+    Halves are added and divided in float32, and rounded once.
+
     One alone is returned as it is. Of pairs alone it is a pair, of the rows that one of them has, each
     the sum of those that have it; with an array among them, pairs are taken as arrays.
 
@@ -208,26 +210,32 @@ def folded(grads: Sequence[Pair], spare: list[Array] | None = None) -> Pair:
         _check_indices(grad, None if whole is None else whole.shape[0] if whole.ndim else 0)
     if whole is None:
         return _folded_rows(grads)
-    total = spare.pop() if spare and reusable(spare, whole) else np.empty(whole.shape, whole.dtype)
+    result = spare.pop() if spare and reusable(spare, whole) else np.empty(whole.shape, whole.dtype)
+    wide = wide_dtype(whole.dtype)
+    total = result if wide == whole.dtype else np.empty(whole.shape, wide)
     first: Array = _as_whole(grads[0], whole)
     for grad in grads[1:]:
-        first = np.add(first, _as_whole(grad, whole), out=total)
-    return np.divide(total, np.asarray(len(grads), total.dtype), out=total)
+        first = np.add(first, _as_whole(grad, whole), out=total, dtype=wide)
+    np.divide(total, np.asarray(len(grads), wide), out=total)
+    if total is not result:
+        np.copyto(result, total, casting="same_kind")
+    return result
 
 
 def _folded_rows(grads: Sequence[Pair]) -> Pair:
     union = np.unique(np.concatenate([at for at, _ in grads]))
     first = grads[0][1]
-    total = np.empty((union.size, *first.shape[1:]), first.dtype)
+    total = np.empty((union.size, *first.shape[1:]), wide_dtype(first.dtype))
     known = np.zeros(union.size, bool)
     for at, values in grads:
         place = np.searchsorted(union, at)
         there = known[place]
-        part = np.array(values)  # ORDER: a row begins as its first one, for 0 + -0 is not -0
+        part = np.array(values, total.dtype)  # ORDER: a row begins as its first one, for 0 + -0 is not -0
         part[there] = np.add(total[place[there]], values[there], dtype=part.dtype)
         total[place] = part
         known[place] = True
-    return union, np.divide(total, np.asarray(len(grads), total.dtype), out=total)
+    mean = np.divide(total, np.asarray(len(grads), total.dtype), out=total)
+    return union, mean.astype(first.dtype, copy=False)
 
 
 def _as_whole(grad: Pair, like: Array) -> Array:

@@ -13,20 +13,26 @@ from weakref import WeakKeyDictionary
 
 from actorflow import dump_on_signal
 from actorflow.actors import wheel
+from actorflow.actors.address import tick, waiter_here
 from actorflow.actors.executor import Executor
+from actorflow.actors.nesting import step_asking, step_here
 from actorflow.actors.register import Source
 from actorflow.actors.resources import Resources
 from actorflow.actors.starvation import Producers, Waits
 from actorflow.actors.step import Step
 from actorflow.actors.stuck import Running
 from actorflow.actors.system import ActorSystem
+from actorflow.admission import MAX_DEPTH, Admission
+from actorflow.affinity import Affinity, affinity_here
 from actorflow.blocking import BlockingSession
 from actorflow.errors import (
+    AskCycle,
     ConfigError,
     SessionClosed,
     StepAborted,
     Where,
 )
+from actorflow.fetch_types import ARGUMENTS, typed
 from actorflow.firsts import FirstValues
 from actorflow.graph.builder import Tensor
 from actorflow.graph.graph import Graph
@@ -34,6 +40,7 @@ from actorflow.graph.node import Port
 from actorflow.kernels.devices import checked
 from actorflow.limits import at_least, seconds
 from actorflow.lookup import check_count, fed_value, feed_port, fetched, given
+from actorflow.other_names import unknown_argument
 from actorflow.plan.passes import ALL
 from actorflow.plan.passes import checked as checked_passes
 from actorflow.plan.place import Placer
@@ -59,7 +66,8 @@ class Session:
         graph: The graph; it may grow while the session is open.
         system: The actor system to live in; by default the session makes and closes its own.
         deadline_s: The longest that a step may take unless it says otherwise; None is no limit.
-        max_steps: How many steps may run at once; further ones wait for their turn.
+        max_steps: How many steps may run at once; further ones wait for their turn. A step that code of
+            another one runs has that one's place, if there is no other.
         max_messages: What the mailbox of a variable, queue or optimizer holds; who comes later waits.
         threads: Worker threads for slow kernels; by default one for each processor.
         initialise: Whether variables get their initial values by themselves.
@@ -113,10 +121,12 @@ class Session:
         self._starvation_s = seconds(starvation_s, "starvation_s")
         self._threads = (os.cpu_count() or 1) if threads is None else at_least(0, "threads", threads)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._affinity: Affinity | None = None
         self._open = False
         self._in_block = True
         self._closing: asyncio.Task[None] | None = None
         self._step_ids = itertools.count(1)
+        self._admission: Admission[Step] = Admission(self.max_steps)
         self._live: dict[Step, Plan] = {}
         self._first: dict[Step, Plan] = {}  # initialising steps
         self._waiting: dict[Step, tuple[Plan, Sequence[Any]]] = {}
@@ -160,8 +170,9 @@ class Session:
         system = self._system
         if self._own_system:
             await open_system()
-        system.dispatch  # noqa: B018  raises when a system of the user's is not open
+        system.check_here()  # raises also when a system of the user's is not open
         self._loop = asyncio.get_running_loop()
+        self._affinity = affinity_here("the session")
         source = Source(f"session{next(_SESSIONS.setdefault(system, itertools.count(1)))}")
         self.producers = Producers(system.now, self._seen, self.max_steps)
         self._executor = Executor(
@@ -184,6 +195,7 @@ class Session:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.check_here()
         try:
             await self.close()
         finally:
@@ -199,6 +211,7 @@ class Session:
         """
         if self._loop is None:
             return
+        self.check_here()
         if self._closing is None:
             self._closing = self._loop.create_task(self._close(), name="actorflow-session-close")
         cancelled = None
@@ -224,6 +237,8 @@ class Session:
         await self._executor.close()
         if self._own_system and not self._in_block:
             await self._system.close()
+        assert self._affinity is not None
+        self._affinity.ended = True
 
     async def uninitialised(self) -> list[str]:
         """Returns the names of the variables that have no value now, in the order of the graph.
@@ -235,8 +250,14 @@ class Session:
 
     # -- running -----------------------------------------------------------------------------------
 
+    @typed
     async def run(
-        self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
+        self,
+        fetches: Any,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        deadline_s: float | None = None,
+        **unknown: Any,
     ) -> Any:
         """Runs one step and returns the fetched values in the structure of `fetches`.
 
@@ -245,18 +266,24 @@ class Session:
             feeds: Values by tensor, or by the name of a placeholder. An array of the right dtype is
                 not copied: leave it alone until the step has ended.
             deadline_s: The longest that the step may take; by default the session's.
+            **unknown: Refused, with the name that is meant.
 
         Returns:
             Arrays. Those that variables hold are read-only.
 
         Raises:
             FeedError, FetchError: when they do not fit the graph; nothing ran.
+            UnknownArgument: for an argument that there is not.
             ConfigError: when `deadline_s` is no number above 0.
-            SessionClosed: when the session is not open, or runs on another event loop.
+            SessionClosed: when the session is not open.
+            WrongLoop: in another thread or event loop than that in which it was opened.
+            AskCycle: steps run steps of this session too deep.
             ActorflowError: the first error of the step, placed at its node. Everything else of the
                 step was dropped; no training update of it was applied, or all of its group were.
             DeadlinePassed: after `deadline_s`.
         """
+        if unknown:
+            raise unknown_argument("run", next(iter(unknown)), ARGUMENTS)
         ports, build = fetched(self.graph, fetches)
         feeds = feeds or {}
         keys = tuple(
@@ -305,6 +332,11 @@ class Session:
             if plan.resets != self._resources.resets:
                 plan = self._plan(*plan.key)
         step = Step(step_id, plan.fetches, self._system.create_future(), deadline_s, since)
+        step.parent = self._within()
+        if step.parent is None and self._admission.taken >= self.max_steps and waiter_here() is not None:
+            await tick()  # of a handler in its first step nobody knows yet what it works on
+            step.parent = step_asking(self._system)
+            self._check_open()
         return await self._run_step(plan, fed, step)
 
     async def _run_step(self, plan: Plan, fed: Sequence[Any], step: Step) -> list[Any]:
@@ -322,8 +354,9 @@ class Session:
         try:
             if not step_id:
                 self._first[step] = plan
+                self._admission.free(step)
                 self._executor.start(plan.partition, step, fed)
-            elif len(self._live) < self.max_steps:
+            elif self._admission.ask(step, self._runner_of(step)):
                 self._begin(step, plan, fed)
             else:
                 self._waiting[step] = (plan, fed)
@@ -341,8 +374,8 @@ class Session:
             if self._live.pop(step, None) is None:
                 self._waiting.pop(step, None)
                 self._first.pop(step, None)
-            elif self._waiting:
-                self._let_in()
+            step.parent = None
+            self._let_in(self._admission.end(step))
             if fills:
                 self.producers.leave(fills, failure)
             failure = None  # it holds this frame
@@ -363,13 +396,40 @@ class Session:
         seen += [Running(plan.fills, None, step.holds) for step, plan in self._first.items()]
         return seen, Counter(name for plan, _ in self._waiting.values() for name in plan.fills)
 
-    def _let_in(self) -> None:
-        """Begins waiting steps while there is room, first come first served."""
-        while self._waiting and len(self._live) < self.max_steps:
-            step, (plan, fed) = next(iter(self._waiting.items()))
-            del self._waiting[step]
+    def _let_in(self, steps: list[Step]) -> None:
+        """Begins steps that have waited; one that was cancelled meanwhile gives its place back itself."""
+        for step in steps:
+            plan, fed = self._waiting.pop(step)
             if not step.future.done():
                 self._begin(step, plan, fed)
+
+    def _within(self) -> Step | None:
+        """Returns the step whose code runs one here, if it still runs.
+
+        Raises:
+            AskCycle: steps of this session would be nested too deep.
+        """
+        parent = step_here()
+        ring, step = [], parent
+        while step is not None:
+            if step in self._admission.live:
+                ring.append(step)
+            step = step.parent
+        if len(ring) >= MAX_DEPTH:
+            path = " -> ".join(f"step {step.id}" for step in reversed(ring[:3]))
+            message = (
+                f"steps of a session may run steps of it {MAX_DEPTH} deep, "
+                f"got step {ring[-1].id} -> ... -> {path} -> one more"
+            )
+            raise AskCycle(message, hint="have the code that runs a step end without one")
+        return parent if isinstance(parent, Step) else None
+
+    def _runner_of(self, step: Step) -> Step | None:
+        """Returns the step of this session, the nearest, whose code runs this one."""
+        runner = step.parent
+        while runner is not None and runner not in self._admission.live:
+            runner = runner.parent
+        return runner
 
     # -- plans and state ---------------------------------------------------------------------------
 
@@ -393,10 +453,15 @@ class Session:
     def _check_open(self) -> None:
         if not self._open:
             raise SessionClosed("the session is not open", hint=_OPEN)
-        if asyncio.get_running_loop() is not self._loop:
-            message = "the session runs on another event loop than this one"
-            hint = "await it there: asyncio.run_coroutine_threadsafe(session.run(...), loop)"
-            raise SessionClosed(message, hint=hint)
+        self.check_here()
+
+    def check_here(self) -> None:
+        """Raises WrongLoop in another thread or event loop than that in which the session was opened.
+
+        Before it is opened, and once it is closed, all may call: nothing is there that it could harm.
+        """
+        if self._affinity is not None:
+            self._affinity.check()
 
     @property
     def is_open(self) -> bool:
@@ -447,4 +512,5 @@ class Session:
             offloaded=self._devices.offloaded,
             in_place=self._resources.tally.in_place,
             copied=self._resources.tally.copied,
+            dropped=self._resources.tally.dropped,
         )

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from actorflow.actors.executor import Executor
 from actorflow.actors.partition import Partition
 from actorflow.errors import GrowingGraph, PlacementError
-from actorflow.graph.builder import is_users
+from actorflow.graph.builder import users_frame
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.plan.fills import filled
@@ -162,8 +162,9 @@ class Plans:
 
 
 def _users_level() -> int:
-    """Returns how far up the stack, as `warnings.warn` counts, code outside actorflow called."""
+    """Returns how far up the stack, as `warnings.warn` counts, code of the user called."""
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and not is_users(frame):
+    users = users_frame(frame)
+    while frame is not users and frame.f_back is not None:
         level, frame = level + 1, frame.f_back
     return level

@@ -19,21 +19,27 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
+from actorflow.actors.nesting import step_here
+from actorflow.actors.part_step import PartStep
 from actorflow.actors.runner import Reach
 from actorflow.actors.step_messages import Close, Process
 from actorflow.actors.system import ActorSystem
+from actorflow.admission import MAX_DEPTH
 from actorflow.errors import (
     ActorflowError,
+    AskCycle,
     ConfigError,
     DeadlinePassed,
     PeerLost,
     SessionClosed,
     StepAborted,
 )
+from actorflow.fetch_types import ARGUMENTS, typed
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Port
 from actorflow.limits import at_least, seconds
 from actorflow.lookup import check_count, fed_value, feed_port, fetched, given
+from actorflow.other_names import unknown_argument
 from actorflow.plan.devices import process_of
 from actorflow.plan.homes import NOWHERE, State, check_names, checked_state, state_home
 from actorflow.plan.passes import ALL
@@ -47,6 +53,7 @@ from actorflow.spread_plans import Plans
 from actorflow.spread_steps import Desk, SpreadStep, SpreadSteps
 
 _SESSIONS: WeakKeyDictionary[ActorSystem, Iterator[int]] = WeakKeyDictionary()
+_OPEN = "async with SpreadSession(...) as session: ..."
 
 
 class SpreadSession:
@@ -113,7 +120,8 @@ class SpreadSession:
         self._placer = checked_placement(placement)
         self._lower_all = lower
         self._step_ids = itertools.count(1)
-        self._admission: dict[asyncio.Future[None], None] = {}
+        self._admission: dict[asyncio.Future[None], int | None] = {}  # and which step runs each
+        self._lent: dict[int, object] = {}  # who has the place of a step that runs it
         self._firsts = SpreadFirsts(
             system, graph.resources, self._home_of, self._compute_first, self._check_open
         )
@@ -127,6 +135,7 @@ class SpreadSession:
     # -- life --------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
+        self._system.check_here()
         self._desk = self._system.spawn(Desk, self._steps, name=self.address.partition("/")[2])
         self._open = True
         return self
@@ -140,6 +149,7 @@ class SpreadSession:
         """Aborts what runs everywhere, and waits until the processes have said so, but not for ever."""
         if not self._open:
             return
+        self._system.check_here()
         self._open = False
         cause = SessionClosed("the session was closed")
         for waiting in self._admission:
@@ -164,6 +174,7 @@ class SpreadSession:
 
         A step that begins afterwards finds it there. A step that was aborted is waited for `grace_s` at most.
         """
+        self._system.check_here()
         await self._steps.settled()
 
     def lost(self, process: str, error: ActorflowError) -> None:
@@ -172,6 +183,7 @@ class SpreadSession:
         Raises:
             ConfigError: the session has no such process.
         """
+        self._system.check_here()
         self._check_process(process)
         self._firsts.lost(process)
         self._steps.lost(process, error)
@@ -184,6 +196,7 @@ class SpreadSession:
         Raises:
             ConfigError: the session has no such process, or knows of a later life of it.
         """
+        self._system.check_here()
         self._check_process(process)
         known = self._processes[process]
         if at_least(0, "incarnation", incarnation) < known.incarnation:
@@ -202,8 +215,14 @@ class SpreadSession:
 
     # -- running -----------------------------------------------------------------------------------
 
+    @typed
     async def run(
-        self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
+        self,
+        fetches: Any,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        deadline_s: float | None = None,
+        **unknown: Any,
     ) -> Any:
         """Runs one step and returns the fetched values in the structure of `fetches`; as `Session.run`.
 
@@ -214,6 +233,8 @@ class SpreadSession:
             DeadlinePassed: after `deadline_s`; says which processes and nodes it waited for.
             ActorflowError: the first error of the step, placed at its node and process.
         """
+        if unknown:
+            raise unknown_argument("run", next(iter(unknown)), ARGUMENTS)
         ports, build = fetched(self.graph, fetches)
         feeds = feeds or {}
         keys = tuple(feed_port(self.graph, key) for key in feeds)
@@ -238,21 +259,32 @@ class SpreadSession:
 
     async def _step(self, key: Key, values: Sequence[Any], deadline_s: float | None) -> list[Any]:
         """Runs one step, once its plan is prepared, its variables have values, and there is room."""
-        with self._plans.wanting(key):
-            plan, step = await self._begun(key, values, deadline_s)
-        if step is None:
-            return []
+        runner, ticket = self._runner(), object()
         try:
-            found = await self._steps.ended(step)
-        except BaseException:
-            self._failed += 1
-            raise
+            with self._plans.wanting(key):
+                plan, step = await self._begun(key, values, deadline_s, runner, ticket)
+            if step is None:
+                return []
+            try:
+                found = await self._steps.ended(step)
+            except BaseException:
+                self._failed += 1
+                raise
+        finally:
+            if runner is not None and self._lent.get(runner) is ticket:
+                del self._lent[runner]
+                self._let_in()
         self._done += 1
         self._transfers += len(plan.made.transfers)
         return found[: -plan.hidden] if plan.hidden else found
 
     async def _begun(
-        self, key: Key, values: Sequence[Any], deadline_s: float | None
+        self,
+        key: Key,
+        values: Sequence[Any],
+        deadline_s: float | None,
+        runner: int | None,
+        ticket: object,
     ) -> tuple[SpreadPlan, SpreadStep | None]:
         """Begins a step; there is none when nothing is fetched."""
         plan = self._plans.get(key)
@@ -265,13 +297,14 @@ class SpreadSession:
             plan = await self._ready_within(key, deadline_s)
         since = self._system.now()
         try:
-            await self._admitted(deadline_s)
+            await self._admitted(deadline_s, runner, ticket)
             while not self._may_begin(plan):  # processes came and went
                 self._let_in()
                 plan = await self._ready_within(key, deadline_s)
-                await self._admitted(deadline_s)
+                await self._admitted(deadline_s, runner, ticket)
             self._check_open()
             step = self._steps.begin(plan, step_id, fed, deadline_s, since)
+            step.runner = runner
             self._let_in()
         except BaseException:
             self._failed += 1
@@ -279,32 +312,85 @@ class SpreadSession:
             raise
         return plan, step
 
-    async def _admitted(self, deadline_s: float | None) -> None:
-        """Returns once there is room for one more step, which begins at once; first come, first served."""
-        if self._steps.counted < self.max_steps and not self._admission:
+    async def _admitted(self, deadline_s: float | None, runner: int | None, ticket: object) -> None:
+        """Returns once there is room for one more step, which begins at once; first come, first served.
+
+        Args:
+            deadline_s: How long it may wait.
+            runner: The step whose code runs it: its place is lent to one of those at a time.
+            ticket: Who has that place, if it is this one.
+        """
+        if runner is not None and self._lent.get(runner) is ticket:
+            return
+        if self._taken < self.max_steps and not self._admission:
+            return
+        if runner is not None and runner not in self._lent:
+            self._lent[runner] = ticket
             return
         waiting = self._system.create_future()
-        self._admission[waiting] = None
+        self._admission[waiting] = runner
         self._let_in()
         try:
             async with asyncio.timeout(deadline_s):
                 await waiting
         except BaseException as error:
             del self._admission[waiting]
+            if runner is not None and self._lent.get(runner) is waiting:
+                del self._lent[runner]
             self._let_in()
             if not isinstance(error, TimeoutError):
                 raise
             message = f"a step was not admitted within its deadline of {deadline_s:g} s; {self.max_steps} run"
             raise DeadlinePassed(message, hint="raise deadline_s or max_steps") from None
         del self._admission[waiting]
+        if runner is not None and self._lent.get(runner) is waiting:
+            self._lent[runner] = ticket
+
+    @property
+    def _taken(self) -> int:
+        """How many places are taken: that of a step which has lent it is taken by whoever has it."""
+        lenders = [self._steps.live(runner) for runner in self._lent]
+        return self._steps.counted - sum(each is not None and not each.is_first for each in lenders)
 
     def _let_in(self) -> None:
-        """Grants what room there is to those who wait."""
-        free = self.max_steps - self._steps.counted - sum(w.done() for w in self._admission)
-        for waiting in tuple(self._admission):
-            if free > 0 and not waiting.done():
-                waiting.set_result(None)
+        """Grants what room there is to those who wait, and the place of a step to those that it runs."""
+        granted = sum(
+            w.done() and self._lent.get(-1 if runner is None else runner) is not w
+            for w, runner in self._admission.items()
+        )
+        free = self.max_steps - self._taken - granted
+        for waiting, runner in tuple(self._admission.items()):
+            if waiting.done():
+                continue
+            if free > 0:
                 free -= 1
+            elif runner is not None and runner not in self._lent:
+                self._lent[runner] = waiting
+            else:
+                continue
+            waiting.set_result(None)
+
+    def _runner(self) -> int | None:
+        """Returns the number of the live step of this session whose code runs one here.
+
+        Raises:
+            AskCycle: steps of this session would be nested too deep.
+        """
+        part = step_here()
+        mine = isinstance(part, PartStep) and part.part.session == self.address
+        ring: list[int] = []
+        number = part.number if mine else None
+        while (step := self._steps.live(number)) is not None:
+            ring.append(step.number)
+            number = step.runner
+        if len(ring) >= MAX_DEPTH:
+            path = " -> ".join(f"step {number}" for number in reversed(ring[:3]))
+            message = (
+                f"steps of a session may run steps of it {MAX_DEPTH} deep, "
+                f"got step {ring[-1]} -> ... -> {path} -> one more"
+            )
+            raise AskCycle(message, hint="have the code that runs a step end without one")
+        return ring[0] if ring else None
 
     # -- plans and first values --------------------------------------------------------------------
 
@@ -378,12 +464,13 @@ class SpreadSession:
 
     def _check_open(self) -> None:
         if not self._open:
-            message = "the session is not open"
-            raise SessionClosed(message, hint="async with SpreadSession(...) as session: ...")
+            raise SessionClosed("the session is not open", hint=_OPEN)
+        self._system.check_here()
 
     def stats(self) -> SpreadStats:
         """Returns what the session has done."""
-        self._check_open()
+        if not self._open:
+            raise SessionClosed("the session is not open", hint=_OPEN)
         return SpreadStats(
             steps=self._done,
             failed=self._failed,

@@ -34,6 +34,7 @@ class SpreadStep:
         waits: What its parts waited for when they were aborted, by process.
         late: Whether its deadline has passed: the error follows once it is known what it waited for, and
             what it took is back.
+        runner: The number of the step whose code runs it; None where there is none.
         refused: Whether the first value that it computed was not wanted any more.
     """
 
@@ -54,6 +55,7 @@ class SpreadStep:
         self.waits: dict[str, tuple[str, ...]] = {}
         self.late = self.refused = False
         self.is_first = bool(plan.prepare.initialises)
+        self.runner: int | None = None
         self.bucket: Any = None
         self.grace: wheel.Timer | None = None
         self._expire = expire
@@ -120,6 +122,10 @@ class SpreadSteps:
         self._closed: ActorflowError | None = None
         self._runners: dict[str, Ref] = {}
         self._idle: Future[None] | None = None
+
+    def live(self, number: int | None) -> SpreadStep | None:
+        """Returns a step by its number, while it lives."""
+        return None if number is None else self._live.get(number)
 
     # -- whoever runs a step -----------------------------------------------------------------------
 

@@ -161,7 +161,8 @@ async def train(
             of the first run. A pipeline goes on at its position, other batches are gone through again.
 
     Raises:
-        NumericError: when the loss is no longer finite; no later step could repair it.
+        NumericError: when the loss or a gradient is no longer finite, with the batch; no later step could
+            repair it. Not where `minimize` was told to drop such updates: means leave those steps out.
         InputError: when a pipeline fails at an element.
         ProgramError: when an epoch has no batch, `evaluate` or `test` does not return scores, or one
             of the three fails.
@@ -204,6 +205,9 @@ class _Run:
         self._step = at.step
         self._first = 0  # steps before this epoch
         self._sums: list[float] = []
+        self._drops = _drops(program.train)
+        self._count = -1  # updates that had been made at the last step
+        self._dropped = 0  # steps of this epoch that made no update, which its means leave out
         self._now = self._whole = Input(0.0, 0.0)  # of this epoch, and of all so far
         self._last: EpochDone
         if self.over or (steps is not None and at.step > steps) or (epochs is not None and at.epoch > epochs):
@@ -228,16 +232,13 @@ class _Run:
         self._epoch += 1
         began_s = self._meter.seconds()
         self._first = self._step - at.taken
+        self._dropped = at.dropped
         self._sums = list(at.sums) if at.taken else [0.0] * (len(self._fetches) - 1)
         total = self._total(batches.size)
         self._batches = batches
         async with batches:
             while (feeds := await batches.take()) is not None:
-                *values, _ = await self._session.run(self._fetches, feeds)
-                numbers = [float(v) for v in values]
-                self._step += 1
-                self._require_finite(numbers[0])
-                self._sums = [a + b for a, b in zip(self._sums, numbers, strict=True)]
+                numbers = await self._one(feeds, batches.taken - 1)
                 train_s = self._meter.seconds()
                 waited = Input(batches.waited_s, train_s - began_s, batches.stats)
                 yield StepDone(**self._progress(numbers, total, train_s, waited))
@@ -249,6 +250,24 @@ class _Run:
         self._now = Input(batches.waited_s, self._meter.seconds() - began_s, lambda: stats)
         self._whole += self._now
 
+    async def _one(self, feeds: Feeds, index: int) -> list[float]:
+        """Runs the step of one batch, and returns its loss and metrics."""
+        try:
+            *values, count = await self._session.run(self._fetches, feeds)
+        except NumericError as error:
+            what = f"{error.what}; at batch {index} of epoch {self._epoch - 1}"
+            placed = NumericError(what, where=error.where, hint=error.hint)
+            raise placed from error.__cause__
+        numbers = [float(v) for v in values]
+        self._step += 1
+        if self._drops and int(count) in (0, self._count):
+            self._dropped += 1
+            return numbers
+        self._count = int(count) if self._drops else 0
+        self._require_finite(numbers[0])
+        self._sums = [a + b for a, b in zip(self._sums, numbers, strict=True)]
+        return numbers
+
     async def end_epoch(self) -> EpochDone:
         """Evaluates, off the meter, and returns the means of the epoch."""
         size = self._step - self._first
@@ -258,7 +277,8 @@ class _Run:
             raise ProgramError(message, hint=hint)
         with self._meter.paused():
             scores = await scored("evaluate", self._program.evaluate, self._session)
-        means = [total / size for total in self._sums]
+        made = size - self._dropped
+        means = [total / made if made else math.nan for total in self._sums]
         told = self._progress(means, self._total(size), self._meter.seconds(), self._now)
         self._last = EpochDone(**told, scores=scores)
         return self._last
@@ -305,6 +325,7 @@ class _Run:
             step=self._step,
             taken=batches.taken,
             sums=tuple(self._sums),
+            dropped=self._dropped,
             train_s=train_s,
             messages=messages,
             stream=stream,
@@ -317,6 +338,12 @@ class _Run:
             message = f"the loss must stay finite, got {loss}"
             where = Where(node=node.name, op=node.op, step=self._step, defined_at=node.defined_at)
             raise NumericError(message, where=where, hint="lower the learning rate")
+
+
+def _drops(train: Any) -> bool:
+    """Whether the update may be dropped at a step, which tells by its count."""
+    node = getattr(train, "node", None)
+    return node is not None and node.op == "apply_gradients" and bool(node.attrs.get("max_not_finite", 0))
 
 
 async def scored(name: str, call: Callable[[Any], Awaitable[Scores]] | None, session: Any) -> Scores:

@@ -10,20 +10,25 @@ from actorflow.arrays import is_floating
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import gradients
 from actorflow.graph.builder import Tensor, name_scope, source_line
+from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.ops.partitioned import PartitionedVariable, parts_of
 from actorflow.ops.state import Variable, check_variables, trainable_variables
 from actorflow.ops.updates import apply_gradients
 from actorflow.optim import Transform
+from actorflow.other_names import checked_keywords
 
 Optimizer = Transform | Callable[[], OptimizerActor]
 """A pure rule, or what makes an optimizer actor for one session: a class or a function."""
 
 
+@checked_keywords("minimize")
+@in_graph_of_inputs
 def minimize(
     loss: Tensor | Variable | PartitionedVariable,
     optimizer: Optimizer,
     variables: Sequence[Variable | PartitionedVariable] | None = None,
     *,
+    max_not_finite: int | None = 0,
     name: str = "train",
 ) -> Tensor:
     """Returns a tensor that, when fetched, updates the variables against the gradient of `loss`.
@@ -40,6 +45,10 @@ def minimize(
         loss: Scalar, floating; a variable is read.
         optimizer: An `af.optim` rule, or a callable that returns a fresh OptimizerActor.
         variables: What to train; by default every trainable variable that `loss` depends on.
+        max_not_finite: What happens when a gradient holds NaN or infinity. 0: the step fails before the
+            commit, with the variable, in a cluster with worker and batch. More: so many updates (of a
+            cluster: contributions) are dropped and counted, and then one fails. None: nobody looks, and the
+            optimizer gets it as it is; for one that deals with that itself, such as a scale of the loss.
         name: Name scope of the new nodes.
 
     Returns:
@@ -71,7 +80,8 @@ def minimize(
             message = f"{target.name} depends on no trainable variable, so there is nothing to minimize"
             raise GraphError(message, where=target.node.where)
         key = graph.add_object(name, optimizer)
-        return apply_gradients([g for g, _ in pairs], [v for _, v in pairs], key)
+        grads, chosen = [g for g, _ in pairs], [v for _, v in pairs]
+        return apply_gradients(grads, chosen, key, max_not_finite=max_not_finite)
 
 
 def _checked_loss(loss: Any) -> Tensor:

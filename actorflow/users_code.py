@@ -10,7 +10,7 @@ from typing import Any
 
 from actorflow.disk import is_full, no_room
 from actorflow.errors import ActorflowError, ProgramError, Where
-from actorflow.graph.builder import is_users, line_at
+from actorflow.graph.builder import is_installed, is_users, line_at
 
 
 @contextmanager
@@ -64,7 +64,11 @@ def _task() -> Task[Any] | None:
 
 
 def failed_at(error: BaseException) -> str | None:
-    """Returns where code of the user raised: the innermost line of the first file that is not ours."""
+    """Returns where code of the user raised: the innermost line of the first file that is not ours.
+
+    One that is not installed comes before those that are.
+    """
     told = [(f.f_code.co_filename, line) for f, line in walk_tb(error.__traceback__) if is_users(f)]
+    told = [(file, line) for file, line in told if not is_installed(file)] or told
     lines = [line for file, line in told if file == told[0][0]]
     return line_at(told[0][0], lines[-1]) if told else None

@@ -55,12 +55,12 @@ class Ours:
     async def ask_queued(self, n: int) -> float:
         """See `Actors`; turns inline answers off, so that each question waits for its turn."""
         system = self._system
-        usual, before = system.inline_limit, system.stats().turns
-        system.inline_limit = system.inline_left = 0
+        usual, before = system.inline.limit, system.stats().turns
+        system.inline.limit = system.inline.left = 0
         try:
             seconds = await self.ask(n)
         finally:
-            system.inline_limit = system.inline_left = usual
+            system.inline.limit = usual
         if system.stats().turns - before < n:
             raise RuntimeError("questions were answered inline")
         return seconds

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from actorflow.batches import Batches, Input
+from actorflow.batches import Batches, Input, described
 from actorflow.bookmark import Bookmark
 from actorflow.data.pipeline import Pipeline
 from actorflow.data.stats import Meter, Stats, taken
@@ -290,3 +292,24 @@ def test_epochs_add_up_to_a_run() -> None:
 
     assert (whole.waited_s, whole.seconds) == (10.0, 80.0)
     assert whole.bottleneck == "map 'augment' 30 %"
+
+
+def test_what_batches_come_from_is_named_with_its_line() -> None:
+    pipeline = Pipeline(numbers_from(3)).map(fed)
+    running, over = generated(), generated(0)
+    first = next(running)
+    assert list(over) == []
+
+    def asks(epoch: int) -> Any:
+        return plain(epoch)
+
+    own = generated.__code__.co_firstlineno
+    here = asks.__code__.co_firstlineno
+    assert first is not None
+    assert re.fullmatch(r"pipeline .* → map 'fed' at .*test_batches\.py:\d+", described(asks, pipeline))
+    assert re.fullmatch(rf"generator 'generated' at .*test_batches\.py:{own + 1}.*", described(asks, running))
+    assert described(asks, over).endswith(f"test_batches.py:{own}")
+    assert described(asks).startswith(f"function '{asks.__qualname__}' at ")
+    assert described(asks).endswith(f"test_batches.py:{here}")
+    assert described(asks, plain()).startswith("the list of function ")
+    assert described(partial(asks)) == described(asks)

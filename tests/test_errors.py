@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from actorflow.errors import ActorError, Where, said, shown
+from actorflow.errors import ActorError, Where, cut, said, shown
 
 
 class Unprintable(Exception):
@@ -80,3 +82,16 @@ def test_an_error_for_another_who_waits_is_a_copy_with_cause_and_notes() -> None
     assert (type(again), again.code, str(again)) == (OwnArguments, 7, str(error))
     assert again.__notes__ == ["seen twice"]
     assert again.__cause__ is error.__cause__
+
+
+@given(text=st.text(max_size=300), most=st.integers(60, 200))
+def test_a_cut_text_is_no_longer_than_it_may_be_and_begins_and_ends_as_the_whole(
+    text: str, most: int
+) -> None:
+    short = cut(text, most)
+
+    assert len(short) <= most
+    assert (short == text) == (len(text) <= most)
+    before, gap, after = short.partition(f" ... ({len(text):,} characters in all) ... ")
+    assert text.startswith(before)
+    assert not gap or text.endswith(after)

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.busy import HANG_S
+
 ROOT = Path(__file__).parents[1]
 
 PROLOGUE = """
 import asyncio, gc, os, threading
 import numpy as np
 import actorflow as af
+
 
 def fds():
     return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
@@ -109,7 +112,7 @@ def test_leaving_a_session_leaves_nothing_behind_after(name: str) -> None:
         [sys.executable, "-X", "dev", "-W", "error", "-c", program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         cwd=ROOT,
         check=False,
     )

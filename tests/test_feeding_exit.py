@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.busy import HANG_S
+
 ROOT = Path(__file__).parents[1]
 
 PROGRAM = """
@@ -17,6 +19,7 @@ import asyncio, gc, os, signal, sys, threading, weakref
 from time import perf_counter
 import numpy as np
 import actorflow as af
+
 
 gc.disable()
 with af.Graph() as graph:
@@ -107,7 +110,7 @@ def test_a_program_that_is_left_while_its_queues_wait_ends_at_once_and_in_silenc
         [sys.executable, "-X", "dev", "-W", "error", "-c", program(name)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         cwd=ROOT,
         check=False,
     )
@@ -133,7 +136,7 @@ def test_a_program_ends_at_once_when_another_process_interrupts_it() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "waits\n"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=HANG_S)
 
     assert err == ""
     assert out.split()[:2] == ["KeyboardInterrupt", "True"]

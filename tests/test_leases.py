@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import pickle
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import actorflow as af
 from actorflow import leases
 from actorflow.arrays import NAMES, as_dtype
 from actorflow.leases import Owner, lend, lent_copy, memory_of, unshared
@@ -277,3 +279,34 @@ def test_lent_memory_is_freed_with_its_last_alias() -> None:
         assert gone() is None, "no circle holds it"
     finally:
         gc.enable()
+
+
+def capsule_flags(capsule: Any) -> int:
+    """The flags of a DLPack capsule, behind its version, context and deleter; bit 0 says read-only."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = pointer(capsule, b"dltensor_versioned")
+    return ctypes.c_uint64.from_address(address + 24).value
+
+
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.1.0", reason="numpy exports flags from 2.1 on")
+@pytest.mark.parametrize("kind", ["a variable", "a slice of it", "a constant"])
+def test_what_is_fetched_is_exported_read_only_over_dlpack(kind: str) -> None:
+    """Who imports it is told; one that does not look can write, as docs/variables.md says."""
+    with af.Graph() as graph:
+        w = af.Variable(np.arange(4.0), name="w")
+        fetch = {"a variable": w.read(), "a slice of it": w.read()[1:], "a constant": af.constant([1.0, 2.0])}
+
+    async def main() -> Any:
+        async with af.Session(graph) as session:
+            return await session.run(fetch[kind])
+
+    value = af.run(main())
+
+    assert capsule_flags(value.__dlpack__(max_version=(1, 0))) & 1
+    assert not np.from_dlpack(value).flags.writeable
+    with pytest.raises(BufferError):  # a capsule without flags could not say it
+        value.__dlpack__()
+    own = np.from_dlpack(np.copy(value))
+    own[0] = 7
+    assert value[0] != 7

@@ -14,6 +14,7 @@ import pytest
 
 import actorflow as af
 from actorflow import ops, public
+from tests.busy import HANG_S
 
 ROOT = Path(__file__).parents[1]
 
@@ -88,7 +89,9 @@ def test_nothing_else_is_shown() -> None:
 def test_every_name_is_there_whatever_was_imported_before(first: str) -> None:
     code = f"{first}\nimport actorflow as af\nfor name in af.__all__:\n    getattr(af, name)\nprint(len(vars(af)))"
 
-    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=HANG_S
+    )
 
     assert ran.stderr == ""
     assert int(ran.stdout) > len(af.__all__)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.busy import HANG_S
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -17,7 +19,7 @@ PROGRAMS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), 
 
 def said_by(program: str) -> tuple[str, str]:
     ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=HANG_S
     )
     return ran.stdout, ran.stderr
 

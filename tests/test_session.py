@@ -586,7 +586,7 @@ def test_a_session_is_not_used_from_another_loop() -> None:
 
     async def body(session: af.Session) -> Any:
         def elsewhere() -> None:
-            with pytest.raises(errors.SessionClosed, match="the session runs on another event loop"):
+            with pytest.raises(errors.WrongLoop, match="the session is used in its own event loop"):
                 asyncio.run(session.run(add))
 
         await asyncio.to_thread(elsewhere)

@@ -273,7 +273,8 @@ def test_each_graph_has_names_of_its_own_for_the_components_of_a_shared_queue() 
     async def body(system: af.ActorSystem) -> Any:
         async with af.Session(a, system=system) as s, af.Session(b, system=system) as t:
             await s.run(put)
-            return {name: int(value) for name, value in (await t.run(take)).items()}
+            taken: Any = await t.run(take)  # a dict, since the queue has names
+            return {name: int(value) for name, value in taken.items()}
 
     assert in_a_system(body) == {"y": 1, "z": 2}
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
+from tests.busy import HANG_S
 from tests.soak import main
 from tests.soaking.crew import Worker
 from tests.soaking.state import load
@@ -88,7 +89,7 @@ def read_until(process: subprocess.Popen[str], **wanted: int) -> str:
 
 
 def ended(process: subprocess.Popen[str]) -> str:
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=HANG_S)
     return out
 
 

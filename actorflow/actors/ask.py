@@ -91,12 +91,49 @@ class Holding(ABC):
         """Hears that the question has left the line for the mailbox."""
 
 
+class _Over:
+    """The answer of a question that has ended without one: nobody waits."""
+
+    __slots__ = ()
+
+    def done(self) -> bool:
+        return True
+
+    def set_result(self, result: Any, /) -> None: ...
+
+    def set_exception(self, exception: BaseException, /) -> None: ...
+
+    def result(self) -> None: ...
+
+    def exception(self) -> None: ...
+
+    def cancel(self) -> None: ...
+
+    def cancelled(self) -> bool:
+        return True
+
+
+_OVER = _Over()
+
+
+class _Was:
+    """Stands for the message of a question that has ended."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+
 class Ask:
     """Asker → actor: a message whose handler's return value is the answer.
 
     Ends exactly once, by whichever comes first: `done`, `failed`, `expire` or `cancel`. While it
     waits for room it is its own entry in the line, and while it is open it is the edge asker →
     target of the wait-for graph.
+
+    INVARIANT: once it has ended without an answer it holds neither message nor future: it may stand in
+        a mailbox for long, and the error of the future knows frames that know it.
     """
 
     __slots__ = (
@@ -141,6 +178,12 @@ class Ask:
         return self.future.done()
 
     @property
+    def kind(self) -> str:
+        """The name of the type of its message."""
+        message = self.message
+        return message.kind if type(message) is _Was else type(message).__name__
+
+    @property
     def awaited(self) -> Target | Handling:
         """Who must go on before it can be answered."""
         return self.run or self.target
@@ -173,7 +216,7 @@ class Ask:
         self.ended = True
         remove(self)
         self.target.system.accounts.failed += 1
-        self.future.set_exception(error)
+        self._let_go().set_exception(error)
         return True
 
     def refuse(self) -> None:
@@ -190,20 +233,24 @@ class Ask:
             f"'{self.target.name}' did not answer {type(self.message).__name__} within {self.limit_s:g} s: "
             f"{self.target.obstacle()}"
         )
-        self.future.set_exception(DeadlinePassed(what))
+        self._let_go().set_exception(DeadlinePassed(what))
         self.target.withdraw(self)
 
     def cancel(self) -> None:
         """The asker waits no more; does nothing to an ask that has ended."""
         if self.ended:
-            if self.future.done() and not self.future.cancelled():
-                self.future.exception()  # an answer that came in the same tick has been seen
             return
         self.ended = True
         remove(self)
         self.target.system.accounts.cancelled += 1
-        self.future.cancel()
+        self._let_go().cancel()
         self.target.withdraw(self)
+
+    def _let_go(self) -> Answer:
+        """Returns the future, which it lets go of, as of the message."""
+        future, self.future = self.future, _OVER
+        self.message = _Was(self.kind)
+        return future
 
     def _late(self) -> None:
         self.target.system.accounts.late += 1

@@ -74,3 +74,5 @@ async def call(ref: Ref, body: Any, sender: Sender, future: Future[Any]) -> Any:
         if reply.undo is not None:
             ref.signal(reply.undo)
         raise
+    finally:
+        del future, reply  # an error knows this frame, which would keep it

@@ -43,6 +43,7 @@ class Carrier:
     __slots__ = (
         "_cell",
         "_closing",
+        "_copy",
         "_coroutine",
         "_handling",
         "_job",
@@ -53,6 +54,7 @@ class Carrier:
         "context",
         "result",
         "task",
+        "unchanged",
     )
 
     def __init__(self, cell: Turns) -> None:
@@ -66,10 +68,23 @@ class Carrier:
         self._closing = False
         self._ready = False
         self.result: Any = None
-        self.context = cell.system.context.copy()
+        contexts = cell.system.dispatch.contexts
+        self._copy = contexts.unchanged
+        self.unchanged: Any = None  # what the context equals until the handler changes it
+        self.context = contexts.fresh()
         self.task = self._loop.create_task(self._carry(), name=f"actor {cell.name}", context=self.context)
         self.task.add_done_callback(self._buried)
         cell.system.tasks.add(self.task)
+
+    @property
+    def job(self) -> Any:
+        """What the handler works on that is suspended."""
+        return self._job
+
+    @property
+    def handling(self) -> Handling | None:
+        """Which run of its actor that is."""
+        return self._handling
 
     @property
     def alive(self) -> bool:
@@ -94,7 +109,7 @@ class Carrier:
         loop = self._loop
         _enter_task(loop, task)
         try:
-            yielded = self.context.run(_first_step, coroutine, handling)
+            yielded = self.context.run(self._first_step, coroutine, handling)
         except StopIteration as stop:
             self.result = stop.value
         else:
@@ -119,6 +134,11 @@ class Carrier:
         """Ends the task; no handler is suspended."""
         self._closing = True
         self._wake()
+
+    def _first_step(self, coroutine: Coroutine[Any, Any, Any], handling: Handling) -> Any:
+        HANDLING.set(handling)
+        self.unchanged = self._copy(self.context)
+        return coroutine.send(None)
 
     def _hand_over(self, coroutine: Coroutine[Any, Any, Any], yielded: Any, handling: Handling) -> None:
         self._coroutine = coroutine
@@ -163,13 +183,17 @@ class Carrier:
                 error = CancelledError()
             else:
                 HANDLING.set(self._handling)
+                self.unchanged = self._copy(self.context)
                 result = await coroutine
         except (Exception, CancelledError) as raised:  # noqa: BLE001  the supervisor decides
             error = raised
         except BaseException as raised:
             self._finish(None, raised)
             raise
-        self._finish(result, error)
+        try:
+            self._finish(result, error)
+        finally:
+            error = None  # it knows this frame, which would keep it
 
     def _finish(self, result: Any, error: BaseException | None) -> None:
         job, self._job = self._job, None
@@ -193,11 +217,6 @@ class Carrier:
             self._finish(None, CancelledError())
 
 
-def _first_step(coroutine: Coroutine[Any, Any, Any], handling: Handling) -> Any:
-    HANDLING.set(handling)
-    return coroutine.send(None)
-
-
 @types.coroutine
 def _resume(coroutine: Coroutine[Any, Any, Any], yielded: Any, cancelled: bool) -> Generator[Any, Any, Any]:
     """Carries on a coroutine that has already yielded `yielded`."""
@@ -218,3 +237,5 @@ def _resume(coroutine: Coroutine[Any, Any, Any], yielded: Any, cancelled: bool) 
                 yielded = coroutine.send(value)
     except StopIteration as stop:
         return stop.value
+    finally:
+        yielded = None  # a future whose error knows this frame

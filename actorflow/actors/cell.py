@@ -160,8 +160,8 @@ class Cell(Turns):
         if isinstance(job, Hook):
             what = f"{job.value} of '{self.name}' raised {said(error)}"
         else:
-            body = job.message if type(job) is Ask else job
-            what = f"handler of '{self.name}' raised {said(error)} while handling {type(body).__name__}"
+            kind = job.kind if type(job) is Ask else type(job).__name__
+            what = f"handler of '{self.name}' raised {said(error)} while handling {kind}"
         wrapped = HandlerError(what, where=Where(actor=self.name))
         wrapped.__cause__ = error
         return wrapped
@@ -174,7 +174,7 @@ class Cell(Turns):
     # -- life --------------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        behaviour = self._factory(*self._args)
+        behaviour = self.system.dispatch.contexts.fresh().run(self._factory, *self._args)
         if not isinstance(behaviour, Actor):
             message = f"the factory of '{self.name}' must return an Actor, got {type(behaviour).__name__}"
             raise TypeError(message)
@@ -203,6 +203,7 @@ class Cell(Turns):
 
     def stop(self) -> None:
         """Asks the actor to stop."""
+        self.check_here()
         self.end(None, restart=False)
 
     def end(self, reason: BaseException | None, *, restart: bool) -> None:
@@ -300,6 +301,7 @@ class Cell(Turns):
         self, factory: Callable[..., Actor], args: tuple[Any, ...], name: str | None, max_messages: int
     ) -> Cell:
         """Starts an actor that ends with this incarnation, beside this one; see `Actor.spawn`."""
+        self.check_here()
         if self.phase not in (Phase.NEW, Phase.LIVE):
             message = f"'{self.name}' is to end, and starts no more actors"
             raise ActorError(message)
@@ -316,6 +318,7 @@ class Cell(Turns):
 
     def watch(self, watcher: Watcher) -> None:
         """Tells `watcher`, once, when this actor is dead."""
+        self.check_here()
         if self.phase is Phase.DEAD:
             watcher.signal(Terminated(self.name, self.reason))
         else:
@@ -327,6 +330,7 @@ class Cell(Turns):
         Args:
             hears: Whether the caller looks at the reason, so that it counts as told.
         """
+        self.check_here()
         if self.phase is Phase.DEAD:
             return self.reason
         witness: Future[BaseException | None] = self.system.loop.create_future()
@@ -335,12 +339,14 @@ class Cell(Turns):
             return await witness
         finally:
             self.witnesses.pop(witness, None)
+            del witness  # an error knows this frame, which would keep it
 
     def after(self, delay_s: float, message: Any, behaviour: Actor) -> Timer:
         """Tells this actor `message` in `delay_s` seconds; see `Actor.after`.
 
         A task that outlives the incarnation which began it, `behaviour`, sets nothing any more.
         """
+        self.check_here()
         timer = ActorTimer(self, message)
         if behaviour is self._behaviour:
             self.system.wheel.add(self.system.now() + delay_s, timer)

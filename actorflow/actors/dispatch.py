@@ -6,7 +6,9 @@ one ring, as (actor, turn); the pump, one `call_soon` callback, takes entries in
 (`actors.matching`), so that for a node only complete firings enter it; an actor with a queued
 mailbox enters once and takes several messages a turn.
 
-The budget is time and not a count: 4096 kernels of 40 µs would hold the loop for 164 ms.
+The budget is time and not a count: 4096 kernels of 40 µs would hold the loop for 164 ms. How many handlers
+run between two looks at the clock follows their speed (`actors.budget`). Entries of the ring are counted by
+the pump, messages by the actors that take them, all of them together against one quota.
 
 Source: the structure measured at 1-4 M messages/s against 0.25 M for a mailbox object and a
 frozen token per message.
@@ -14,21 +16,25 @@ frozen token per message.
 
 from __future__ import annotations
 
-from asyncio import AbstractEventLoop, _get_running_loop, current_task
+from asyncio import AbstractEventLoop, current_task
 from asyncio.tasks import _enter_task, _leave_task
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import Context, copy_context
-from threading import get_ident
+from operator import length_hint
 from typing import TYPE_CHECKING, Any, Protocol
 
-from actorflow.errors import ActorError
+from actorflow.actors import budget
+from actorflow.actors.budget import MOST
+from actorflow.actors.contexts import Contexts
+from actorflow.actors.inline import Inline
+from actorflow.affinity import Affinity
 
 if TYPE_CHECKING:
     from actorflow.clock import Clock
     from actorflow.trace import Instrument
 
-_BATCH = 16  # entries between two looks at the clock; a look costs about 60 ns
+_FULL = range(MOST)
 
 STILL_TURNS = 1024
 """Turns of a ring after which it is asked whether time has passed meanwhile."""
@@ -52,8 +58,8 @@ class Runnable(Protocol):
         ...
 
     @property
-    def fire(self) -> Callable[[Any], None]:
-        """Takes the turn. Plain: never suspends."""
+    def fire(self) -> Callable[[Any], object]:
+        """Takes the turn. Plain: never suspends. True asks the pump to look at the clock now."""
         ...
 
     def fail(self, turn: Any, error: BaseException) -> None:
@@ -61,17 +67,28 @@ class Runnable(Protocol):
         ...
 
 
-class _Always:
-    """The turn of an actor with a queued mailbox: nothing can abort it."""
+class Always:
+    """The turn of actors with a queued mailbox, one for all of a ring: nothing can abort it.
 
-    __slots__ = ()
+    Attributes:
+        context: In which turns run.
+        quota: Gives an element for each message that may be taken before the next look at the clock.
+        ring: Where they stand.
+        unchanged: What `context` equals until a handler changes it.
+    """
+
+    __slots__ = ("context", "quota", "ring", "unchanged")
+    context: Context
+    unchanged: Any
     error = None
 
+    def __init__(self, ring: deque[tuple[Any, Any]]) -> None:
+        self.quota: Iterator[int] = iter(())
+        self.ring = ring
+
     def __repr__(self) -> str:
-        return "ALWAYS"
+        return f"<Always, quota of {length_hint(self.quota)}>"
 
-
-ALWAYS = _Always()
 
 Pick = Callable[[deque[tuple[Any, Any]]], tuple[Any, Any] | None]
 """Removes and returns the entry whose turn it is; a simulation hands in its chooser.
@@ -84,16 +101,25 @@ class Dispatch:
     """The ring of one event loop.
 
     INVARIANT: `scheduled` is true exactly when a pump is on its way or running.
-    Turns run in `context`, a copy of the one in which the ring was made.
+    INVARIANT: between two looks at the clock actors take no more messages, hooks and signals than
+        `always.quota` had, and no more entries are taken; where it is used up, the clock is looked at.
+    INVARIANT: no handler begins in a context that another has changed. Turns run in `context`; it is replaced
+        after a handler that changed it, and the pump goes on in the new one, by way of the loop.
     """
 
     __slots__ = (
+        "_batch",
+        "_careful",
+        "_entered",
         "_loop",
         "_now",
         "_seen",
-        "_thread",
+        "affinity",
+        "always",
         "budget_s",
         "context",
+        "contexts",
+        "inline",
         "instrument",
         "pick",
         "pumping",
@@ -107,6 +133,7 @@ class Dispatch:
         loop: AbstractEventLoop,
         clock: Clock,
         *,
+        name: str = "a ring",
         budget_s: float = 0.001,
         pick: Pick | None = None,
         instrument: Instrument | None = None,
@@ -118,11 +145,30 @@ class Dispatch:
         self.scheduled = False
         self.pumping = False
         self.turns = 0
+        self.always = Always(self.ring)
+        self._batch = range(1)
+        self._careful = 0
         self._seen = (0, -1.0)
         self._loop = loop
-        self._thread = get_ident()
+        self.affinity = Affinity(f"the actor system '{name}'", loop)
         self._now = clock.now
-        self.context: Context = copy_context()
+        self.contexts = Contexts(copy_context())
+        self.context: Context
+        self.renew()
+        self._entered = self.context
+        self.inline = Inline(clock.now, budget_s, self.contexts, 0)
+
+    def renew(self) -> None:
+        """Has the pump go on in a fresh context: a handler has changed the one that it is in."""
+        self.context = context = self.contexts.fresh()
+        self.always.context = context
+        self.always.unchanged = self.contexts.unchanged(context)
+
+    def change_contexts(self, function: Callable[[], object]) -> None:
+        """Has `function` change the contexts in which handlers begin from now on."""
+        self.contexts.change(function)
+        self.renew()
+        self.inline.renew()
 
     def push(self, actor: Runnable, turn: Turn) -> None:
         """Puts the actor at the end of the ring. Hot callers append to `ring` themselves."""
@@ -157,63 +203,99 @@ class Dispatch:
         """Asks the loop for a pump; hot callers do so when `scheduled` is false.
 
         Raises:
-            ActorError: called from another thread or another event loop than the ring's; nothing
+            WrongLoop: called from another thread or another event loop than the ring's; nothing
                 has changed. While a pump is on its way this is not looked at.
         """
-        if _get_running_loop() is not self._loop:
-            self.check_here()
-        self._loop.call_soon(self.pump, context=self.context)
+        self.affinity.check()
+        self._entered = context = self.context
+        self._loop.call_soon(self.pump, context=context)
         self.scheduled = True
 
-    def check_here(self) -> None:
-        """Raises ActorError in another thread or event loop than the ring's.
-
-        The ring's own thread may call while its loop does not run.
-        """
-        here = _get_running_loop()
-        if here is not self._loop and (here is not None or get_ident() != self._thread):
-            where = "outside any event loop" if here is None else f"in {here!r}"
-            message = f"actors are met in the event loop of their system, {self._loop!r}, got a call {where}"
-            raise ActorError(message, hint="hand the call over with loop.call_soon_threadsafe")
-
-    def pump(self) -> None:
-        """Gives turns until the ring is empty or the budget is spent."""
+    def pump(self, held_s: float = 0.0) -> None:
+        """Gives turns until the ring is empty or the budget is spent, of which `held_s` are gone already."""
         if self.pick is not None or self.instrument is not None:
             self._pump_observed()
+            return
+        context = self._entered
+        if context is not self.context:  # changed on the way here
+            self._rest()
             return
         ring = self.ring
         pop = ring.popleft
         now = self._now
-        end = now() + self.budget_s
-        batch = range(_BATCH)
+        always = self.always
+        always.unchanged = self.contexts.unchanged(context)  # anew: what was set and reset compares slower
+        inline = self.inline
+        inline.row = 0
+        at = last = now()
+        end = last + self.budget_s - held_s
+        batch = self._batch
         actor: Any = None
         turn: Any = None
         taken = 0
+        changed = False
         self.pumping = True
         try:
             while ring:
+                always.quota = iter(batch)
                 try:
                     for taken in batch:  # noqa: B007  counted below
                         actor, turn = pop()
-                        if turn.error is None:
-                            actor.fire(turn)
+                        if turn.error is None and actor.fire(turn):
+                            break
                         if not ring:
                             break
                 except Exception as error:  # noqa: BLE001  the actor's own fail decides
                     actor.fail(turn, error)
                 self.turns += taken + 1
-                if now() >= end:
+                at = now()
+                if self._batch is not _FULL or at - last >= end - at:
+                    batch = self._measured(taken + 1, at - last, end - at)
+                if always.context is not context or context != always.unchanged:
+                    changed = True
                     break
+                if at >= end:
+                    break
+                last = at
+            inline.held_s = at - end + self.budget_s
         finally:
             actor = turn = None  # an error may know this frame
+            if changed and always.context is context:  # by what is no handler
+                self.renew()
             self._rest()
+
+    def _measured(self, entries: int, took_s: float, left_s: float) -> range:
+        """Returns the next batch, after one of so many entries that took `took_s`."""
+        size = len(self._batch)
+        done = max(entries, size - length_hint(self.always.quota))
+        size, self._careful = budget.after(size, self._careful, done, took_s, left_s, self.budget_s)
+        self._batch = range(size) if size < MOST else _FULL
+        return self._batch
+
+    def _changed(self) -> bool:
+        """Tells whether the turns have changed the context, by what is no handler, and renews it then."""
+        always = self.always
+        if always.context == always.unchanged:
+            return False
+        self.renew()
+        return True
+
+    def be_careful(self) -> None:
+        """Has the next handlers looked at one by one: an actor begins or ends, and nobody knows its speed.
+
+        What its hooks took says nothing of its messages; most do nothing.
+        """
+        self._batch = range(1)
+        self._careful = max(self._careful, 2 * MOST)
 
     def _pump_observed(self) -> None:
         """The same, one entry at a time, for a chooser, whose budget is its own, or an instrument."""
-        end = self._now() + self.budget_s if self.pick is None else None
+        last = self._now()
+        end = last + self.budget_s if self.pick is None else None
+        context = self._entered
         self.pumping = True
         try:
-            while self.ring:
+            while self.ring and self.context is context and not self._changed():
                 entry = self.ring.popleft() if self.pick is None else self.pick(self.ring)
                 if entry is None:
                     break
@@ -223,14 +305,19 @@ class Dispatch:
                     continue
                 if self.instrument is not None:
                     self._observe(self.instrument.firing, actor, turn)
+                self.always.quota = iter(_FULL if end is None else self._batch)
                 try:
                     actor.fire(turn)
                 except Exception as error:  # noqa: BLE001  the actor's own fail decides
                     if self.instrument is not None:
                         self._observe(self.instrument.failed, actor, turn, error)
                     actor.fail(turn, error)
-                if end is not None and self._now() >= end:
-                    break
+                if end is not None:
+                    at = self._now()
+                    self._measured(1, at - last, end - at)
+                    if at >= end:
+                        break
+                    last = at
         finally:
             actor = turn = entry = None
             self._rest()
@@ -250,7 +337,11 @@ class Dispatch:
         that async handlers find what they always find. Saves the way through the loop and back.
         """
         self.scheduled = True
-        self.without_task(self.context.run, self.pump)
+        inline = self.inline
+        row = inline.row + 1
+        self._entered = self.context
+        self.without_task(self.context.run, self.pump, inline.held_s)
+        inline.row = row  # the pump thinks that the loop has called it
 
     def without_task(self, function: Callable[..., object], *args: Any) -> None:
         """Calls `function` as the loop calls a callback: under no task, whoever calls this.
@@ -271,6 +362,7 @@ class Dispatch:
     def _rest(self) -> None:
         self.pumping = False
         if self.ring:
-            self._loop.call_soon(self.pump, context=self.context)
+            self._entered = context = self.context
+            self._loop.call_soon(self.pump, context=context)
         else:
             self.scheduled = False

@@ -58,11 +58,7 @@ class Executor:
         self._system = system
         dispatch = system.dispatch  # raises when the system is not open
         self.devices = Devices(devices, system.loop, system.clock, threads)
-        for context in (dispatch.context, system.context):  # of the pump, and of async handlers
-            try:
-                context.run(arrays.ignore_float_errors)
-            except RuntimeError:  # made by a handler: it is the context of now
-                arrays.ignore_float_errors()
+        dispatch.change_contexts(arrays.ignore_float_errors)
         host = self.devices.host
         self.submit = None if host.inline_only else host.submit
         self.resources = Resources(graph, system, source, self.submit, max_messages, producers, starvation_s)
@@ -101,11 +97,9 @@ class Executor:
         partition.start(step, feeds)
         if ahead:
             return
-        if system.inline_left > 0:
-            system.inline_left -= 1
+        if system.inline.may_step():
             dispatch.pump_now()
         else:
-            system.inline_left = system.inline_limit
             dispatch.schedule()
 
     async def close(self) -> None:

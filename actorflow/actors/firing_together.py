@@ -28,7 +28,7 @@ Functions = Mapping[NodeActor, tuple[_Function, float]]
 """What a firing computes, and its cost, of those nodes where it is surely short and has one output."""
 
 MOST = 16
-"""So many nodes fire together at most: the pump looks at the clock every 16 turns of the ring."""
+"""So many nodes fire together at most: the pump looks at the clock every 16 turns of the ring or sooner."""
 
 _LEAVE = frozenset({Kind.ENTER, Kind.EXIT, Kind.NEXT_ITERATION})
 _files = count()

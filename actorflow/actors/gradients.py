@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from actorflow.arrays import Array
-from actorflow.errors import StateError
+from actorflow.errors import NumericError, StateError
+from actorflow.finite import not_finite, seem_finite
 from actorflow.rows import dense
 from actorflow.spec import show
 
@@ -39,11 +40,16 @@ class ApplyGradients:
     Attributes:
         decision: Whether the update is committed once it is staged; None commits it at once.
         staleness: Updates since the oldest parameters that the gradients were computed from.
+        max_not_finite: How many updates may be dropped since a gradient is not finite, before one is an
+            error; None for no look at that.
+        looked: Whether the gradients are known to be finite.
     """
 
     gradients: tuple[Array | tuple[Array, Array], ...]
     decision: Decision | None = None
     staleness: int = 0
+    max_not_finite: int | None = None
+    looked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,17 @@ def check_shape(name: str, grad: Any, shape: tuple[int, ...]) -> None:
         raise StateError(message, hint=hint)
 
 
+def first_not_finite(names: Sequence[str], gradients: Sequence[Any]) -> NumericError | None:
+    """Returns what is wrong with the first gradient that is not finite; None when all are."""
+    if seem_finite([g[1] if type(g) is tuple else g for g in gradients]):
+        return None
+    for name, gradient in zip(names, gradients, strict=True):
+        wrong = not_finite(name, gradient)
+        if wrong is not None:
+            return wrong
+    return None
+
+
 def all_dense(grads: Gradients) -> dict[str, Array]:
     """Returns the gradients as arrays of the whole shapes."""
     return {name: dense(grad) for name, grad in grads.items()}
@@ -83,5 +100,7 @@ def _gradients(args: Sequence[Any], sparse: Sequence[bool]) -> tuple[Any, ...]:
 
 
 MADE: Mapping[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
-    "apply_gradients": lambda args, attrs: ApplyGradients(_gradients(args, attrs["sparse"])),
+    "apply_gradients": lambda args, attrs: ApplyGradients(
+        _gradients(args, attrs["sparse"]), max_not_finite=attrs.get("max_not_finite", 0)
+    ),
 }

@@ -163,7 +163,7 @@ async def ask_all(refs: Iterable[Ref], message: Any, deadline_s: float | None = 
     Raises:
         ConfigError: something among `refs` is no ref, or is there twice; then nobody is asked.
         ValueError: nobody could wait for the deadline.
-        ActorError: in another thread or event loop than that of the actors; likewise.
+        WrongLoop: in another thread or event loop than that of the actors; likewise.
 
     Example:
         answers = await af.ask_all(mesh, "how many?")
@@ -198,7 +198,7 @@ async def tell_all(refs: Iterable[Ref], message: Any, deadline_s: float | None =
         ConfigError: something among `refs` is no ref, or is there twice; then nobody is told. A ref of a
             simulated host is none of these: nobody hears of what its network loses.
         ValueError: nobody could wait for the deadline.
-        ActorError: in another thread or event loop than that of the actors; likewise.
+        WrongLoop: in another thread or event loop than that of the actors; likewise.
     """
     whom = _checked(refs, asking=False)
     limits = {ref: _limit_s(ref, deadline_s) for ref in whom}
@@ -282,7 +282,7 @@ def _checked(refs: Iterable[Ref], *, asking: bool) -> list[Ref]:
         raise ConfigError(message)
     for ref in whom:
         if isinstance(ref, Address | RemoteRef):
-            ref.system.dispatch.check_here()
+            ref.system.check_here()
     return whom
 
 

@@ -27,19 +27,28 @@ from actorflow.actors.gradients import (
     MakeState,
     all_dense,
     check_shape,
+    first_not_finite,
 )
 from actorflow.actors.offload import OFFLOAD_BYTES, offloaded
+from actorflow.actors.proposing import bytes_of, check_deltas, propose
 from actorflow.actors.ref import Ref
-from actorflow.actors.register import GroupId, Source
+from actorflow.actors.register import GroupId, Source, Tally
 from actorflow.actors.slots import MadeFor, Prepared, Slots, Tree
 from actorflow.actors.standing import stood_in_line
 from actorflow.actors.variable import BUSY, Borrow, Commit, Discard, Fill, IsInitialised, Stage
 from actorflow.arrays import Array
-from actorflow.errors import ActorflowError, GraphError, InternalError, StateError, StepAborted
+from actorflow.errors import (
+    ActorflowError,
+    GraphError,
+    InternalError,
+    NumericError,
+    StateError,
+    StepAborted,
+)
+from actorflow.finite import after
 from actorflow.messages import Call, CancelCall, Reply
 from actorflow.optim import Transform
-from actorflow.rows import Rows, plus_rows
-from actorflow.spec import show
+from actorflow.rows import Rows
 
 Compute = Callable[..., Awaitable[Any]]
 """(function, *arguments) -> its result; on the device's threads when the variables are large."""
@@ -71,7 +80,8 @@ class OptimizerActor(Actor):
     Receives: ApplyGradients, as the body of a node's call; MakeState (asked).
     Sends: IsInitialised, Borrow, Stage and Fill (asked), Commit or Discard (control lane), to the variables.
     Promise: an update is one commit group. All of `on_gradients`, every await in it and every check
-        come before the commit; then all variables and the state change, or none does.
+        come before the commit; then all variables and the state change, or none does. Where gradients
+        are looked at, one that is not finite is an error before that, or the update is dropped.
     Fails: an exception in `on_gradients` aborts the step that brought the gradients, and nothing
         else; the actor goes on with the state that it had.
 
@@ -92,6 +102,8 @@ class OptimizerActor(Actor):
         self._source = Source("")
         self._group = 0
         self._nbytes = 0
+        self._tally = Tally()
+        self._dropped = 0
 
     @property
     def state(self) -> Tree:
@@ -147,6 +159,7 @@ class OptimizerActor(Actor):
         source: Source,
         submit: Callable[..., None] | None,
         order: Sequence[str] | None = None,
+        tally: Tally | None = None,
     ) -> OptimizerActor:
         """Tells the actor which variables it trains and where to compute; called by the session.
 
@@ -155,6 +168,7 @@ class OptimizerActor(Actor):
             source: Names the updates.
             submit: How it computes on a device's threads; None computes inline.
             order: The names in the order in which everybody locks them.
+            tally: Where dropped updates are counted.
 
         Raises:
             GraphError: when it already trains for a session; when it has no rule but what `minimize`
@@ -170,6 +184,7 @@ class OptimizerActor(Actor):
         self._order = self._names if order is None else tuple(order)
         self._source = source
         self._submit = submit
+        self._tally = tally or self._tally
         return self
 
     async def receive(self, message: Any) -> None:
@@ -199,7 +214,13 @@ class OptimizerActor(Actor):
     async def _apply(self, asked: ApplyGradients, reply: Reply) -> None:
         self._group += 1
         group = (self._source, self._group)
-        slots, state, stages = await self._update(asked, group)
+        found = await self._update(asked, group)
+        if isinstance(found, NumericError):
+            self._drop(found, asked.max_not_finite or 0)
+            reply.done(arrays.integer(self.count))
+            return
+        slots, state, stages = found
+        del found
         prepared = slots.prepare(state)
         del state
         refusal: BaseException | None = InternalError("the update was interrupted while it was staged")
@@ -224,8 +245,27 @@ class OptimizerActor(Actor):
         self.count += 1
         reply.done(arrays.integer(self.count))
 
-    async def _update(self, asked: ApplyGradients, group: GroupId) -> tuple[Slots, Tree, dict[str, Stage]]:
-        """Returns the state before, that afterwards, and what to stage; lets go of all it looked at."""
+    def _drop(self, wrong: NumericError, most: int) -> None:
+        """Counts an update that is dropped since it is not finite; raises that after the last."""
+        if self._dropped >= most:
+            raise after(wrong, self._dropped)
+        self._dropped += 1
+        self._tally.dropped += 1
+
+    async def _update(
+        self, asked: ApplyGradients, group: GroupId
+    ) -> tuple[Slots, Tree, dict[str, Stage]] | NumericError:
+        """Returns the state before, that afterwards, and what to stage; lets go of all it looked at.
+
+        Where it is to look at that, a NumericError when a gradient or a new value is not finite.
+        """
+        wrong: NumericError | None
+        looks = asked.max_not_finite is not None
+        if looks and not asked.looked:
+            self._nbytes = sum(map(bytes_of, asked.gradients))
+            wrong = await self._compute(first_not_finite, self._names, asked.gradients)
+            if wrong is not None:
+                return wrong
         params, versions = await self._borrowed()
         grads = await self._given(asked.gradients, params)
         slots = await self._state_for(params, versions)
@@ -236,8 +276,10 @@ class OptimizerActor(Actor):
             message = f"{who}.on_gradients must return (deltas, state), got {type(update).__name__}"
             raise StateError(message, hint="deltas is a dict by variable name, state any tree of arrays")
         deltas, state = update
-        self._check(deltas, params, grads)
-        proposed = await self._compute(_propose, params, deltas)
+        check_deltas(self.rule, deltas, params, grads)
+        proposed, wrong = await self._compute(propose, params, deltas, looks)
+        if wrong is not None:
+            return wrong
         stages = {n: Stage(group, deltas[n], proposed[n], versions[n]) for n in self._names}
         return slots, state, stages
 
@@ -356,27 +398,6 @@ class OptimizerActor(Actor):
             raise StateError(message, hint="pass one to super().__init__, for example af.optim.sgd(0.1)")
         return self.transform
 
-    def _check(self, deltas: Gradients, params: Mapping[str, Array], grads: Gradients) -> None:
-        """Raises StateError naming the first delta that does not fit its variable."""
-        who = self.rule
-        given: Any = deltas
-        if not isinstance(given, Mapping) or set(given) != set(params):
-            got = f"{sorted(given)}" if isinstance(given, Mapping) else type(given).__name__
-            message = f"{who} must return one delta for each of {sorted(params)}, got {got}"
-            raise StateError(message)
-        for name, param in params.items():
-            delta = deltas[name]
-            if getattr(delta, "shape", None) != param.shape or delta.dtype != param.dtype:
-                got = f"{show(delta.shape)} {delta.dtype.name}" if hasattr(delta, "dtype") else repr(delta)
-                message = (
-                    f"{who}'s delta for {name!r} must be {show(param.shape)} {param.dtype.name}, got {got}"
-                )
-                raise StateError(message, hint="deltas are added to the variable: keep its shape and dtype")
-            if type(delta) is Rows and not delta.same_rows(grads[name]):
-                rows = f"{grads[name]!r:.60}, got {delta!r}"
-                message = f"{who}'s delta for {name!r} must have the rows of its gradient, {rows}"
-                raise StateError(message, hint="make it with af.optim.as_rows")
-
 
 async def _decided(decision: Decision) -> StepAborted | None:
     """Says that all is staged, waits for the decision, and returns None when it is to commit."""
@@ -407,11 +428,3 @@ def check_descends(transform: Transform) -> None:
         if name in ("chain", "partition"):
             hint = f"give the {name} a rule such as af.optim.sgd(0.1) where it ends in a limit or a decay"
         raise GraphError(message, hint=hint)
-
-
-def _propose(params: Mapping[str, Array], deltas: Gradients) -> Gradients:
-    """The values that the deltas lead to, of the same rows."""
-    return {
-        name: (plus_rows if type(deltas[name]) is Rows else arrays.plus)(param, deltas[name])
-        for name, param in params.items()
-    }

@@ -197,6 +197,9 @@ class Peer:
                     self._gone(actor, self.why())
             except ChannelClosed:
                 self._gone(actor, self.why())
+            except BaseException:
+                self.unwatch(actor, watcher)
+                raise
         elif watcher not in watchers:
             watchers[watcher] = self._until_it_dies(actor, watcher)
 

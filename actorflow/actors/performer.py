@@ -17,6 +17,7 @@ from typing import Any
 from actorflow import arrays
 from actorflow.actors.actor import Actor
 from actorflow.actors.cell import Cell
+from actorflow.actors.nesting import context_within
 from actorflow.actors.ref import Ref
 from actorflow.actors.register import Forget
 from actorflow.actors.system import ActorSystem
@@ -26,6 +27,7 @@ from actorflow.actors.wheel import Timer
 from actorflow.cancelling import FAILURES
 from actorflow.errors import (
     ActorflowError,
+    AskCycle,
     DeadlinePassed,
     FeedError,
     HandlerError,
@@ -165,6 +167,10 @@ class PerformerActor(Actor):
         except TimeoutError:
             log.warning("%s was to stop, and goes on after %g s; nobody waits for it", self.what, limit_s)
 
+    def tasks(self) -> dict[Task[Any], Reply]:
+        """Returns the tasks of the code that runs, and for which call each runs."""
+        return {run.task: run.reply for run in self._running if run.task is not None}
+
     # -- calls -------------------------------------------------------------------------------------
 
     def _take(self, run: _Run) -> None:
@@ -173,6 +179,20 @@ class PerformerActor(Actor):
             run.timer = self.system.wheel.after(deadline_s, partial(self._expire, run))
         self._waiting[run.reply] = run
         self._go_on()
+        if run.reply in self._waiting and self._in_ring():
+            del self._waiting[run.reply]
+            run.no_timer()
+            path = " -> ".join(f"step {step.id}" for step in reversed((_step_of(run), *_outer(run))))
+            message = (
+                f"{self.what} runs {self._limit} at a time, and each of these waits for a step "
+                f"that waits for its turn: {path}"
+            )
+            run.reply.failed(AskCycle(message, hint="raise its concurrency, or run no step that needs it"))
+
+    def _in_ring(self) -> bool:
+        """Whether all that run wait for steps that need another call, which waits for its turn here."""
+        waiting = {step for run in self._waiting.values() for step in _outer(run)}
+        return all(_step_of(run) in waiting for run in self._running)
 
     def _go_on(self) -> None:
         """Begins those that wait, in order, while there is room."""
@@ -185,8 +205,9 @@ class PerformerActor(Actor):
 
     def _begin(self, run: _Run) -> None:
         system = self.system
+        context = context_within(system.dispatch.contexts.fresh(), run.reply)
         try:
-            found = self._perform(run.asked)
+            found = context.run(self._perform, run.asked)
         except FAILURES as error:
             run.no_timer()
             self._failed(run, error)
@@ -197,7 +218,7 @@ class PerformerActor(Actor):
             return
         coroutine = found if inspect.iscoroutine(found) else _awaited(found)
         self._running[run] = None
-        run.task = system.loop.create_task(coroutine, name=self.what, context=system.context.copy())
+        run.task = system.loop.create_task(coroutine, name=self.what, context=context)
         run.task.add_done_callback(partial(self._ended, run))
         run.reply.interrupt = partial(self._cancel, run)
 
@@ -253,6 +274,21 @@ class PerformerActor(Actor):
 
     def _failed(self, run: _Run, error: BaseException) -> None:
         run.reply.failed(_blamed(self.what, error))
+
+
+def _step_of(run: _Run) -> Any:
+    """Returns the step of a call; None for one that no node makes."""
+    live = getattr(run.reply, "live", None)
+    return None if live is None else live.step
+
+
+def _outer(run: _Run) -> list[Any]:
+    """Returns the steps within which that of a call runs, the nearest first."""
+    found, step = [], getattr(_step_of(run), "parent", None)
+    while step is not None:
+        found.append(step)
+        step = step.parent
+    return found
 
 
 async def _awaited(found: Awaitable[Any]) -> Any:

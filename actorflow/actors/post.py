@@ -37,6 +37,7 @@ class Post:
     """
 
     def __init__(self, system: ActorSystem, name: str, incarnation: int = 1) -> None:
+        system.check_here()
         if not name or "/" in name:
             message = f"a process is named by a word without '/', got {name!r}"
             raise ConfigError(message)
@@ -57,6 +58,7 @@ class Post:
 
     def attach(self, channel: Channel) -> None:
         """Takes a channel in; one that was there for the same process is closed first."""
+        self.system.check_here()
         name = channel.peer
         if name == self.name or not name or "/" in name:
             message = f"a channel of '{self.name}' leads to another process, got one to {name!r}"
@@ -74,6 +76,7 @@ class Post:
 
     def detach(self, name: str) -> None:
         """Closes the channel to a process, and ends all that waits for it; harmless if there is none."""
+        self.system.check_here()
         peer, serving = self._attached.pop(name, (None, None))
         if peer is None or serving is None or peer.channel is None:
             return
@@ -84,11 +87,13 @@ class Post:
 
     def close(self) -> None:
         """Detaches every process."""
+        self.system.check_here()
         for name in tuple(self._attached):
             self.detach(name)
 
     def leave(self) -> None:
         """Detaches every process and leaves the system, which may have another post then."""
+        self.system.check_here()
         if self.system.outside is self:
             self._tenant.end(None, restart=False)
 
@@ -107,6 +112,7 @@ class Post:
             ConfigError: it is no address.
             ActorError: no such process is attached, or this one has no such actor.
         """
+        self.system.check_here()
         given: Any = address
         process, _, actor = address.partition("/") if isinstance(given, str) else ("", "", "")
         if not process or not actor:
@@ -123,10 +129,12 @@ class Post:
 
     def watch_peer(self, name: str, watcher: Watcher) -> None:
         """Sends `watcher` a `Terminated(name, PeerLost)`, once, when a process is lost; at once if it is."""
+        self.system.check_here()
         self._peer(name).watch("", watcher)
 
     def on_lost(self, hear: Callable[[str, ActorflowError], None]) -> None:
         """Calls `hear(name, reason)` whenever a process is lost, after its asks have ended."""
+        self.system.check_here()
         self._hearers.append(hear)
 
     def why(self, name: str) -> ActorflowError:
@@ -146,6 +154,7 @@ class Post:
 
     def deliver(self, channel: Channel, envelope: Envelope) -> bool:
         """Takes an envelope; see `Receiver.deliver`."""
+        self.system.check_here()
         there = self._attached.get(channel.peer)
         if there is None or there[0].channel is not channel:
             if envelope.say is Say.TELL:
@@ -160,6 +169,7 @@ class Post:
 
     def lost(self, channel: Channel, reason: ActorflowError, unacknowledged: Sequence[Envelope]) -> None:
         """Hears that a session is over; see `Receiver.lost`."""
+        self.system.check_here()
         there = self._attached.get(channel.peer)
         if there is not None and there[0].channel is channel:
             peer, serving = there

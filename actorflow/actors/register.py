@@ -72,10 +72,12 @@ class Tally:
     Attributes:
         in_place: Writes, and updates of some rows, into the array that was there.
         copied: Those that made a new one: a lease was out, or the shape changed.
+        dropped: Updates that were not made, since a gradient was not finite.
     """
 
     in_place: int = 0
     copied: int = 0
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from asyncio import _get_running_loop
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
-from actorflow.actors.address import Address, actor_of, deadline, tick, waiter_here
+from actorflow.actors.address import Address, actor_of, deadline, seen, tick, waiter_here
 from actorflow.actors.ask import Ask
 from actorflow.actors.outbox import Outgoing, Parked, Place
 from actorflow.actors.ref import DONE, Ref, Sender, Watcher
@@ -62,6 +61,7 @@ class RemoteRef(Ref):
 
     def tell(self, message: Any) -> Awaitable[None]:
         """Sends `message`; await the result, which is ready at once while there is credit."""
+        self.system.check_here()
         if not self.peer.free:
             return self._tell_later(message)
         try:
@@ -72,6 +72,7 @@ class RemoteRef(Ref):
 
     def try_tell(self, message: Any) -> bool:
         """Sends `message` if that needs no waiting; false when it stays with the caller."""
+        self.system.check_here()
         if not self.peer.free:
             return False
         try:
@@ -82,6 +83,7 @@ class RemoteRef(Ref):
 
     def put(self, message: Any, sender: Sender) -> bool:
         """Sends `message` for a sender that cannot wait; see `Ref.put`."""
+        self.system.check_here()
         if not self.peer.free:
             now = self.system.now()
             if isinstance(sender, Address):
@@ -100,6 +102,7 @@ class RemoteRef(Ref):
 
         A `Terminated` names the actor as its own process calls it.
         """
+        self.system.check_here()
         if type(message) is Terminated and message.reason is not None:
             message = Terminated(message.actor, travelling(message.reason))
         try:
@@ -111,11 +114,13 @@ class RemoteRef(Ref):
         self.peer.send(Envelope(self.actor, message))
 
     async def _tell_nobody(self, message: Any) -> None:
+        self.system.check_here()
         self.undeliverable(message)
         await tick()  # or telling the dead in a loop would never let anyone else run
 
     async def _tell_later(self, message: Any) -> None:
         """Waits in the line; the message is sent when this task runs again."""
+        self.system.check_here()
         peer = self.peer
         if not peer.free:
             waiter = waiter_here()
@@ -127,9 +132,10 @@ class RemoteRef(Ref):
                 await place.future
             except BaseException:
                 place.leave()
-                raise
-            finally:
                 awaits.pop(place, None)
+                del place  # the error knows this frame
+                raise
+            awaits.pop(place, None)
             if not place.held:
                 self.undeliverable(message)
                 return
@@ -150,9 +156,8 @@ class RemoteRef(Ref):
             CannotTravel: the message, or the answer, is nothing that travels.
         """
         system = self.system
+        system.check_here()
         limit_s = system.deadline_s if deadline_s is None else deadline(deadline_s)
-        if _get_running_loop() is not system.loop:
-            system.dispatch.check_here()
         waiter = waiter_here()
         now = system.now()
         future = system.create_future()
@@ -169,15 +174,18 @@ class RemoteRef(Ref):
             return await future
         except BaseException:
             question.cancel()
+            seen(future)
             raise
         finally:
             if waiter is not None:
                 actor_of(waiter).awaits.pop(question, None)
+            del future, question  # the error knows this frame, which would keep it, and all that it knows
 
     # -- life ----------------------------------------------------------------------------------------
 
     def stop(self) -> None:
         """Asks the actor to stop."""
+        self.system.check_here()
         try:
             self.peer.say(Envelope(self.actor, None, Say.STOP, Lane.CONTROL))
         except ChannelClosed:
@@ -185,15 +193,18 @@ class RemoteRef(Ref):
 
     async def stopped(self) -> BaseException | None:
         """Waits until the actor is dead and returns the reason; PeerLost when its process is lost."""
+        self.system.check_here()
         witness = _Witness(self.system.create_future())
         self.peer.watch(self.actor, witness)
         try:
             return await witness.future
         finally:
             self.peer.unwatch(self.actor, witness)
+            del witness  # an error knows this frame, which would keep it
 
     def watch(self, watcher: Watcher) -> None:
         """Sends `watcher` a `Terminated`, once, when this actor is dead or its process is lost."""
+        self.system.check_here()
         self.peer.watch(self.actor, watcher)
 
     # -- what stands in the line (an `outbox.Target`) --------------------------------------------------

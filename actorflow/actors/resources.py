@@ -78,6 +78,7 @@ async def reset(system: ActorSystem, container: str | None = None) -> None:
     if name is not None and not isinstance(name, str):
         message = f"reset takes the name of a container, or None for all, got {container!r:.60}"
         raise ConfigError(message)
+    system.check_here()
     for kept in _containers(system).reset(container):
         await system.stop(kept.ref)
 
@@ -139,6 +140,7 @@ class Resources:
             PlacementError: when an actor that a node asks lives elsewhere.
             StateError: when other state has the shared name of the holder.
         """
+        self._system.check_here()
         if self._forgotten != self.resets:
             self._forget()
         ref = self.refs.get(holder)
@@ -148,6 +150,7 @@ class Resources:
 
     def first(self, name: str) -> First:
         """Returns what is known of the first value of a variable; shared with the variable."""
+        self._system.check_here()
         definition = self._graph.resources[name]
         if definition.shared_name is None:
             return self._firsts.setdefault(name, First())
@@ -260,7 +263,8 @@ class Resources:
 
         def make() -> OptimizerActor:
             try:
-                return optimizer_actor(self._graph.objects[key]).bind(variables, source, self._submit, order)
+                actor = optimizer_actor(self._graph.objects[key])
+                return actor.bind(variables, source, self._submit, order, self.tally)
             except ActorflowError as error:
                 raise error.at(node.where) from error.__cause__
 

@@ -62,3 +62,4 @@ async def stood_in_line(actor: Actor, ref: Ref, body: Any, behind: Reply) -> Any
         if not reply.future.done() or reply.future.cancelled():
             reply.error = StepAborted("whoever asked waits no more")
             ref.signal(CancelCall(reply))
+        del reply  # an error knows this frame, which would keep it

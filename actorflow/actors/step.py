@@ -45,6 +45,7 @@ class Step:
         running: What computes: addresses of nodes whose kernels are on a device's threads, and loops that
             stand between two turns, which say where as text.
         waits: Says what the step waits for, for reports.
+        parent: The step whose code runs it, of whatever session; None where there is none.
         owners: Who it is to the variables that it locks, by atomic block.
         taken: What its nodes took and nobody has used: by node, whom to tell what if the step is
             aborted, and for which tag.
@@ -67,6 +68,7 @@ class Step:
         "left",
         "live",
         "owners",
+        "parent",
         "running",
         "since",
         "spent",
@@ -97,6 +99,7 @@ class Step:
         self.ended = False
         self.calls: dict[Reply, Ref] | None = None
         self.waits: Callable[[Step], list[str]] | None = None
+        self.parent: Step | None = None
         self.running: list[Any] = []
         self.turns = 0
         self._turns_seen, self._turned_at = 0, since

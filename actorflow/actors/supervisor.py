@@ -130,6 +130,7 @@ class Supervisor:
 
     def stop(self) -> None:
         """Stops the group and all in it."""
+        self.system.check_here()
         self.end(None, restart=False)
 
     def join(self, child: Child) -> None:

@@ -82,6 +82,7 @@ class ActorTimer(wheel.Timer):
 
     def cancel(self) -> None:
         """Has it never be delivered, even when its message stands in the mailbox; too late is harmless."""
+        self._cell.check_here()
         super().cancel()
         self._cell.timers.pop(self, None)
         self.message = None

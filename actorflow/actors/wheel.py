@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -69,10 +70,13 @@ class Wheel:
     INVARIANT: `len(buckets) <= _full`, at most 64 more than twice those in use at the last sweep.
     """
 
-    __slots__ = ("buckets", "_full", "_handle", "_keys", "_loop", "_now", "tick_s")
+    __slots__ = ("buckets", "_context", "_full", "_handle", "_keys", "_loop", "_now", "tick_s")
 
-    def __init__(self, loop: AbstractEventLoop, clock: Clock, *, tick_s: float = 0.01) -> None:
+    def __init__(
+        self, loop: AbstractEventLoop, clock: Clock, context: Context | None = None, *, tick_s: float = 0.01
+    ) -> None:
         self.tick_s = tick_s
+        self._context = copy_context() if context is None else context  # not that of who sets a timer
         self._loop = loop
         self._now = clock.now
         self.buckets: dict[int, Bucket] = {}
@@ -136,7 +140,7 @@ class Wheel:
             self._handle = None
         if self._keys:
             delay_s = self._keys[0] * self.tick_s - self._now()
-            self._handle = self._loop.call_later(max(0.0, delay_s), self._turn)
+            self._handle = self._loop.call_later(max(0.0, delay_s), self._turn, context=self._context)
 
     def _turn(self) -> None:
         self._handle = None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from actorflow.cli.arguments import delayed, links, natural, policy, positive, seconds
+from actorflow.cli.history import history_file
 from actorflow.cluster.link_text import silent_after, told
 from actorflow.transport.settings import SETTINGS, Settings
 
@@ -63,11 +64,17 @@ def common(args: argparse.Namespace) -> list[str]:
 def training(args: argparse.Namespace) -> list[str]:
     """Returns the arguments of the chief as a command line has them."""
     said = ["--policy", args.policy]
-    for name in ("epochs", "steps", "least", "record"):
+    for name in ("epochs", "steps", "least", "record", "history"):
         if getattr(args, name) is not None:
             said += [f"--{name}", getattr(args, name)]
     flags = ["--no-progress"] * args.no_progress + ["--chaos"] * args.chaos
     return [*map(str, said), *flags]
+
+
+def add_history(add: Callable[..., Any]) -> None:
+    """Adds the argument for a file of figures."""
+    text = "write every figure of the run to FILE.jsonl or FILE.csv"
+    add("--history", type=history_file, metavar="FILE", help=text)
 
 
 def add_training(add: Callable[..., Any]) -> None:
@@ -83,5 +90,6 @@ def add_training(add: Callable[..., Any]) -> None:
         help="begin with N workers; those that come later take part then",
     )
     add("--record", type=Path, metavar="FILE", help="write who ran it, and on what, as JSON")
+    add_history(add)
     add("--no-progress", action="store_true", help="plain lines instead of a live view")
     add("--chaos", action="store_true", help="kill the worker that contributed last, at a third of the run")

@@ -130,6 +130,8 @@ def does(report: Report) -> Iterator[str]:
     if report.worker is not None:
         worker = report.worker
         doing = "over" if worker.over else f"permit {worker.number}" if worker.number else "idle"
+        if worker.waits:
+            doing += f", waits for {worker.waits}, for {worker.waits_s:.1f} s"
         yield f"{doing}; {worker.computed} computed, {worker.accepted} used, {worker.missed} missed"
 
 

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from actorflow.cli.observed import LAST_BAR, Observed, Seen
-from actorflow.cli.progress import Display, fitting
+from actorflow.cli.progress import Display, fitting, loss_of
 from actorflow.clock import SystemClock
 from actorflow.cluster.looking import links_now, run_now, totals_now
 from actorflow.cluster.report import RunEntry, Totals
@@ -122,9 +122,10 @@ class ClusterDisplay(Display):
         return None if batches is None else min(1.0, (epoch + (index + 1) / batches) / self._epochs)
 
     def _figures(self, event: Progress) -> Iterator[str]:
-        yield f"epoch {event.epoch}" + ("" if self._epochs is None else f"/{self._epochs}")
+        over = " done" if isinstance(event, EpochDone) else ""
+        yield f"epoch {event.epoch}" + ("" if self._epochs is None else f"/{self._epochs}") + over
         yield f"update {event.step:,}" + ("" if event.total is None else f"/{event.total:,}")
-        yield f"loss {event.loss:.4f}"
+        yield loss_of(event)
         for named in (event.metrics, self._scores):
             yield from (f"{name} {value:.4f}" for name, value in named.items())
         yield f"{self.observed.updates_per_s or event.steps_per_s:,.1f} updates/s"

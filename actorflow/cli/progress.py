@@ -49,6 +49,11 @@ class Display:
             self._scores = event.scores
 
     @property
+    def seed(self) -> int:
+        """Of the run that it shows."""
+        return self._seed
+
+    @property
     def begun(self) -> bool:
         """Whether there has been a step."""
         return self._last is not None
@@ -64,12 +69,13 @@ class Display:
         """Says that the run is over; called after the block."""
         facts = [f"loss {last.loss:.4f}", *_numbers(last.metrics), *_numbers(_found(last))]
         done = f"seed {self._seed}  done: {last.step:,} steps in {last.train_s:.1f} s"
-        self._console.print("  ".join([done, *facts]))
+        rates = [f"{last.steps_per_s:,.1f} steps/s", f"{last.messages_per_s:,.0f} messages/s"]
+        self._console.print("  ".join([done, *facts, *rates]))
 
     def _figures(self, event: Progress) -> Iterator[str]:
-        yield f"epoch {event.epoch}"
+        yield f"epoch {event.epoch}{_over(event)}"
         yield f"step {event.step:,}" + ("" if event.total is None else f"/{event.total:,}")
-        yield f"loss {event.loss:.4f}"
+        yield loss_of(event)
         yield from _numbers(event.metrics)
         yield from _numbers(self._scores)
         yield f"{event.steps_per_s:,.0f} steps/s"
@@ -137,6 +143,15 @@ class Live(Display):
         return Group(self._bar, *lines)
 
 
+def _over(event: Progress) -> str:
+    return " done" if isinstance(event, EpochDone) else ""
+
+
+def loss_of(event: Progress) -> str:
+    """Says the loss: of the latest step, or at the end of an epoch the mean over its steps."""
+    return f"{'mean ' * isinstance(event, EpochDone)}loss {event.loss:.4f}"
+
+
 def fitting(facts: Iterable[str], width: int) -> str:
     """As many facts as fit whole, from the left; the first one is cut where not even that fits."""
     line, *others = facts
@@ -149,9 +164,18 @@ def fitting(facts: Iterable[str], width: int) -> str:
 
 
 def summary(console: Console, ended: Mapping[int, RunDone]) -> None:
-    """Prints one row a seed that ran to its end and the least of each score over them."""
-    if not ended:
-        return
+    """Prints one row a seed that ran to its end and the least of each score over them.
+
+    Of one seed its own last line has said all but what its input was bound by.
+    """
+    if len(ended) > 1:
+        _compare(console, ended)
+    for seed, last in ended.items():
+        if last.input.bound:
+            console.print(f"seed {seed}: {_waited(last.input)}")
+
+
+def _compare(console: Console, ended: Mapping[int, RunDone]) -> None:
     found = {seed: _found(last) for seed, last in ended.items()}
     names = list(next(iter(found.values())))
     rows = [["seed", *names, "loss", "steps", "steps/s", "messages/s", "training s"]]
@@ -162,13 +186,11 @@ def summary(console: Console, ended: Mapping[int, RunDone]) -> None:
     console.print()
     for line in columns(rows, right=True):
         console.print(line)
-    seeds = "1 seed" if len(ended) == 1 else f"{len(ended)} seeds"
     for name in names:
-        console.print(f"min {name} over {seeds}: {min(scores[name] for scores in found.values()):.4f}")
+        console.print(
+            f"min {name} over {len(ended)} seeds: {min(scores[name] for scores in found.values()):.4f}"
+        )
     console.print(f"max training time: {max(last.train_s for last in ended.values()):.1f} s a seed")
-    for seed, last in ended.items():
-        if last.input.bound:
-            console.print(f"seed {seed}: {_waited(last.input)}")
 
 
 def _waited(told: Input) -> str:

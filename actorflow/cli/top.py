@@ -27,6 +27,7 @@ _ONCE_S = 0.5  # between the two looks of --once
 _WIDE = 130  # columns from which a line has room for all
 _SPARE = ("pid", "MB/s in", "MB/s out", "in line", "mailbox")  # what is left out below that
 _LATE_S = 0.05  # a loop that was so late is shown in yellow
+_WAITS_S = 1.0  # a worker that has waited so long for a batch is told with what it waits for
 HEAD = (
     "process", "pid", "state", "version", "steps/s", "messages/s", "MB/s in", "MB/s out", "in line",
     "mailbox", "lag ms", "cpu %", "MB",
@@ -140,6 +141,8 @@ def state(report: Report) -> str:
         doing = f" by {report.loop.doing}" if report.loop.doing else ""
         return f"held up{doing}"
     if report.worker is not None:
+        if report.worker.waits_s > _WAITS_S:
+            return "waits for input"
         return "over" if report.worker.over else "at work" if report.worker.number else "idle"
     if report.run is not None:
         alive = sum(seat.state == "alive" for seat in report.run.seats)
@@ -148,8 +151,15 @@ def state(report: Report) -> str:
 
 
 def table(title: str, now: Survey, before: Survey, width: int = _WIDE) -> Table:
-    """Returns the table, for lines of `width`: a row a process, and below it why some do not answer."""
+    """Returns the table, for lines of `width`: a row a process; below, who is silent or waits for input."""
     why = [str(now.silent[name]) for name in now.names if name in now.silent]
+    why += [
+        f"{name} waits for {report.worker.waits}, for {report.worker.waits_s:.1f} s"
+        for name in now.names
+        if (report := now.reports.get(name)) is not None
+        and report.worker is not None
+        and report.worker.waits_s > _WAITS_S
+    ]
     made = Table(
         box=None,
         padding=(0, 2, 0, 0),

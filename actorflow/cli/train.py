@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from actorflow import loop
 from actorflow.cli import STOPPED
 from actorflow.cli.arguments import natural, positive
+from actorflow.cli.cluster_arguments import add_history
+from actorflow.cli.history import History
 from actorflow.cli.output import Output
 from actorflow.cli.progress import Display, Live, Log, summary
 from actorflow.errors import ActorflowError
@@ -32,6 +34,7 @@ def add_to(commands: Commands) -> None:
     add("--seeds", type=positive, default=1, metavar="K", help="train K times, with seeds N, N+1, ...")
     add("--epochs", type=positive, metavar="N", help="stop after N epochs, not the program's number")
     add("--steps", type=positive, metavar="N", help="stop after N steps")
+    add_history(add)
     add("--no-progress", action="store_true", help="plain lines instead of a live bar")
     add(
         "--local", action="store_true", help="in this process alone, as always; for several, actorflow launch"
@@ -45,26 +48,29 @@ def run(args: argparse.Namespace) -> int:
     console = Output(soft_wrap=True)
     ended: dict[int, RunDone] = {}
     plain = args.no_progress or not console.is_terminal
-    for seed in range(args.seed, args.seed + args.seeds):
-        display: Display = Log(console, seed) if plain else Live(console, seed)
-        try:
-            program = file.program(seed)
-            with display:
-                ended[seed] = loop.run(_train(program, display, args.epochs, args.steps))
-        except KeyboardInterrupt:
-            console.print(f"stopped by Ctrl-C at {display.at()}")
-            summary(console, ended)
-            return STOPPED
-        except ActorflowError as error:
-            error.add_note(f"  run:   {display.at()}")
-            raise
-        display.end(ended[seed])
+    with History(args.history) as history:
+        for seed in range(args.seed, args.seed + args.seeds):
+            display: Display = Log(console, seed) if plain else Live(console, seed)
+            try:
+                program = file.program(seed)
+                with display:
+                    ended[seed] = loop.run(_train(program, display, history, args.epochs, args.steps))
+            except KeyboardInterrupt:
+                console.print(f"stopped by Ctrl-C at {display.at()}")
+                summary(console, ended)
+                return STOPPED
+            except ActorflowError as error:
+                error.add_note(f"  run:   {display.at()}")
+                raise
+            display.end(ended[seed])
     summary(console, ended)
     console.check()
     return 0
 
 
-async def _train(program: Program, display: Display, epochs: int | None, steps: int | None) -> RunDone:
+async def _train(
+    program: Program, display: Display, history: History, epochs: int | None, steps: int | None
+) -> RunDone:
     """Trains in a session of its own and returns the last event."""
     last: RunDone | None = None
     async with (
@@ -73,6 +79,7 @@ async def _train(program: Program, display: Display, epochs: int | None, steps: 
     ):
         async for event in events:
             display.show(event)
+            history.tell(display.seed, event)
             if isinstance(event, RunDone):
                 last = event
     assert last is not None  # train ends with one

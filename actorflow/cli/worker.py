@@ -14,23 +14,25 @@ from typing import TYPE_CHECKING
 
 from actorflow.cli.arguments import natural, positive
 from actorflow.cli.cluster_arguments import add_common, add_training, links_of
+from actorflow.cli.history import History
 from actorflow.cli.live import ClusterDisplay, ClusterLive, ClusterLog, Following
 from actorflow.cli.output import Output
 from actorflow.cli.own_policy import made
 from actorflow.cli.progress import summary
 from actorflow.cluster.chaos import Chaos, kill
-from actorflow.cluster.connected import ConnectedCluster
+from actorflow.cluster.connected import LINGER_S, ConnectedCluster
 from actorflow.cluster.entry import Calls, Manner, code_of, leave, serve, until_stopped
 from actorflow.cluster.layout import numbered
 from actorflow.cluster.messages import Counts
 from actorflow.cluster.neighbours import Patience
+from actorflow.cluster.over import forget
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.record import RunRecord
-from actorflow.cluster.sockets import bind_of, chief_at, inherited_keyring, opened
+from actorflow.cluster.sockets import inherited_keyring
 from actorflow.cluster.trainer import Trainer, UpdateDone
 from actorflow.coord.settings import RunSettings
 from actorflow.disk import is_full, lost
-from actorflow.errors import ActorflowError, ConfigError, PlacementError, said
+from actorflow.errors import ActorflowError, ConfigError, NotReady, PlacementError, said
 from actorflow.launch.alive import Pid
 from actorflow.launch.environment import detect
 from actorflow.launch.exits import Exit
@@ -85,6 +87,10 @@ def run(args: argparse.Namespace) -> int:
     """Does its part until that is over and returns the exit code, after a line on stderr unless it is 0."""
     launched = DEATH_PIPE in os.environ
     task = _task(args)
+    if task.job == CHIEF:
+        forget(
+            task.coordinator if task.bind is None else task.bind
+        )  # ORDER: soon; others may be there already
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         calls = Calls(runner.get_loop())
         try:
@@ -115,17 +121,17 @@ def _serve(
     """Holds variables or computes, until that is over."""
     keys = inherited_keyring(args.keys)
     manner = Manner(
-        chief=chief_at(task.coordinator, keys),
-        open=opened(bind_of(task), keys),
+        keys=keys,
         threads=args.threads,
         links=links_of(args),
         patience=Patience(ready_s=_first_s(args.ready_s), lost_s=args.lost_s),
+        find_s=args.ready_s,
         delay=args.delay,
         counts=_counts(args, task),
     )
     try:
         reason = runner.run(serve(program, task, manner, calls))
-    except ConfigError as error:  # as where its address is taken: its next life may find it free
+    except (ConfigError, NotReady) as error:  # as where its address is taken, or the chief's host not known
         reason = error
     return _ended(task.name, reason, code_of(reason))
 
@@ -158,7 +164,7 @@ def _lead(
     try:
         cluster = ConnectedCluster(
             program,
-            bind_of(task),
+            task.coordinator if task.bind is None else task.bind,
             ps=task.ps,
             workers=task.workers,
             keys=inherited_keyring(args.keys),
@@ -168,6 +174,8 @@ def _lead(
             links=links_of(args),
         )
         cluster.counts = _counts(args, task)
+        if FOLDER not in os.environ:  # a launcher ends those who are late by itself
+            cluster.linger_s = LINGER_S
 
         def hasten() -> None:
             display.leave()
@@ -199,10 +207,11 @@ async def _train(
             write(cluster.record.under(policy), args.record)
         settings = None if args.least is None else RunSettings(gather_s=_GATHER_S)
         trainer = Trainer(cluster, policy, settings=settings)
-        with Following(cluster, display):
+        with Following(cluster, display), History(args.history) as history:
             async with aclosing(trainer.run(steps=args.steps, epochs=args.epochs)) as events:
                 async for event in events:
                     display.show(event)
+                    history.tell(display.seed, event)
                     if chaos is not None and isinstance(event, UpdateDone):
                         _strike(cluster, chaos.hear(event.update), display)
                     if isinstance(event, RunDone):

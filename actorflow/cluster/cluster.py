@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from actorflow.actors.ref import Ref
 from actorflow.actors.step_messages import Process as Member
+from actorflow.affinity import Affinity, affinity_here
 from actorflow.cluster.attendance import Attendance
+from actorflow.cluster.kinds import Kinds
 from actorflow.cluster.layout import Layout, laid_out
 from actorflow.cluster.process import CHIEF, Process, device_of, member
 from actorflow.cluster.record import RunRecord
 from actorflow.cluster.training import Training
 from actorflow.errors import ConfigError, CoordinatorLost, PeerLost, SessionClosed
+from actorflow.fetch_types import ARGUMENTS, typed
+from actorflow.other_names import unknown_argument
 from actorflow.plan.homes import state_home
 from actorflow.plan.place import Placer, checked
 from actorflow.program import Program
 from actorflow.report import SpreadStats
 from actorflow.spread import SpreadSession
 
-if TYPE_CHECKING:
-    from actorflow.cluster.local import LocalCluster
 
-
-class Cluster(ABC):
+class Cluster(Kinds, ABC):
     """Some processes: one that decides, some with parameters, some that compute. `async with` it.
 
     Variables that no device scope places lie on the `ps` processes, spread by bytes. Steps run by
@@ -71,106 +72,7 @@ class Cluster(ABC):
         self.training: Training | None = None
         self.run_numbers = count(1)
         self._entered = False
-
-    @staticmethod
-    def simulated(program: Program, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
-        """Returns a cluster whose processes are hosts of a simulated world.
-
-        Open it in a simulated run: `sim.run(main)`, or a test under `@sim.world("chief", ps=2, worker=4)`
-        that hands its `world` over.
-
-        Args:
-            program: What it runs.
-            ps: How many processes have parameters: ps0, ps1, …
-            workers: How many compute: worker0, worker1, …
-            **options: `placement`, how the nodes of `run` are placed, as for a `Session`; `world`;
-                `latency_s`, how long a message travels; `work_s`, how long a worker computes at a
-                contribution, and `straggler`, how that is disturbed; `links`, what links may hold and how
-                long they wait; `seed`, of the world's chance.
-
-        Raises:
-            ConfigError: there are fewer than one of either, or more `ps` than variables to train; there is no
-                such option, or it cannot be what it is.
-        """
-        from actorflow.cluster.simulated import OPTIONS, SimulatedCluster
-
-        _check_options("simulated", options, OPTIONS)
-        return SimulatedCluster(program, ps=ps, workers=workers, **options)
-
-    @staticmethod
-    def in_process(program: Program, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
-        """Returns a cluster whose processes are actor systems of this one, in real time, without sockets.
-
-        For tests and for finding out what a program does: nothing of it runs at once, nothing is lost.
-
-        Args:
-            program: What it runs.
-            ps: How many processes have parameters: ps0, ps1, …
-            workers: How many compute: worker0, worker1, …
-            **options: `placement`, as for a `Session`; `threads` for slow kernels of each process.
-
-        Raises:
-            ConfigError: as `simulated`.
-        """
-        from actorflow.cluster.in_process import OPTIONS, InProcessCluster
-
-        _check_options("in-process", options, OPTIONS)
-        return InProcessCluster(program, ps=ps, workers=workers, **options)
-
-    @staticmethod
-    def local(program: Any, *, ps: int = 1, workers: int = 1, **options: Any) -> LocalCluster:
-        """Returns a cluster of real processes on this machine, which opening it starts.
-
-        The chief is the present process, the others are its children: each builds the program itself, which
-        is told by its file (`"digits.py"`), its module (`"package.module:build"`) or its `build`, a function
-        of the main script or of a module. They end with the cluster, and with this process, however that
-        ends.
-
-        Args:
-            program: What it runs.
-            ps: How many processes have parameters: ps0, ps1, …
-            workers: How many compute: worker0, worker1, …
-            **options: `seed`, to build with; `transport`, "ipc" or "tcp"; `keys`, a key ring or its file:
-                over tcp it makes a ring of its own unless one is given, or False, with which every user of
-                this machine can connect, and fill the memory of the processes; `ready_s`, how long to wait
-                until all are there, or all `ps` and `least` of the workers; `threads` for slow kernels of
-                each process; `links`, what links may hold and how long they wait; `placement`, as for a
-                `Session`; `restarts`, how often a process that dies is started
-                again; `work_s`, how long a worker is held up at a contribution, and `straggler`, how that is
-                disturbed: for experiments that are compared with simulated ones.
-
-        Raises:
-            ConfigError: there are fewer than one of either, or more `ps` than variables to train; there is no
-                such option, or it cannot be what it is; or this process is a child of a cluster itself.
-            ProgramError: the program cannot be built, or not by its children.
-        """
-        from actorflow.cluster.local import OPTIONS, LocalCluster
-
-        _check_options("local", options, OPTIONS)
-        return LocalCluster(program, ps=ps, workers=workers, **options)
-
-    @staticmethod
-    def connect(program: Program, address: str, *, ps: int = 1, workers: int = 1, **options: Any) -> Cluster:
-        """Returns a cluster whose other processes somebody else starts, with `actorflow worker`.
-
-        The chief is the present process, and is to be found at `address`.
-
-        Args:
-            program: What it runs; all others build the same.
-            address: Where the chief waits for them: tcp://host:port or ipc:///path.
-            ps: How many processes have parameters: ps0, ps1, …
-            workers: How many compute: worker0, worker1, …
-            **options: `keys`, a key ring or its file; `ready_s`, how long to wait until all are there, or all
-                `ps` and `least` of the workers; `threads` for slow kernels of the chief; `links`, what its
-                links may hold and how long they wait; `placement`, as for a `Session`.
-
-        Raises:
-            ConfigError: as `local`, or for what is no address.
-        """
-        from actorflow.cluster.connected import OPTIONS, ConnectedCluster
-
-        _check_options("connected", options, OPTIONS)
-        return ConnectedCluster(program, address, ps=ps, workers=workers, **options)
+        self._affinity: Affinity | None = None
 
     # -- what each kind of cluster gives ----------------------------------------------------------------
 
@@ -207,10 +109,12 @@ class Cluster(ABC):
         Raises:
             ConfigError: it is open, or cannot be opened here; then nothing of it is left.
         """
+        self.check_here()
         if self._entered:
             message = "the cluster is open already"
             raise ConfigError(message, hint="close it first, or make another cluster")
         self._entered = True
+        self._affinity = affinity_here("the cluster")
         try:
             await self._enter()
         except BaseException:
@@ -253,6 +157,7 @@ class Cluster(ABC):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.check_here()
         await self._leave()
 
     async def open(self) -> Self:
@@ -267,6 +172,7 @@ class Cluster(ABC):
 
     async def close(self) -> None:
         """Closes it, its processes included; closing twice is harmless."""
+        self.check_here()
         if self._entered:
             await self._leave()
 
@@ -284,11 +190,18 @@ class Cluster(ABC):
                 await self._stop()
             finally:
                 self._entered = False
+                self._affinity = None
 
     # -- steps ------------------------------------------------------------------------------------------
 
+    @typed
     async def run(
-        self, fetches: Any, feeds: Mapping[Any, Any] | None = None, *, deadline_s: float | None = None
+        self,
+        fetches: Any,
+        feeds: Mapping[Any, Any] | None = None,
+        *,
+        deadline_s: float | None = None,
+        **unknown: Any,
     ) -> Any:
         """Runs one step over the processes; as `Session.run`.
 
@@ -297,6 +210,8 @@ class Cluster(ABC):
         Raises:
             ShardLost: the step needs a variable whose value is gone, since its process began anew.
         """
+        if unknown:
+            raise unknown_argument("run", next(iter(unknown)), ARGUMENTS)
         self.opened()
         assert self.attendance is not None
         return await self.at_home(self.attendance.run(fetches, feeds, deadline_s))
@@ -332,7 +247,7 @@ class Cluster(ABC):
 
     def stats(self) -> SpreadStats:
         """Returns what the session at the chief has done."""
-        return self.opened().stats()
+        return self._open_session().stats()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -350,7 +265,25 @@ class Cluster(ABC):
         return self.chief.system.dispatch.turns
 
     def opened(self) -> SpreadSession:
-        """Returns the session at the chief; raises SessionClosed when the cluster is not open."""
+        """Returns the session at the chief.
+
+        Raises:
+            SessionClosed: the cluster is not open.
+            WrongLoop: in another thread or event loop than that in which it was opened.
+        """
+        session = self._open_session()
+        self.check_here()
+        return session
+
+    def check_here(self) -> None:
+        """Raises WrongLoop in another thread or event loop than that in which the cluster was opened.
+
+        While it is not open all may call.
+        """
+        if self._affinity is not None:
+            self._affinity.check()
+
+    def _open_session(self) -> SpreadSession:
         if self.session is None:
             raise SessionClosed("the cluster is not open", hint="async with af.Cluster... as cluster: ...")
         return self.session
@@ -358,11 +291,3 @@ class Cluster(ABC):
     def __repr__(self) -> str:
         state = "open" if self.session is not None else "closed"
         return f"<{type(self).__name__} of {len(self.ps)} ps and {len(self.workers)} workers, {state}>"
-
-
-def _check_options(kind: str, given: Iterable[str], known: Sequence[str]) -> None:
-    """Raises ConfigError for options that a kind of cluster does not have."""
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        message = f"a {kind} cluster has no option {', '.join(unknown)}"
-        raise ConfigError(message, hint=f"there are {', '.join(known)}")

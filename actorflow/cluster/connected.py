@@ -9,18 +9,20 @@ from abc import abstractmethod
 from asyncio import Event, Future
 from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import suppress
-from inspect import signature
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from actorflow.clock import epoch_ms
 from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.hosts import until_found
 from actorflow.cluster.layout import listed, numbered
 from actorflow.cluster.messages import STEWARD, Counts, Describe, Introduce, Quit, Table
+from actorflow.cluster.over import forget
 from actorflow.cluster.process import CHIEF, Process, check_threads
 from actorflow.cluster.record import ProcessRecord, RunRecord
 from actorflow.cluster.recruiter import UNREACHED
-from actorflow.cluster.sockets import keyring, opened
+from actorflow.cluster.sockets import bindable, check_names, keyring, opened
 from actorflow.cluster.station import Open, Station
 from actorflow.errors import ActorflowError, ConfigError, NotReady, SessionClosed, counted
 from actorflow.launch.alive import used_s
@@ -45,6 +47,9 @@ _DRAIN_S = 0.2
 _AGAIN_S = 0.05
 """How long to wait before a process that said where it is, and does not answer, is asked again."""
 
+LINGER_S = 3.0
+"""How long a chief that others have started stays for those who have not heard that the job is complete."""
+
 _ASK_S = 2.0
 """How long it may take to answer."""
 
@@ -60,6 +65,7 @@ class Opening(Cluster):
 
     Attributes:
         counts: How many processes there are, and who said so.
+        linger_s: How long it stays for those who have not heard that the job is complete.
     """
 
     def __init__(
@@ -91,6 +97,8 @@ class Opening(Cluster):
         self._free: set[str] = set()  # who has been let go
         self._record: RunRecord | None = None
         self._unready: ActorflowError | None = None  # why it could not begin
+        self._over = False  # whether it is closed because all is done
+        self.linger_s = 0.0
 
     # -- what each kind gives -------------------------------------------------------------------------
 
@@ -152,7 +160,7 @@ class Opening(Cluster):
         return await coroutine
 
     async def _start(self) -> None:
-        self._failed, self._changed, self._free = None, Event(), set()
+        self._failed, self._changed, self._free, self._over = None, Event(), set(), False
         self._record = self._unready = None
         ways = await self._set_up()
         station = Station(
@@ -182,6 +190,12 @@ class Opening(Cluster):
         if self.training is not None:
             self.training.drain_s = _DRAIN_S
 
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over = kind is None
+        await super().__aexit__(kind, error, trace)
+
     async def _leave(self) -> None:
         self.hasten()
         await super()._leave()
@@ -189,7 +203,10 @@ class Opening(Cluster):
     async def _stop(self) -> None:
         try:
             if self._station is not None:
+                self._station.over = self._over
                 await self._let_go(self._station)
+                if self._over:
+                    await self._linger(self._station)
         finally:
             try:
                 await self._take_away()
@@ -205,6 +222,21 @@ class Opening(Cluster):
         asks = [ref(f"{name}/{STEWARD}").ask(Quit(self._unready), _LEAVE_S) for name in there]
         answers = await asyncio.gather(*asks, return_exceptions=True)
         self._free = {name for name, answer in zip(there, answers, strict=True) if answer is True}
+
+    async def _linger(self, station: Station) -> None:
+        """Tells those who come now that the job is complete, and leaves a note for those who come later."""
+        station.leave_note()
+        missing = set(self.names[1:]) - self._free
+        until_s = asyncio.get_running_loop().time() + self.linger_s
+        while missing - station.told and asyncio.get_running_loop().time() < until_s:
+            await self._pause()
+        if station.told:
+            await self._pause()  # for the answer to leave
+
+    async def _pause(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_AGAIN_S):
+                await Event().wait()
 
     @property
     def record(self) -> RunRecord:
@@ -358,7 +390,10 @@ class ConnectedCluster(Opening):
         self._keys = keyring(keys)
 
     async def _set_up(self) -> Open:
-        return opened(self._address, self._keys)
+        forget(self._address)
+        check_names([self._address], self._keys)
+        bind = await until_found(lambda: bindable(self._address), self._ready_s)
+        return opened(bind, self._keys)
 
     def _gone(self) -> Mapping[str, str]:
         folder = os.environ.get(FOLDER)  # of a launcher on this machine
@@ -367,10 +402,6 @@ class ConnectedCluster(Opening):
     def _pids(self) -> Mapping[str, int]:
         folder = os.environ.get(FOLDER)  # of a launcher on this machine
         return pids(Path(folder)) if folder else {}
-
-
-OPTIONS = tuple(signature(ConnectedCluster).parameters)[2:]
-"""What may be said of one beside its program and its address."""
 
 
 def _check_given(threads: Any, links: Any) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.cluster.messages import Here, Table
+from actorflow.cluster.over import complete
 from actorflow.cluster.places import misplaced
 from actorflow.errors import CoordinationError
 
@@ -54,7 +55,8 @@ class Directory(Actor):
 
     **Receives** Here, asked.
     **Sends** Table, as the answer, and to the neighbours of all others when it has changed.
-    **Fails** a process without a place in the cluster hears why: Misplaced.
+    **Fails** a process without a place in the cluster hears why: Misplaced; one that comes when the job is
+        complete: JobOver.
     **Promise** a process that has asked hears of every later change while its session lasts; after that
         it asks again.
 
@@ -62,9 +64,17 @@ class Directory(Actor):
         mine: Where the chief is.
         neighbours: Those to tell, by the name of their process.
         heard: Called with the table whenever it has changed.
+        over: Called with who asks; tells whether the job is complete.
     """
 
-    def __init__(self, mine: Here, neighbours: Mapping[str, Ref], heard: Callable[[Table], None]) -> None:
+    def __init__(
+        self,
+        mine: Here,
+        neighbours: Mapping[str, Ref],
+        heard: Callable[[Table], None],
+        over: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._over = over
         self._mine = mine
         self._table = Table((mine,))
         self._neighbours = neighbours
@@ -79,6 +89,8 @@ class Directory(Actor):
         if refusal is not None:
             log.warning("%s is refused: %s", message.name, refusal.what)
             raise refusal
+        if self._over(message.name):
+            raise complete()
         table = joined(self._table, [message])
         if table is not self._table:
             self._table = table

@@ -16,17 +16,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from actorflow.clock import epoch_ms
+from actorflow.cluster.hosts import until_found
 from actorflow.cluster.layout import numbered
 from actorflow.cluster.messages import Counts
 from actorflow.cluster.neighbours import PATIENCE, Patience
 from actorflow.cluster.process import CHIEF
-from actorflow.cluster.station import Open, Station
+from actorflow.cluster.sockets import bind_of, check_names, chief_at, dialled_at, opened
+from actorflow.cluster.station import Station
 from actorflow.disk import is_full
 from actorflow.errors import (
     ActorError,
     ActorflowError,
     CoordinatorLost,
     Fenced,
+    JobOver,
     Misplaced,
     NotReady,
     PeerRefused,
@@ -38,8 +41,8 @@ from actorflow.launch.inherited import DEATH_PIPE, take
 from actorflow.launch.orphanage import on_orphaned
 from actorflow.launch.task import Task
 from actorflow.program import Program
-from actorflow.transport.address import Address
 from actorflow.transport.settings import SETTINGS, Settings
+from actorflow.transport.zeromq import Keyring
 
 if TYPE_CHECKING:
     from actorflow.cluster.delay import Delay
@@ -71,6 +74,8 @@ def code_of(reason: ActorflowError | None) -> int:
     """Returns the exit code of a process that ends for a reason; None is that its part is done."""
     if reason is None:
         return Exit.DONE
+    if isinstance(reason, JobOver):
+        return Exit.DONE
     if isinstance(reason, Stopped):
         return 128 + reason.number
     if is_full(reason):  # whatever else it is: in its next life there may be room
@@ -83,20 +88,20 @@ class Manner:
     """How a process is to be, beside its task.
 
     Attributes:
-        chief: Where the chief is.
-        open: How it gets its sockets.
+        keys: Those of the cluster; None has none.
         threads: Worker threads for slow kernels.
         links: What links may hold, and how long they wait.
         patience: How long the chief may be away.
+        find_s: How long the chief's host, and its own, are looked for.
         delay: Holds a worker up at each contribution, in an experiment.
         counts: How many processes there are, and who said so.
     """
 
-    chief: Address
-    open: Open
+    keys: Keyring | None = None
     threads: int = 1
     links: Settings = SETTINGS
     patience: Patience = PATIENCE
+    find_s: float = PATIENCE.ready_s
     delay: Delay | None = None
     counts: Counts | None = None
 
@@ -192,23 +197,39 @@ async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> A
         from actorflow.cluster.delay import Delaying  # with all of the simulator, which is slow to load
 
         work = partial(Delaying, manner.delay, task.name)
-    station = Station(
-        task.name,
-        epoch_ms() if task.incarnation is None else task.incarnation,
-        program,
-        (CHIEF, *numbered("ps", task.ps), *numbered("worker", task.workers)),
-        manner.open,
-        chief=manner.chief,
-        threads=manner.threads,
-        links=manner.links,
-        patience=manner.patience,
-        work=work,
-        counts=manner.counts,
-    )
     early: list[ActorflowError] = []
     hear: Callable[[ActorflowError], None] = early.append
     reason: ActorflowError | None = None
     with calls.heard(lambda called: hear(called)):  # ORDER: before there is anything to clean up
+        finding = asyncio.ensure_future(_ways(task, manner))
+
+        def stop(called: ActorflowError) -> None:
+            early.append(called)
+            finding.cancel()
+
+        hear = stop
+        if early:
+            finding.cancel()
+        try:
+            bind, chief = await finding
+        except asyncio.CancelledError:
+            if not early:
+                raise
+            return early[0]
+        hear = early.append
+        station = Station(
+            task.name,
+            epoch_ms() if task.incarnation is None else task.incarnation,
+            program,
+            (CHIEF, *numbered("ps", task.ps), *numbered("worker", task.workers)),
+            opened(bind, manner.keys),
+            chief=chief_at(chief, manner.keys),
+            threads=manner.threads,
+            links=manner.links,
+            patience=manner.patience,
+            work=work,
+            counts=manner.counts,
+        )
         await station.open()
         hear = station.end
         for called in early:
@@ -219,6 +240,12 @@ async def serve(program: Program, task: Task, manner: Manner, calls: Calls) -> A
             with hurry(code_of(reason)):
                 await station.close()
     return reason
+
+
+async def _ways(task: Task, manner: Manner) -> tuple[str, str]:
+    """Returns where a process binds, and where it dials the chief; waits for hosts that are not known yet."""
+    check_names([task.coordinator] if task.bind is None else [task.coordinator, task.bind], manner.keys)
+    return await until_found(lambda: (bind_of(task), dialled_at(task.coordinator)), manner.find_s)
 
 
 def leave(code: int) -> None:

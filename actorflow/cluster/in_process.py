@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from contextlib import AsyncExitStack
-from inspect import signature
 from itertools import combinations
 from typing import Any
 
@@ -38,7 +37,7 @@ class InProcessCluster(Cluster):
         self._threads = threads
         self._processes: dict[str, Process] = {}
         self._stack = AsyncExitStack()
-        self._opened = 0
+        self._openings = 0
 
     @property
     def chief(self) -> Process:
@@ -63,10 +62,10 @@ class InProcessCluster(Cluster):
         return await coroutine
 
     async def _start(self) -> None:
-        self._opened += 1
+        self._openings += 1
         for name in self.names:
             system = await self._stack.enter_async_context(ActorSystem(name=name))
-            process = Process(name, self._opened, system, self.program, threads=self._threads)
+            process = Process(name, self._openings, system, self.program, threads=self._threads)
             self._stack.push_async_callback(process.close)
             self._processes[name] = process
         for a, b in combinations(self._processes.values(), 2):
@@ -81,7 +80,3 @@ class InProcessCluster(Cluster):
         stack, self._stack = self._stack, AsyncExitStack()
         self._processes = {}
         await stack.aclose()
-
-
-OPTIONS = tuple(signature(InProcessCluster).parameters)[1:]
-"""What may be said of one beside its program."""

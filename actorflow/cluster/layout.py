@@ -30,6 +30,7 @@ class Layout:
         trained: Variables of each shard that updates change.
         frozen: Variables of each shard that are read besides.
         optimizer: The key of the optimizer in the graph.
+        finite: Whether an update that is not finite is an error.
     """
 
     ps: tuple[str, ...]
@@ -37,6 +38,7 @@ class Layout:
     trained: tuple[tuple[str, ...], ...]
     frozen: tuple[tuple[str, ...], ...]
     optimizer: str
+    finite: bool = True
 
 
 def laid_out(program: Program, ps: Sequence[str], workers: Sequence[str]) -> Layout:
@@ -70,6 +72,7 @@ def laid_out(program: Program, ps: Sequence[str], workers: Sequence[str]) -> Lay
         trained=trained.names,
         frozen=tuple(frozen),
         optimizer=update.node.attrs["optimizer"],
+        finite=update.node.attrs.get("max_not_finite", 0) is not None,
     )
 
 

@@ -7,7 +7,6 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -204,10 +203,6 @@ class LocalCluster(Opening):
                 yield from super()._how([name])
             said = "" if self.supervisor is None else self.supervisor.tail(name, _TAIL)
             yield from (f"{name} | {line}" for line in said.splitlines())
-
-
-OPTIONS = tuple(signature(LocalCluster).parameters)[1:]
-"""What may be said of one beside its program."""
 
 
 def _check_not_child() -> None:

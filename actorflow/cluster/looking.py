@@ -14,7 +14,7 @@ from actorflow.coord.commit import Phase
 from actorflow.coord.coordinator import Coordinator
 from actorflow.coord.membership import State
 from actorflow.coord.shard import ShardActor
-from actorflow.coord.stalling import awaited
+from actorflow.coord.stalling import doing
 from actorflow.coord.worker import Worker
 from actorflow.transport.link import Link
 
@@ -51,7 +51,7 @@ def _run(name: str, rounds: Rounds, now: float) -> RunEntry:
         policy=str(rounds.policy),
         phase=phase,
         missing=tuple(sorted(missing)),
-        waits="" if phase in ("over", "gathering") else awaited(rounds, now),
+        waits="" if phase in ("over", "gathering") else doing(rounds, now),
         beat_s=rounds.settings.beat_s,
         seats=seats(rounds, now),
     )
@@ -74,6 +74,7 @@ def seats(rounds: Rounds, now: float) -> tuple[SeatEntry, ...]:
                 busy_s=0.0 if lease is None else now - lease.since,
                 complete=rank in complete,
                 why=member.why if member.state is State.DEAD else "",
+                waits=member.waits if lease is not None and member.number == lease.number else "",
             )
         )
     return tuple(entries)
@@ -106,7 +107,9 @@ def worker_now(system: ActorSystem) -> WorkerEntry | None:
     if not isinstance(worker, Worker):
         return None
     done = worker.so_far
-    return WorkerEntry(worker.number, done.computed, done.accepted, done.missed, worker.over)
+    waits = worker.waits
+    what, waits_s = ("", 0.0) if waits is None else (waits.what, system.now() - waits.since)
+    return WorkerEntry(worker.number, done.computed, done.accepted, done.missed, worker.over, what, waits_s)
 
 
 def links_now(post: Post) -> tuple[LinkEntry, ...]:

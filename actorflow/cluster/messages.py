@@ -31,6 +31,7 @@ class OpenShard:
         shards: How many shards there are.
         fresh: Whether gradients must come from the version that they are applied to.
         closes: Where shards close updates by themselves: how many contributions make one; else None.
+        finite: Whether an update that is not finite is an error.
         limit_s: How long the state of the optimizer may take to be made.
     """
 
@@ -41,6 +42,7 @@ class OpenShard:
     shards: int
     fresh: bool
     closes: int | None
+    finite: bool
     limit_s: float
 
 

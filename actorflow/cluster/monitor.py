@@ -25,7 +25,7 @@ from actorflow.actors import dump
 from actorflow.actors.cell import Cell
 from actorflow.cluster.looking import links_now, run_now, shard_now, totals_now, worker_now
 from actorflow.cluster.report import Look, LoopEntry, Report, Totals
-from actorflow.errors import WireError, said
+from actorflow.errors import WireError, cut, said
 from actorflow.transport.codec import decode, encode, join
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ ANSWER_S = 0.25
 _BEATS = 100  # of which the worst is told
 _LOOKS = 20  # at a structure that changes
 _DEEP = 40  # calls of a stack
+_LINE = 200  # characters of the text of a line
 _HERE = str(Path(__file__).parents[1])
 
 _SOCKET = ".m"  # short: the path of a socket has 107 bytes
@@ -219,7 +220,7 @@ def _stack(frame: FrameType) -> tuple[str, ...]:
 def _call(call: traceback.FrameSummary) -> str:
     path = Path(call.filename)
     place = path.relative_to(_HERE) if path.is_relative_to(_HERE) else Path(*path.parts[-2:])
-    return f"{place}:{call.lineno} in {call.name}: {call.line or '?'}"
+    return f"{place}:{call.lineno} in {call.name}: {cut(call.line or '?', _LINE)}"
 
 
 def _whose(frame: FrameType) -> str:

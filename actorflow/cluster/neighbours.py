@@ -25,12 +25,15 @@ class Patience:
         lost_s: For it to come back.
         again_s: Before it is asked again.
         answer_s: For one answer.
+        over_s: Before it believes, of a chief that it does not know, that the job is complete: another one
+            may be about to begin.
     """
 
     ready_s: float = 60.0
     lost_s: float = 10.0
     again_s: float = 0.1
     answer_s: float = 1.0
+    over_s: float = 3.0
 
 
 PATIENCE = Patience()
@@ -44,6 +47,11 @@ _KEYS = (
 @dataclass(frozen=True, slots=True)
 class _Ask:
     """Neighbours → itself: time to ask the directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Believe:
+    """Neighbours → itself: a chief of another job would have answered by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,8 @@ class Neighbours(Actor):
         gone: Called with why this process cannot go on.
         patience: How long the chief may be away.
         refusal: Says how the chief refuses this process; "" when it does not.
+        over: Says that the job is complete, None when nobody knows that: called with the incarnation of the
+            chief, 0 for one that is not known, and whether another one would have answered by now.
     """
 
     def __init__(
@@ -78,6 +88,7 @@ class Neighbours(Actor):
         gone: Callable[[ActorflowError], None],
         patience: Patience,
         refusal: Callable[[], str] = lambda: "",
+        over: Callable[[int, bool], ActorflowError | None] = lambda _chief, _waited: None,
     ) -> None:
         self._mine = mine
         self._directory = directory
@@ -85,6 +96,8 @@ class Neighbours(Actor):
         self._gone = gone
         self._patience = patience
         self._refusal = refusal
+        self._over = over
+        self._waited = False
         self._table = Table((mine,))
         self._chief = 0  # its incarnation
         self._losses = 0
@@ -94,6 +107,7 @@ class Neighbours(Actor):
         """Asks for the first time."""
         self.ref.signal(_Ask())
         self.after(self._patience.ready_s, _Enough(0))
+        self.after(self._patience.over_s, _Believe())
 
     async def receive(self, message: Any) -> None:
         """Asks, hears, or has waited long enough."""
@@ -108,6 +122,8 @@ class Neighbours(Actor):
                 self.after(self._patience.again_s, _Ask())
             case _Ask():
                 await self._ask()
+            case _Believe():
+                self._waited = True
             case _Enough(loss):
                 if self._away and loss == self._losses:
                     self._gone(self._missed())
@@ -116,7 +132,11 @@ class Neighbours(Actor):
         try:
             table = await self._directory.ask(self._mine, self._patience.answer_s)
         except UNREACHED:
-            self.after(self._patience.again_s, _Ask())
+            over = self._over(self._chief, self._waited)
+            if over is not None:
+                self._gone(over)
+            else:
+                self.after(self._patience.again_s, _Ask())
         except ActorflowError as error:
             self._gone(error)
         else:
@@ -144,6 +164,8 @@ class Neighbours(Actor):
             message = f"a process and its chief have a key in common; {refusal}"
             return PeerRefused(message, hint=_KEYS)
         if self._chief:
-            return CoordinatorLost(f"the chief is gone, and has not come back for {patience.lost_s:g} s")
+            message = f"the chief is gone, and has not come back for {patience.lost_s:g} s"
+            return CoordinatorLost(message, hint="look at how it ended: the job may be over")
         message = f"the chief has not answered for {patience.ready_s:g} s"
-        return CoordinatorLost(message, hint="start it, and look at --coordinator: is it its address?")
+        hint = "start it, and look at --coordinator: is it its address? Or the job may be over"
+        return CoordinatorLost(message, hint=hint)

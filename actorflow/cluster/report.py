@@ -136,6 +136,8 @@ class WorkerEntry:
         accepted: How many of them it heard to be part of an update.
         missed: Permits that came to nothing.
         over: Whether it has ended.
+        waits: For which batch of what it waits; empty while it does something else.
+        waits_s: For how long it has.
     """
 
     number: int
@@ -143,6 +145,8 @@ class WorkerEntry:
     accepted: int
     missed: int
     over: bool
+    waits: str = ""
+    waits_s: float = 0.0
 
 
 @travels("cluster.seat_entry")
@@ -157,6 +161,7 @@ class SeatEntry:
         busy_s: For how long it has had that.
         complete: Whether a contribution of it waits for the next update.
         why: Why it was given up, while it is dead.
+        waits: For which batch of what it says that it waits, under that permit.
     """
 
     process: str
@@ -168,6 +173,7 @@ class SeatEntry:
     busy_s: float
     complete: bool
     why: str
+    waits: str = ""
 
 
 @travels("cluster.run_entry")

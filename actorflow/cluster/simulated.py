@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
-from inspect import signature
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -206,10 +205,6 @@ class SimulatedCluster(Cluster):
             return host.call(function, *args)
 
         return HomeRef(ref, run, call)
-
-
-OPTIONS = tuple(signature(SimulatedCluster).parameters)[1:]
-"""What may be said of one beside its program."""
 
 
 def _check_types(world: Any, straggler: Any, links: Any) -> None:

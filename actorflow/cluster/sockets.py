@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import socket
 from asyncio import AbstractEventLoop
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from actorflow.cluster.hosts import Resolve, here, is_name, look_up, number_of, towards
 from actorflow.cluster.process import CHIEF
 from actorflow.cluster.station import Open, Ways
 from actorflow.errors import ConfigError
 from actorflow.launch.inherited import KEYS, NO_KEYS, take
 from actorflow.launch.task import Task
-from actorflow.transport.address import Address, Ipc, place
-from actorflow.transport.zeromq import Endpoint, Keyring
+from actorflow.transport.address import Address, Ipc, Tcp, place
+from actorflow.transport.zeromq import Endpoint, Keyring, check_loopback
 
 
 def opened(bind: str, keys: Keyring | None = None) -> Open:
@@ -78,29 +79,51 @@ def chief_at(address: str, keys: Keyring | None) -> Address:
     return Address(address, keys.ring.current.public if keys is not None and shows else None)
 
 
-def bind_of(task: Task) -> str:
+def bind_of(task: Task, resolve: Resolve = look_up) -> str:
     """Returns where a process binds: as it is told, else where the chief can reach it.
 
     That is beside the chief's socket file, or any port of the interface that leads to the chief's host.
+
+    Raises:
+        Unfound: a host cannot be found now.
     """
-    if task.bind is not None:
-        return task.bind
-    if task.job == CHIEF:
-        return task.coordinator
     chief = place(task.coordinator)
+    if task.bind is not None:
+        return bindable(task.bind, resolve)
+    if task.job == CHIEF:
+        return bindable(task.coordinator, resolve)
     if isinstance(chief, Ipc):
         return f"ipc://{PurePosixPath(chief.path).parent / task.name}"
-    return f"tcp://{_host_towards(chief.host, chief.port)}:0"
+    return f"tcp://{towards(chief, resolve)}:0"
 
 
-def _host_towards(host: str, port: int) -> str:
-    """Returns the address of this machine from which packets to a host leave; sends none."""
-    try:
-        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind, proto) as way:
-            way.connect(address)
-            found: str = way.getsockname()[0]
-    except OSError as error:
-        message = f"the chief's host must be one that can be found, got {host}: {error}"
-        raise ConfigError(message, hint="--bind says where this process is to be found") from error
-    return f"[{found}]" if ":" in found else found
+def bindable(bind: str, resolve: Resolve = look_up) -> str:
+    """Returns an address that can be bound: its own name is replaced by the number that it leads to.
+
+    Raises:
+        Unfound: the name is not known now, or leads elsewhere.
+    """
+    at = place(bind)
+    if isinstance(at, Tcp) and is_name(at):
+        return f"tcp://{here(at, resolve)}:{at.port}"
+    return bind
+
+
+def dialled_at(address: str, resolve: Resolve = look_up) -> str:
+    """Returns an address as libzmq can dial it: a name stays, which it looks up each time, if it has IPv4.
+
+    Raises:
+        Unfound: the name is not known now.
+    """
+    at = place(address)
+    if isinstance(at, Tcp) and is_name(at) and (number := number_of(at, resolve)):
+        return f"tcp://{number}:{at.port}"
+    return address
+
+
+def check_names(addresses: Iterable[str], keys: Keyring | None) -> None:
+    """Raises ConfigError for a name that is of no use without keys, however long somebody looks for it."""
+    for address in addresses:
+        at = place(address)
+        if keys is None and isinstance(at, Tcp) and is_name(at):
+            check_loopback(at)

@@ -22,6 +22,8 @@ from typing import Protocol, Self
 
 from actorflow.actors.runner import RUNNER
 from actorflow.actors.system import ActorSystem
+from actorflow.clock import epoch_ms
+from actorflow.cluster import over
 from actorflow.cluster.answering import answering, folder_of
 from actorflow.cluster.directory import Directory, dials
 from actorflow.cluster.messages import DIRECTORY, NEIGHBOURS, STEWARD, Counts, Here, Table
@@ -37,7 +39,7 @@ from actorflow.launch.alive import Pid
 from actorflow.lookup import fetch_port
 from actorflow.messages import Terminated
 from actorflow.program import Program
-from actorflow.transport.address import Address
+from actorflow.transport.address import Address, in_zone_of
 from actorflow.transport.handshake import Phase
 from actorflow.transport.kinds import Buffer
 from actorflow.transport.link import Link
@@ -146,6 +148,8 @@ class Station:
         ended: Why this process is to end, once there is a reason: None when the chief has let it go.
         table: Where all are, at the chief.
         losses: Why each peer was lost that was, the latest time.
+        over: Whether the job is complete, at the chief.
+        told: Who has come since, and heard it.
     """
 
     process: Process
@@ -173,6 +177,8 @@ class Station:
         self.incarnation = incarnation
         self.table = Table()
         self.losses: dict[str, ActorflowError] = {}
+        self.over = False
+        self.told: set[str] = set()
         self._program = program
         self._others = tuple(other for other in names if other != name)
         self._open = ways
@@ -221,8 +227,7 @@ class Station:
         return self
 
     def _connect(self, loop: AbstractEventLoop) -> None:
-        graph, timers = self._program.graph, LoopTimers(loop)
-        program = f"{fingerprint(graph)}/{graph.seed}"  # so that another seed is told from another program
+        timers, program = LoopTimers(loop), self._identity()
 
         def way(peer: str) -> None:
             wire = ShmWire(self.ways.wire(peer))
@@ -267,7 +272,7 @@ class Station:
         )
         if self.name == CHIEF:
             refs = {name: ref(f"{name}/{NEIGHBOURS}") for name in self._others}
-            system.spawn(Directory, here, refs, self._learn, name=DIRECTORY)
+            system.spawn(Directory, here, refs, self._learn, self._tells_over, name=DIRECTORY)
             self._learn(Table((here,)))
             return
         assert self._chief is not None, "who is not the chief knows its address"
@@ -281,6 +286,7 @@ class Station:
             self.end,
             self._patience,
             lambda: ways.refusal(CHIEF),
+            self._is_over,
             name=NEIGHBOURS,
         )
 
@@ -316,9 +322,29 @@ class Station:
         if self._heard is not None:
             self._heard(table)
 
+    def _tells_over(self, name: str) -> bool:
+        if self.over:
+            self.told.add(name)
+        return self.over
+
+    def _is_over(self, chief: int, waited: bool) -> ActorflowError | None:
+        assert self._chief is not None
+        note = over.read(self._chief.at)
+        return over.over(note, self._identity(), chief, epoch_ms(), waited=waited)
+
+    def leave_note(self) -> None:
+        """Tells those who start late that the job is complete, where they can read it."""
+        over.leave(self.ways.addresses[0].at, self._identity(), self.incarnation)
+
+    def _identity(self) -> str:
+        """What is run, so that another seed is told from another program."""
+        graph = self._program.graph
+        return f"{fingerprint(graph)}/{graph.seed}"
+
     def _dial(self, entry: Here) -> None:
         assert dials(self.name, entry.name)
-        self.ways.dial(entry.name, Address(entry.addresses[0], entry.key or None))
+        at = in_zone_of(entry.addresses[0], self.ways.addresses[0].at)
+        self.ways.dial(entry.name, Address(at, entry.key or None))
 
     def _lost(self, peer: str, reason: ActorflowError) -> None:
         if peer not in self._others:

@@ -11,7 +11,7 @@ from actorflow.actors.gradients import MakeState
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
 from actorflow.actors.resources import optimizer_actor
-from actorflow.batches import opening
+from actorflow.batches import described, opening
 from actorflow.clock import Clock
 from actorflow.cluster.messages import (
     SHARD,
@@ -124,6 +124,7 @@ class Steward(Actor):
                 fresh=order.fresh,
                 recover=recover if order.closes is None else recover_apart,
                 closes=order.closes,
+                finite=order.finite,
                 order=in_order(order.trained, graph.resources),
                 submit=executor.submit,
                 process=self._process.name,
@@ -156,7 +157,12 @@ class Steward(Actor):
         def make() -> Worker:
             self._worker = Worker(
                 replica,
-                Supply(program.batches, opening(self._clock, program.graph.seed)),
+                Supply(
+                    program.batches,
+                    opening(self._clock, program.graph.seed),
+                    now=self.system.now,
+                    describe=described,
+                ),
                 ref(order.coordinator),
                 [ref(address) for address in order.shards],
                 process.name,

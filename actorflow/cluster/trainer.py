@@ -15,6 +15,7 @@ from actorflow.bookmark import Bookmark
 from actorflow.cluster.cluster import Cluster
 from actorflow.cluster.messages import SHARD
 from actorflow.cluster.training import Training
+from actorflow.coord.bearing import counted
 from actorflow.coord.consulting import checked, enough
 from actorflow.coord.meeting import ShardStats
 from actorflow.coord.messages import Batch, Updated
@@ -92,6 +93,7 @@ class Trainer:
 
     @policy.setter
     def policy(self, policy: Policy) -> None:
+        self.cluster.check_here()
         fitting = self._fitting(policy)
         if self._runs():
             message = f"a policy is set between runs, got {fitting} while {self.policy} governs one"
@@ -178,6 +180,7 @@ class Trainer:
             SessionClosed: the cluster is not open.
             ShardLost: one cannot be reached.
         """
+        self.cluster.check_here()
         if self._training is None:
             raise ConfigError("shards are opened by the first run", hint="trainer.run(steps=1)")
         self.cluster.opened()
@@ -188,6 +191,7 @@ class Trainer:
     async def begun(self, settings: RunSettings) -> Training:
         """Begins a run of a coordinator; opens the shards before the first."""
         cluster = self.cluster
+        cluster.check_here()
         if self._training is None:
             self._training = await self._opened()
         training = self._training
@@ -235,7 +239,7 @@ def _check_given(cluster: Any, settings: Any) -> None:
 def _settings(given: RunSettings) -> RunSettings:
     """Returns them; raises ConfigError for those that have what `run` is told."""
     plain = RunSettings()
-    for name in ("steps", "epochs", "start", "before"):
+    for name in ("steps", "epochs", "start", "before", "not_finite"):
         value = getattr(given, name)
         if value != getattr(plain, name):
             hint = f"trainer.run({name}={value!r})" if name in ("steps", "epochs") else None
@@ -272,6 +276,7 @@ class _Run:
         self._epochs = epochs
         self._meter = Meter(lambda: self._cluster.messages, setting.clock(), Bookmark())
         self._epoch = self._step = self._first = self._told = self._batches = 0
+        self._not_finite = 0  # contributions that were dropped
         self._latest = 0  # epoch of which an update had a batch
         self._sums: list[float] = []
         self._unknown = [nan] * (1 + len(self._program.metrics))
@@ -287,6 +292,7 @@ class _Run:
             epochs=self._epoch + 1 if rests else self._epochs,
             start=Batch(self._epoch, 0),
             before=self._batches,
+            not_finite=self._not_finite,
         )
         training = await self._trainer.begun(settings)
         home, number = self._cluster.at_home, training.number
@@ -329,6 +335,7 @@ class _Run:
 
     def _updated(self, heard: Updated) -> UpdateDone:
         self._trainer.record.append(heard)
+        self._not_finite += counted(why for _, why in heard.dropped)
         self._step += 1
         self._batches = max(self._batches, *heard.steps)
         numbers: Sequence[float] = heard.scalars

@@ -127,6 +127,7 @@ class Training:
                 len(layout.ps),
                 self.policy.fresh,
                 closes,
+                layout.finite,
                 self._settings.stuck_s,
             )
             opening.append(self._ask_ps(process, order, order.limit_s))

@@ -8,6 +8,7 @@ credit      for credit of a link; `line` where envelopes stand in its line
 permit      coordinator → worker: for the contribution under a permit, while no update is being made
 update      worker → coordinator: for the update that will have its contribution, or for the next permit
 shard       coordinator → shard: for its word in the commit of an update
+input       worker → its input: for a batch
 version     shard → coordinator: pulls wait for a version that is not here, and the shard has done what it can
 
 Processes are not looked at in one moment, so an edge may be over when another begins. A ring of edges that
@@ -61,6 +62,9 @@ def edges(reports: Mapping[str, Report], shards: Sequence[str] = ()) -> tuple[Ed
     for name, report in sorted(reports.items()):
         found += _waits(name, report, reports)
         found += _lines(name, report)
+        if report.worker is not None and report.worker.waits:
+            worker = report.worker
+            found.append(Edge(f"{name}/{WORKER}", f"{name}/input", "input", worker.waits, worker.waits_s))
         shard = report.shard
         if chief is not None and shard is not None and shard.waiting and shard.shard not in chief[1].missing:
             what = f"a version beyond {shard.version}"

@@ -169,7 +169,7 @@ class Apart(Rounds):
         if self.policy.fresh:
             self._pass(version)
         self._settle()
-        self._follow(Round(version, tuple(took)))
+        self._follow(Round(version, tuple(took), len(self.members.alive)))
 
     def _updated(self, version: int) -> Updated:
         sets = self.ledger.sets(version)

@@ -1,32 +1,114 @@
-"""How many of n workers to wait for: the m that maximises m / median t(m).
+"""How many of n workers to wait for, and how long: what makes the most contributions a second.
 
-t(m) is when the m-th of n contributions is there, an order statistic of how long workers take. Waiting for
-fewer makes updates sooner, and of less; the quotient is contributions a second. What a larger n costs the
-shards is not in it: n is given.
+    rate(m) = sum of contributions / sum of seconds, over all measured rounds that end by the rule of m
+    the rule of m: a round ends with the m-th contribution, or with k < m of them at usual(m) * (2 - k / m),
+                    and later by as much as its first one is later than usual
+
+`usual(m)` is the median of when the m-th of n is there. It says how long a round takes, and no more: what a
+choice is worth is decided by sums, so that a stall counts as long as it lasts, however rare it is. Beyond the
+usual time each second costs what workers would have computed meanwhile, m / usual(m); the rule waits until
+that is as much as the m - k that are missing are worth. So a stall costs twice what it must, at most, whether
+it lasts ten times as long as a round or a thousand times, and whether one had been seen before or not.
+
+What a larger n costs the shards is not in it: n is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
 from statistics import median
 
 FEWEST = 5
-"""Full rounds below which a median says little."""
+"""Rounds below which a median says little."""
+
+CHANGED = 1.5
+"""By how much rounds are slower or faster than they were chosen for when it is time to measure again."""
 
 
-def choose(rounds: Sequence[Sequence[float]], n: int) -> int:
-    """Returns the best m of n; n when too few rounds show all n.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How many to wait for.
+
+    Attributes:
+        m: So many.
+        usual_s: When the m-th is there, in the median.
+        rate: Contributions a second that it was chosen for.
+        first_s: When the first is there, in the median; where it is later, so are all others.
+    """
+
+    m: int
+    usual_s: float
+    rate: float
+    first_s: float = inf
+
+
+def choose(rounds: Sequence[Sequence[float]], n: int) -> Choice:
+    """Returns the best m of n; n without a limit when too few rounds were measured.
 
     Args:
-        rounds: Seconds that contributions took, for each round those that were seen. A round that does not
-            show all n is left out: what it does not show took longer, nobody knows how much.
+        rounds: Seconds that contributions took, for each round those that were seen. What a round does not
+            show came later than it ended, or never.
         n: Workers. Of two m that are equally good the larger, which uses more data, is chosen.
     """
-    full = [sorted(took) for took in rounds if len(took) == n]
-    if len(full) < FEWEST:
-        return n
-    return max(range(1, n + 1), key=lambda m: (_rate(m, median(took[m - 1] for took in full)), m))
+    seen = [sorted(took) for took in rounds if took]
+    if len(seen) < FEWEST:
+        return Choice(n, inf, 0.0)
+    usual = [median(took[m - 1] if len(took) >= m else inf for took in seen) for m in range(1, n + 1)]
+    choices = []
+    for m, at in enumerate(usual, 1):
+        if at < inf:
+            choice = Choice(m, at, 0.0, usual[0])
+            choices.append(replace(choice, rate=rate(seen, choice)))
+    return max(choices, key=lambda choice: (choice.rate, choice.m), default=Choice(n, inf, 0.0))
 
 
-def _rate(m: int, seconds: float) -> float:
-    return m / seconds if seconds > 0 else float("inf")
+def rate(rounds: Sequence[Sequence[float]], choice: Choice) -> float:
+    """Returns contributions a second over rounds of ascending times that end by a choice."""
+    count, seconds = 0, 0.0
+    for took in rounds:
+        k, ended = end_of(took, choice, choice.m)
+        count, seconds = count + k, seconds + ended
+    return count / seconds if seconds > 0 else inf
+
+
+def end_of(took: Sequence[float], choice: Choice, wanted: int) -> tuple[int, float]:
+    """Returns with how many contributions a round ends, and when.
+
+    Args:
+        took: When each of them is there, ascending.
+        choice: What was chosen.
+        wanted: How many are waited for: m of the choice, or more while that is measured.
+    """
+    for k, at in enumerate(took):
+        limit = limit_s(k, took[0], choice, wanted)
+        if k and at > limit:
+            return k, max(limit, took[k - 1])
+        if k + 1 >= wanted:
+            return k + 1, at
+    k = len(took)
+    return k, max(limit_s(k, took[0], choice, wanted), took[-1])
+
+
+def limit_s(k: int, first_s: float, choice: Choice, wanted: int) -> float:
+    """Returns after how many seconds a round ends that has k contributions of those that are wanted.
+
+    Args:
+        k: How many it has.
+        first_s: When the first of them was there: where all are slower, a round takes longer.
+        choice: What was chosen.
+        wanted: How many are waited for.
+    """
+    if choice.usual_s == inf:
+        return inf
+    slower = max(1.0, first_s / choice.first_s) if choice.first_s > 0 else 1.0
+    return choice.usual_s * slower * (1 + max(0, wanted - k) / choice.m)
+
+
+def changed(rounds: Sequence[Sequence[float]], choice: Choice) -> bool:
+    """Tells whether rounds that ended by a choice are slower or faster than it was chosen for."""
+    if len(rounds) < FEWEST or not 0 < choice.rate < inf:
+        return False
+    now = rate([sorted(took) for took in rounds if took], choice)
+    return not choice.rate / CHANGED <= now <= choice.rate * CHANGED

@@ -186,7 +186,7 @@ class Desk:
         outcomes = [
             Receipt(r, Outcome(e.lease.number, accepted=True, version=version)) for r, e in made.items()
         ]
-        return made, outcomes, Round(version, tuple(took))
+        return made, outcomes, Round(version, tuple(took), len(self._members.alive))
 
     def record(self, version: int, made: Mapping[int, Entry]) -> Updated:
         """Returns the record of an update, and begins a new list of what is dropped."""

@@ -2,9 +2,9 @@
 
     gradient = ((g[r1] + g[r2]) + g[r3] + ...) / count        r1 < r2 < r3 ...
 
-in the dtype of the gradient: exactly what one process does that computes the same gradients one after the
-other. So the result depends on which contributions there are, and never on when they came. One alone is
-passed on as it is, bit for bit.
+in the dtype of the gradient, and halves in float32, rounded once: exactly what one process does that
+computes the same gradients one after the other. So the result depends on which contributions there are,
+and never on when they came. One alone is passed on as it is, bit for bit.
 
 Sparse gradients stay sparse when all are: a row is the sum of those that touch it, divided by the count of
 all, as the dense mean would have it. When one is dense, all are taken as dense ones.

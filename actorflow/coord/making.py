@@ -33,12 +33,17 @@ from actorflow.coord.messages import (
     Pulled,
     Refused,
 )
-from actorflow.coord.supply import Feeds
-from actorflow.errors import ActorflowError, ConfigError, CoordinationError, said
+from actorflow.coord.supply import Feeds, InputWait
+from actorflow.errors import ActorflowError, ConfigError, CoordinationError, NumericError, said
 
 
 class UnderWay(Protocol):
     """A step that has begun: a Stepping."""
+
+    @property
+    def bears(self) -> int:
+        """Once a loss or gradient was found that is not finite: how many of those a run drops."""
+        ...
 
     async def rows(self) -> Mapping[str, Any]:
         """Returns which rows it needs, by variable, of those of which it needs no more."""
@@ -88,6 +93,10 @@ class Supplying(Protocol):
 
     async def batch(self, at: Batch) -> Feeds | None:
         """Returns the batch; None when its epoch has no batch of that index."""
+        ...
+
+    def waits(self) -> InputWait | None:
+        """Returns for which batch somebody waits; None when nobody does."""
         ...
 
     def read_ahead(self) -> None:
@@ -162,6 +171,11 @@ class Making:
         step = self._replica.begin(permit.step or number, feeds)
         try:
             return await self._computed(permit, step)
+        except NumericError as error:
+            place = f"'{self._process}' computed it of batch {at.index} of epoch {at.epoch}"
+            named = NumericError(f"{error.what}; {place}", where=error.where, hint=error.hint)
+            named.__cause__ = error.__cause__
+            return Missed(term, number, rank, named, step.bears)
         finally:
             step.cancel()
 
@@ -179,6 +193,8 @@ class Making:
         step.check_given()
         if self._work is not None or self._apart:
             await step.scalars()
+        if self._apart:  # a shard takes what has come to it, whatever becomes of the others
+            await step.gradients(self._replica.trained)
         if self._work is not None:
             await self._work()
         of_gradients = partial(Contribute, term, number, rank, base, bases=bases)

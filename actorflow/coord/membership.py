@@ -31,6 +31,7 @@ class Member:
         life: How often it has joined.
         heard: When it was heard last, while it is alive.
         number: The permit it says it works on; 0 when it is idle.
+        waits: For which input it says that it waits, under that permit; empty when it does not.
         why: Why it was given up the latest time.
     """
 
@@ -40,6 +41,7 @@ class Member:
     heard: float = 0.0
     number: int = 0
     why: str = ""
+    waits: str = ""
 
 
 class Pulse(Enum):
@@ -96,10 +98,10 @@ class Membership:
         if member.state is State.ALIVE:
             member.why = "it has begun anew"
         self._alive = None
-        member.state, member.heard, member.number = State.ALIVE, now, 0
+        member.state, member.heard, member.number, member.waits = State.ALIVE, now, 0, ""
         return rank, member.life
 
-    def beat(self, rank: int, life: int, number: int, now: float) -> Pulse:
+    def beat(self, rank: int, life: int, number: int, now: float, waits: str = "") -> Pulse:
         """Hears that a life of a rank is alive, by its own word."""
         if not 0 <= rank < len(self.members) or life < self.members[rank].life:
             return Pulse.OLD
@@ -108,7 +110,7 @@ class Membership:
             return Pulse.FENCED
         if member.state is not State.ALIVE:
             return Pulse.OLD if member.state is State.LEFT else Pulse.FENCED
-        member.heard, member.number = now, number
+        member.heard, member.number, member.waits = now, number, waits
         return Pulse.ALIVE
 
     def leave(self, rank: int, life: int) -> bool:

@@ -59,11 +59,16 @@ class NoSeat:
 @travels("coord.beat")
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """Worker → coordinator, control lane: alive, and at work on `number` (0: idle)."""
+    """Worker → coordinator, control lane: alive, and at work on `number` (0: idle).
+
+    Attributes:
+        waits: For which batch of what it has waited for longer than a beat; empty when it has not.
+    """
 
     rank: int
     life: int
     number: int
+    waits: str = ""
 
 
 @travels("coord.permit")
@@ -113,12 +118,15 @@ class Missed:
     Attributes:
         error: None when it was too late, by a shard's word or since the parameters had moved on; else why:
             ShardLost or PeerLost when this worker cannot reach a shard, else what the program raised.
+        bears: Where that is a loss or gradient that is not finite: how many of those a run drops before one
+            ends it, as the program says.
     """
 
     term: int
     number: int
     rank: int
     error: ActorflowError | None = None
+    bears: int = 0
 
 
 @travels("coord.exhausted")

@@ -11,10 +11,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from math import inf
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, get_args
 
-from actorflow.coord.choosing import FEWEST, choose
+from actorflow.coord.choosing import FEWEST, Choice, changed, choose, end_of, limit_s
 from actorflow.coord.wording import with_options, worded
 from actorflow.errors import ConfigError, counted
 
@@ -92,10 +93,12 @@ class Round:
     Attributes:
         version: What it made.
         took: For each contribution that was complete by then, seconds since its permit; ascending.
+        alive: How many workers lived; 0 where nobody counted.
     """
 
     version: int
     took: tuple[float, ...]
+    alive: int = 0
 
 
 class Policy(ABC):
@@ -249,16 +252,19 @@ class Sync(_Shortage, Policy):
 class Backup(_Shortage, Policy):
     """The first m of n contributions make an update, all from the same version; the others are late.
 
-    With m="auto" the m is chosen that makes the most of n workers, m / median t(m), where t(m) is when the
-    m-th of n is there (`choosing.choose`). It is measured in rounds that wait for all n: `measure` of them at
-    first, then again after every `keep` updates.
+    With m="auto" the m is chosen that makes the most contributions a second in what was measured
+    (`choosing.choose`), and a round whose m-th does not come ends with fewer once that is worth more.
+    It is measured in rounds that wait for all n: `measure` of them at first, without a limit; then again, no
+    longer than is worth it, after every `keep` updates, when a worker has come or gone, and when rounds are
+    1.5 times as slow or as fast as they were chosen for.
 
     Source: Chen, Pan, Monga, Bengio, Józefowicz, Revisiting Distributed Synchronous SGD (2016), section 3.
 
     Attributes:
-        chosen: The m that was chosen last; None before. Of m="auto" alone, as are the next two.
-        seen: Rounds measured so far, and not yet chosen from.
+        choice: What was chosen last; None before. Of m="auto" alone, as are the next three.
+        seen: Rounds since the last choice, the latest `measure` of them; while it is measured, all.
         left: Updates until the next measurement.
+        alive: How many lived when it was last measured.
     """
 
     m: int | Literal["auto"]
@@ -266,9 +272,10 @@ class Backup(_Shortage, Policy):
     _: KW_ONLY
     measure: int = 20
     keep: int = 400
-    chosen: int | None = None
+    choice: Choice | None = None
     seen: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     left: int = 0
+    alive: int = 0
 
     def __post_init__(self) -> None:
         self._check()
@@ -289,11 +296,34 @@ class Backup(_Shortage, Policy):
         """How many make an update now: m, the m that was chosen, or n while it is being measured."""
         if self.m != "auto":
             return self.m
-        return self.n if self.chosen is None or not self.left else self.chosen
+        return self.n if self.choice is None or not self.left else self.choice.m
+
+    @property
+    def chosen(self) -> int | None:
+        """The m that was chosen last; None before, or where it is given."""
+        return None if self.choice is None else self.choice.m
+
+    def ends(self, took: tuple[float, ...]) -> tuple[int, float]:
+        """Returns with how many contributions a round ends, and when, if each is there after so long."""
+        choice = self.choice
+        if choice is None:
+            return self.quorum, took[self.quorum - 1]
+        return end_of(took, choice, self.quorum)
+
+    def wakes(self, view: View) -> float | None:
+        """When those that are missing are worth the wait no more."""
+        if self.choice is None or not view.complete or not view.out:
+            return None
+        began = min(out.since for out in view.out.values())
+        limit = limit_s(len(view.complete), view.complete[0].at - began, self.choice, self.quorum)
+        return None if limit == inf else began + limit
 
     def takes(self, view: View) -> tuple[int, ...]:
-        """The first that came, once they are enough."""
+        """The first that came, once they are enough, or once the others are worth the wait no more."""
         wanted = self.quorum
+        ends = self.wakes(view)
+        if ends is not None and view.now >= ends:
+            wanted = min(wanted, len(view.complete))
         if self.short == "lower" or self.m == "auto":  # who is missing in a measurement is not waited for
             wanted = min(wanted, len({*view.alive, *(a.rank for a in view.complete)}))
         if not view.complete or len(view.complete) < wanted:
@@ -313,12 +343,14 @@ class Backup(_Shortage, Policy):
         """Measures, chooses, or counts down to the next measurement."""
         if self.m != "auto":
             return self
-        if self.chosen is not None and self.left:
-            return replace(self, left=self.left - 1)
-        seen = (*self.seen, done.took)
-        if len(seen) < self.measure:
-            return replace(self, seen=seen)
-        return replace(self, chosen=choose(seen, self.n), seen=(), left=self.keep)
+        seen = (*self.seen[1 - self.measure :], done.took)
+        if self.choice is None or not self.left:
+            if len(seen) < self.measure:
+                return replace(self, seen=seen)
+            return replace(self, choice=choose(seen, self.n), seen=(), left=self.keep, alive=done.alive)
+        if done.alive != self.alive or (len(seen) == self.measure and changed(seen, self.choice)):
+            return replace(self, seen=(), left=0)
+        return replace(self, seen=() if self.left == 1 else seen, left=self.left - 1)
 
     def check(self, seats: int) -> None:
         """N workers it is."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from actorflow.coord import commit, lengths
+from actorflow.coord import bearing, commit, lengths
 from actorflow.coord.batches import Batches
 from actorflow.coord.commit import Commitment, Discarded, Done, Phase, Say
 from actorflow.coord.consulting import alarm, checked, looks_back, minds_time, started, successor, taken
@@ -95,6 +95,7 @@ class Rounds:
         self._failure: ActorflowError | None = None
         self._stopping = self._patient = False  # that waits for the update being made
         self._lengths = lengths.Lengths()
+        self._not_finite = settings.not_finite  # contributions dropped
         self._reach = Reach(settings.beat_s, settings.fence_s)
         self._say = Outgoing(term, self.members, shards)
 
@@ -223,7 +224,7 @@ class Rounds:
 
     def _beat(self, message: Beat, now: float) -> None:
         rank = message.rank
-        match self.members.beat(rank, message.life, message.number, now):
+        match self.members.beat(rank, message.life, message.number, now, message.waits):
             case Pulse.FENCED:
                 self._fence(rank)
             case Pulse.ALIVE:
@@ -256,7 +257,11 @@ class Rounds:
                 self._gone(rank, f"it does not reach a shard: {error.what}")
                 self._fence(rank)
             case error:
-                self._went_wrong(error)
+                self._not_finite, what = bearing.heard(self._not_finite, error, message.bears)
+                if isinstance(what, str):
+                    self._unused(rank, what)
+                else:
+                    self._went_wrong(what)
 
     def _exhausted(self, message: Exhausted) -> None:
         rank, epoch, size = message.rank, message.epoch, message.size

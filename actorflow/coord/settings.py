@@ -15,7 +15,7 @@ Agreement = Literal["all", "per_shard"]
 _POSITIVE = ("beat_s", "lease_s", "stuck_s", "gather_s", "fence_s")
 
 _ENDS = ("steps", "epochs")
-_COUNTS = {"steps": 1, "epochs": 1, "before": 0, "missed": 1}
+_COUNTS = {"steps": 1, "epochs": 1, "before": 0, "not_finite": 0, "missed": 1}
 
 
 def _is(kind: type, value: Any) -> bool:
@@ -31,6 +31,7 @@ class RunSettings:
         epochs: Epochs of batches after which it ends; None for no end.
         start: The first batch.
         before: How many batches came before that, in runs that this one goes on from.
+        not_finite: How many contributions these runs dropped, since they were not finite.
         exactly_once: Whether a batch whose contribution was not used is computed again.
         agreement: Whether all shards make an update of the same contributions.
         beat_s: How often workers beat.
@@ -46,6 +47,7 @@ class RunSettings:
     epochs: int | None = None
     start: Batch = Batch(0, 0)  # noqa: RUF009  frozen
     before: int = 0
+    not_finite: int = 0
     exactly_once: bool = False
     agreement: Agreement = "all"
     beat_s: float = 1.0

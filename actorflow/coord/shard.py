@@ -100,6 +100,8 @@ class ShardActor(Actor):
         closes: With a number m, shards agree on nothing: each updates when it has m contributions of its own,
             the first m or as many as Enough says, and tells the coordinator Committed. The paper's cheaper,
             weaker protocol.
+        finite: Whether a mean of gradients or a value that is not finite is an error. Of a contribution alone
+            its worker has looked.
         order: The names in the order in which everybody locks them.
         submit: How large array work is run on threads; None runs it inline.
         process: What errors call where it is.
@@ -121,6 +123,7 @@ class ShardActor(Actor):
         recover: Recover,
         frozen: Mapping[str, Ref] = _NONE,
         closes: int | None = None,
+        finite: bool = True,
         order: Sequence[str] | None = None,
         submit: Callable[..., None] | None = None,
         process: str = "",
@@ -136,6 +139,7 @@ class ShardActor(Actor):
         self._bound = actor.bind(self._variables, Source(f"shard{shard}"), submit, order)
         self._recover = recover
         self._closing = None if closes is None else Closing(closes)
+        self._finite = finite
         self._process = process
         self._submit = submit
         self._spares: Spares = {}  # as large as its variables, where several workers have dense gradients
@@ -302,7 +306,9 @@ class ShardActor(Actor):
         self._update = update = Update(stage, bases, self.system.loop, tuple(each.bases for each in taken))
         stale = staleness(self.version, min(bases))
         given = tuple(gradients[name] for name in self._variables)
-        self._optimizer.put(Call(update, ApplyGradients(given, update.decision, stale)), self.system.nobody)
+        most = 0 if self._finite else None
+        asked = ApplyGradients(given, update.decision, stale, most, looked=len(parts) == 1)
+        self._optimizer.put(Call(update, asked), self.system.nobody)
         return await update.ready
 
     async def _folded(self, parts: list[Part]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from actorflow.coord.commit import Phase
 from actorflow.errors import Stalled, counted
 
 if TYPE_CHECKING:
+    from actorflow.coord.membership import Member
     from actorflow.coord.permits import Lease
     from actorflow.coord.rounds import Rounds
 
@@ -31,7 +32,7 @@ def awaited(rounds: Rounds, now: float) -> str:
         )
     out = [
         f"{members[r].process} has permit {lease.number} since {now - lease.since:.1f} s"
-        + ("" if members[r].number == lease.number or _fresh(rounds, lease, now) else _UNSAID)
+        + _doing(rounds, members[r], lease, now)
         for r, lease in sorted(rounds.permits.out.items())
     ]
     done = [f"{members[r].process} has completed {entry.lease.number}" for r, entry in desk.complete.items()]
@@ -41,6 +42,25 @@ def awaited(rounds: Rounds, now: float) -> str:
         number = counted(len(desk.dropped), "contribution")
         parts.append(f"{number} came to nothing, the last one {desk.dropped[-1][1]}")
     return f"{rounds.policy} waits; " + ("; ".join(parts) or "nobody is at work")
+
+
+def _doing(rounds: Rounds, member: Member, lease: Lease, now: float) -> str:
+    """Says what a worker does under its permit, as far as it has told."""
+    if member.number == lease.number:
+        return f" and waits for {member.waits}" if member.waits else ""
+    return "" if _fresh(rounds, lease, now) else _UNSAID
+
+
+def doing(rounds: Rounds, now: float) -> str:
+    """Says what is done for the next update: in plain words of a commit, which mostly goes well."""
+    commitment, members = rounds.commitment, rounds.members.members
+    if commitment.phase is Phase.IDLE or commitment.chosen is None:
+        return awaited(rounds, now)
+    shards = ", ".join(f"ps{shard}" for shard in sorted(commitment.missing))
+    have = "has" if len(commitment.missing) == 1 else "have"
+    verb = "to be ready for it" if commitment.phase is Phase.STAGING else "to apply it"
+    made = ", ".join(dict.fromkeys(members[rank].process for rank, _ in commitment.chosen))
+    return f"update {rounds.version + 1} is made of what {made} sent: {shards} {have} yet {verb}"
 
 
 def _fresh(rounds: Rounds, lease: Lease, now: float) -> bool:

@@ -22,6 +22,7 @@ from actorflow.actors.step import Step
 from actorflow.actors.system import ActorSystem
 from actorflow.coord.gradients import GradientProgram, Lookup
 from actorflow.errors import ActorflowError, CoordinationError, NumericError, Where
+from actorflow.finite import not_finite
 from actorflow.graph.node import Node
 from actorflow.kernels.array import row_indices
 from actorflow.lookup import fitting
@@ -55,6 +56,9 @@ class Stepping:
         installed: What it runs.
         number: Its own: what random kernels draw depends on it.
         feeds: The batch, one array for each feed.
+
+    Attributes:
+        bears: Once a loss or gradient was found that is not finite: how many of those may be dropped.
     """
 
     def __init__(self, installed: Installed, number: int, feeds: Sequence[Any]) -> None:
@@ -62,6 +66,8 @@ class Stepping:
         self._installed = installed
         self._places: dict[int, Any] = {}  # of each lookup: where its rows are among those of its variable
         self._given: set[str] = set()
+        self._looked: set[str] = set()  # variables whose gradients are known to be finite
+        self.bears = 0
         self._waiting: list[tuple[set[int], Future[None]]] = []
         self._future: Future[list[Any]] = installed.system.create_future()
         self._future.add_done_callback(self._over)
@@ -147,6 +153,7 @@ class Stepping:
         """Returns the gradients of some variables as soon as they are there: an array, or (indices, rows).
 
         Raises:
+            NumericError: the loss, or one of them, is not finite.
             ActorflowError: the first error of the step, placed at its node.
         """
         places = {name: self._made.places[name] for name in names}
@@ -156,7 +163,28 @@ class Stepping:
         found = {
             name: tuple(arrays.frozen(arrays.unshared(values[k])) for k in at) for name, at in places.items()
         }
-        return {name: parts if len(parts) > 1 else parts[0] for name, parts in found.items()}
+        gradients = {name: parts if len(parts) > 1 else parts[0] for name, parts in found.items()}
+        if self._most is not None:
+            await self._look(gradients)
+        return gradients
+
+    async def _look(self, gradients: Mapping[str, Any]) -> None:
+        """Raises NumericError for a gradient that is not finite; for the loss, when that is not either."""
+        for name, gradient in gradients.items():
+            if name in self._looked:
+                continue
+            wrong = await self._compute(arrays.content_bytes(gradient), not_finite, name, gradient)
+            if wrong is not None:
+                await self.scalars()
+                self.bears = self._most or 0
+                raise wrong.at(self._where(self._made.update.node))
+            self._looked.add(name)
+
+    @property
+    def _most(self) -> int | None:
+        """How many contributions may be dropped since they are not finite; None where nobody looks."""
+        most: int | None = self._made.update.node.attrs.get("max_not_finite", 0)
+        return most
 
     async def scalars(self) -> tuple[float, ...]:
         """Returns loss and metrics, once the whole step has ended well.
@@ -168,6 +196,7 @@ class Stepping:
         await self._reached(range(len(self._step.values)))
         found = tuple(float(value) for value in self._step.values[: self._made.scalars])
         if not isfinite(found[0]):
+            self.bears = self._most or 0
             message = f"the loss must stay finite, got {found[0]}"
             loss = self._installed.loss
             where = Where(node=loss.name, op=loss.op, step=self._step.id, defined_at=loss.defined_at)

@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from actorflow.coord.messages import Batch
-from actorflow.errors import ProgramError, StepAborted
+from actorflow.errors import ProgramError, StepAborted, cut, shown
 from actorflow.users_code import users_code
 
 Feeds = Mapping[Any, Any]
@@ -35,6 +35,29 @@ Opening = Callable[[Any, int], AbstractAsyncContextManager[Reading]]
 """(what `batches(epoch)` returned, epoch) -> its batches; the same ones whenever it is asked."""
 
 
+Describe = Callable[[Callable[[int], Any], Any], str]
+"""(batches, what `batches(epoch)` returned; None before it has) -> what that is, with its line."""
+
+_WHAT = 300
+"""Characters that are told of what somebody waits for."""
+
+
+class InputWait(NamedTuple):
+    """A wait for a batch.
+
+    Attributes:
+        what: Which batch, and of what, with its line.
+        since: Since when.
+    """
+
+    what: str
+    since: float
+
+
+def _undescribed(batches: Callable[[int], Any], source: Any) -> str:
+    return shown(batches if source is None else source)
+
+
 class _Kept(NamedTuple):
     number: int
     feeds: Feeds
@@ -49,17 +72,30 @@ class Supply:
     Args:
         batches: Epoch (0, 1, …) → its batches: a sequence, or what `opening` can read.
         opening: Reads what is no sequence.
+        now: Gives the time.
+        describe: Says what batches come from.
 
     Attributes:
         sizes: How many batches each epoch has that has been read to its end.
         openings: How often an epoch has been opened.
     """
 
-    def __init__(self, batches: Callable[[int], Any], opening: Opening) -> None:
+    def __init__(
+        self,
+        batches: Callable[[int], Any],
+        opening: Opening,
+        *,
+        now: Callable[[], float] = lambda: 0.0,
+        describe: Describe = _undescribed,
+    ) -> None:
         self.sizes: dict[int, int] = {}
         self.openings = 0
         self._batches = batches
         self._opening = opening
+        self._now = now
+        self._describe = describe
+        self._asked: tuple[Batch, float] | None = None  # what somebody waits for, and since when
+        self._source: Any = None
         self._epoch: int | None = None
         self._sequence: Sequence[Any] | None = None
         self._scope: AbstractAsyncContextManager[Reading] | None = None
@@ -83,6 +119,23 @@ class Supply:
             ProgramError: the epoch has no batch at all, or the program's own code failed.
             InputError: a pipeline failed at an element.
         """
+        self._asked = asked = at, self._now()
+        try:
+            return await self._batch(at)
+        finally:
+            if self._asked is asked:  # else somebody else waits by now
+                self._asked = None
+
+    def waits(self) -> InputWait | None:
+        """Returns for which batch somebody waits, and of what; None when nobody does."""
+        if self._asked is None:
+            return None
+        at, since = self._asked
+        read = f", {self._taken} of them read so far" if 0 < self._taken < at.index else ""
+        what = f"batch {at.index} of epoch {at.epoch}{read}, of {self._describe(self._batches, self._source)}"
+        return InputWait(cut(what, _WHAT), since)
+
+    async def _batch(self, at: Batch) -> Feeds | None:
         while True:
             size = self.sizes.get(at.epoch)
             if size is not None and at.index >= size:
@@ -147,7 +200,7 @@ class Supply:
     async def _open(self, epoch: int) -> None:
         await self._leave()
         with _users(epoch):
-            source = self._batches(epoch)
+            source = self._source = self._batches(epoch)
             self.openings += 1
             if isinstance(source, Sequence):
                 self._learn(epoch, len(source))
@@ -179,7 +232,7 @@ class Supply:
         """Closes the epoch that is open."""
         scope, self._scope = self._scope, None
         epoch = self._epoch
-        self._epoch = self._sequence = self._reader = self._given = self._read = None
+        self._epoch = self._sequence = self._reader = self._given = self._read = self._source = None
         self._taken = 0
         if scope is not None and epoch is not None:
             with _users(epoch):

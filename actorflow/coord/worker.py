@@ -30,6 +30,7 @@ from actorflow.coord.messages import (
     Refused,
     Seat,
 )
+from actorflow.coord.supply import InputWait
 from actorflow.errors import (
     ActorDied,
     ActorflowError,
@@ -166,6 +167,11 @@ class Worker(Actor):
     def number(self) -> int:
         """The permit under which it works; 0 while there is none."""
         return 0 if self._duty.work is None else self._duty.work.number
+
+    @property
+    def waits(self) -> InputWait | None:
+        """For which batch it waits; None while it does something else."""
+        return None if self._duty.work is None else self._supply.waits()
 
     @property
     def so_far(self) -> WorkerDone:
@@ -305,7 +311,9 @@ class Worker(Actor):
         seat, work = self._duty.seat, self._duty.work
         if seat is None:
             return
-        self._coordinator.signal(Beat(seat.rank, seat.life, 0 if work is None else work.number))
+        waits = self.waits
+        told = "" if waits is None or self.system.now() - waits.since < seat.beat_s else waits.what
+        self._coordinator.signal(Beat(seat.rank, seat.life, 0 if work is None else work.number, told))
         self._ring(self.after(seat.beat_s, _Alive()))
 
     def _ring(self, timer: Timer | None) -> None:

@@ -30,9 +30,13 @@ from actorflow.data.each import apply_to_each
 from actorflow.data.frames import Inbox, Outbox
 from actorflow.data.names import MAIN, Name, find
 from actorflow.disk import is_full, outlive
-from actorflow.errors import CannotTravel, ConfigError, WireError, said
+from actorflow.errors import CannotTravel, ConfigError, WireError, cut, said
 from actorflow.transport.codec import decode, encode
+from actorflow.transport.failures import WHAT
 from actorflow.transport.kinds import Buffer
+
+_TRACEBACK = 20_000
+"""Characters that travel of a traceback."""
 
 _BEHIND = 'what stands behind if __name__ == "__main__": does not run in the processes of a map'
 
@@ -152,7 +156,7 @@ def _refusal(hello: Hello, error: BaseException) -> dict[str, Any]:
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_read(frame.filename)]
         own = [frame for frame in frames if frame.filename == hello.file] or frames[-1:]
         place = (own[-1].filename, own[-1].lineno) if own and own[-1].lineno is not None else None
-    what = f"its module raised {said(error)} when it was imported"
+    what = f"its module raised {cut(said(error), WHAT)} when it was imported"
     told = {"what": what, "hint": None, "traceback": _traceback(error), "place": place}
     return told | {"full": True} if is_full(error) else told
 
@@ -180,7 +184,7 @@ def _answer(function: Callable[..., Any], hello: Hello, request: Buffer) -> list
         apply_to_each(function, results, values, chance)
     except BaseException as error:  # noqa: BLE001  it travels to whoever waits for the element
         report = {
-            "what": said(error),
+            "what": cut(said(error), WHAT),
             "hint": _BEHIND if isinstance(error, NameError) and hello.module == MAIN else None,
             "traceback": _traceback(error),
             "place": _place(function, error),
@@ -214,7 +218,7 @@ def _traceback(error: BaseException) -> str:
     below = error.__traceback__
     while below is not None and below.tb_frame.f_code.co_filename == __file__:
         below = below.tb_next
-    return "".join(traceback.format_exception(type(error), error, below))
+    return cut("".join(traceback.format_exception(type(error), error, below)), _TRACEBACK)
 
 
 def _place(function: Callable[..., Any], error: BaseException | None) -> tuple[str, int] | None:

@@ -65,6 +65,7 @@ class Stream:
 
     async def __aenter__(self) -> Self:
         if self._system is not None:
+            self._system.check_here()
             message = "this stream was entered before"
             raise StreamLeft(message, hint="open the pipeline again")
         self._position.settle(self._stages, setting.entropy())
@@ -84,6 +85,7 @@ class Stream:
         system = self._system
         if system is None or self._left:
             return
+        system.check_here()
         self._left = True
         self._closed_s = system.now()
         try:
@@ -225,6 +227,8 @@ class Stream:
             InputError: an element could not be read or made; every later call raises it again.
             StreamLeft: the stream is not open.
         """
+        if self._system is not None:
+            self._system.check_here()
         if not self._ready:
             await self._more()
         self._given += 1

@@ -12,6 +12,7 @@ import asyncio
 from asyncio import AbstractEventLoop, Future, Task
 from typing import Any, Self
 
+from actorflow.affinity import Affinity
 from actorflow.data.flow import Stream
 
 
@@ -34,6 +35,8 @@ class Iteration:
             self._loop = loop
             self._keeper = loop.create_task(_keep(self._stream, opened, self._leave))
             self._opened = opened
+            self._affinity = Affinity("the loop over a pipeline", loop)
+        self._affinity.check()
         await asyncio.shield(self._opened)
         try:
             return await anext(self._stream)

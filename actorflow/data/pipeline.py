@@ -348,6 +348,11 @@ class Pipeline:
         return capacity(self._place.label, self._source.element_bytes, self._stages)
 
     @property
+    def line(self) -> str:
+        """Where the user wrote its source: `file:line`."""
+        return self._place.line
+
+    @property
     def fingerprint(self) -> str:
         """A short text that differs for pipelines that give different elements; functions count by name."""
         return fingerprint(self._source.name, self._source.size, self._stages)

@@ -5,7 +5,8 @@ project: a data set is looked for on this machine, taken out of the package that
 checksum is compared each time it is read.
 """
 
+from actorflow.datasets.clothes import fashion_mnist
 from actorflow.datasets.handwriting import digits
 from actorflow.datasets.novels import austen
 
-__all__ = ["austen", "digits"]
+__all__ = ["austen", "digits", "fashion_mnist"]

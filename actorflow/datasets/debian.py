@@ -41,19 +41,40 @@ def of_r(
         need: Raises `Absent` if `read` cannot work; is asked before anything is downloaded.
         places: Where to look.
     """
+    return of_folder(package, _R_LIBRARY / name, read, places, places.r_libraries, need)
+
+
+def of_folder(
+    package: str,
+    inside: Path,
+    read: Callable[[Path], bytes],
+    places: Places,
+    installed: Sequence[Path],
+    need: Callable[[], None] = lambda: None,
+) -> Iterator[Source]:
+    """Yields where one folder of a package may be: in the user's folder, installed, in Debian's archive.
+
+    Args:
+        package: What Debian calls it.
+        inside: The folder, as it lies in the package.
+        read: Returns the normalised content of the folder, or raises `Absent`.
+        places: Where to look.
+        installed: The folders in which it lies where the package is installed.
+        need: Raises `Absent` if `read` cannot work; is asked before anything is downloaded.
+    """
     given = places.given
     if given is not None:
-        for folder in (given / name, given / _R_LIBRARY / name):
+        for folder in (given / inside.name, given / inside):
             yield Source(f"{DATA} {folder}", _reader(folder, read), slow=True)
         for deb in sorted(given.glob(f"{package}_*.deb")):
-            yield Source(f"{DATA} {deb}", _unpacker(deb, name, read), slow=True)
-    for library in places.r_libraries:
-        yield Source(f"installed {library / name}", _reader(library / name, read), slow=True)
+            yield Source(f"{DATA} {deb}", _unpacker(deb, inside, read), slow=True)
+    for library in installed:
+        yield Source(f"installed {library / inside.name}", _reader(library / inside.name, read), slow=True)
 
     def download(tell: Tell) -> bytes:
         need()
         with tempfile.TemporaryDirectory(prefix="actorflow-data-") as folder:
-            return _unpacked(_downloaded(package, Path(folder), tell), name, read, tell)
+            return _unpacked(_downloaded(package, Path(folder), tell), inside, read, tell)
 
     yield Source(f"apt-get download {package}", download, downloads=True, slow=True)
 
@@ -68,15 +89,15 @@ def _reader(folder: Path, read: Callable[[Path], bytes]) -> Callable[[Tell], byt
     return get
 
 
-def _unpacker(deb: Path, name: str, read: Callable[[Path], bytes]) -> Callable[[Tell], bytes]:
-    return lambda tell: _unpacked(deb, name, read, tell)
+def _unpacker(deb: Path, inside: Path, read: Callable[[Path], bytes]) -> Callable[[Tell], bytes]:
+    return lambda tell: _unpacked(deb, inside, read, tell)
 
 
-def _unpacked(deb: Path, name: str, read: Callable[[Path], bytes], tell: Tell) -> bytes:
+def _unpacked(deb: Path, inside: Path, read: Callable[[Path], bytes], tell: Tell) -> bytes:
     with tempfile.TemporaryDirectory(prefix="actorflow-data-") as folder:
         tell(f"unpacking {deb.name}")
         _ran(["dpkg-deb", "-x", str(deb), folder], Path(folder), _UNPACK_S)
-        return _reader(Path(folder) / _R_LIBRARY / name, read)(tell)
+        return _reader(Path(folder) / inside, read)(tell)
 
 
 def _downloaded(package: str, folder: Path, tell: Tell) -> Path:

@@ -18,6 +18,7 @@ CACHE = "ACTORFLOW_CACHE"
 DATA = "ACTORFLOW_DATA"
 
 _R_LIBRARIES = (Path("/usr/lib/R/site-library"), Path("/usr/local/lib/R/site-library"))
+_SHARED = (Path("/usr/share/datasets"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,13 @@ class Places:
         kept: Where data sets are kept.
         given: The folder that the user says has some, or None.
         r_libraries: Where packages of R are installed.
+        shared: Where packages of data sets are installed.
     """
 
     kept: Path
     given: Path | None = None
     r_libraries: tuple[Path, ...] = _R_LIBRARIES
+    shared: tuple[Path, ...] = _SHARED
 
     @classmethod
     def of(cls, environ: Mapping[str, str] = os.environ) -> Self:

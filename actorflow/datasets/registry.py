@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
+from actorflow.datasets.clothes import FASHION_MNIST
 from actorflow.datasets.dataset import Dataset
 from actorflow.datasets.handwriting import DIGITS
 from actorflow.datasets.novels import AUSTEN
 from actorflow.errors import ConfigError
 
-DATASETS = {dataset.name: dataset for dataset in (AUSTEN, DIGITS)}
+DATASETS = {dataset.name: dataset for dataset in (AUSTEN, DIGITS, FASHION_MNIST)}
 """By name."""
 
 

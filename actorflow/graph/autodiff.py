@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from actorflow.arrays import is_differentiable
+from actorflow.arrays import is_differentiable, wide_dtype
 from actorflow.errors import GradientError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.body import Body, elsewhere, is_around
 from actorflow.graph.builder import Tensor, as_tensor, on_behalf_of, source_line
 from actorflow.graph.graph import Graph, current
 from actorflow.graph.inner_reads import inner_read
+from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect
 from actorflow.graph.outer_paths import outer_path
@@ -57,6 +58,7 @@ class Use:
         return self.node.attrs
 
 
+@in_graph_of_inputs
 def gradients(ys: Any, xs: Any, grad_ys: Any = None, stop_gradients: Any = ()) -> list[Gradient | None]:
     """Returns the gradient of the sum of all elements of `ys` for each of `xs`.
 
@@ -383,7 +385,8 @@ def fits(grad: Spec, of: Spec) -> bool:
 def _total(node: Node, parts: Sequence[Gradient]) -> Gradient:
     """The sum of partial gradients, folded from the left in the order of their arrival.
 
-    It is sparse when all parts are: their slices, one after the other.
+    It is sparse when all parts are: their slices, one after the other. Halves are added up in float32
+    and rounded once, as everywhere: bfloat16 would count to 256.
     """
     if len(parts) == 1:
         return parts[0]
@@ -392,10 +395,21 @@ def _total(node: Node, parts: Sequence[Gradient]) -> Gradient:
         if len(slices) == len(parts):
             return joined(slices)
         total, *rest = (as_tensor(part) for part in parts)
+        if isinstance(total.spec, ListSpec):
+            for part in rest:
+                total = opdef.lookup("list_add").constructor(total, part)
+            return total
+        dtype, wide = total.dtype, wide_dtype(total.dtype)
+        if dtype == wide or len(rest) == 1:  # a sum of two is rounded once as it is
+            for part in rest:
+                total = total + part
+            return total
+        cast = opdef.lookup("cast").constructor
+        total = cast(total, wide)
         for part in rest:
-            is_list = isinstance(total.spec, ListSpec)
-            total = opdef.lookup("list_add").constructor(total, part) if is_list else total + part
-    return total
+            total = total + cast(part, wide)
+        rounded: Tensor = cast(total, dtype)
+        return rounded
 
 
 def _dense(grad: Gradient | None) -> Tensor | None:

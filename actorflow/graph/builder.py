@@ -13,6 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 from actorflow.arrays import Array, DType, as_array, as_dtype, converted, held, name_of
 from actorflow.dtypes import common
 from actorflow.errors import ActorflowError, ConfigError, GraphError, SpecError, Where
@@ -20,10 +22,10 @@ from actorflow.graph import opdef
 from actorflow.graph.block import marks
 from actorflow.graph.body import Body, elsewhere, is_around
 from actorflow.graph.device import merged
-from actorflow.graph.graph import Graph, current
+from actorflow.graph.graph import Graph, current, opened
 from actorflow.graph.node import Attr, Node, NodeId, Port, is_plain
 from actorflow.graph.opdef import Promoting
-from actorflow.graph.operators import Operators
+from actorflow.graph.operators import OneArray
 from actorflow.leases import lent_copy
 from actorflow.spec import Shape, Spec
 
@@ -35,7 +37,7 @@ NO_RETURN = "a function without a return gives None: let it return its results"
 """What to try with a None that a function of the user's gave."""
 
 
-class Tensor(Operators):
+class Tensor(OneArray):
     """A symbolic value: output `index` of a node. Has a spec and no data; fetch it for that.
 
     Arithmetic operators, comparisons (`<`, `<=`, `>`, `>=`), `@` and indexing build nodes. `==` does
@@ -83,13 +85,9 @@ class Tensor(Operators):
         """Tells whether `other` stands for the same output of the same node."""
         return isinstance(other, Tensor) and self.graph is other.graph and self.port == other.port
 
-    def __bool__(self) -> bool:
-        message = f"a tensor has no truth value while the graph is built: {self!r}"
-        raise GraphError(message, where=self.node.where, hint="fetch it first, or use af.where")
-
-    def __iter__(self) -> Iterator[Any]:
-        message = f"a tensor cannot be iterated while the graph is built: {self!r}"
-        raise GraphError(message, where=self.node.where)
+    def place(self) -> Where | None:
+        """Where its node was made."""
+        return self.node.where
 
 
 def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant") -> Tensor:
@@ -104,6 +102,9 @@ def as_tensor(value: Any, *, dtype: DType | None = None, name: str = "constant")
         SpecError: for a value that no tensor of that dtype can hold.
     """
     if isinstance(value, Tensor):
+        graph = opened()
+        if graph is None and not isinstance(value.graph, Body):
+            return value  # what is built of it says whether there is a graph to build into
         graph = current()
         return value if value.graph is graph else _captured(graph, value)
     if hasattr(value, "as_tensor"):
@@ -191,14 +192,16 @@ def promoted(*values: Any) -> tuple[Tensor, ...]:
     Raises:
         SpecError: for a Python number that the dtype cannot hold.
     """
-    typed = [None if isinstance(v, _WEAK) else as_tensor(v) for v in values]
+    typed = [None if isinstance(v, _WEAK) or _is_wide(v) else as_tensor(v) for v in values]
+    beside = common(dict.fromkeys(t.dtype for t in typed if t is not None))
+    typed = [_unless_weak(v, beside) if t is None else t for t, v in zip(typed, values, strict=True)]
     dtypes = dict.fromkeys(t.dtype for t in typed if t is not None)
     if not dtypes:
         return as_tensors(*values)
     wanted = common(dtypes)
     if wanted is None:
-        beside = next(iter(dtypes))
-        return tuple(_weak(v, beside) if t is None else t for t, v in zip(typed, values, strict=True))
+        first = next(iter(dtypes))
+        return tuple(_weak(v, first) if t is None else t for t, v in zip(typed, values, strict=True))
     return tuple(
         _weak(v, wanted) if t is None else t if t.dtype == wanted else _converted(t, wanted)
         for t, v in zip(typed, values, strict=True)
@@ -212,8 +215,37 @@ def _converted(tensor: Tensor, dtype: DType) -> Tensor:
 _WEAK = (bool, int, float, complex, list, tuple)
 
 
+def _is_wide(value: Any) -> bool:
+    """Tells whether a value is an array of the dtypes that numpy makes of Python's floats by itself."""
+    return isinstance(value, np.ndarray) and value.dtype in _WIDE
+
+
+_WIDE = (np.dtype("float64"), np.dtype("complex128"))
+
+
+def _unless_weak(value: Any, beside: DType | None) -> Tensor | None:
+    """None for what takes the dtype of the tensors beside it, else the tensor that it makes by itself."""
+    if not _is_wide(value):
+        return None
+    floating = beside is not None and _ORDER[beside.kind] >= _ORDER[value.dtype.kind]
+    return None if floating else as_tensor(value)
+
+
+def _narrowed(value: Array, dtype: DType) -> Tensor:
+    """An array of numpy's own floats as a constant of the dtype beside it."""
+    try:
+        return as_tensor(converted(value, dtype))
+    except (ValueError, OverflowError) as error:
+        message = f"no {name_of(dtype)} tensor can hold the {value.dtype} array {value!r:.60}: {error}"
+        line = current().scope.defined_at or source_line()
+        hint = f"convert the tensor: af.cast(x, {value.dtype.name!r})"
+        raise SpecError(message, where=Where(defined_at=line), hint=hint) from None
+
+
 def _weak(value: Any, dtype: DType) -> Tensor:
-    """A Python number as a tensor of `dtype`, and a list of them where `dtype` holds their kind."""
+    """A Python number or wide array as a tensor of `dtype`, a list where `dtype` holds their kind."""
+    if _is_wide(value):
+        return _narrowed(value, dtype)
     if isinstance(value, list | tuple):
         try:
             kind = as_array(value).dtype.kind
@@ -297,11 +329,36 @@ def build_one(
 
 
 def source_line() -> str:
-    """Returns `file:line` of the innermost caller outside actorflow: what the user wrote."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and not is_users(frame):
-        frame = frame.f_back
+    """Returns `file:line` of the innermost caller that the user wrote; see `users_frame`."""
+    frame = users_frame(sys._getframe(1))
     return line_at(frame.f_code.co_filename, frame.f_lineno)
+
+
+def users_frame(frame: FrameType) -> FrameType:
+    """Returns the innermost frame, from `frame` outwards, of code that the user wrote.
+
+    That is neither actorflow nor what is installed beside it: numpy and the standard library call tensors as
+    well, and their lines tell nobody anything. Where all is installed, the innermost outside actorflow.
+    """
+    nearest: FrameType | None = None
+    at: FrameType | None = frame
+    while at is not None:
+        if is_users(at):
+            if not is_installed(at.f_code.co_filename):
+                return at
+            nearest = nearest or at
+        frame, at = at, at.f_back
+    return nearest or frame
+
+
+@lru_cache(1024)
+def is_installed(file: str) -> bool:
+    """Tells whether a file of code belongs to the standard library or to an installed package."""
+    parts = Path(file).parts
+    return file.startswith((_STDLIB, "<frozen")) or "site-packages" in parts or "dist-packages" in parts
+
+
+_STDLIB = str(Path(contextlib.__file__).parent) + os.sep
 
 
 def is_users(frame: FrameType) -> bool:

@@ -16,6 +16,7 @@ from actorflow.graph import opdef
 from actorflow.graph.autodiff import Use, fits, listed
 from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, build, line_at, source_line
 from actorflow.graph.graph import current
+from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.graph.node import Attr
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.spec import Spec
@@ -49,6 +50,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         raise GradientError(message, where=Where(defined_at=source_line()))
     name = getattr(function, "__name__", type(function).__name__)
 
+    @in_graph_of_inputs
     @wraps(function)
     def constructor(*args: Any, **settings: Any) -> Any:
         _check_settings(function, settings)

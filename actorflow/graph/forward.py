@@ -16,9 +16,11 @@ from actorflow.errors import GradientError, SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import check_source, fits, gradients, listed, name_of
 from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.graph.slices import Gradient, IndexedSlices
 
 
+@in_graph_of_inputs
 def jvp(ys: Any, xs: Any, vs: Any) -> list[Tensor | None]:
     """Returns how each of `ys` changes when `xs` move along `vs`: the Jacobian times the vector.
 
@@ -52,6 +54,7 @@ def jvp(ys: Any, xs: Any, vs: Any) -> list[Tensor | None]:
     return moved
 
 
+@in_graph_of_inputs
 def hessian_vector_product(y: Any, xs: Any, vs: Any) -> list[Gradient | None]:
     """Returns the Hessian of `y` for `xs` times the vector `vs`, a part for each x.
 

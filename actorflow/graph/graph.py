@@ -18,7 +18,7 @@ from actorflow.arrays import Array
 from actorflow.errors import GraphError, InternalError
 from actorflow.graph.block import Block
 from actorflow.graph.node import Attr, Node, NodeId, Port
-from actorflow.graph.resource import ResourceDef
+from actorflow.graph.resource import HANDLES, ResourceDef, VariableDef
 from actorflow.likeness import likeness
 from actorflow.spec import Spec
 
@@ -41,6 +41,9 @@ class Scope:
     block: Block | None = None
     defined_at: str | None = None
 
+
+OPEN_A_GRAPH = "put it under `with g:`, the graph it belongs to, or under `with af.Graph() as g:`, a new one"
+"""What to try where no graph is open, and no input says which is meant."""
 
 _current: ContextVar[Graph | None] = ContextVar("actorflow_graph", default=None)
 
@@ -78,6 +81,19 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    @property
+    def variables(self) -> list[Any]:
+        """Its variables, in the order in which they were made."""
+        return [HANDLES["variable"](self, d.name) for d in self._variables()]
+
+    @property
+    def trainable(self) -> list[Any]:
+        """Its trainable floating variables, in that order: what `minimize` trains where nobody says."""
+        return [HANDLES["variable"](self, d.name) for d in self._variables() if d.is_trained]
+
+    def _variables(self) -> list[VariableDef]:
+        return [d for d in self.resources.values() if isinstance(d, VariableDef)]
 
     def node(self, name: str | NodeId) -> Node:
         """Returns the node of that name or id; raises GraphError when there is none."""
@@ -229,5 +245,5 @@ def current() -> Graph:
     """Returns the graph that is being built; raises GraphError when no `with Graph()` is open."""
     graph = _current.get()
     if graph is None:
-        raise GraphError("ops are built inside a graph, and none is open", hint="with af.Graph() as g: ...")
+        raise GraphError("ops are built inside a graph, and none is open", hint=OPEN_A_GRAPH)
     return graph

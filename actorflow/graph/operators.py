@@ -5,10 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from actorflow.errors import GraphError
-from actorflow.graph import opdef
+from actorflow.graph.methods import Methods
+from actorflow.graph.methods import call as _call
+from actorflow.graph.valueless import Valueless, refused_ufunc
+
+_OPERATORS = {
+    "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "power": "pow",
+    "floor_divide": "floor_divide", "remainder": "remainder", "matmul": "matmul", "less": "less",
+    "less_equal": "less_equal", "greater": "greater", "greater_equal": "greater_equal",
+    "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor",
+    "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",
+}  # fmt: skip
+"""Universal function of numpy -> the op that it is as an operator of Python."""
 
 
-class Operators:
+class Operators(Methods, Valueless):
     """What tensors and variables share: arithmetic, bits, ordering, `@` and indexing.
 
     The constructors are found by name in the table, so that the graph need not know the ops.
@@ -20,7 +31,18 @@ class Operators:
 
     __slots__ = ()
 
-    __array_ufunc__ = None  # so that ndarray + tensor asks the tensor, and np.exp(tensor) is an error
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        """Operators whose left side is an array; numpy has no other way to say so than its functions."""
+        name = ufunc.__name__
+        if method == "__call__" and settings.keys() <= {"out"}:  # `array += tensor` gives the array as out
+            if name in _OPERATORS:
+                return _call(_OPERATORS[name], *inputs)
+            if name == "divmod":
+                return _divmod(*inputs)
+            if name in ("equal", "not_equal"):
+                other = next((v for v in inputs if v is not self), self)
+                return self == other if name == "equal" else self != other
+        return refused_ufunc(self, name)
 
     # fmt: off
     def __add__(self, other: Any) -> Any: return _call("add", self, other)
@@ -42,7 +64,8 @@ class Operators:
     def __neg__(self) -> Any: return _call("negative", self)
     def __abs__(self) -> Any: return _call("abs", self)
     def __pos__(self) -> Any: return _call("positive", self)
-    def __round__(self) -> Any: return _call("round", self)
+    def __divmod__(self, other: Any) -> Any: return _divmod(self, other)
+    def __rdivmod__(self, other: Any) -> Any: return _divmod(other, self)
     def __and__(self, other: Any) -> Any: return _call("bitwise_and", self, other)
     def __rand__(self, other: Any) -> Any: return _call("bitwise_and", other, self)
     def __or__(self, other: Any) -> Any: return _call("bitwise_or", self, other)
@@ -60,6 +83,12 @@ class Operators:
     def __ge__(self, other: Any) -> Any: return _call("greater_equal", self, other)
     def __getitem__(self, index: Any) -> Any: return _call("slice", self, index)
     # fmt: on
+
+    def __round__(self, digits: Any = None) -> Any:
+        if digits is not None:
+            message = f"round() of a tensor gives whole numbers, got {digits!r:.60} digits"
+            raise GraphError(message, hint="scale it: round(tensor * 100) / 100")
+        return _call("round", self)
 
     def is_same(self, other: object) -> bool:
         """Tells whether `other` stands for the same tensor; `==` without an error."""
@@ -86,5 +115,11 @@ class Operators:
         return object.__hash__(self)
 
 
-def _call(op: str, *args: Any) -> Any:
-    return opdef.lookup(op).constructor(*args)
+class OneArray(Operators):
+    """What stands for one array, unlike `IndexedSlices`: tensors and variables."""
+
+    __slots__ = ()
+
+
+def _divmod(a: Any, b: Any) -> tuple[Any, Any]:
+    return _call("floor_divide", a, b), _call("remainder", a, b)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from actorflow.arrays import name_of
+from actorflow.arrays import is_floating, name_of
 from actorflow.errors import GraphError
 from actorflow.graph.node import Port
 from actorflow.spec import Spec, spec
@@ -50,6 +50,9 @@ class ResourceDef:
 KINDS: dict[str, type[ResourceDef]] = {}
 """The classes of definitions, by kind."""
 
+HANDLES: dict[str, Callable[[Any, str], Any]] = {}
+"""By kind, what makes the handle that users have of a resource: (graph, name) -> it. Entered by the ops."""
+
 Defined = TypeVar("Defined", bound=type[ResourceDef])
 
 
@@ -77,6 +80,11 @@ class VariableDef(ResourceDef):
     def told(self) -> str:
         """The spec."""
         return str(self.spec) + ("" if self.trainable else ", not trainable")
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it is trained where nobody says what is: trainable, and of floating numbers."""
+        return self.trainable and is_floating(self.spec.dtype)
 
 
 @kind("queue")

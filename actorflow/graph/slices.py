@@ -7,7 +7,7 @@ when an op asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from actorflow.arrays import DType
@@ -152,11 +152,9 @@ class IndexedSlices(Operators):
             return joined([a, -b])
         return super().__sub__(other)
 
-    def __bool__(self) -> bool:
-        return bool(self.values)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.values)
+    def place(self) -> Where | None:
+        """Where its values were made."""
+        return self.values.place()
 
 
 Gradient = Tensor | IndexedSlices

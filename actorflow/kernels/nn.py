@@ -31,15 +31,7 @@ def softmax_cost(x: Array, *others: Array, **_: Any) -> float:
     return 14.0 * float(x.size)
 
 
-def check_some(x: Array, axis: int) -> None:
-    """Raises SpecError when there is nothing along `axis` to divide one among."""
-    if not x.size and not x.shape[axis]:
-        message = f"softmax needs an element along axis {axis}, got {show(x.shape)}"
-        raise SpecError(message)
-
-
 def _shifted(x: Array, axis: int) -> Array:
-    check_some(x, axis)
     return np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True))
 
 
@@ -48,10 +40,12 @@ def _shifted(x: Array, axis: int) -> Array:
 def softmax(x: Array, *, axis: int) -> Array:
     """`exp(x) / sum(exp(x))` along `axis`, without overflow.
 
-    Shapes:  that of x, which has at least one element along `axis`.
+    Shapes:  that of x, which may have no elements, though they have no maximum.
     Dtypes:  floating.
     Cost:    five passes; allocates the result and sums along the axis.
     """
+    if not x.size:
+        return np.empty(x.shape, x.dtype)
     out = _shifted(x, axis)
     np.exp(out, out=out)
     np.divide(out, np.add.reduce(out, axis=axis, keepdims=True), out=out)
@@ -63,10 +57,12 @@ def softmax(x: Array, *, axis: int) -> Array:
 def log_softmax(x: Array, *, axis: int) -> Array:
     """`x - log(sum(exp(x)))` along `axis`, without overflow or cancellation.
 
-    Shapes:  that of x, which has at least one element along `axis`.
+    Shapes:  that of x, which may have no elements, though they have no maximum.
     Dtypes:  floating.
     Cost:    five passes; allocates the result, the exponentials and sums along the axis.
     """
+    if not x.size:
+        return np.empty(x.shape, x.dtype)
     out = _shifted(x, axis)
     total = np.add.reduce(np.exp(out), axis=axis, keepdims=True)
     np.subtract(out, np.log(total), out=out)

@@ -6,14 +6,13 @@ import numpy as np
 
 from actorflow.arrays import Array, Library
 from actorflow.kernels import random
-from actorflow.kernels.nn import check_some, dropout_cost, flattened, softmax_cost
+from actorflow.kernels.nn import dropout_cost, flattened, softmax_cost
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
 
 
 def _shifted(x: Array, axis: int, xp: Library) -> Array:
     """`x` less its maximum along `axis`, which keeps exp in range and changes nothing else."""
-    check_some(x, axis)
     return x - xp.max(x, axis=axis, keepdims=True)
 
 
@@ -21,6 +20,8 @@ def _shifted(x: Array, axis: int, xp: Library) -> Array:
 @in_float32
 def softmax(x: Array, *, axis: int, xp: Library = np) -> Array:
     """`exp(x) / sum(exp(x))` along `axis`, without overflow; see `kernels.nn.softmax`."""
+    if not x.size:
+        return xp.zeros(x.shape, dtype=x.dtype)
     e = xp.exp(_shifted(x, axis, xp))
     return e / xp.sum(e, axis=axis, keepdims=True)
 
@@ -29,6 +30,8 @@ def softmax(x: Array, *, axis: int, xp: Library = np) -> Array:
 @in_float32
 def log_softmax(x: Array, *, axis: int, xp: Library = np) -> Array:
     """`x - log(sum(exp(x)))` along `axis`, without overflow; see `kernels.nn.log_softmax`."""
+    if not x.size:
+        return xp.zeros(x.shape, dtype=x.dtype)
     shifted = _shifted(x, axis, xp)
     return shifted - xp.log(xp.sum(xp.exp(shifted), axis=axis, keepdims=True))
 

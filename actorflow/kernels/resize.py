@@ -23,7 +23,7 @@ It has not run on a card yet, only on numpy, `array_api_strict` and a stand-in f
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import floor
+from math import floor, isfinite
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from actorflow.images import spatial
 from actorflow.kernels.kept import kept
 from actorflow.kernels.precision import in_float32
 from actorflow.kernels.registry import kernel
+from actorflow.kernels.shape import held
 from actorflow.kernels.taps import Table, through
 from actorflow.spec import show
 
@@ -147,19 +148,43 @@ def _axes(
     return [(axis, key) for _, axis, key in sorted(found, key=lambda f: f[:2])]
 
 
+def _told(x: tuple[int, ...], computed: tuple[Array, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    """The attributes with the size and scale that were computed in the step: integers, floating numbers.
+
+    Raises:
+        SpecError: for a number of them that is not that of the spatial axes, and a size or scale that
+            none can have.
+    """
+    found = dict(attrs)
+    for given in computed:
+        what = "size" if given.dtype.kind in "iu" else "scale"
+        numbers = held(given) if what == "size" else tuple(float(given[i]) for i in range(given.shape[0]))
+        if len(numbers) != len(x) - 2:
+            message = f"resize takes a {what} for each spatial axis of {show(x)}, got {numbers}"
+            raise SpecError(message)
+        if not all(n >= 0 if what == "size" else n > 0 and isfinite(n) for n in numbers):
+            least = "not negative" if what == "size" else "positive"
+            message = f"a {what} must be {least}, got {numbers} for images {show(x)}"
+            raise SpecError(message)
+        found[what] = numbers
+    return found
+
+
 def _cost(x: Array, *others: Array, **_: Any) -> float:
     return 16.0 * float(max(a.size for a in (x, *others)))
 
 
 @kernel("resize", cost=_cost)
-def resize(x: Array, *, method: str, xp: Library = np, **attrs: Any) -> Array:
+def resize(x: Array, *computed: Array, method: str, xp: Library = np, **attrs: Any) -> Array:
     """Images of another size; see `ops.resize.resize`.
 
     Shapes:  x (n, h, w, c) -> (n, *size, c)
     Dtypes:  floating; any for "nearest"
     Cost:    along each axis a pass over the result for every element that one is made of.
-    Raises:  SpecError when an axis turns out empty.
+    Raises:  SpecError when an axis turns out empty, or what was computed is no size or scale.
     """
+    if computed:
+        attrs = _told(x.shape, computed, attrs)
     return _resized(x, method=method, xp=xp, **attrs) if method != "nearest" else _moved(x, xp, method, attrs)
 
 
@@ -176,13 +201,13 @@ def _moved(x: Array, xp: Library, method: str, attrs: dict[str, Any]) -> Array:
 
 @kernel("resize_grad", cost=_cost)
 @in_float32
-def resize_grad(dy: Array, x: Array, *, xp: Library = np, **attrs: Any) -> Array:
+def resize_grad(dy: Array, x: Array, *computed: Array, xp: Library = np, **attrs: Any) -> Array:
     """The transpose of `resize`: each element of x gets what it gave, times the weight it gave it with.
 
     Shapes:  dy that of resize(x), x (n, h, w, c), which counts for nothing else -> that of x
     Dtypes:  floating, the same for both
     """
-    axes = _axes(x.shape, **attrs)
+    axes = _axes(x.shape, **(_told(x.shape, computed, attrs) if computed else attrs))
     wanted = list(x.shape)
     for axis, (_, m, *_how) in axes:
         wanted[axis] = m

@@ -10,6 +10,7 @@ import threading
 from asyncio import AbstractEventLoop, Future
 from collections import deque
 from collections.abc import Callable
+from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, ClassVar
 
@@ -104,11 +105,12 @@ class Threads:
         now = self._now
         HERE.crew = self
         ignore_float_errors()
+        context = copy_context()
         while (item := self._next()) is not None:
             job, done = item
             start = now()
             try:
-                result, error = job(), None
+                result, error = context.copy().run(job), None  # what a job sets there is its own
             except BaseException as caught:  # noqa: BLE001  it travels to the step
                 result, error = None, caught
             del item, job  # ORDER: before anyone hears of the result, or its inputs would seem to be held

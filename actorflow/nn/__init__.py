@@ -8,6 +8,8 @@ current graph, under its name. Called, it builds ops; all its calls share the va
 
 from __future__ import annotations
 
+import sys
+
 from actorflow.nn.attention import MultiHeadAttention
 from actorflow.nn.beam import beam_search
 from actorflow.nn.cells import Cell, GRUCell, LSTMCell, RNNCell
@@ -15,12 +17,14 @@ from actorflow.nn.conv import Conv
 from actorflow.nn.decoding import Decoded, greedy, sample
 from actorflow.nn.dense import Dense
 from actorflow.nn.embedding import Embedding
+from actorflow.nn.functional import apply
 from actorflow.nn.layer import Layer
 from actorflow.nn.norms import BatchNorm, GroupNorm, LayerNorm, RMSNorm
 from actorflow.nn.recurrent import bidirectional, rnn
 from actorflow.nn.sequential import Sequential
 from actorflow.nn.shaping import Dropout, Flatten
 from actorflow.nn.stacking import stacked
+from actorflow.other_names import missing
 
 __all__ = [
     "BatchNorm",
@@ -40,6 +44,7 @@ __all__ = [
     "RMSNorm",
     "RNNCell",
     "Sequential",
+    "apply",
     "beam_search",
     "bidirectional",
     "greedy",
@@ -47,3 +52,12 @@ __all__ = [
     "sample",
     "stacked",
 ]
+
+for _file in ("attention", "conv", "dense", "embedding", "layer", "sequential"):
+    del globals()[
+        _file
+    ]  # the files of classes: `af.nn.dense(3, 4)` would call a module, and say no more than that
+
+
+def __getattr__(name: str) -> object:
+    raise missing(sys.modules[__name__], name, __all__)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actorflow.graph.builder import Tensor, as_tensor
+from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.nn.cells import State, rows_of, zeros_of
 from actorflow.nn.decoding import (
     NEVER,
@@ -42,6 +43,7 @@ Kept = tuple[Sequence[Any], Sequence[Any]]
 
 
 @verb
+@in_graph_of_inputs
 def beam_search(
     step: Any,
     first: Any,

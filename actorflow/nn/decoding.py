@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.nn.cells import State, rows_of, zeros_of
 from actorflow.ops.arguments import number_or_none, verb
 from actorflow.ops.arrange import swapaxes
@@ -58,6 +59,7 @@ class Decoded(NamedTuple):
 
 
 @verb
+@in_graph_of_inputs
 def greedy(
     step: Any, first: Any, state: Any, *, end: int | None, longest: int, name: str | None = None
 ) -> Decoded:
@@ -91,6 +93,7 @@ def greedy(
 
 
 @verb
+@in_graph_of_inputs
 def sample(
     step: Any,
     first: Any,

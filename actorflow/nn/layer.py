@@ -10,12 +10,15 @@ from typing import Any
 
 from actorflow.arrays import DType, as_dtype, is_floating, name_of
 from actorflow.errors import SpecError, Where
+from actorflow.graph.body import root_of
 from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, name_scope, source_line
 from actorflow.graph.graph import current
+from actorflow.graph.inputs_graph import methods_in_own_graph
 from actorflow.images import is_channels_first, to_channels_last
 from actorflow.ops.initial import Initial
 from actorflow.ops.resource import can_be_called
 from actorflow.ops.state import Variable
+from actorflow.other_names import checked_keywords
 from actorflow.spec import Dim, Spec, merge, show
 
 
@@ -28,6 +31,7 @@ class Layer:
     Attributes:
         name: The full name, name scopes included; those of its variables begin with it.
         defined_at: The source line that made the layer.
+        graph: The graph of its variables.
         variables: Its variables, those of layers inside it as well, in the order in which they were made.
 
     Args:
@@ -50,6 +54,20 @@ class Layer:
         self.local = found
         self.name = f"{scope}{found}"
         self.variables: list[Variable] = []
+        self.graph = root_of(current())
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Has calls build into the layer's graph where none is open, and refuse unknown arguments by name."""
+        super().__init_subclass__(**settings)
+        for name in ("__init__", "__call__"):
+            if name in vars(cls):
+                setattr(cls, name, checked_keywords(cls.__name__)(vars(cls)[name]))
+        methods_in_own_graph(cls)
+
+    @property
+    def trainable(self) -> list[Variable]:
+        """Those of its variables that are trained where nobody says what is, in their order."""
+        return [v for v in self.variables if v.definition.is_trained]
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{v.name.removeprefix(self.name + '/')} {v.spec}" for v in self.variables)

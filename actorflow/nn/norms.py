@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from actorflow.arrays import wide_dtype
 from actorflow.graph.builder import Tensor, control_dependencies
 from actorflow.nn.init import ones, zeros
 from actorflow.nn.layer import Layer
@@ -12,7 +13,7 @@ from actorflow.ops.facts import size
 from actorflow.ops.logic import greater, where
 from actorflow.ops.normalise import EPSILON
 from actorflow.ops.norms import batch_norm, batch_norm_with, group_norm, layer_norm, rms_norm
-from actorflow.ops.passing import cast, identity, wide_dtype
+from actorflow.ops.passing import cast, identity
 from actorflow.ops.source import zeros_like
 from actorflow.ops.state import Variable
 

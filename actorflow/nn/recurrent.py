@@ -8,6 +8,7 @@ from typing import Any
 
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.nn.cells import Cell, State, check_state, rows_of, stepped, zeros_of
 from actorflow.nn.stacking import Stacked
 from actorflow.ops.arguments import verb
@@ -32,6 +33,7 @@ from actorflow.structure import flatten
 
 
 @verb
+@in_graph_of_inputs
 def rnn(
     cell: Any,
     x: Any,
@@ -108,6 +110,7 @@ def rnn(
 
 
 @verb
+@in_graph_of_inputs
 def bidirectional(
     forward: Any,
     backward: Any,

@@ -11,6 +11,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
 from actorflow.graph.opdef import op
 from actorflow.ops.arguments import verb
+from actorflow.ops.arithmetic import multiply_no_nan
 from actorflow.ops.elementwise import (
     abs,
     add,
@@ -153,9 +154,10 @@ def celu(x: Any, alpha: float = 1.0, *, name: str | None = None) -> Tensor:
 
 
 def _silu_gradient(use: Use, grad: Tensor) -> Grads:
-    (x,), (y,) = use.inputs, use.outputs
+    (x,) = use.inputs
     s = sigmoid(x)
-    return (multiply(grad, add(s, multiply(y, subtract(1, s)))),)
+    # At inf the rise is 0, and inf·0 would be NaN; so in the other activations below.
+    return (multiply(grad, add(s, multiply_no_nan(x, multiply(s, subtract(1, s))))),)
 
 
 @op("silu", spec=unary("silu", Takes.FLOATING), gradient=_silu_gradient)
@@ -201,7 +203,7 @@ def softsign(x: Any, *, name: str | None = None) -> Tensor:
 def _mish_gradient(use: Use, grad: Tensor) -> Grads:
     (x,) = use.inputs
     t = tanh(softplus(x))
-    rise = multiply(multiply(x, sigmoid(x)), subtract(1, square(t)))
+    rise = multiply_no_nan(x, multiply(sigmoid(x), subtract(1, square(t))))
     return (multiply(grad, add(t, rise)),)
 
 
@@ -221,11 +223,11 @@ def _gelu_gradient(use: Use, grad: Tensor) -> Grads:
         squared = square(x)
         t = tanh(multiply(multiply(x, add(multiply(squared, 0.044715), 1)), sqrt(2 / pi)))
         inner = multiply(add(multiply(squared, 3 * 0.044715), 1), sqrt(2 / pi))
-        rise = multiply(multiply(x, subtract(1, square(t))), inner)
+        rise = multiply_no_nan(multiply(x, inner), subtract(1, square(t)))
         return (multiply(grad, multiply(add(add(t, 1), rise), 0.5)),)
     below = multiply(erfc(multiply(x, -sqrt(0.5))), 0.5)
     bell = multiply(exp(multiply(square(x), -0.5)), 1 / sqrt(2 * pi))
-    return (multiply(grad, add(below, multiply(x, bell))),)
+    return (multiply(grad, add(below, multiply_no_nan(x, bell))),)
 
 
 @op("gelu", spec=unary("gelu", Takes.FLOATING), gradient=_gelu_gradient)

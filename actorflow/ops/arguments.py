@@ -8,6 +8,7 @@ user's line. Tensors (`Any`) are not looked at here; `graph.builder` makes them 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import wraps
@@ -19,7 +20,11 @@ from typing import Any, ParamSpec, TypeVar
 
 from actorflow.arrays import as_array, as_dtype, is_floating
 from actorflow.errors import ActorflowError, SpecError, Where
+from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor, is_users, source_line
+from actorflow.graph.inputs_graph import graph_for
+from actorflow.graph.operators import Operators
+from actorflow.other_names import keywords_of, unknown_argument
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,7 +68,7 @@ def whole(value: Any) -> int:
     """Returns an integer of any size as an int; bool is none."""
     if type(value) is int:
         return value
-    if isinstance(value, bool):
+    if isinstance(value, bool | Operators):
         raise _Unfit
     try:
         return index(value)
@@ -77,7 +82,7 @@ def number(value: Any) -> int | float:
         return value
     if type(value) is int:
         return _finite(value)
-    if isinstance(value, bool | Tensor) or not hasattr(value, "__float__"):
+    if isinstance(value, bool | Operators) or not hasattr(value, "__float__"):
         raise _Unfit
     if hasattr(value, "dtype"):
         held = as_array(value)
@@ -104,7 +109,7 @@ def flag(value: Any) -> bool:
     if value is True or value is False:
         return bool(value)
     kind = getattr(getattr(value, "dtype", None), "kind", None)
-    if kind != "b" or isinstance(value, Tensor) or value.shape != ():
+    if kind != "b" or isinstance(value, Operators) or value.shape != ():
         raise _Unfit
     return bool(value)
 
@@ -122,7 +127,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def _dtype(value: Any) -> Any:
-    if value is None or isinstance(value, Tensor):
+    if value is None or isinstance(value, Operators):
         raise _Unfit
     try:
         return as_dtype(value)
@@ -141,7 +146,7 @@ class _Refused(_Unfit):
 
 def _each(value: Any) -> Iterable[Any]:
     """The elements of a list, a tuple, an array, a range or an iterator: of what has an order."""
-    if isinstance(value, str | bytes | bytearray | memoryview | Mapping | Set | Tensor):
+    if isinstance(value, str | bytes | bytearray | memoryview | Mapping | Set | Operators):
         raise _Unfit
     try:
         found: Iterable[Any] = iter(value)
@@ -262,6 +267,8 @@ KINDS: Mapping[str, Kind | None] = {
             "Padding",
             "Paddings",
             "Scale",
+            "Sizes | Tensor",
+            "Scale | Tensor",
             "Order",
             "Mapping[str, tuple[Any, ...]]",
             "Spec",
@@ -303,9 +310,11 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     """Returns the verb with its arguments held to their annotations, and its errors placed.
 
     An error without a line gets the user's; one of a verb that the user called, and that speaks of
-    the verbs which this one is made of, is said to come from it.
+    the verbs which this one is made of, is said to come from it. Where no graph is open, that of the
+    arguments is.
     """
     op = function.__name__
+    _NAMES.add(op)
     parameters = list(signature(function).parameters.values())
     kinds = {p.name: kind for p in parameters if (kind := _kind(p)) is not None}
     ordered = [p.name for p in parameters if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
@@ -314,27 +323,34 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     checked = tuple((i, name, kinds[name]) for i, name in enumerate(ordered) if name in kinds)
     first = checked[0][0] if checked else len(ordered)
 
+    known = keywords_of(function)
+
+    def fitted(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        for name in named:
+            if name in kinds:
+                named[name] = _plain(op, name, kinds[name], named[name])
+            elif known is not None and name not in known:
+                raise unknown_argument(op, name, known).at(Where(op=op, defined_at=source_line()))
+        if len(args) <= first:
+            return args
+        given = list(args)
+        for i, name, kind in checked:
+            if i < len(given):
+                given[i] = _plain(op, name, kind, given[i])
+        return tuple(given)
+
     @wraps(function)
     def called(*args: P.args, **named: P.kwargs) -> R:
-        if named:
-            for name in named:
-                if name in kinds:
-                    named[name] = _plain(op, name, kinds[name], named[name])
-        plain: tuple[Any, ...] = args
-        if len(args) > first:
-            given = list(args)
-            for i, name, kind in checked:
-                if i < len(given):
-                    given[i] = _plain(op, name, kind, given[i])
-            plain = tuple(given)
-        try:
-            return function(*plain, **named)
-        except ActorflowError as error:
-            call = (op, ordered, plain, named) if is_users(_getframe(1)) else None
-            told = _told(error, op, call)
-            if told is error:
-                raise
-            raise told from error.__cause__
+        with graph_for(args, named):
+            plain: tuple[Any, ...] = fitted(args, named)
+            try:
+                return function(*plain, **named)
+            except ActorflowError as error:
+                call = (op, ordered, plain, named) if is_users(_getframe(1)) else None
+                told = _told(error, op, call)
+                if told is error:
+                    raise
+                raise told from error.__cause__
 
     return called
 
@@ -347,7 +363,7 @@ def _plain(op: str, name: str, kind: Kind, value: Any) -> Any:
     except _Unfit as unfit:
         message = f"{op} takes {str(unfit) or kind.says} as {name}, got {value!r:.60}"
     hint = None
-    if isinstance(value, Tensor):
+    if isinstance(value, Operators):
         hint = "it must be known while the graph is built: give a number of Python"
     elif isinstance(value, str) and kind.says.startswith("bytes"):
         hint = f"write b{value!r:.40}"
@@ -370,7 +386,40 @@ def _told(error: ActorflowError, op: str, call: _Call | None) -> ActorflowError:
         return error
     if where.op == op and where.node is not None:
         return error
-    return type(error)(f"{error.what}\n  in {_shown(*call)}", where=where, hint=error.hint)
+    what = error.what if _through_users(error) else _in_the_name_of(op, error.what)
+    return type(error)(f"{what}\n  in {_shown(*call)}", where=where, hint=error.hint)
+
+
+_NAMES: set[str] = set()
+"""All verbs."""
+
+_NAMED = re.compile(
+    r"^(?P<head>(?:[\w ]+ of )?)(?P<name>\w+)(?= (?:takes?|needs?|folds|keeps|have|must|lies)\b)"
+)
+
+
+def _in_the_name_of(op: str, what: str) -> str:
+    """The refusal of another verb, of which `op` is made, as one of `op`, which the user knows.
+
+    A word that is the name of a verb is one where it takes or needs something: `size must be positive`
+    speaks of an argument.
+    """
+    found = _NAMED.match(what)
+    if found is None or (found["name"] not in _NAMES and found["name"] not in opdef.table()):
+        return what
+    if not found["head"] and not what[found.end() :].startswith((" take", " need", " folds", " keeps")):
+        return what
+    return f"{found['head']}{op}{what[found.end() :]}"
+
+
+def _through_users(error: ActorflowError) -> bool:
+    """Whether it came through code of the user, who called the verb that it names: in the body of a loop."""
+    at = error.__traceback__
+    while at is not None:
+        if is_users(at.tb_frame):
+            return True
+        at = at.tb_next
+    return False
 
 
 def _shown(op: str, names: Sequence[str], args: Sequence[Any], named: Mapping[str, Any]) -> str:

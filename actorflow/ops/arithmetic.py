@@ -18,11 +18,12 @@ from actorflow.ops.elementwise import (
     minimum,
     multiply,
     negative,
+    sign,
     square,
     subtract,
 )
 from actorflow.ops.logic import greater, less, where
-from actorflow.ops.rounding import round
+from actorflow.ops.rounding import isinf, round
 from actorflow.ops.rules import Takes, binary, check_dtypes, unary
 from actorflow.ops.source import zeros_like
 from actorflow.spec import Spec, broadcast
@@ -116,7 +117,11 @@ def squared_difference(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 
 def _hypot_gradient(use: Use, grad: Tensor) -> Grads:
     (a, b), (length,) = use.inputs, use.outputs
-    to_a, to_b = (multiply(grad, divide_no_nan(side, length)) for side in (a, b))
+    # Beside an infinite side the other counts for nothing, and inf/inf would be NaN.
+    far = isinf(length)
+    sides = [where(far, where(isinf(s), sign(s), zeros_like(s)), s) for s in (a, b)]
+    length = where(far, hypot(*sides), length)
+    to_a, to_b = (multiply(grad, divide_no_nan(side, length)) for side in sides)
     return (unbroadcast(to_a, a, b), unbroadcast(to_b, b, a))
 
 
@@ -125,7 +130,8 @@ def _hypot_gradient(use: Use, grad: Tensor) -> Grads:
 def hypot(a: Any, b: Any, *, name: str | None = None) -> Tensor:
     """The length √(a² + b²) of floats, without overflow on the way.
 
-    Gradients g·a/length and g·b/length, 0 where both are 0. Else like `add`.
+    Gradients g·a/length and g·b/length, 0 where both are 0; an infinite side gets g·sign, and each of
+    two g·sign/√2. Else like `add`.
     """
     return build_one("hypot", [a, b], name=name)
 

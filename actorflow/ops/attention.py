@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import inf, sqrt
 from typing import Any
 
-from actorflow.arrays import is_floating
+from actorflow.arrays import is_floating, wide_dtype
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use, gradients
 from actorflow.graph.builder import Tensor, as_tensor, as_tensors, build, build_one
@@ -20,7 +20,7 @@ from actorflow.ops.fill import arange
 from actorflow.ops.linalg import matmul
 from actorflow.ops.logic import greater, greater_equal, logical_and, where
 from actorflow.ops.nn import check_rate, dropout
-from actorflow.ops.passing import cast, identity, wide_dtype
+from actorflow.ops.passing import cast, identity
 from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims
@@ -197,7 +197,8 @@ def _depth(q: Spec, k: Spec) -> int:
     depths = [s.shape[-1] for s in (q, k) if s.shape is not None]
     depth = next((d for d in depths if d is not None), None)
     if depth is None:
-        message = f"attention needs a known depth to scale by its root, got queries {q} and keys {k}"
+        what = "scaled_dot_product_attention needs a known depth to scale by its root"
+        message = f"{what}, got queries {q} and keys {k}"
         raise SpecError(message, hint="pass scale=…")
     return max(depth, 1)
 
@@ -205,7 +206,7 @@ def _depth(q: Spec, k: Spec) -> int:
 def _check_ranks(*specs: Spec) -> None:
     for spec in specs:
         if spec.shape is not None and len(spec.shape) < 2:
-            message = f"attention needs the last axes (length, depth), got {spec}"
+            message = f"scaled_dot_product_attention needs the last axes (length, depth), got {spec}"
             raise SpecError(message)
 
 
@@ -222,7 +223,7 @@ def _check(q: Spec, k: Spec, v: Spec, mask: Spec | None) -> None:
 def _check_equal(a: Spec, b: Spec, axis: int, what: str) -> None:
     sizes = {s.shape[axis] for s in (a, b) if s.shape is not None} - {None}
     if len(sizes) > 1:
-        message = f"attention needs {what}, got {a} and {b}"
+        message = f"scaled_dot_product_attention needs {what}, got {a} and {b}"
         raise SpecError(message, hint="the axes are (…, heads, length, depth)")
 
 

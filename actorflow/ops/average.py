@@ -12,10 +12,12 @@ from actorflow.graph.node import Attr
 from actorflow.graph.opdef import op
 from actorflow.ops.arguments import verb
 from actorflow.ops.elementwise import abs, pow
+from actorflow.ops.logic import equal, where
 from actorflow.ops.passing import cast, widened
 from actorflow.ops.reduce import mean
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.sliding import ASKED_WITH, Padding, Sizes, pooled, rank_of, refused, sliding
+from actorflow.ops.source import ones_like, zeros_like
 from actorflow.spec import Spec, merge
 
 
@@ -131,7 +133,7 @@ def lp_pool(
 
     Shapes:   x (n, h, w, c) -> (n, rows, columns, c), counted as max_pool does
     Dtypes:   floating
-    Gradient: that of the formula; not a number for a window of zeros, where it has a kink, if p > 1.
+    Gradient: that of the formula; 0 for a window of zeros, where it has a kink.
     Raises:   SpecError as avg_pool, and unless p is positive.
 
     >>> with af.Graph():
@@ -145,7 +147,9 @@ def lp_pool(
     wide = widened(x)
     powers = pow(abs(wide), as_tensor(float(p), dtype=wide.dtype))
     sums = avg_pool(powers, size, strides, padding, dilations, ceil_mode, divisor=1)
-    return cast(pow(sums, as_tensor(1 / p, dtype=wide.dtype), name=name), x.dtype)
+    none = equal(sums, 0)
+    roots = pow(where(none, ones_like(sums), sums), as_tensor(1 / p, dtype=wide.dtype))
+    return cast(where(none, zeros_like(sums), roots, name=name), x.dtype)
 
 
 @verb

@@ -12,7 +12,7 @@ from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
 from actorflow.graph.slices import Gradient, IndexedSlices, mapped
 from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import unbroadcast
-from actorflow.ops.logic import equal, greater, greater_equal, less_equal, where
+from actorflow.ops.logic import greater, greater_equal, less_equal, where
 from actorflow.ops.rules import Takes, alike, binary, unary
 from actorflow.ops.source import ones_like, zeros_like
 
@@ -123,13 +123,15 @@ def _pow_gradient(use: Use, grad: Tensor) -> Grads:
     (a, b), (power,) = use.inputs, use.outputs
     to_a = to_b = None
     if use.needs[0]:
-        # ORDER: b = 0 is handled apart, for 0 ** (0 - 1) is infinite and 0·inf is NaN.
-        slope = multiply(b, pow(a, where(equal(b, 0), ones_like(b), subtract(b, 1))))
+        # b = 0 makes it 0, whatever a is: 0 ** (0 - 1) is infinite and 0·inf would be NaN.
+        slope = opdef.lookup("multiply_no_nan").constructor(pow(a, subtract(b, 1)), b)
         to_a = unbroadcast(multiply(grad, slope), a, b)
     if use.needs[1]:
         positive = greater(a, 0)
         safe = log(where(positive, a, ones_like(a)))
-        to_b = unbroadcast(multiply(grad, multiply(power, safe)), b, a)
+        # A power of 0 makes it 0 beside an infinite logarithm, and a ≤ 0 beside an infinite power.
+        slope = opdef.lookup("multiply_no_nan").constructor(safe, power)
+        to_b = unbroadcast(multiply(grad, where(positive, slope, zeros_like(slope))), b, a)
     return (to_a, to_b)
 
 
@@ -140,7 +142,8 @@ def pow(a: Any, b: Any, *, name: str | None = None) -> Tensor:
 
     Shapes:   a and b broadcast
     Dtypes:   integers or floats, the same; an integer to a negative power fails in the step
-    Gradient: g·b·a^(b-1), and g·a^b·log a, which counts as 0 where a ≤ 0.
+    Gradient: g·b·a^(b-1), where b = 0 gives 0 for any a, infinite and NaN too; and g·a^b·log a, which
+              counts as 0 where a is not above 0 (NaN is not), and where a^b is 0.
     Raises:   SpecError when shapes do not broadcast or dtypes differ.
     """
     return build_one("pow", [a, b], name=name)

@@ -12,8 +12,7 @@ from actorflow.graph.opdef import op
 from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.elementwise import add, divide, exp, multiply, sigmoid, square, subtract
-from actorflow.ops.logic import where
-from actorflow.ops.rounding import isnan
+from actorflow.ops.logic import equal, where
 from actorflow.ops.rules import Takes, binary, unary
 from actorflow.ops.source import zeros_like
 
@@ -89,7 +88,7 @@ def cbrt(x: Any, *, name: str | None = None) -> Tensor:
 def _logaddexp_gradient(use: Use, grad: Tensor) -> Grads:
     a, b = use.inputs
     apart = subtract(a, b)
-    apart = where(isnan(apart), zeros_like(apart), apart)  # two equal infinities share the gradient
+    apart = where(equal(a, b), zeros_like(apart), apart)  # two equal infinities share the gradient
     to_a, to_b = multiply(grad, sigmoid(apart)), multiply(grad, sigmoid(subtract(0, apart)))
     return (unbroadcast(to_a, a, b), unbroadcast(to_b, b, a))
 

@@ -109,3 +109,12 @@ def where(condition: Any, a: Any, b: Any, *, name: str | None = None) -> Tensor:
     <Tensor where:0 (None, 3) float32>
     """
     return build_one("where", [condition, a, b], name=name)
+
+
+def chosen(x: Tensor, extreme: Tensor) -> Tensor:
+    """Whether each element of x is what `extreme`, the largest or smallest of it and others, is.
+
+    Those that equal it, and NaN: where there is one the extreme is NaN. So the gradient of an extreme goes
+    to NaN alone where there is any, as in torch.
+    """
+    return logical_or(equal(x, extreme), not_equal(x, x))

@@ -3,7 +3,8 @@
 A turn of it is the gradient of the body. Values of the forward pass that it needs are kept in lists, one
 element a turn, unless they are the same in all turns. What gradients flow to: the loop variables, of
 which the gradient after the turns becomes that before them; and what the body captured, of which every
-turn adds its part.
+turn adds its part. So it does to a loop variable that no turn changes, on top of the gradient after the
+turns: what goes through as it is would else be rounded each turn.
 
 Source: Yu et al., Dynamic Control Flow in Large-Scale Machine Learning, EuroSys 2018, section 5, in the
 functional form (`while_v2` of TensorFlow 2).
@@ -26,6 +27,7 @@ from actorflow.ops.elementwise import add, subtract
 from actorflow.ops.kept import Backward, argument_of, carries, fitted, kept, saved_key, zeros_for
 from actorflow.ops.list_rows import list_concat
 from actorflow.ops.lists import list_add, list_new, list_read, list_read_or_zeros, list_write
+from actorflow.ops.passing import cast, widened
 from actorflow.spec import ListSpec, Spec
 
 
@@ -48,12 +50,16 @@ class _Loop:
         self.starts = [g if g is None else as_tensor(g) for g in grads[: self.count]]
         kept_grads = grads[self.count + 1 :]
         self.kept = {k: as_tensor(g) for k, g in enumerate(kept_grads) if g is not None}
+        self.same = {j for j in range(self.count) if carries(self.carried[j]) and self._passes(j)}
 
     def result(self) -> list[Gradient | None]:
         n, nothing = self.count, [None] * len(self.node.inputs)
-        active = [j for j in range(n) if self.starts[j] is not None and carries(self.carried[j])]
-        if not active and not self.kept:
+        asked = [j for j in range(n) if self.starts[j] is not None and carries(self.carried[j])]
+        if not asked and not self.kept:
             return list(nothing)
+        active = [j for j in asked if j not in self.same]
+        if not active and not self.kept:
+            return [self._start(j) if j in asked else None for j in range(len(self.node.inputs))]
         draft, active, shared = self._draft(active)
         try:
             return self._loop(draft, active, shared)
@@ -73,12 +79,19 @@ class _Loop:
             ys = [*(turn.results[j] for j in active), *(self._kept_port(k) for k in self.kept)]
             draft = Backward(turn, ys, xs, current().unique("turn"), self.node.defined_at)
             reached = [j for j, g in zip(loop_vars, draft.found, strict=False) if g is not None]
-            more = sorted({*active, *reached})
+            more = sorted({*active, *reached} - self.same)
             if more == active:
                 found = draft.found[len(loop_vars) :]
                 return draft, active, [c for c, g in zip(shared, found, strict=True) if g is not None]
             draft.forget()
             active = more
+
+    def _passes(self, j: int) -> bool:
+        """Whether every turn leaves loop variable `j` as it is."""
+        port = self.turn.results[j]
+        while (node := self.turn.nodes[port.node]).op == "identity":
+            port = node.inputs[0]
+        return port == self.turn.arguments[j]
 
     def _kept_port(self, k: int) -> Port:
         node, index, _ = self.node.attrs["saved"][k]
@@ -92,9 +105,11 @@ class _Loop:
         forward = [self._forward(k) for k in self.kept]
         trips = Tensor(graph, Port(node.id, n))
         first = [self._start(j) for j in active]
+        parts = dict(zip([*loop_vars, *wanted], draft.found, strict=True))
+        same = [j for j in loop_vars if j in self.same and parts[j] is not None]
         sums = [
-            _sum_of(Tensor(graph, node.inputs[c]), draft.found[len(loop_vars) + wanted.index(c)])
-            for c in shared
+            *(_sum_of(self._after(j), parts[j], self._given(j)) for j in same),
+            *(_sum_of(Tensor(graph, node.inputs[c]), parts[c]) for c in shared),
         ]
         begins = [as_tensor(subtract(trips, 1)), *first, *(t for s in sums for t in s.begins)]
         shapes = [(), *(self.carried[j].shape for j in active), *(sh for s in sums for sh in s.shapes)]
@@ -107,16 +122,15 @@ class _Loop:
                 for grad, like in zip(self.kept.values(), forward, strict=True)
             ]
             made = draft.copied([*starts, *seeds], read)
-            of_var = dict(zip(loop_vars, made, strict=False))
-            of_capture = dict(zip(wanted, made[len(loop_vars) :], strict=True))
+            of = dict(zip([*loop_vars, *wanted], made, strict=True))
             after = [
-                zeros_for(start) if of_var[j] is None else fitted(as_tensor(of_var[j]), self.carried[j])
+                zeros_for(start) if of[j] is None else fitted(as_tensor(of[j]), self.carried[j])
                 for j, start in zip(active, starts, strict=True)
             ]
             at = len(active)
-            for c, total in zip(shared, sums, strict=True):
+            for c, total in zip([*same, *shared], sums, strict=True):
                 size = len(total.begins)
-                after.extend(total.plus(i, rest[at : at + size], of_capture[c]))
+                after.extend(total.plus(i, rest[at : at + size], of[c]))
                 at += size
             return [as_tensor(i - 1), *after]
 
@@ -130,10 +144,12 @@ class _Loop:
             lower=attrs["lower"],
         )
         found: list[Gradient | None] = [None] * len(node.inputs)
+        for j in self.same:
+            found[j] = self._given(j)
         for j, end in zip(active, ends[1:], strict=False):
             found[j] = end
         at = 1 + len(active)
-        for c, total in zip(shared, sums, strict=True):
+        for c, total in zip([*same, *shared], sums, strict=True):
             found[c] = total.whole(ends[at : at + len(total.begins)])
             at += len(total.begins)
         return found
@@ -141,8 +157,15 @@ class _Loop:
     def _start(self, j: int) -> Tensor:
         start = self.starts[j]
         if start is None:
-            return zeros_for(as_tensor(Tensor(self.graph, Port(self.node.id, j))))
+            return zeros_for(as_tensor(self._after(j)))
         return fitted(start, self.carried[j])
+
+    def _given(self, j: int) -> Tensor | None:
+        return None if self.starts[j] is None else self._start(j)
+
+    def _after(self, j: int) -> Tensor:
+        """Loop variable `j` after the turns."""
+        return Tensor(self.graph, Port(self.node.id, j))
 
     def _value(self, port: Port) -> Callable[[Tensor], Tensor]:
         """How a turn gets a value of the forward pass: turn number -> tensor."""
@@ -178,16 +201,23 @@ class _Sum:
     whole: Callable[[Sequence[Tensor]], Gradient]
 
 
-def _sum_of(x: Tensor, part: Gradient | None) -> _Sum:
-    if isinstance(part, IndexedSlices) and not isinstance(part.rows, Tensor):
+def _sum_of(x: Tensor, part: Gradient | None, start: Tensor | None = None) -> _Sum:
+    """The sum of the parts for `x`, on top of `start` where there is one; halves add up in float32."""
+    if isinstance(part, IndexedSlices) and not isinstance(part.rows, Tensor) and start is None:
         return _sum_of_rows(part)
-    here = as_tensor(x)
-    plus = list_add if isinstance(x.spec, ListSpec) else add
+    begin = zeros_for(as_tensor(x)) if start is None else start
+    if isinstance(x.spec, ListSpec):
+        return _Sum(
+            (begin,),
+            (x.shape,),
+            lambda i, sums, grad: [list_add(sums[0], as_tensor(grad))],
+            lambda sums: sums[0],
+        )
     return _Sum(
-        (zeros_for(here),),
+        (widened(begin),),
         (x.shape,),
-        lambda i, sums, grad: [plus(sums[0], fitted(as_tensor(grad), x.spec))],
-        lambda sums: sums[0],
+        lambda i, sums, grad: [add(sums[0], widened(fitted(as_tensor(grad), x.spec)))],
+        lambda sums: cast(sums[0], x.dtype),
     )
 
 

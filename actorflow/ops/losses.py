@@ -22,7 +22,7 @@ from actorflow.graph.builder import Tensor, as_tensor, build_one, promoted
 from actorflow.graph.opdef import op
 from actorflow.ops.activation import softplus
 from actorflow.ops.arguments import verb
-from actorflow.ops.arithmetic import divide_no_nan
+from actorflow.ops.arithmetic import divide_no_nan, multiply_no_nan
 from actorflow.ops.broadcast import broadcast_like, sum, unbroadcast
 from actorflow.ops.elementwise import (
     abs,
@@ -40,9 +40,10 @@ from actorflow.ops.elementwise import (
 )
 from actorflow.ops.exponential import log1p
 from actorflow.ops.join import broadcast_arrays
-from actorflow.ops.logic import equal, greater, less_equal, logical_and, where
+from actorflow.ops.logic import equal, greater, less_equal, logical_and, logical_or, where
 from actorflow.ops.passing import cast, widened
 from actorflow.ops.placing import placed
+from actorflow.ops.rounding import isinf
 from actorflow.ops.rules import Axis, Takes, binary, check_dtypes
 from actorflow.ops.source import ones_like, zeros_like
 from actorflow.ops.special import lgamma
@@ -135,8 +136,8 @@ def sigmoid_cross_entropy(
     if positive_weight is None:
         return build_one("sigmoid_cross_entropy", [x, z], name=name)
     x, z, weight = _floats("sigmoid_cross_entropy", x, z, positive_weight)
-    missed = multiply(multiply(weight, z), softplus(negative(x)))
-    return add(missed, multiply(subtract(1, z), softplus(x)), name=name or "sigmoid_cross_entropy")
+    missed = multiply_no_nan(softplus(negative(x)), multiply(weight, z))
+    return add(missed, multiply_no_nan(softplus(x), subtract(1, z)), name=name or "sigmoid_cross_entropy")
 
 
 @verb
@@ -159,8 +160,9 @@ def binary_cross_entropy(probabilities: Any, labels: Any, *, name: str | None = 
 
 
 def _x_log_y(x: Tensor, y: Tensor) -> Tensor:
-    """x·log y, and 0 with gradient 0 where both are 0."""
-    return multiply(x, log(where(logical_and(equal(x, 0), equal(y, 0)), ones_like(y), y)))
+    """x·log y, and 0 with gradient 0 where x is 0 and log y is not a finite number, unless y is NaN."""
+    endless = logical_or(less_equal(y, 0), isinf(y))
+    return multiply(x, log(where(logical_and(equal(x, 0), endless), ones_like(y), y)))
 
 
 @verb
@@ -174,7 +176,7 @@ def kl_divergence(log_predictions: Any, labels: Any, axis: Axis = -1, *, name: s
     """
     log_q, p = given = _floats("kl_divergence", log_predictions, labels)
     log_q, p = map(widened, given)
-    found = sum(subtract(_x_log_y(p, p), multiply(p, log_q)), axis, name=name or "kl_divergence")
+    found = sum(subtract(_x_log_y(p, p), multiply_no_nan(log_q, p)), axis, name=name or "kl_divergence")
     return cast(found, given[0].dtype)
 
 
@@ -252,12 +254,18 @@ def huber_loss(predictions: Any, labels: Any, delta: float = 1.0, *, name: str |
             raise SpecError(message, hint="the limit of huber_loss / delta at 0 is af.absolute_difference")
     d = subtract(predictions, labels)
     straight = multiply(subtract(abs(d), delta / 2), delta)
-    return where(less_equal(abs(d), delta), multiply(square(d), 0.5), straight, name=name or "huber_loss")
+    near = less_equal(abs(d), delta)
+    bent = multiply(square(where(near, d, zeros_like(d))), 0.5)  # 0·d² would be NaN where d is infinite
+    return where(near, bent, straight, name=name or "huber_loss")
 
 
 @verb
 def smooth_l1_loss(predictions: Any, labels: Any, beta: float = 1.0, *, name: str | None = None) -> Tensor:
     """`huber_loss` of delta `beta`, over beta: its gradient far away is ±g for any beta. Else like that."""
+    with placed("smooth_l1_loss"):
+        if not beta > 0:
+            message = f"the beta of smooth_l1_loss must be positive, got {beta!r}"
+            raise SpecError(message, hint="the limit of smooth_l1_loss at 0 is af.absolute_difference")
     return divide(huber_loss(predictions, labels, beta), beta, name=name or "smooth_l1_loss")
 
 

@@ -12,7 +12,7 @@ from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.node import Attr
-from actorflow.graph.opdef import Effect, op
+from actorflow.graph.opdef import Effect, SpecRule, op
 from actorflow.ops.arguments import verb
 from actorflow.ops.arithmetic import lerp, multiply_no_nan
 from actorflow.ops.array import slice
@@ -26,16 +26,18 @@ from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes
 from actorflow.ops.shape import expand_dims
 from actorflow.ops.source import ones_like, zeros_like
 from actorflow.ops.statistics import logsumexp
-from actorflow.spec import Shape, Spec, axis_of, merge, show
+from actorflow.spec import Shape, Spec, axis_of, merge
 
 
-def _softmax_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    (x,) = inputs
-    check_dtypes("softmax", Takes.FLOATING, x)
-    if x.shape is not None and x.shape[axis_of(attrs["axis"], len(x.shape))] == 0:
-        message = f"softmax needs an element along axis {attrs['axis']}, got {show(x.shape)}"
-        raise SpecError(message)
-    return (x,)
+def _along_axis(op_name: str) -> SpecRule:
+    def rule(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
+        (x,) = inputs
+        check_dtypes(op_name, Takes.FLOATING, x)
+        if x.shape is not None:
+            axis_of(attrs["axis"], len(x.shape))
+        return (x,)
+
+    return rule
 
 
 def _softmax_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
@@ -49,15 +51,15 @@ def _through_softmax(y: Tensor, dy: Tensor, axis: int) -> Tensor:
     return subtract(along, y * sum(along, axis, keepdims=True))
 
 
-@op("softmax", spec=_softmax_spec, gradient=_softmax_gradient)
+@op("softmax", spec=_along_axis("softmax"), gradient=_softmax_gradient)
 @verb
 def softmax(x: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
     """`exp(x) / sum(exp(x))` along `axis`; does not overflow.
 
-    Shapes:   any, kept
+    Shapes:   any, kept; of no elements there is no softmax, and nothing to refuse
     Dtypes:   floating
     Gradient: `y * (dy - sum(y * dy, axis))`
-    Raises:   SpecError when there is no such axis or it has no element.
+    Raises:   SpecError when there is no such axis.
 
     >>> with af.Graph():
     ...     af.softmax([[1.0, 2.0, 3.0]])
@@ -71,7 +73,7 @@ def _log_softmax_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
     return (dy - exp(y) * sum(dy, use.attrs["axis"], keepdims=True),)
 
 
-@op("log_softmax", spec=_softmax_spec, gradient=_log_softmax_gradient)
+@op("log_softmax", spec=_along_axis("log_softmax"), gradient=_log_softmax_gradient)
 @verb
 def log_softmax(x: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
     """`log(softmax(x))` along `axis`, exact where softmax itself would round to 0.
@@ -79,7 +81,7 @@ def log_softmax(x: Any, axis: int = -1, *, name: str | None = None) -> Tensor:
     Shapes:   any, kept
     Dtypes:   floating
     Gradient: `dy - softmax(x) * sum(dy, axis)`
-    Raises:   SpecError when there is no such axis or it has no element.
+    Raises:   SpecError when there is no such axis.
     """
     return build_one("log_softmax", [x], {"axis": axis}, name=name)
 

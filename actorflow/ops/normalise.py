@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from actorflow.arrays import wide_dtype
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one
@@ -19,7 +20,7 @@ from actorflow.ops.arguments import verb
 from actorflow.ops.arithmetic import rsqrt
 from actorflow.ops.broadcast import broadcast_like, sum, unbroadcast
 from actorflow.ops.elementwise import add, divide, maximum, multiply, negative, square, subtract
-from actorflow.ops.passing import cast, wide_dtype, widened
+from actorflow.ops.passing import cast, widened
 from actorflow.ops.reduce import count, mean
 from actorflow.ops.rules import Axis, Takes, check_dtypes, plain_axis, reduced
 from actorflow.spec import Spec, merge

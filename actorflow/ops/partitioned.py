@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, Self
@@ -12,7 +12,8 @@ from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.body import root_of
 from actorflow.graph.builder import Tensor, as_tensor, name_scope, source_line
 from actorflow.graph.graph import Graph, current
-from actorflow.graph.operators import Operators
+from actorflow.graph.inputs_graph import in_graph_of_inputs, methods_in_own_graph
+from actorflow.graph.operators import OneArray
 from actorflow.graph.slices import Gradient, IndexedSlices
 from actorflow.ops import reduce
 from actorflow.ops.array import concat, gather
@@ -30,10 +31,12 @@ from actorflow.ops.shape import reshape
 from actorflow.ops.sort import searchsorted
 from actorflow.ops.source import constant
 from actorflow.ops.state import Variable
+from actorflow.other_names import checked_keywords
 from actorflow.spec import Dim, Shape, Spec
 
 
-class PartitionedVariable(Operators):
+@methods_in_own_graph
+class PartitionedVariable(OneArray):
     """A variable whose rows lie in several variables: `<name>/part_0`, `<name>/part_1` and so on.
 
     Used like a tensor it is read as a whole; `gather` and `af.embedding_lookup` ask each part for the
@@ -64,6 +67,8 @@ class PartitionedVariable(Operators):
     <PartitionedVariable table (1000, 16) float32 in 3 parts> <Tensor table/gather:0 (2, 16) float32>
     """
 
+    @checked_keywords("PartitionedVariable")
+    @in_graph_of_inputs
     def __init__(
         self,
         initial: Initial = None,
@@ -285,11 +290,9 @@ class PartitionedVariable(Operators):
             where = Where(defined_at=self.parts[0].definition.defined_at)
             raise GraphError(message, where=where, hint="build both inside one `with Graph()`")
 
-    def __bool__(self) -> bool:
-        return bool(self.as_tensor())
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.as_tensor())
+    def place(self) -> Where | None:
+        """Where it was declared."""
+        return self.parts[0].place()
 
 
 def parts_of(variables: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import DType, as_dtype, is_differentiable
+from actorflow.arrays import as_dtype, is_differentiable, wide_dtype
 from actorflow.dtypes import can_cast
 from actorflow.errors import SpecError, Where
 from actorflow.graph.autodiff import Use
@@ -95,11 +95,6 @@ def cast(x: Any, dtype: Any, *, safe: bool = False, name: str | None = None) -> 
     if safe and not can_cast(tensor.dtype, wanted):
         attrs["safe"] = True
     return build_one("cast", [tensor], attrs, name=name)
-
-
-def wide_dtype(dtype: DType) -> DType:
-    """The dtype that elements of `dtype` are counted and added up in: float32 for halves."""
-    return as_dtype("float32") if dtype.itemsize == 2 and is_differentiable(dtype) else dtype
 
 
 def widened(x: Tensor) -> Tensor:

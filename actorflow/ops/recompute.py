@@ -11,6 +11,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.body import Body, as_attr, as_spec
 from actorflow.graph.builder import Tensor, as_tensor, build, source_line
 from actorflow.graph.graph import current
+from actorflow.graph.inputs_graph import in_graph_of_inputs
 from actorflow.graph.node import Attr, NodeId, Port
 from actorflow.graph.opdef import Effect, lookup, op
 from actorflow.graph.slices import Gradient
@@ -45,6 +46,7 @@ def recompute(function: Callable[..., Any]) -> Callable[..., Any]:
     named = getattr(function, "__name__", "call")
     name = named if named.isidentifier() else "call"
 
+    @in_graph_of_inputs
     @wraps(function)
     def constructor(*args: Any, **settings: Any) -> Any:
         graph = current()

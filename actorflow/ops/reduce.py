@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import as_dtype, is_differentiable
+from actorflow.arrays import as_dtype, is_differentiable, wide_dtype
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, build_one
@@ -14,11 +14,12 @@ from actorflow.graph.opdef import NOT_DIFFERENTIABLE, SpecRule, op
 from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import broadcast_like, sum, unreduce
 from actorflow.ops.elementwise import divide, multiply
-from actorflow.ops.logic import equal
-from actorflow.ops.passing import cast, wide_dtype, widened
+from actorflow.ops.logic import chosen, where
+from actorflow.ops.passing import cast, widened
 from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, plain_axis, reduced, size_of
 from actorflow.ops.scan import products_of_others
 from actorflow.ops.shape import reshape, reshape_like
+from actorflow.ops.source import zeros_like
 from actorflow.spec import Spec, show
 
 
@@ -108,10 +109,15 @@ def count(x: Any, axis: Axis = None, *, name: str | None = None) -> Tensor:
 
 def _extreme_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
     (x,), (y,) = use.inputs, use.outputs
-    hit = cast(equal(x, unreduce(use, y)), x.dtype)
-    ties = sum(widened(hit), use.attrs["axis"], keepdims=use.attrs["keepdims"])
-    share = cast(divide(widened(grad), ties), grad.dtype)
-    return (multiply(hit, unreduce(use, share)),)
+    hit = chosen(x, unreduce(use, y))
+    return (where(hit, unreduce(use, share_of_ties(use, hit, grad)), zeros_like(x)),)
+
+
+def share_of_ties(use: Use, hit: Tensor, grad: Tensor) -> Tensor:
+    """The gradient of a reduction, over how many elements of those that it folds are `hit`."""
+    (x,) = use.inputs
+    ties = sum(cast(hit, wide_dtype(x.dtype)), use.attrs["axis"], keepdims=use.attrs["keepdims"])
+    return cast(divide(widened(grad), ties), grad.dtype)
 
 
 @op("max", spec=reduction("max", Takes.REAL, of_some=True), gradient=_extreme_gradient)
@@ -121,7 +127,7 @@ def max(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | None =
 
     Shapes:   the axes of `axis` are dropped, or kept with size 1 when `keepdims`
     Dtypes:   real numbers, kept
-    Gradient: g to the largest element; shared evenly on ties.
+    Gradient: g to the largest element, to NaN where there is one; shared evenly on ties.
     Raises:   SpecError for bool and complex, for an axis that does not exist or has size 0.
     """
     return build_one("max", [x], _attrs(axis, keepdims), name=name)

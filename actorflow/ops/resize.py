@@ -15,13 +15,20 @@ from actorflow.images import spatial
 from actorflow.ops.arguments import verb
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.sliding import Sizes, rank_of, refused, sizes
-from actorflow.spec import Dim, Shape, Spec, merge
+from actorflow.spec import Dim, Shape, Spec, merge, show
 
 METHODS = ("nearest", "linear", "cubic")
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric")
 ROUNDINGS = ("prefer_ceil", "prefer_floor", "floor", "ceil")
 
 Scale = float | Sequence[float]
+
+
+def _build(op_name: str, inputs: Sequence[Any], size: Any, scale: Any, *how: Any, name: str | None) -> Tensor:
+    """Builds an op of this module: what is computed in the step is an input, the rest attributes."""
+    computed = [given for given in (size, scale) if isinstance(given, Tensor)]
+    attrs = _attrs(inputs[-1], size, scale, *how)
+    return build_one(op_name, [*inputs, *computed], attrs, name=name)
 
 
 def _attrs(
@@ -48,10 +55,12 @@ def _attrs(
     if antialias and method == "nearest":
         message = "antialias widens weights, and nearest has none"
         raise refused(message, 'use method="linear" or "cubic"')
-    rank = rank_of(x, scale if size is None else size)
+    known_size, known_scale = (None if isinstance(given, Tensor) else given for given in (size, scale))
+    told = known_scale if known_size is None else known_size
+    rank = 0 if told is None else rank_of(x, told)
     return {
-        "size": None if size is None else sizes(size, rank, "size", least=0),
-        "scale": None if scale is None else _factors(scale, rank),
+        "size": None if known_size is None else sizes(known_size, rank, "size", least=0),
+        "scale": None if known_scale is None else _factors(known_scale, rank),
         "method": method,
         "coordinates": coordinates,
         "rounding": rounding,
@@ -71,14 +80,45 @@ def _factors(scale: Any, rank: int) -> tuple[float, ...]:
     return tuple(float(s) for s in each)
 
 
-def _resized(x: Shape, attrs: Mapping[str, Attr]) -> Shape:
+def _resized(x: Shape, attrs: Mapping[str, Attr], computed: Sequence[Spec]) -> Shape:
     size, scale = attrs["size"], attrs["scale"]
-    lengths = spatial(x, len(size or scale or ()))
+    rank = _rank(x, (size, scale), computed)
+    if rank is None:
+        return None
+    lengths = spatial(x, rank)
+    if any(spec.dtype.kind in "iu" for spec in computed) or (computed and size is None):
+        size = (None,) * rank
     if size is None:
         size = tuple(None if n is None else floor(n * s) for n, s in zip(lengths, scale, strict=True))
     for n, m in zip(lengths, size, strict=True):
         _check_some(n, m, x)
     return (None if x is None else x[0], *size, None if x is None else x[-1])
+
+
+def _rank(x: Shape, known: Sequence[Any], computed: Sequence[Spec]) -> int | None:
+    """How many spatial axes there are: as many as numbers were given, or else as x has; None if unknown.
+
+    Of what is computed in the step, integers are sizes and floating numbers scales.
+    """
+    kinds = ["iu" if spec.dtype.kind in "iu" else "f" for spec in computed]
+    if len(computed) > 2 or len({*kinds}) != len(kinds) or any(s.dtype.kind in "bc" for s in computed):
+        given = ", ".join(map(str, computed))
+        message = f"a computed size is a vector of integers and a scale one of floating numbers, got {given}"
+        raise SpecError(message)
+    for spec in computed:
+        if spec.shape is not None and len(spec.shape) != 1:
+            message = f"a computed size or scale is a vector, a number for each spatial axis, got {spec}"
+            raise SpecError(message)
+    counts = {spec.shape[0] for spec in computed if spec.shape is not None}
+    counts |= {len(each) for each in known if each is not None}
+    counts |= set() if x is None else {len(x) - 2}
+    counts.discard(None)
+    if len(counts) > 1:
+        message = (
+            f"resize takes a number for each spatial axis, got {', '.join(map(str, computed))} for {show(x)}"
+        )
+        raise SpecError(message)
+    return counts.pop() if counts else None
 
 
 def _check_some(n: Dim, m: Dim, x: Shape) -> None:
@@ -93,13 +133,15 @@ def _check_dtypes(op_name: str, attrs: Mapping[str, Attr], *inputs: Spec) -> Non
 
 
 def _resize_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    (x,) = inputs
+    x, *computed = inputs
     _check_dtypes("resize", attrs, x)
-    return (Spec(_resized(x.shape, attrs), x.dtype),)
+    return (Spec(_resized(x.shape, attrs, computed), x.dtype),)
 
 
 def _resize_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
-    return (resize_grad(dy, use.inputs[0], **use.attrs),)
+    x, *computed = use.inputs
+    back = build_one("resize_grad", [dy, x, *computed], use.attrs)
+    return back, *(None for _ in computed)
 
 
 @op(
@@ -111,10 +153,10 @@ def _resize_gradient(use: Use, dy: Tensor) -> Sequence[Tensor | None]:
 @verb
 def resize(
     x: Any,
-    size: Sizes | None = None,
+    size: Sizes | Tensor | None = None,
     method: str = "linear",
     *,
-    scale: Scale | None = None,
+    scale: Scale | Tensor | None = None,
     coordinates: str = "half_pixel",
     rounding: str = "prefer_ceil",
     antialias: bool = False,
@@ -134,6 +176,7 @@ def resize(
     elements beyond the ends out, which else are those at the ends. With `scale` instead of a size, there
     are floor(n * scale) elements, s is the scale, and m in these formulas n * scale, as in ONNX; torch
     takes the size for align_corners. With both, the size says how many elements there are.
+    Size and scale may be computed in the step, as vectors: of integers, and of floating numbers.
 
     Torch's interpolate: "nearest" is nearest, asymmetric, floor; "nearest-exact" nearest; "bilinear"
     linear; "bicubic" cubic, with antialias of cubic=-0.5; align_corners as here, but for bicubic with
@@ -142,38 +185,38 @@ def resize(
 
     Shapes:   x (n, h, w, c), size (rows, columns) -> (n, rows, columns, c)
     Dtypes:   floating; any for "nearest", with a gradient for floating ones
-    Gradient: `resize_grad(dy, x)`, its transpose
+    Gradient: `resize_grad(dy, x)`, its transpose; none to a size or scale
     Raises:   SpecError when axes do not fit, for neither a size nor a scale, another name of a method,
-              coordinate or rounding, and an empty axis.
+              coordinate or rounding, and an empty axis; in the step when it was unknown before.
 
     >>> with af.Graph():
     ...     af.resize(af.placeholder("float32", (None, 8, 8, 3), name="x"), (16, 12))
     <Tensor resize:0 (None, 16, 12, 3) float32>
     """
-    x = as_tensor(x)
-    attrs = _attrs(x, size, scale, method, coordinates, rounding, antialias, exclude_outside, cubic)
-    return build_one("resize", [x], attrs, name=name)
+    how = (method, coordinates, rounding, antialias, exclude_outside, cubic)
+    return _build("resize", [as_tensor(x)], size, scale, *how, name=name)
 
 
 def _resize_grad_spec(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
-    dy, x = inputs
+    dy, x, *computed = inputs
     _check_dtypes("resize_grad", attrs, dy, x)
-    merge(dy.shape, _resized(x.shape, attrs))
+    merge(dy.shape, _resized(x.shape, attrs, computed))
     return (x,)
 
 
 def _resize_grad_gradient(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
-    return resize(grad, **use.attrs), None
+    computed = use.inputs[2:]
+    return build_one("resize", [grad, *computed], use.attrs), None, *(None for _ in computed)
 
 
 @op("resize_grad", spec=_resize_grad_spec, gradient=_resize_grad_gradient)
 def resize_grad(
     dy: Any,
     x: Any,
-    size: Sizes | None = None,
+    size: Sizes | Tensor | None = None,
     method: str = "linear",
     *,
-    scale: Scale | None = None,
+    scale: Scale | Tensor | None = None,
     coordinates: str = "half_pixel",
     rounding: str = "prefer_ceil",
     antialias: bool = False,
@@ -188,6 +231,5 @@ def resize_grad(
     Gradient: to dy `resize(g)`; none to x.
     Raises:   SpecError when the two do not fit together.
     """
-    x = as_tensor(x)
-    attrs = _attrs(x, size, scale, method, coordinates, rounding, antialias, exclude_outside, cubic)
-    return build_one("resize_grad", [dy, x], attrs, name=name)
+    how = (method, coordinates, rounding, antialias, exclude_outside, cubic)
+    return _build("resize_grad", [dy, as_tensor(x)], size, scale, *how, name=name)

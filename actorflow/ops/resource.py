@@ -11,6 +11,7 @@ from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.body import root_of
 from actorflow.graph.builder import NO_RETURN, Tensor, as_tensor, build, build_one, source_line
 from actorflow.graph.graph import Graph, current
+from actorflow.graph.inputs_graph import methods_in_own_graph
 from actorflow.graph.node import Attr
 from actorflow.graph.resource import ResourceDef
 from actorflow.spec import Spec, merge
@@ -23,6 +24,11 @@ class Handle(Generic[Definition]):
 
     Subclasses make the definition and give the verbs.
     """
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Has the verbs of a kind of state build into its graph where none is open."""
+        super().__init_subclass__(**settings)
+        methods_in_own_graph(cls)
 
     def __init__(self, definition: Definition) -> None:
         """Declares the state in the current graph."""

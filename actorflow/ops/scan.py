@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorflow.errors import SpecError, Where
+from actorflow.graph import opdef
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
 from actorflow.graph.node import Attr
@@ -19,7 +20,7 @@ from actorflow.ops.arguments import verb
 from actorflow.ops.array import concat, slice
 from actorflow.ops.broadcast import sum
 from actorflow.ops.elementwise import add, multiply, subtract
-from actorflow.ops.logic import equal, logical_or, not_equal
+from actorflow.ops.logic import chosen, not_equal
 from actorflow.ops.passing import cast, widened
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.shape import expand_dims
@@ -164,10 +165,13 @@ def cumulative_prod(
 
 def _cumulative_extreme_gradient(use: Use, grad: Tensor) -> Grads:
     (x,), (y,), axis = use.inputs, use.outputs, use.attrs["axis"]
-    hit = cast(logical_or(equal(x, y), not_equal(x, x)), x.dtype)
-    # An element that was chosen gets g of its own place and of those behind it up to the next one.
-    gathered = linear_recurrence(_earlier(subtract(1, hit), axis), grad, axis, reverse=True)
-    return (multiply(hit, gathered),)
+    hit = cast(chosen(x, y), "int64")
+    # An element that was chosen gets g of its own place and of those behind it up to the next one: g is
+    # added where the latest one lies.
+    number = cumulative_sum(ones_like(hit), axis)
+    latest = subtract(cumulative_max(multiply(hit, number), axis), 1)
+    put = opdef.lookup("put_along_axis").constructor
+    return (put(zeros_like(grad), latest, grad, axis, "add"),)
 
 
 @op("cumulative_max", spec=_running("cumulative_max", Takes.REAL), gradient=_cumulative_extreme_gradient)

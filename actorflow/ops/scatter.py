@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from actorflow.arrays import wide_dtype
 from actorflow.errors import SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.autodiff import Use
@@ -18,11 +19,11 @@ from actorflow.graph.opdef import GradientRule, SpecRule, op
 from actorflow.ops import array
 from actorflow.ops.arguments import verb
 from actorflow.ops.broadcast import broadcast_like, broadcast_to
-from actorflow.ops.elementwise import divide, multiply
+from actorflow.ops.elementwise import divide
 from actorflow.ops.fill import zeros
 from actorflow.ops.indexing import gather_nd, picked_elements, picked_vectors, take_along_axis
-from actorflow.ops.logic import equal
-from actorflow.ops.passing import cast
+from actorflow.ops.logic import chosen, where
+from actorflow.ops.passing import cast, widened
 from actorflow.ops.placing import placed
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.source import zeros_like
@@ -102,9 +103,13 @@ def _gradient(how: str | None) -> GradientRule:
             kept = _put(use, "update", grad, zeros_like(updates)) if to_x else None
             return kept, None, _of_last(use, _pick(use, grad)) if to_updates else None
         (y,) = use.outputs
-        hit, hit_by = cast(equal(x, y), x.dtype), cast(equal(updates, _pick(use, y)), x.dtype)
-        share = divide(grad, _put(use, "add", hit, hit_by))
-        return multiply(hit, share), None, multiply(hit_by, _pick(use, share))
+        hit, hit_by = chosen(x, y), chosen(updates, _pick(use, y))
+        wide = wide_dtype(x.dtype)
+        ties = _put(use, "add", cast(hit, wide), cast(hit_by, wide))
+        share = cast(divide(widened(grad), ties), grad.dtype)
+        of_x = where(hit, share, zeros_like(share))
+        picked = _pick(use, share)
+        return of_x, None, where(hit_by, picked, zeros_like(picked))
 
     return rule
 
@@ -181,8 +186,8 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0, *, name: str 
 def scatter_max(x: Any, indices: Any, updates: Any, axis: int = 0, *, name: str | None = None) -> Tensor:
     """A copy of `x` where each slice named by `indices` is the elementwise maximum of it and its updates.
 
-    Real numbers only; NaN where there is one. The gradient goes to the largest element, shared evenly
-    on ties; else like `scatter_update`.
+    Real numbers only; NaN where there is one. The gradient goes to the largest element, to NaN where
+    there is one, shared evenly on ties; else like `scatter_update`.
     """
     return _written("scatter_max", x, indices, updates, {"axis": axis}, name)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from actorflow.arrays import wide_dtype
 from actorflow.errors import SpecError
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
@@ -20,7 +21,7 @@ from actorflow.ops.arguments import verb
 from actorflow.ops.array import concat, gather
 from actorflow.ops.broadcast import broadcast_like
 from actorflow.ops.elementwise import divide, maximum, multiply
-from actorflow.ops.logic import equal, greater_equal, not_equal, where
+from actorflow.ops.logic import chosen, equal, greater_equal, not_equal, where
 from actorflow.ops.passing import cast, widened
 from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.ops.scan import linear_recurrence, part
@@ -99,9 +100,9 @@ def _shares(grad: Tensor, sizes: Tensor) -> Tensor:
 
 def _extreme_gradient(use: Use, grad: Tensor) -> Grads:
     (x, _), (y,) = use.inputs, use.outputs
-    hit = cast(equal(x, _of_rows(use, y)), x.dtype)
-    ties = _again(use, _sum_of(use), widened(hit))
-    return (multiply(hit, _of_rows(use, _shares(grad, ties))), None)
+    hit = chosen(x, _of_rows(use, y))
+    ties = _again(use, _sum_of(use), cast(hit, wide_dtype(x.dtype)))
+    return (where(hit, _of_rows(use, _shares(grad, ties)), zeros_like(x)), None)
 
 
 def _prod_gradient(use: Use, grad: Tensor) -> Grads:

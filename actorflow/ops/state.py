@@ -7,28 +7,32 @@ variable happen in the order in which the program built them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
-from actorflow.arrays import DType, is_floating
+from actorflow.arrays import DType
 from actorflow.errors import GraphError, SpecError, Where
 from actorflow.graph.autodiff import Use, advice
 from actorflow.graph.body import Body, is_open, root_of
 from actorflow.graph.builder import Tensor, build_one, source_line
 from actorflow.graph.graph import Graph, current
+from actorflow.graph.inputs_graph import in_graph_of_inputs, methods_in_own_graph
 from actorflow.graph.node import Attr, Node, NodeId, Port
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, lookup, op
-from actorflow.graph.operators import Operators
-from actorflow.graph.resource import VariableDef
+from actorflow.graph.operators import OneArray
+from actorflow.graph.resource import HANDLES, VariableDef
 from actorflow.ops.initial import Initial, spec_and_initial
+from actorflow.ops.replacing import check_itself, stands_for
 from actorflow.ops.resource import check_fits, resource_name, sharing, typed
 from actorflow.ops.writes import Writes
+from actorflow.other_names import checked_keywords
 from actorflow.spec import Dim, Shape, Spec, spec
 
 
-class Variable(Writes, Operators):
+@methods_in_own_graph
+class Variable(Writes, OneArray):
     """A tensor that keeps its value between steps. Used like a tensor, it is read.
 
     Creating one adds a `VariableDef` to the graph and builds the first value under the name scope
@@ -49,6 +53,8 @@ class Variable(Writes, Operators):
     <Variable w (64, 10) float32> <Tensor w/read:0 (64, 10) float32>
     """
 
+    @checked_keywords("Variable")
+    @in_graph_of_inputs
     def __init__(
         self,
         initial: Initial = None,
@@ -127,8 +133,12 @@ class Variable(Writes, Operators):
         return hash((id(self.graph), self.name))
 
     def read(self) -> Tensor:
-        """A snapshot of the value after all writes built so far, and before those built later."""
-        return self._use("read_variable", "read")
+        """A snapshot of the value after all writes built so far, and before those built later.
+
+        Inside `af.nn.apply` it is the tensor that stands for the variable, if one does.
+        """
+        other = stands_for(self.graph, self.name)
+        return self._use("read_variable", "read") if other is None else other
 
     def as_tensor(self) -> Tensor:
         """A read after the last write built so far, with the control inputs of the open scope.
@@ -136,6 +146,9 @@ class Variable(Writes, Operators):
         One that is there is used again; but never one that waits for more, or for less.
         """
         graph = self._check_graph()
+        other = stands_for(self.graph, self.name)
+        if other is not None:
+            return other
         seen = self._seen.setdefault(graph, _Seen())
         for node in graph.nodes[seen.nodes :]:
             if _writes(node, self.name):
@@ -184,8 +197,13 @@ class Variable(Writes, Operators):
         return build_one(op_name, [], self._attrs(), name=f"{self._local}/{verb}")
 
     def _write(self, op_name: str, value: Any) -> Tensor:
+        check_itself(self.graph, self.name)
         attrs = self._attrs()
         return build_one(op_name, [typed(value, self.dtype)], attrs, name=f"{self._local}/{op_name}")
+
+    def _built(self, op_name: str, inputs: Sequence[Tensor], **attrs: Attr) -> Tensor:
+        check_itself(self.graph, self.name)
+        return super()._built(op_name, inputs, **attrs)
 
     def _attrs(self) -> dict[str, Attr]:
         self._check_graph()
@@ -204,21 +222,17 @@ class Variable(Writes, Operators):
             raise GraphError(message, where=Where(defined_at=self.definition.defined_at), hint=hint)
         return graph
 
-    def __bool__(self) -> bool:
-        return bool(self.as_tensor())
+    def place(self) -> Where | None:
+        """Where it was declared."""
+        return Where(defined_at=self.definition.defined_at)
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.as_tensor())
+
+HANDLES["variable"] = Variable.existing
 
 
 def trainable_variables(graph: Graph | None = None) -> list[Variable]:
     """Returns the trainable floating variables of `graph`, or of the current one, in order."""
-    graph = current() if graph is None else graph
-    return [
-        Variable.existing(graph, name)
-        for name, resource in graph.resources.items()
-        if isinstance(resource, VariableDef) and resource.trainable and is_floating(resource.spec.dtype)
-    ]
+    return (current() if graph is None else graph).trainable
 
 
 def check_variables(rule: str, variables: Any) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actorflow.arrays import as_dtype
+from actorflow.arrays import as_dtype, wide_dtype
 from actorflow.errors import GradientError, SpecError, Where
 from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build, build_one, source_line
@@ -16,9 +16,9 @@ from actorflow.ops.arguments import verb
 from actorflow.ops.array import concat, gather
 from actorflow.ops.broadcast import sum, unreduce
 from actorflow.ops.elementwise import abs, add, divide, exp, maximum, multiply, pow, sign, subtract
-from actorflow.ops.logic import equal, where
-from actorflow.ops.passing import cast, wide_dtype, widened
-from actorflow.ops.reduce import check_not_empty, count, mean, mean_like, reduction
+from actorflow.ops.logic import chosen, equal, where
+from actorflow.ops.passing import cast, widened
+from actorflow.ops.reduce import check_not_empty, count, mean, mean_like, reduction, share_of_ties
 from actorflow.ops.rules import Axis, Takes, axes_of, check_dtypes, plain_axis, size_of
 from actorflow.ops.scan import check_axis
 from actorflow.ops.shape import expand_dims, reshape
@@ -104,6 +104,9 @@ def _logsumexp_gradient(use: Use, grad: Tensor) -> Grads:
         y = logsumexp(wide, use.attrs["axis"], use.attrs["keepdims"])
     none = equal(y, -math.inf)  # all are -inf, and -inf less -inf would be NaN
     shares = exp(subtract(wide, unreduce(use, where(none, zeros_like(y), y))))
+    top = equal(wide, math.inf)  # and so would inf less inf: they share it evenly
+    counts = sum(cast(top, wide.dtype), use.attrs["axis"], keepdims=use.attrs["keepdims"])
+    shares = where(top, unreduce(use, divide(ones_like(counts), maximum(counts, 1))), shares)
     return (cast(multiply(unreduce(use, widened(grad)), shares), x.dtype),)
 
 
@@ -114,7 +117,7 @@ def logsumexp(x: Any, axis: Axis = None, keepdims: bool = False, *, name: str | 
 
     Shapes:   the axes of `axis` are dropped, or kept with size 1 when `keepdims`
     Dtypes:   floating, kept
-    Gradient: g·softmax(x); 0 where all elements are -inf.
+    Gradient: g·softmax(x); 0 where all elements are -inf; shared evenly by those that are inf.
     Raises:   SpecError for other dtypes, and for an axis that does not exist.
     """
     return build_one("logsumexp", [x], _attrs(axis, keepdims), name=name)
@@ -142,10 +145,9 @@ def _norm_gradient(use: Use, grad: Tensor) -> Grads:
     if order == 1:
         return (multiply(unreduce(use, grad), sign(x)),)
     if math.isinf(order):
-        hit = cast(equal(abs(x), unreduce(use, y)), x.dtype)
-        ties = sum(widened(hit), use.attrs["axis"], keepdims=use.attrs["keepdims"])
-        share = cast(divide(widened(grad), ties), grad.dtype)
-        return (multiply(multiply(hit, sign(x)), unreduce(use, share)),)
+        hit = chosen(abs(x), unreduce(use, y))
+        share = unreduce(use, share_of_ties(use, hit, grad))
+        return (where(hit, multiply(sign(x), share), zeros_like(x)),)
     none = equal(y, 0)
     length = where(none, ones_like(y), y)
     if order == 2:

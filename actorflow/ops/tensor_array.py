@@ -9,6 +9,7 @@ from actorflow.arrays import DType
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, source_line
 from actorflow.graph.graph import Graph
+from actorflow.graph.inputs_graph import methods_in_own_graph
 from actorflow.ops import given, list_rows, lists
 from actorflow.ops.list_rules import tensor_list
 from actorflow.ops.placing import placed
@@ -16,6 +17,7 @@ from actorflow.ops.resource import typed
 from actorflow.spec import Dim, ListSpec, Shape
 
 
+@methods_in_own_graph
 class TensorArray:
     """Tensors by index, each written once and read as often as you like; gradients flow through it.
 

@@ -10,7 +10,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.opdef import op
 from actorflow.ops.arguments import verb
-from actorflow.ops.arithmetic import hypot
+from actorflow.ops.arithmetic import hypot, multiply_no_nan
 from actorflow.ops.broadcast import unbroadcast
 from actorflow.ops.elementwise import abs, add, divide, multiply, negative, sqrt, square, subtract
 from actorflow.ops.logic import less, where
@@ -94,7 +94,8 @@ def atan(x: Any, *, name: str | None = None) -> Tensor:
 def _atan2_gradient(use: Use, grad: Tensor) -> Grads:
     y, x = use.inputs
     pull = divide(grad, add(square(y), square(x)))
-    to_y, to_x = multiply(pull, x), negative(multiply(pull, y))
+    # An infinite side makes the pull 0, and 0·inf would be NaN.
+    to_y, to_x = multiply_no_nan(x, pull), negative(multiply_no_nan(y, pull))
     return (unbroadcast(to_y, y, x), unbroadcast(to_x, x, y))
 
 
@@ -105,7 +106,7 @@ def atan2(y: Any, x: Any, *, name: str | None = None) -> Tensor:
 
     Shapes:   y and x broadcast
     Dtypes:   floats, the same
-    Gradient: g·x/(x² + y²) to y and -g·y/(x² + y²) to x, NaN at the origin.
+    Gradient: g·x/(x² + y²) to y and -g·y/(x² + y²) to x, NaN at the origin and 0 at infinity.
     Raises:   SpecError when shapes do not broadcast or dtypes differ.
     """
     return build_one("atan2", [y, x], name=name)

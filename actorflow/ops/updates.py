@@ -26,7 +26,12 @@ def _count(inputs: Sequence[Spec], attrs: Mapping[str, Attr]) -> Sequence[Spec]:
 @op("apply_gradients", spec=_count, gradient=NOT_DIFFERENTIABLE, effect=Effect.COMMIT)
 @verb
 def apply_gradients(
-    grads: Sequence[Any], variables: Sequence[Variable], optimizer: Any, *, name: str | None = None
+    grads: Sequence[Any],
+    variables: Sequence[Variable],
+    optimizer: Any,
+    *,
+    max_not_finite: int | None = 0,
+    name: str | None = None,
 ) -> Tensor:
     """Updates all variables at once: every delta is applied, or none.
 
@@ -36,12 +41,16 @@ def apply_gradients(
         variables: The variables to update, each once, floating, of the current graph.
         optimizer: What `minimize` takes: a rule of `af.optim`, or what makes an optimizer actor; or the
             key in the graph's `objects` of one that other updates share, with its state.
+        max_not_finite: What happens when a gradient holds NaN or infinity. 0: the step fails, and nothing is
+            updated. More: so many updates are dropped and counted, and then one fails. None: nobody looks,
+            and the optimizer gets it as it is.
         name: Name of the node.
 
     Shapes:   gradients those of the variables -> (): the number of updates applied so far
     Dtypes:   gradients those of the variables -> int64
     Raises:   SpecError when a gradient does not fit; GraphError for no variable, one that comes
-              twice or belongs to another graph, a gradient that is None, or an unknown optimizer.
+              twice or belongs to another graph, a gradient that is None, or an unknown optimizer. In the
+              step NumericError for a gradient that is not finite, with the variable.
     """
     graph, where = current(), Where(defined_at=source_line())
     check_variables("an update takes", variables)
@@ -52,6 +61,7 @@ def apply_gradients(
     if not names or len(set(names)) < len(names) or len(grads) != len(names):
         message = f"apply_gradients takes distinct variables and as many grads, got {len(grads)} for {names}"
         raise GraphError(message, where=where)
+    _check_most(max_not_finite, where)
     is_rule = callable(optimizer) or (hasattr(optimizer, "init") and hasattr(optimizer, "update"))
     if not is_rule and (not isinstance(optimizer, str) or optimizer not in graph.objects):
         message = f"an update takes an optimizer, or the key of one in the graph, got {optimizer!r:.60}"
@@ -74,8 +84,16 @@ def apply_gradients(
             raise error.at(where) from None
     sparse = tuple(isinstance(g, IndexedSlices) for g in given)
     key = optimizer if isinstance(optimizer, str) else graph.add_object(name or "update", optimizer)
-    attrs = {"resources": names, "optimizer": key, "sparse": sparse}
+    attrs: dict[str, Attr] = {"resources": names, "optimizer": key, "sparse": sparse}
+    if max_not_finite != 0:
+        attrs["max_not_finite"] = max_not_finite
     tensors: list[Tensor] = []
     for g in given:
         tensors.extend(g.summed() if isinstance(g, IndexedSlices) else (g,))
     return build_one("apply_gradients", tensors, attrs, name=name)
+
+
+def _check_most(most: Any, where: Where) -> None:
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
+        message = f"max_not_finite is a number of updates, at least 0, or None, got {most!r:.60}"
+        raise GraphError(message, where=where, hint="0 fails at the first gradient that is not finite")

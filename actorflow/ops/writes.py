@@ -13,6 +13,7 @@ from typing import Any
 from actorflow.arrays import DType, limits, name_of
 from actorflow.errors import SpecError, Where
 from actorflow.graph.builder import Tensor, as_tensor, build_one, source_line
+from actorflow.graph.inputs_graph import methods_in_own_graph
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, Effect, SpecRule, op
 from actorflow.ops.resource import typed
@@ -20,6 +21,7 @@ from actorflow.ops.rules import Takes, check_dtypes
 from actorflow.spec import Shape, Spec, merge, show, spec
 
 
+@methods_in_own_graph
 class Writes:
     """The verbs of a variable that write some of its rows, or count; `Variable` inherits them.
 

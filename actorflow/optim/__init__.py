@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from actorflow.optim import schedules
 from actorflow.optim.accumulate import accumulate
 from actorflow.optim.adaptive import adadelta, adagrad, rmsprop
@@ -16,6 +18,7 @@ from actorflow.optim.rules import adam, momentum, sgd
 from actorflow.optim.schedules import Schedule
 from actorflow.optim.select import freeze, masked, partition
 from actorflow.optim.transform import Transform, from_config, rule
+from actorflow.other_names import missing
 from actorflow.rows import Rows, as_rows, rows_of, values_of
 
 __all__ = [
@@ -55,3 +58,7 @@ __all__ = [
     "values_of",
     "weight_decay",
 ]
+
+
+def __getattr__(name: str) -> object:
+    raise missing(sys.modules[__name__], name, __all__)

@@ -120,7 +120,8 @@ def piecewise(boundaries: Sequence[int], rates: Sequence[float]) -> Schedule:
 def polynomial(rate: float, updates: int, final: float = 0.0, power: float = 1.0) -> Schedule:
     """Returns `final + (rate - final) * (1 - count / updates) ** power` up to `updates`, then `final`.
 
-    With a power of 1 a straight line; it may rise as well as fall.
+    With a power of 1 a straight line; it may rise as well as fall. From a rate of 0 the first update moves
+    nothing: `warmup` is the rise without that.
     """
     rate, final, updates = _rate("rate", rate), _rate("final", final), whole("updates", updates)
     power = settings.positive("power", power)
@@ -132,7 +133,7 @@ def polynomial(rate: float, updates: int, final: float = 0.0, power: float = 1.0
 
 
 def linear(rate: float, updates: int, final: float = 0.0) -> Schedule:
-    """Returns a straight line from `rate` at 0 to `final` at `updates`, then `final`."""
+    """Returns a straight line from `rate` at 0 to `final` at `updates`, then `final`; see `polynomial`."""
     line = polynomial(rate, updates, final)
     config = {name: line.config[name] for name in ("rate", "updates", "final")}
     return Schedule("linear", config, line.rate)
@@ -194,14 +195,18 @@ def one_cycle(
 
 
 def warmup(updates: int, then: Rate, initial: float = 0.0) -> Schedule:
-    """Returns a line from `initial` to the first rate of `then` over `updates`; after it `then`, from 0."""
+    """Returns a line to the first rate of `then`, which the `updates`-th update has; after it `then`, from 0.
+
+    `initial + (then(0) - initial) * (count + 1) / updates`: the line begins before the first update, so
+    that none has a rate of 0.
+    """
     updates, initial = whole("updates", updates), _rate("initial", initial)
     after = as_schedule(then)
 
     def at(count: int) -> float:
         if count >= updates:
             return after(count - updates)
-        return initial + (after(0) - initial) * (count / updates)
+        return initial + (after(0) - initial) * ((count + 1) / updates)
 
     return Schedule("warmup", {"updates": updates, "then": plain(after), "initial": initial}, at)
 

@@ -50,6 +50,7 @@ from typing import Any, TypeVar
 from actorflow.arrays import Array
 from actorflow.errors import ConfigError
 from actorflow.optim.settings import called, check
+from actorflow.other_names import checked_keywords
 
 Arrays = Mapping[str, Array]
 """Arrays by the name of their variable; gradients and deltas may be Rows."""
@@ -125,7 +126,7 @@ def rule(name: str) -> Callable[[Rule], Rule]:
             message = f"names of optimizers are unique, {name!r} is taken by {_RULES[name]!r}"
             raise ConfigError(message)
         _RULES[name] = make
-        return make
+        return checked_keywords(f"af.optim.{name}")(make)  # type: ignore[return-value]
 
     return register
 

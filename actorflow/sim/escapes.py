@@ -21,11 +21,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from threading import get_ident
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any, NoReturn
 
 from actorflow.errors import Escape
-from actorflow.graph.builder import is_users, line_at
+from actorflow.graph.builder import is_users, line_at, users_frame
 from actorflow.sim.seam import MethodSeam, Seam, running
 
 _THREAD = "await asyncio.to_thread(f) or loop.run_in_executor(None, f): in a simulated run both call f inline"
@@ -188,15 +188,7 @@ LATE: dict[str, tuple[str, Callable[[Any], list[Seam]]]] = {
 
 def _called_at() -> str:
     """Where the program stands: its innermost line outside actorflow and what is installed."""
-    frame: FrameType | None = sys._getframe(1)
-    nearest: FrameType | None = None
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if is_users(frame) and not file.startswith("<frozen"):
-            installed = "site-packages" in file
-            if installed or not file.startswith(_STDLIB):
-                nearest = nearest or frame
-                if not installed:
-                    return line_at(file, frame.f_lineno)
-        frame = frame.f_back
-    return "an unknown line" if nearest is None else line_at(nearest.f_code.co_filename, nearest.f_lineno)
+    frame = users_frame(sys._getframe(1))
+    if not is_users(frame):
+        return "an unknown line"
+    return line_at(frame.f_code.co_filename, frame.f_lineno)

@@ -436,6 +436,7 @@ class RemoteRef:
         finally:
             timer.cancel()
             host.questions.pop(ask, None)
+            del body, future, timer  # an error knows this frame, which would keep it
 
     def _late(self, future: Future[Any], message: Any, limit_s: float) -> None:
         if not future.done():

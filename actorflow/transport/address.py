@@ -55,6 +55,25 @@ class Ipc(NamedTuple):
     path: PurePosixPath
 
 
+def in_zone_of(at: str, own: str) -> str:
+    """Returns a link-local address as it is dialled here: in the zone of an address of this machine.
+
+    A zone is the name of an interface, which each machine has its own for.
+
+    >>> from actorflow.transport.address import in_zone_of
+    >>> in_zone_of("tcp://[fe80::2%eth0]:4000", "tcp://[fe80::7%wlan0]:0")
+    'tcp://[fe80::2%wlan0]:4000'
+    """
+    if not (
+        at.startswith("tcp://") and own.startswith("tcp://")
+    ):  # a simulated wire has addresses of its own
+        return at
+    there, zone = place(at), place(own)
+    if not (isinstance(there, Tcp) and isinstance(zone, Tcp) and "%" in there.host and "%" in zone.host):
+        return at
+    return f"tcp://[{there.host.partition('%')[0]}%{zone.host.partition('%')[2]}]:{there.port}"
+
+
 Place: TypeAlias = Tcp | Ipc
 
 

@@ -84,6 +84,7 @@ class Channel(Protocol):
         Raises:
             CannotTravel: the body is nothing that travels, or too large; nothing was sent.
             ChannelClosed: the peer is lost or the channel was closed; nothing was sent.
+            NotConnected: nobody has said who takes what comes, or has started it; nothing was sent.
         """
         ...
 

@@ -2,7 +2,8 @@
 
 An error of a type that `actorflow.errors` has not, such as a user's, is read as the nearest that it has,
 with the name of the type in the text. Causes that are no errors of actorflow are read as ActorflowError
-with the type and the text. Tracebacks stay where they are.
+with the type and the text. Tracebacks stay where they are. Long texts are cut: of one that is longer than it
+may be its begin and end travel, and how long it is.
 """
 
 from __future__ import annotations
@@ -12,11 +13,20 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from actorflow import errors
-from actorflow.errors import ActorflowError, Where, WireError, said, shown
+from actorflow.errors import ActorflowError, Where, WireError, cut, said, shown
 from actorflow.transport.registry import travels
 
 CAUSES = 8
 """How many errors of a chain of causes travel, the first included."""
+
+WHAT = 4000
+"""Characters that travel of what an error says, of each error of the chain."""
+
+PART = 1000
+"""Characters that travel of its hint, of each of its notes and of each part of its place."""
+
+NOTES = 16
+"""Notes that travel of one error."""
 
 Link: TypeAlias = "tuple[str, str, Where | None, str | None, tuple[str, ...]]"
 """One error of the chain: name of the type, what, where, hint, notes."""
@@ -57,14 +67,14 @@ def raised(links: Any) -> ActorflowError:
 
 def _link(error: BaseException) -> Link:
     if not isinstance(error, ActorflowError):
-        return ActorflowError.__name__, said(error), None, None, _notes(error)
+        return ActorflowError.__name__, cut(said(error), WHAT), None, None, _notes(error)
     nearest = next(kind for kind in type(error).__mro__ if _TYPES.get(kind.__name__) is kind)
     # A subclass may not have called our __init__.
     what = error.what if isinstance(getattr(error, "what", None), str) else said(error, typed=False)
     if nearest is not type(error):
         what = f"{type(error).__name__}: {what}"
-    hint = None if error.hint is None else str(error.hint)
-    return nearest.__name__, str(what), _place(error.where), hint, _notes(error)
+    hint = None if error.hint is None else cut(str(error.hint), PART)
+    return nearest.__name__, cut(str(what), WHAT), _place(error.where), hint, _notes(error)
 
 
 def _place(where: Where | None) -> Where | None:
@@ -75,14 +85,16 @@ def _place(where: Where | None) -> Where | None:
     for field in fields(Where):
         at = getattr(where, field.name)
         if field.name != "step":
-            known[field.name] = None if at is None else str(at)
+            known[field.name] = None if at is None else cut(str(at), PART)
         elif type(at) is int:
             known[field.name] = at
     return Where(**known)
 
 
 def _notes(error: BaseException) -> tuple[str, ...]:
-    return tuple(map(str, getattr(error, "__notes__", ())))
+    notes = getattr(error, "__notes__", ())
+    told = tuple(cut(str(note), PART) for note in notes[:NOTES])
+    return (*told, f"and {len(notes) - NOTES} more notes") if len(notes) > NOTES else told
 
 
 def _error(link: Any) -> ActorflowError:

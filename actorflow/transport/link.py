@@ -29,7 +29,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf
 
-from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, WireError
+from actorflow.affinity import Affinity, affinity_here
+from actorflow.errors import ActorflowError, ChannelClosed, ConfigError, NotConnected, WireError
 from actorflow.transport import envelopes, losses
 from actorflow.transport.account import Account, Stats
 from actorflow.transport.alarm import Alarm
@@ -111,31 +112,39 @@ class Link:
         self._alarm = Alarm(timers, self._ring)
         self._greeting = Greeting(settings)
         self._heard_at = self._spoke_at = 0.0
+        self._affinity: Affinity | None = None  # from the start on
         self._waits_since: float | None = None  # for the first session to begin, with something to say
 
     # -- what processes use ------------------------------------------------------------------------
 
     def connect(self, receiver: Receiver) -> None:
         """Says who takes what comes, unless that was said at the making; begins to speak."""
+        self.check_here()
         self._receiver = receiver
         self.start()
 
     def start(self) -> None:
-        """Begins to speak to the peer.
+        """Begins to speak to the peer; from then on the link belongs to this thread and event loop.
 
         Raises:
-            ConfigError: there is no receiver yet.
+            NotConnected: there is no receiver yet.
         """
+        self.check_here()
         if self._receiver is None:
-            message = f"a channel has a receiver before it begins, got none for '{self.peer}'"
-            raise ConfigError(message, hint="channel.connect(receiver)")
+            raise self._unconnected()
         if not self._started and self.phase is not Phase.CLOSED:
             self._started = True
+            self._affinity = affinity_here(f"the channel to '{self.peer}'")
             self._patience.turned(self._wire.contact(), self._timers.now())
-            if self._waits_since is not None:
-                self._waits_since = self._timers.now()
             self._greet()
             self._arm()
+
+    def _unconnected(self) -> NotConnected:
+        if self._receiver is None:
+            what = f"a channel has a receiver before anything is sent, got none for that to '{self.peer}'"
+            return NotConnected(what, hint="channel.connect(receiver), which is the post")
+        what = f"a channel is started before anything is sent, and nobody has started that to '{self.peer}'"
+        return NotConnected(what, hint="channel.start()")
 
     @property
     def phase(self) -> Phase:
@@ -149,8 +158,11 @@ class Link:
 
     def send(self, envelope: Envelope, sender: Sender | None = None) -> bool:
         """Sends an envelope; see `Channel.send`."""
+        self.check_here()
         if self.phase not in (Phase.GREETING, Phase.OPEN):
             raise self._closed()
+        if not self._started:
+            raise self._unconnected()
         parts, size = envelopes.write(envelope, self._limits, self._settings.lossy)
         session = self._session
         entry = session.put(envelope, parts, size)
@@ -170,6 +182,7 @@ class Link:
 
     def release(self, envelope: Envelope) -> None:
         """Gives back the credit of an envelope; of one of an earlier session there is none."""
+        self.check_here()
         self._session.release(envelope, self._timers.now())
         self._flush()
 
@@ -177,6 +190,7 @@ class Link:
         """Says goodbye to the peer and frees everything; closing twice is harmless."""
         if self.phase is Phase.CLOSED:
             return
+        self.check_here()
         if self._pending or self._receiving:
             self._push()  # what was sent before, and had not left yet
         if self._handshake.theirs != NOBODY:
@@ -184,10 +198,16 @@ class Link:
         self._end(Phase.CLOSED, ChannelClosed(f"the channel to '{self.peer}' was closed at this end"))
         self._arm()
 
+    def check_here(self) -> None:
+        """Raises WrongLoop in another thread or event loop than that in which it was started."""
+        if self._affinity is not None:
+            self._affinity.check()
+
     # -- what the wire brings ----------------------------------------------------------------------
 
     def contact_changed(self) -> None:
         """Hears that `wire.contact()` is another than it was."""
+        self.check_here()
         if self._started:
             self._look()
             self._flush()
@@ -215,6 +235,7 @@ class Link:
         """
         if not self._started:
             return
+        self.check_here()
         self._account.counts["datagrams_received"] += 1
         self._receiving = True
         try:
@@ -461,12 +482,12 @@ class Link:
 
     def stats(self) -> Stats:
         """Returns the account of this link, all its sessions together."""
-        return self._account.stats(self.phase.name.lower(), self._session)
+        waits = not self._started and self.phase is Phase.GREETING
+        return self._account.stats("unconnected" if waits else self.phase.name.lower(), self._session)
 
     def __repr__(self) -> str:
         stats = self.stats()
         line = f"{stats.in_line} in line (peak {stats.peak_line})"
         counts = f"{stats.sent} sent, {stats.received} received, {stats.resent} resent"
-        return (
-            f"<Link to '{self.peer}' {self._handshake!r}; {counts}, {line}, credit {stats.credit.messages}>"
-        )
+        state = "that nobody has connected" if stats.phase == "unconnected" else repr(self._handshake)
+        return f"<Link to '{self.peer}' {state}; {counts}, {line}, credit {stats.credit.messages}>"

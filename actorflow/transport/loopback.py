@@ -13,7 +13,8 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from actorflow.errors import ActorflowError, ChannelClosed, ConfigError
+from actorflow.affinity import Affinity, affinity_here
+from actorflow.errors import ActorflowError, ChannelClosed, NotConnected
 from actorflow.transport import envelopes, losses
 from actorflow.transport.channel import Envelope, Lane, Receiver, Sender
 from actorflow.transport.chunks import Assembly, Stream
@@ -129,21 +130,26 @@ class Loopback:
         self._line: deque[_Waiting] = deque()
         self._held: dict[int, tuple[Envelope, int]] = {}
         self._closed = ""
+        self._affinity: Affinity | None = None
 
     def connect(self, receiver: Receiver) -> None:
-        """Says who takes what comes."""
+        """Says who takes what comes; from then on the channel belongs to this thread and event loop."""
+        self.check_here()
+        if self._affinity is None:
+            self._affinity = affinity_here(f"the channel to '{self.peer}'")
         self._receiver = receiver
         self._road.run()
 
     def send(self, envelope: Envelope, sender: Sender | None = None) -> bool:
         """Sends an envelope; see `Channel.send`."""
+        self.check_here()
         if self._closed:
             raise ChannelClosed(self._closed)
         if self._receiver is None or self._other._receiver is None:
             message = (
                 f"both ends have a receiver before anything is sent, got none at an end to '{self.peer}'"
             )
-            raise ConfigError(message, hint="for channel in pair(...): channel.connect(receiver)")
+            raise NotConnected(message, hint="for channel in pair(...): channel.connect(receiver)")
         carried, size = self._road.carry(envelope)
         entry = _Waiting(envelope, carried, size)
         if envelope.lane is Lane.CONTROL:
@@ -159,6 +165,7 @@ class Loopback:
 
     def release(self, envelope: Envelope) -> None:
         """Gives back the credit of an envelope that was delivered with False."""
+        self.check_here()
         _, size = self._held.pop(id(envelope), (None, 0))
         if size and not self._closed:
             self._granting.release(size)
@@ -170,9 +177,15 @@ class Loopback:
         """Closes both ends; closing twice is harmless."""
         if self._closed:
             return
+        self.check_here()
         self._closed = f"the channel to '{self.peer}' is closed"
         here = ChannelClosed(f"the channel to '{self.peer}' was closed at this end")
         self._end_both(here, losses.goodbye(self._other.peer))
+
+    def check_here(self) -> None:
+        """Raises WrongLoop in another thread or event loop than that in which it was connected."""
+        if self._affinity is not None:
+            self._affinity.check()
 
     def _end_both(self, here: ActorflowError, there: ActorflowError) -> None:
         """Ends the session at both ends, for the reasons that each hears."""

@@ -105,6 +105,9 @@ class BareLoop:
     def create_future(self) -> BareFuture:
         return BareFuture()
 
+    def is_running(self) -> bool:
+        return True
+
     def run(self) -> None:
         while self.ready:
             self.ready.pop(0)()

@@ -72,7 +72,7 @@ def test_an_asker_hears_of_an_error_however_it_is_made_and_the_actor_goes_on(
         ref = system.spawn(Scripted, handler(error))
         await ref.ask("good")
         if not inline:
-            system.inline_limit = system.inline_left = 0
+            system.inline.limit = system.inline.left = 0
 
         with pytest.raises(kind, match=text):
             await ref.ask("bad")
@@ -168,7 +168,7 @@ def test_a_strategy_that_raises_ends_the_actor_and_leaves_no_asker_waiting(
         ref = system.supervisor(Careless()).spawn(Scripted, handler(ValueError("boom")), name="a")
         await ref.ask("good")
         if not inline:
-            system.inline_limit = system.inline_left = 0
+            system.inline.limit = system.inline.left = 0
 
         with pytest.raises(HandlerError, match="ValueError: boom"):
             await ref.ask("bad")
@@ -199,7 +199,7 @@ def test_a_message_whose_size_raises_is_refused_or_handled_and_the_actor_goes_on
         ref = system.spawn(Scripted, handler(ValueError()))
         await ref.ask("good")
         if not inline:
-            system.inline_limit = system.inline_left = 0
+            system.inline.limit = system.inline.left = 0
 
         answers = await asyncio.gather(ask(ref), return_exceptions=True)
 

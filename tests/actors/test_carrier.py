@@ -32,7 +32,7 @@ def answer(script: Any, loop: str, warm: bool, *, inline: bool = True) -> Any:
 
     async def body(system: ActorSystem) -> None:
         if not inline:
-            system.inline_limit = system.inline_left = 0
+            system.inline.limit = system.inline.left = 0
         ref = system.spawn(Scripted, either, name="actor")
         if warm:
             for _ in range(3):
@@ -240,7 +240,7 @@ def test_a_cancellation_that_a_handler_left_behind_does_not_strike_the_next(
 def test_cancellations_of_two_handlers_in_a_row_do_not_mix(loop: str, warm: bool, inline: bool) -> None:
     async def body(system: ActorSystem) -> None:
         if not inline:
-            system.inline_limit = system.inline_left = 0
+            system.inline.limit = system.inline.left = 0
 
         async def script(_actor: Actor, message: Any) -> Any:
             task = asyncio.current_task()

@@ -15,6 +15,7 @@ from actorflow import sim
 from actorflow.actors.actor import Actor
 from actorflow.actors.cell import Cell
 from actorflow.actors.ref import DONE
+from actorflow.actors.system import INLINE_ASKS
 from actorflow.errors import (
     ActorDied,
     ActorError,
@@ -286,7 +287,7 @@ def test_an_inline_ask_and_a_queued_one_give_the_same() -> None:
         ref = system.spawn(Recorder, [])
         await ref.ask("start")
         assert await ref.ask(1) == 1
-        system.inline_limit = system.inline_left = 0
+        system.inline.limit = system.inline.left = 0
         assert await ref.ask(2) == 2
 
     play(body)
@@ -304,7 +305,7 @@ def test_asks_in_a_loop_let_others_run() -> None:
 
         ref = system.spawn(Recorder, [])
         other = asyncio.ensure_future(ticker())
-        for number in range(650):
+        for number in range(10 * (INLINE_ASKS + 1)):
             await ref.ask(number)
         other.cancel()
         assert ticks >= 10
@@ -454,7 +455,7 @@ def test_what_a_handler_raises_reaches_its_asker_with_its_traceback(
         ref = system.spawn(Scripted, script, name="parser")
         await pause(0)
         if not inline:
-            system.inline_limit = system.inline_left = 0
+            system.inline.limit = system.inline.left = 0
         for _ in range(2):  # the actor lives on: its asker was told
             with pytest.raises(HandlerError) as caught:
                 await ref.ask("answer")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import actorflow as af
-from actorflow.errors import WireError
+from actorflow.errors import WireError, WrongLoop
 from tests.actors.playing import pause, play
 from tests.actors.posts import between, gate
 
@@ -102,3 +102,15 @@ def test_an_error_of_a_process_counts_for_all_its_actors(monkeypatch: pytest.Mon
         assert {str(error) for error in told.failed.values()} == {"no list of actors, got WireError"}
 
     between(body)
+
+
+def test_many_are_asked_and_told_by_the_thread_of_their_loop_alone() -> None:
+    async def body(system: ActorSystem) -> None:
+        ref = system.spawn(Waits, name="waits")
+        verbs: tuple[Any, ...] = (af.ask_all, af.tell_all)
+        for verb in verbs:
+            with pytest.raises(WrongLoop):
+                await asyncio.to_thread(asyncio.run, verb([ref], 1))
+        assert system.stats().issued == 0
+
+    play(body, loop="asyncio")

@@ -18,14 +18,17 @@ from actorflow.errors import (
     CannotTravel,
     DeadlinePassed,
     HandlerError,
+    NotConnected,
     StateError,
     Where,
     WireError,
 )
 from actorflow.transport.channel import Envelope, Lane, Say
+from actorflow.transport.link import Link
 from tests.actors.channels import End, NotSent, joined
 from tests.actors.playing import Recorder, Scripted, pause, play
 from tests.actors.posts import between, gate
+from tests.transport.net import Time, Way
 
 
 def raising(error: BaseException) -> Callable[[Actor, Any], Any]:
@@ -390,3 +393,24 @@ def test_leaving_the_system_ends_its_asks_and_lets_go_of_everything() -> None:
 
     play(main)
     gc.collect()
+
+
+@pytest.mark.parametrize("verb", ["tell", "try_tell", "ask", "watch", "signal"])
+def test_a_link_that_nobody_connected_says_so_to_whoever_uses_it(verb: str) -> None:
+    async def body(system: ActorSystem) -> None:
+        here = Post(system, "here")
+        here.attach(Link("there", Way(), Time(), incarnation=1))
+        ref = here.ref("there/actor")
+        given: Any = system.spawn(Recorder, [], name="watcher") if verb == "watch" else 1
+
+        async def use() -> None:
+            used = getattr(ref, verb)(given)
+            if verb in ("tell", "ask"):
+                await used
+
+        with pytest.raises(NotConnected, match="got none for that to 'there'"):
+            await use()
+        assert here.peers_now()[0].asks == 0
+        assert here.peers_now()[0].watched == 0
+
+    play(body)

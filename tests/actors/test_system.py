@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from actorflow.actors.actor import Actor
-from actorflow.actors.dispatch import ALWAYS
 from actorflow.actors.supervision import Strategy
 from actorflow.actors.system import ActorSystem
 from actorflow.clock import SystemClock
 from actorflow.errors import ActorDied, ActorError, HandlerError, InternalError
 from tests.actors.playing import LOOPS, Recorder, Scripted, pause, play, run_on
+from tests.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -106,7 +106,7 @@ def run_program(program: str, *arguments: str) -> subprocess.CompletedProcess[st
         [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(program), *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         check=False,
@@ -296,7 +296,7 @@ def test_a_turn_that_breaks_outside_any_handler_stops_its_actor(caplog: pytest.L
     async def body(system: ActorSystem) -> None:
         ref = system.spawn(Recorder, [], name="victim")
         await pause(0)
-        system.actors["victim"].fail(ALWAYS, RuntimeError("broken"))
+        system.actors["victim"].fail(system.dispatch.always, RuntimeError("broken"))
         reason = await ref.stopped()
         assert isinstance(reason, InternalError)
         assert reason.what == "a turn of 'victim' broke: RuntimeError: broken"

@@ -128,7 +128,7 @@ def test_a_benchmark_has_its_metrics_and_every_side_of_them_ran(
 def test_a_name_that_nobody_registered_is_refused_with_the_others_listed() -> None:
     with pytest.raises(
         UnknownBenchmark,
-        match=r"there is no benchmark 'dispach'; there are atomic, backpressure, codec, control_flow, dispatch, input, lm",
+        match=r"there is no benchmark 'dispach'; there are atomic, backpressure, codec, control_flow, dispatch, finite, input, lm",
     ):
         registry.find("dispach")
 

@@ -12,6 +12,7 @@ import pytest
 import actorflow as af
 from actorflow import sim
 from actorflow.errors import ActorDied, ConfigError, DeadlinePassed, HandlerError, Incomplete
+from tests.actors.channels import NotSent
 from tests.actors.playing import LOOPS, play
 from tests.actors.posts import between
 
@@ -226,6 +227,19 @@ def test_actors_of_a_process_that_is_lost_have_nothing() -> None:
         for outcome in (await af.tell_all([far, near], 1), await af.ask_all([far, near], 1)):
             assert list(outcome.failed) == [far]
             assert "'there/m0' is out of reach and did not answer int" in str(outcome.failed[far])
+
+    between(body)
+
+
+def test_what_cannot_travel_reaches_those_of_this_process() -> None:
+    async def body(here: Post, there: Post, _channel: End) -> None:
+        there.system.spawn(M, name="m0")
+        far, near = here.ref("there/m0"), here.system.spawn(M, name="near")
+
+        told = await af.tell_all([far, near], NotSent())
+
+        assert told.told == (near,)
+        assert "'there/m0': CannotTravel: a NotSent cannot travel" in str(told)
 
     between(body)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.busy import HANG_S
 from tests.cluster.children import own_runs
 
 pytestmark = pytest.mark.processes
@@ -119,7 +120,7 @@ def policy():
 def ran(script: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     with own_runs():
         return subprocess.run(
-            [sys.executable, *argv, str(script)], capture_output=True, text=True, timeout=300, check=False
+            [sys.executable, *argv, str(script)], capture_output=True, text=True, timeout=HANG_S, check=False
         )
 
 

@@ -36,11 +36,11 @@ def test_it_lists_the_data_sets_and_looks_into_the_cache(
         assert heading.split()[:2] == ["name", "what"]
         return {row.split()[0]: row.split()[-1] for row in rows}
 
-    assert states() == {"austen": "no", "digits": "no"}
+    assert states() == {"austen": "no", "digits": "no", "fashion_mnist": "no"}
     said(capsys, "fetch", "digits")
-    assert states() == {"austen": "no", "digits": "yes"}
+    assert states() == {"austen": "no", "digits": "yes", "fashion_mnist": "no"}
     (cache / "digits.csv").write_text("")
-    assert states() == {"austen": "no", "digits": "damaged"}
+    assert states() == {"austen": "no", "digits": "damaged", "fashion_mnist": "no"}
 
 
 def test_fetching_prints_file_size_and_checksum_and_tells_on_stderr(

@@ -158,6 +158,19 @@ def test_all_actors_are_listed_when_asked_for(
     assert "  worker0/steward: idle" in capsys.readouterr().out
 
 
+def test_an_input_that_stands_still_is_told_with_its_line(
+    folder: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    what = "batch 3 of epoch 0, of generator 'batches' at train.py:41"
+    told = {"worker0": report("worker0", worker=WorkerEntry(12, 11, 9, 2, False, what, 4.8))}
+
+    dump.run(arguments(), asking(told))
+
+    out = capsys.readouterr().out
+    assert f"permit 12, waits for {what}, for 4.8 s; 11 computed" in out
+    assert f"  worker0/worker -> worker0/input: {what}, for 4.8 s\n" in out
+
+
 def test_dead_actors_are_told_with_when_and_why(
     folder: RunDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:

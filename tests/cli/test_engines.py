@@ -17,6 +17,7 @@ import pytest
 
 import actorflow as af
 from actorflow.cli import command
+from tests.busy import HANG_S
 from tests.cluster.children import build
 from tests.cluster.stations import until
 
@@ -126,7 +127,7 @@ def test_processes_with_the_variables_of_an_engine_find_each_other(
 
     with started([environs[k] for k in order], *shared) as others:
         code = command.run(["worker", PROGRAM, *shared, "--record", str(record)])
-        ends = [(*process.communicate(timeout=100), process.returncode) for process in others]
+        ends = [(*process.communicate(timeout=HANG_S), process.returncode) for process in others]
 
     said = capsys.readouterr()
     assert (code, ends) == (0, [("", "", 0)] * 2), said.err
@@ -156,7 +157,7 @@ def test_a_script_is_the_chief_of_processes_that_were_started_by_hand(folder: Pa
                     return [event.loss async for event in run if isinstance(event, af.EpochDone)]
 
         losses = af.run(main())
-        ends = [(*process.communicate(timeout=20), process.returncode) for process in there]
+        ends = [(*process.communicate(timeout=HANG_S), process.returncode) for process in there]
 
     assert losses[-1] < losses[0]
     assert ends == [("", "", 0)] * 2

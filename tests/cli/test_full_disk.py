@@ -24,6 +24,7 @@ from actorflow.launch.exits import Exit, worth_restart
 from actorflow.program_file import ProgramFile
 from actorflow.transport.failures import chain, raised
 from actorflow.users_code import users_code
+from tests.busy import HANG_S
 from tests.cluster.children import own_runs
 from tests.launch.children import short_folder
 
@@ -88,9 +89,12 @@ def test_errors_that_bite_their_tail_are_looked_at_once() -> None:
 
 
 def test_code_of_a_user_that_finds_no_room_is_not_wrong_also_after_a_journey() -> None:
-    with pytest.raises(
-        DiskFull, match="batches must have room for what it writes, got OSError: .*No space"
-    ) as told, users_code("batches"):
+    with (
+        pytest.raises(
+            DiskFull, match="batches must have room for what it writes, got OSError: .*No space"
+        ) as told,
+        users_code("batches"),
+    ):
         raise full()
     assert not isinstance(told.value, ProgramError | ConfigError)
     there = raised(chain(told.value))
@@ -171,9 +175,8 @@ def test_a_stream_that_has_room_gets_all_of_it(tmp_path: Path, monkeypatch: pyte
 def test_a_stream_whose_reader_is_gone_says_so() -> None:
     read, out = os.pipe()
     os.close(read)
-    with pytest.raises(BrokenPipeError):
-        Lossy(out).write(b"x")
-    os.close(out)
+    with open(out, "w") as stream, pytest.raises(BrokenPipeError):
+        Lossy(stream).write(b"x")
 
 
 def test_a_stream_of_a_test_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +194,7 @@ def test_a_stream_of_a_test_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> No
 def ran(*argv: str, **streams: Any) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     command_line = [sys.executable, "-m", "actorflow", *argv]
-    return subprocess.run(command_line, env=env, text=True, timeout=300, check=False, **streams)
+    return subprocess.run(command_line, env=env, text=True, timeout=HANG_S, check=False, **streams)
 
 
 @needs_full
@@ -236,7 +239,7 @@ def test_processes_that_are_started_one_by_one_train_on_full_streams_to_their_en
             subprocess.Popen([*argv, "--job", job, "--index", "0"], stdout=out, stderr=out)
             for job in ("chief", "ps", "worker")
         ]
-        assert [process.wait(300) for process in started] == [0, 0, 0]
+        assert [process.wait(HANG_S) for process in started] == [0, 0, 0]
 
 
 @needs_full

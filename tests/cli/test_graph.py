@@ -17,6 +17,7 @@ from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, NodeId, Port
 from actorflow.graph.resource import QueueDef, VariableDef
 from actorflow.spec import spec
+from tests.busy import HANG_S
 
 
 def add(
@@ -286,7 +287,7 @@ def test_names_cannot_break_out_of_their_quotes() -> None:
 @pytest.mark.parametrize("make", [small, trained])
 def test_graphviz_draws_it_without_a_complaint(make: Callable[[], Graph]) -> None:
     ran = subprocess.run(
-        ["dot", "-Tsvg"], input=dot.render(make(), title='t"'), capture_output=True, text=True, timeout=60
+        ["dot", "-Tsvg"], input=dot.render(make(), title='t"'), capture_output=True, text=True, timeout=HANG_S
     )
 
     assert (ran.returncode, ran.stderr) == (0, "")

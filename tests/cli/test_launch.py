@@ -23,6 +23,7 @@ from actorflow.errors import ConfigError
 from actorflow.launch.inherited import NO_KEYS
 from actorflow.launch.rundir import running
 from actorflow.transport.security import parse
+from tests.busy import HANG_S
 from tests.cluster.children import alive, own_runs
 
 PROGRAM = "tests.cluster.children:build"
@@ -48,7 +49,7 @@ def launched(*args: str) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANG_S)
 
 
 def told(stderr: str) -> list[str]:
@@ -68,7 +69,7 @@ def until_epoch(process: subprocess.Popen[str], epoch: int) -> None:
     for line in process.stdout:
         if f"epoch {epoch}/" in line or f"epoch {epoch} " in line:
             return
-    raise AssertionError(process.communicate(timeout=20)[1])
+    raise AssertionError(process.communicate(timeout=HANG_S)[1])
 
 
 @pytest.mark.processes
@@ -76,7 +77,7 @@ def test_it_trains_and_returns_what_its_chief_does(left: Left) -> None:
     with launched(
         "--workers", "2", "--policy", "backup:1/2", "--steps", "30", "--transport", "tcp"
     ) as process:
-        said, wrong = process.communicate(timeout=100)
+        said, wrong = process.communicate(timeout=HANG_S)
         assert process.returncode == 0, wrong
     assert "seed 0  done: 30 steps in " in said
     assert told(wrong) == []
@@ -90,7 +91,7 @@ def test_a_chief_that_is_killed_ends_the_run(left: Left, tmp_path: Path) -> None
         there = pids(process.pid)
         assert there.keys() == {"chief", "ps0", "worker0"}
         os.kill(there["chief"], signal.SIGKILL)
-        _, wrong = process.communicate(timeout=20)
+        _, wrong = process.communicate(timeout=HANG_S)
         assert process.returncode == 69
     assert told(wrong)[0] == "chief was killed by SIGKILL, and with it the run"
     assert not any(map(alive, there.values()))
@@ -106,7 +107,7 @@ def test_a_chief_that_ends_with_a_code_of_its_own_ends_the_run(left: Left, tmp_p
         "import time\ntime.sleep(60)\n"
     )
     argv = [sys.executable, "-m", "actorflow", "launch", str(program), "--logs", str(tmp_path / "logs")]
-    ran = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(argv, capture_output=True, text=True, timeout=HANG_S)
     assert ran.returncode == 69
     assert told(ran.stderr)[0] == "chief ended with 3, and with it the run"
     assert {path.name for path in (tmp_path / "logs").iterdir()} == {"ps0.log", "worker0.log"}
@@ -122,7 +123,11 @@ def test_a_worker_that_is_ended_before_all_are_there_is_not_waited_for(left: Lef
     )
     argv = [sys.executable, "-m", "actorflow", "launch", str(program)]
     ran = subprocess.run(
-        argv, capture_output=True, text=True, timeout=50, env={**os.environ, "PYTHONPATH": str(Path.cwd())}
+        argv,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
     )
     assert ran.returncode == 69
     assert told(ran.stderr)[:2] == [
@@ -137,7 +142,7 @@ def test_sigterm_drains_all_of_it(left: Left) -> None:
         until_epoch(process, 1)
         there = pids(process.pid)
         process.send_signal(signal.SIGTERM)
-        said, wrong = process.communicate(timeout=20)
+        said, wrong = process.communicate(timeout=HANG_S)
         assert process.returncode == 143
     assert "stopped by SIGTERM at seed 3  epoch " in said
     assert told(wrong) == []
@@ -257,7 +262,7 @@ def test_what_is_wrong_with_a_program_is_told_once_by_the_chief(left: Left, tmp_
     program = tmp_path / "wrong.py"
     program.write_text("def build(seed):\n    raise ValueError('no data here')\n")
     argv = [sys.executable, "-m", "actorflow", "launch", str(program), "--workers", "2"]
-    ran = subprocess.run(argv, capture_output=True, text=True, timeout=100)
+    ran = subprocess.run(argv, capture_output=True, text=True, timeout=HANG_S)
 
     assert ran.returncode == 2
     assert ran.stdout == ""
@@ -271,7 +276,9 @@ def test_what_is_wrong_with_a_program_is_told_once_by_the_chief(left: Left, tmp_
 
 def test_a_launcher_imports_neither_its_program_nor_what_trains() -> None:
     said = "import sys, actorflow.cli.launch; print([m for m in sys.modules if m.startswith('actorflow.')])"
-    there = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, timeout=60).stdout
+    there = subprocess.run(
+        [sys.executable, "-c", said], capture_output=True, text=True, timeout=HANG_S
+    ).stdout
     assert "'actorflow.launch.supervisor'" in there
     for heavy in ("session", "kernels", "ops", "actors", "cluster.trainer", "program_file"):
         assert f"'actorflow.{heavy}'" not in there, heavy

@@ -12,6 +12,7 @@ import pytest
 
 from actorflow.cli import main
 from actorflow.cli.command import COMMANDS
+from tests.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,7 +110,7 @@ def test_ctrl_c_while_a_library_is_imported_exits_130_without_a_traceback(
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
     )
 
     assert (ran.returncode, ran.stdout) == (130, "")
@@ -123,7 +124,7 @@ def test_the_door_imports_no_library_before_it_is_ready_for_ctrl_c() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=HANG_S,
     ).stdout.split()
 
     assert not {"numpy", "rich", "asyncio", "argparse", "typing"} & set(said)
@@ -178,7 +179,7 @@ def test_an_ascii_terminal_shows_what_it_can(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_S,
     )
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -200,7 +201,7 @@ def test_a_full_disk_is_reported(tmp_path: Path, arguments: list[str], unbuffere
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=HANG_S,
         )
 
     assert (ran.returncode, ran.stderr) == (
@@ -227,7 +228,7 @@ def test_closed_standard_streams_do_not_end_a_run(tmp_path: Path, closed: str) -
     program = write(tmp_path, LOOPING)
     command = f"exec {sys.executable} -m actorflow train {program} {closed}"
 
-    ran = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=HANG_S)
 
     assert (ran.returncode, ran.stderr) == (0, "")
 

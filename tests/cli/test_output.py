@@ -14,6 +14,7 @@ import pytest
 from actorflow.cli import main
 from actorflow.cli.output import Output
 from actorflow.cli.progress import Log
+from tests.busy import HANG_S
 from tests.cli.test_launch import told
 from tests.cluster.children import own_runs
 
@@ -70,5 +71,5 @@ def test_a_launch_into_head_ends_in_order() -> None:
         ran.stdout.readline()
         ran.stdout.close()
         assert told(ran.stderr.read()) == SAID.splitlines()
-        assert ran.wait(20) == 141
+        assert ran.wait(HANG_S) == 141
         assert left() == []

@@ -124,10 +124,11 @@ def test_a_plain_line_ends_with_what_limits() -> None:
     log.show(told(EpochDone, NO_PIPELINE, scores={}))
     log.show(told(EpochDone, KEEPS_UP, scores={}))
 
+    over = ["epoch 12 done", FACTS[1], f"mean {FACTS[2]}", *FACTS[3:]]
     assert drawn(file) == [
-        "  ".join(["seed 3", *FACTS, "input-bound: map 'augment' 93 %"]),
-        "  ".join(["seed 3", *FACTS, "input-bound: batches 85 %"]),
-        "  ".join(["seed 3", *FACTS]),
+        "  ".join(["seed 3", *over, "input-bound: map 'augment' 93 %"]),
+        "  ".join(["seed 3", *over, "input-bound: batches 85 %"]),
+        "  ".join(["seed 3", *over]),
     ]
 
 
@@ -145,3 +146,30 @@ def test_the_end_says_where_the_time_of_input_bound_runs_went() -> None:
         "seed 0: steps waited 85 % of the time for input; busy: map 'augment' 93 %, arrays 6 %",
         "seed 2: steps waited 85 % of the time for input",
     ]
+
+
+def test_a_line_of_the_moment_and_one_of_an_epoch_are_told_apart() -> None:
+    shown, file = console(terminal=False)
+    log = Log(shown, seed=3)
+    log._spoke -= 60.0
+    log.show(told(StepDone, NO_PIPELINE))
+    log.show(told(EpochDone, NO_PIPELINE, scores={}))
+
+    moment, over = drawn(file)
+    assert "epoch 12  step" in moment
+    assert "  loss 0.1235" in moment
+    assert "epoch 12 done  step" in over
+    assert "  mean loss 0.1235" in over
+
+
+def test_one_seed_is_summed_up_by_its_last_line_alone() -> None:
+    shown, file = console(terminal=False)
+    last = told(RunDone, KEEPS_UP, scores={"accuracy": 0.5}, test={"accuracy": 0.25})
+    Log(shown, seed=3).end(last)
+    summary(shown, {3: last})
+
+    (line,) = drawn(file)
+    assert line.startswith(
+        "seed 3  done: 1,234 steps in 12.3 s  loss 0.1235  accuracy 0.9876  accuracy 0.5000  "
+    )
+    assert line.endswith("  test accuracy 0.2500  100.0 steps/s  98,765 messages/s")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from actorflow.cli.starting import EVERY_S, FIRST_S, Starting, times
 from actorflow.errors import NotReady
+from tests.busy import HANG_S
 from tests.cluster.children import own_runs
 from tests.virtual_loop import VirtualLoop
 
@@ -90,7 +91,7 @@ def test_a_program_that_hangs_while_it_is_imported_ends_the_run(tmp_path: Path) 
     program.write_text("import time\ntime.sleep(1000)\n")
     argv = [sys.executable, "-m", "actorflow", "launch", str(program), "--ready-s", "0.7"]
     with own_runs() as left:
-        ran = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        ran = subprocess.run(argv, capture_output=True, text=True, timeout=HANG_S)
         assert ran.returncode == 69
         assert left() == []  # nothing was printed, so there are no logs either
     said = re.sub(r", of \d+ s that passed while it worked on a busy machine", "", ran.stderr)

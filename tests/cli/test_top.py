@@ -18,7 +18,7 @@ from actorflow.cli import STOPPED, top
 from actorflow.cli.output import Output
 from actorflow.cluster.monitor import socket_name
 from actorflow.cluster.procfs import Usage
-from actorflow.cluster.report import Totals
+from actorflow.cluster.report import Totals, WorkerEntry
 from actorflow.cluster.survey import Silent, Survey
 from actorflow.launch.rundir import RunDirectory
 from tests.cli.test_dump import REPORTS, RUN, asking, report
@@ -90,6 +90,22 @@ def test_on_a_narrow_terminal_whole_columns_are_left_out() -> None:
         "MB",
     ]
     assert chief.split() == ["chief", "idle,", "2/2", "alive", "27", "10.0", "1,000", "0.2", "25", "50"]
+
+
+def test_a_worker_whose_input_stands_still_is_told_with_what_it_waits_for() -> None:
+    what = "batch 3 of epoch 0, of generator 'batches' at train.py:41"
+    reports = {
+        "worker0": report("worker0", worker=WorkerEntry(12, 11, 9, 2, False, what, 4.8)),
+        "worker2": report("worker2", worker=WorkerEntry(13, 11, 9, 2, False, what, 0.2)),
+    }
+    console = Console(width=200, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(top.table("", Survey(reports, {}), Survey({}, {})))
+    console.file.close()
+
+    text = console.export_text()
+    assert f"worker0 waits for {what}, for 4.8 s" in text
+    assert "worker2 waits" not in text
+    assert [top.state(each) for each in reports.values()] == ["waits for input", "at work"]
 
 
 def test_below_the_table_stands_why_some_do_not_answer() -> None:

@@ -13,6 +13,7 @@ from actorflow.cluster.neighbours import PATIENCE, Patience
 from actorflow.cluster.station import Station
 from actorflow.transport.address import Address
 from actorflow.transport.settings import Settings
+from tests.busy import HANG_S, Stopwatch
 from tests.cluster.hub import Hub
 from tests.cluster.programs import regression
 
@@ -84,10 +85,9 @@ async def stations(names: Iterable[str] = (), **options: Any) -> AsyncIterator[S
             await made.close(name)
 
 
-async def until(condition: Callable[[], object], within_s: float = 10.0) -> None:
-    """Waits for something; who waits in vain says for what."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + within_s
+async def until(condition: Callable[[], object], within_s: float = HANG_S) -> None:
+    """Waits for something, for so many seconds that count; who waits in vain says for what."""
+    watch = Stopwatch()
     while not condition():
-        assert loop.time() < end, f"it did not come: {condition}"
+        assert watch.counted_s() < within_s, f"it did not come: {condition}"
         await asyncio.sleep(0.002)

@@ -20,10 +20,11 @@ from actorflow.cluster.survey import Place, Survey, survey
 from actorflow.launch.inherited import FOLDER
 from actorflow.transport.address import Address
 from actorflow.transport.zeromq import request
+from tests.busy import HANG_S
 from tests.cluster.programs import regression
 
 pytestmark = pytest.mark.wire
-DEADLINE_S = 10.0
+DEADLINE_S = HANG_S
 
 
 def look(folder: Path) -> Survey:

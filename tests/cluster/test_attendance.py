@@ -143,7 +143,8 @@ def test_variables_that_nobody_has_touched_begin_as_ever() -> None:
             await world.restart(process)
         await world.sleep(1.0)
         await trained(cluster)
-        return [(await cluster.run("b")).shape]
+        shape: Any = (await cluster.run("b")).shape
+        return [shape]
 
     assert in_world(body) == [(2,)]
 

@@ -12,6 +12,7 @@ import pytest
 from actorflow.cluster.chaos import LEAST, Chaos, kill
 from actorflow.coord.messages import Batch, Updated
 from actorflow.launch.alive import Pid
+from tests.busy import HANG_S
 
 WORKERS = ("worker0", "worker1", "worker2")
 
@@ -72,7 +73,7 @@ def test_a_process_is_killed_by_name_and_never_the_caller_or_nobody() -> None:
         assert [kill(name, pids) for name in spared] == [False] * 6
         assert child.poll() is None
         assert kill("worker0", pids)
-        assert child.wait(10) == -signal.SIGKILL
+        assert child.wait(HANG_S) == -signal.SIGKILL
         assert not kill("worker0", pids)
     finally:
         assert child.stdin is not None

@@ -21,6 +21,7 @@ from actorflow.launch.rundir import RunDirectory
 from actorflow.launch.supervisor import Exited, Started, Supervisor
 from actorflow.transport.settings import Settings
 from actorflow.transport.zeromq import Keyring
+from tests.busy import HANG_S
 from tests.cluster.children import alive, build, own_runs
 from tests.cluster.stations import until
 
@@ -124,7 +125,12 @@ def test_a_script_that_lets_its_children_go_on_is_told_so(tmp_path: Path) -> Non
     script.write_text(SCRIPT)
     environ = {**os.environ, "PYTHONPATH": str(Path.cwd())}
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, env=environ, timeout=50, check=False
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        env=environ,
+        timeout=HANG_S,
+        check=False,
     )
     assert done.returncode == 1
     said = done.stderr[done.stderr.index("NotReady") :]

@@ -24,9 +24,10 @@ from actorflow.cluster.report import Look, Report, RunEntry, ShardEntry, WorkerE
 from actorflow.cluster.simulated import SimulatedCluster
 from actorflow.errors import WireError
 from actorflow.transport.codec import decode, encode, join
+from tests.busy import HANG_S
 from tests.cluster.programs import regression
 
-DEADLINE_S = 10.0
+DEADLINE_S = HANG_S
 
 
 class Holding(Actor):

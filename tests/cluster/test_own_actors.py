@@ -18,10 +18,12 @@ from actorflow.errors import (
     CannotTravel,
     ConfigError,
     CoordinatorLost,
+    HandlerError,
     NotReady,
     ProgramError,
     SessionClosed,
 )
+from actorflow.transport.failures import WHAT
 from tests.cluster.children import Echo, build, meshed, own_runs, spawns_nothing
 
 Body = Callable[[Cluster], Awaitable[None]]
@@ -90,6 +92,10 @@ def test_the_actors_of_a_program_are_found_in_every_process(world: Callable[[Bod
         assert await refs[2].ask(2) == ["worker0", 2]
         with pytest.raises(CannotTravel):
             await refs[3].ask(object())
+        # a text of any length arrives, cut
+        with pytest.raises(HandlerError, match=r"RuntimeError: xxx.* characters in all\)") as loud:
+            await refs[3].ask(["fail", "x" * 1_000_000])
+        assert len(loud.value.what) == WHAT
 
     world(body)
 

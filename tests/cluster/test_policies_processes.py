@@ -23,11 +23,12 @@ from actorflow.coord.messages import Updated
 from actorflow.coord.policy import View
 from actorflow.transport.address import Address
 from actorflow.transport.zeromq import request
+from tests.busy import HANG_S
 from tests.cluster.children import large, own_runs
 from tests.cluster.replaying import replayed, replayed_apart
 
 STEPS, PS, WORKERS = 8, 2, 3
-DEADLINE_S = 10.0
+DEADLINE_S = HANG_S
 Values = dict[str, np.ndarray]
 
 

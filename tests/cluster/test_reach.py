@@ -12,6 +12,7 @@ import actorflow as af
 from actorflow import sim
 from actorflow.coord.policy import Async, Policy, Sync
 from actorflow.errors import ShardLost
+from tests.busy import HANG_S
 from tests.cluster.programs import regression
 from tests.cluster.training import LINKS, SETTINGS
 
@@ -44,7 +45,7 @@ def trained(policy: Policy, *cut: str, work_s: float = 0.01, heals_s: float | No
             harmed = asyncio.ensure_future(harm())
             ended = None
             try:
-                async with asyncio.timeout(60), aclosing(trainer.run(epochs=1)) as events:
+                async with asyncio.timeout(HANG_S), aclosing(trainer.run(epochs=1)) as events:
                     async for _event in events:
                         pass
             except ShardLost as error:

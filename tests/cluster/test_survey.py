@@ -16,8 +16,9 @@ from actorflow.cluster.report import Look, LoopEntry, Report, Totals
 from actorflow.cluster.survey import Place, survey
 from actorflow.errors import PeerLost
 from actorflow.transport.codec import decode, encode, join
+from tests.busy import HANG_S
 
-DEADLINE_S = 10.0
+DEADLINE_S = HANG_S
 
 
 def report(name: str) -> Report:

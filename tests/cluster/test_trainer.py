@@ -407,7 +407,7 @@ def test_a_policy_goes_on_from_what_it_has_learnt_and_may_be_set_between_runs() 
                 trainer.policy = af.Async()
             return seen, [len(update.chosen) for update in trainer.record[-2:]]
 
-    assert sim.run(main).result == ([(3, False), (0, True)], [1, 1])
+    assert sim.run(main).result == ([(3, False), (1, True)], [1, 1])
 
 
 def test_when_the_cluster_is_closed_its_shards_are_and_open_runs_end() -> None:

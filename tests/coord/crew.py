@@ -45,6 +45,8 @@ class Computes:
 class Steps:
     """A step of a Computes, which begins when it has all values."""
 
+    bears = 0
+
     def __init__(self, computes: Computes, number: int, batch: Any) -> None:
         self.computes, self.number, self.batch = computes, number, batch
         self.values: dict[str, Any] = {}
@@ -93,6 +95,9 @@ class Supplies:
         if self.error is not None:
             raise self.error
         return {"x": at.index} if at.index < 3 else None
+
+    def waits(self) -> None:
+        return None
 
     def read_ahead(self) -> None:
         self.ahead += 1

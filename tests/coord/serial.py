@@ -42,9 +42,16 @@ def serial(
 
 
 def folded(grads: Sequence[Any]) -> Any:
-    """The gradients of one variable, added one after the other and divided by their number."""
+    """The gradients of one variable, added one after the other and divided by their number.
+
+    Halves are taken as float32, and what comes of them is rounded once.
+    """
     if len(grads) == 1:
         return grads[0]
+    dtype = _values(grads[0]).dtype
+    if dtype.itemsize == 2:
+        wide = folded([_as(g, np.dtype("float32")) for g in grads])
+        return _as(wide, dtype)
     whole = [g for g in grads if not isinstance(g, tuple)]
     if not whole:
         return _folded_rows(grads)
@@ -53,6 +60,17 @@ def folded(grads: Sequence[Any]) -> Any:
     for array in arrays[1:]:
         total = total + array
     return np.asarray(total / total.dtype.type(len(grads)))
+
+
+def _values(grad: Any) -> np.ndarray:
+    values: np.ndarray = grad[1] if isinstance(grad, tuple) else grad
+    return values
+
+
+def _as(grad: Any, dtype: np.dtype[Any]) -> Any:
+    if isinstance(grad, tuple):
+        return grad[0], grad[1].astype(dtype)
+    return np.asarray(grad).astype(dtype)
 
 
 def _folded_rows(grads: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

@@ -102,7 +102,9 @@ def test_m_is_chosen_from_how_long_contributions_take_and_measured_again() -> No
         Backup("auto", 4, measure=5, keep=3), workers=4, work=lambda p: 0.5 if p.rank == 1 else 0.1, steps=15
     )
 
-    assert [len(update.chosen) for update in company.updates] == [4] * 5 + [3] * 3 + [4] * 5 + [3] * 2
+    assert [len(update.chosen) for update in company.updates] == [4] * 5 + [3] * 10, (
+        "measured again, it is not waited for in vain"
+    )
     assert company.updates[6].dropped[0][1] == "late: the update of its version is made"
 
 

@@ -84,7 +84,7 @@ def test_what_has_left_of_a_step_that_fails_in_the_end_is_not_told_to_be_compute
         assert crew.chief.said(Computed, Missed) == []
         await asyncio.sleep(1.0)
         (missed,) = crew.chief.said(Computed, Missed)
-        assert missed.error is error
+        assert missed.error.what == f"{error.what}; 'here' computed it of batch 0 of epoch 0"
 
     error = errors.NumericError("the loss must stay finite, got nan")
     crewed(body, computes=Early(1.0, error))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import actorflow as af
 from actorflow import errors, sim
-from actorflow.batches import opening
+from actorflow.batches import described, opening
 from actorflow.clock import SystemClock
 from actorflow.coord.messages import Batch
 from actorflow.coord.supply import Supply, _Kept
@@ -362,3 +362,69 @@ def test_what_is_no_exception_is_a_failure_of_the_program_as_well(
         await source.close()
 
     sim.run(main, limits=LIMITS)
+
+
+def test_who_waits_for_a_batch_is_told_with_what_stands_still_and_since_when() -> None:
+    async def stands(epoch: int) -> AsyncIterator[dict[str, int]]:
+        for feeds in plain(epoch)[:2]:
+            yield feeds
+        await asyncio.sleep(1000)
+
+    async def main() -> None:
+        time = asyncio.get_running_loop().time
+        source = Supply(stands, opening(SystemClock(), 7), now=time, describe=described)
+        assert source.waits() is None
+        assert await source.batch(Batch(0, 0)) == {"x": 0}
+        assert source.waits() is None
+        asking = asyncio.ensure_future(source.batch(Batch(0, 2)))
+        await asyncio.sleep(5.0)
+        waits = source.waits()
+        assert waits is not None
+        assert waits.what.startswith("batch 2 of epoch 0, of async generator 'test_who_waits")
+        line = stands.__code__.co_firstlineno + 3
+        assert f"test_supply.py:{line}" in waits.what
+        assert time() - waits.since == 5.0
+        asking.cancel()
+        await asyncio.sleep(0)
+        assert source.waits() is None
+        late = asyncio.ensure_future(source.batch(Batch(0, 7)))
+        await asyncio.sleep(1.0)
+        waits = source.waits()
+        assert waits is not None
+        assert waits.what.startswith("batch 7 of epoch 0, 2 of them read so far, of async generator")
+        late.cancel()
+        await source.close()
+
+    sim.run(main)
+
+
+def test_a_plain_generator_that_holds_the_loop_up_is_seen_from_beside_at_its_present_line() -> None:
+    seen: list[Any] = []
+
+    def looks(epoch: int) -> Iterator[dict[str, int]]:
+        seen.append(source.waits())
+        yield {"x": epoch}
+
+    source = Supply(looks, opening(SystemClock(), 7), describe=described)
+    sim.run(lambda: source.batch(Batch(0, 0)))
+
+    assert f"generator '{looks.__qualname__}' at " in seen[0].what
+    assert seen[0].what.endswith(f"test_supply.py:{looks.__code__.co_firstlineno + 1}")
+
+
+def test_what_is_told_of_a_wait_is_cut() -> None:
+    async def main() -> None:
+        async def never(_epoch: int) -> AsyncIterator[Any]:
+            await asyncio.sleep(1000)
+            yield {}
+
+        source = Supply(never, opening(SystemClock(), 7), describe=lambda _batches, _source: "x" * 10_000)
+        asking = asyncio.ensure_future(source.batch(Batch(0, 0)))
+        await asyncio.sleep(1.0)
+        waits = source.waits()
+        assert waits is not None
+        assert len(waits.what) == 300
+        asking.cancel()
+        await source.close()
+
+    sim.run(main)

@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 
+from tests.busy import HANG_S
+
 ROOT = Path(__file__).parents[2]
 
 SCRIPT = """
 import asyncio, os, sys, time
 import numpy as np
 from actorflow.data.pool import ProcessMapper
+
 
 def doubled(x):
     return x * 2
@@ -57,7 +60,7 @@ def ran(*args: Any, cwd: Path = ROOT, stdin: str | None = None) -> subprocess.Co
         [sys.executable, "-X", "dev", "-W", "error", *map(str, args)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
         cwd=cwd,
         input=stdin,
         env=os.environ | {"PYTHONPATH": str(ROOT)},

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.busy import HANG_S
+
 ROOT = Path(__file__).parents[2]
 
 PROLOGUE = """
 import asyncio, gc, os, signal, threading
 import actorflow as af
 from actorflow.data.pipeline import Pipeline
+
 
 class Lines:
     name, size, blocking, element_bytes = "lines", None, True, None
@@ -158,7 +161,7 @@ def test_nothing_is_left_behind(body: str, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         env={"PYTHONPATH": str(ROOT)},
-        timeout=100,
+        timeout=HANG_S,
         check=False,
     )
 

@@ -17,6 +17,7 @@ import pytest
 
 import actorflow as af
 from actorflow.errors import InputError
+from tests.busy import HANG_S
 from tests.data import functions
 from tests.data.pools import children
 
@@ -51,7 +52,7 @@ def ran(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
         text=True,
         cwd=folder,
         env={"PYTHONPATH": str(ROOT)},
-        timeout=120,
+        timeout=HANG_S,
         check=False,
     )
 

@@ -13,6 +13,7 @@ from actorflow.datasets import fetching, kept
 from actorflow.datasets.dataset import Source
 from actorflow.datasets.places import Places
 from actorflow.errors import ConfigError, DatasetDamaged, DatasetMissing
+from tests.busy import HANG_S
 from tests.datasets.packages import CONTENT, dataset
 
 ROOT = Path(__file__).parents[2]
@@ -172,7 +173,7 @@ def test_processes_that_fetch_at_once_never_see_a_half(tmp_path: Path) -> None:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
-        said = [process.communicate(timeout=60)[0] for process in both]
+        said = [process.communicate(timeout=HANG_S)[0] for process in both]
     finally:
         for process in both:
             process.kill()

@@ -12,6 +12,7 @@ import pytest
 from actorflow.datasets import kept
 from actorflow.datasets.dataset import Absent
 from actorflow.errors import ConfigError
+from tests.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,6 +20,7 @@ DIES = """
 import os, signal, sys
 from pathlib import Path
 from actorflow.datasets import kept
+
 
 call, after = sys.argv[2], sys.argv[3] == "after"
 real = getattr(os, call)
@@ -50,7 +52,9 @@ def test_a_process_that_is_killed_leaves_the_old_or_the_new(
     if before is not None:
         kept.keep(path, before)
 
-    ran = subprocess.run([sys.executable, "-c", DIES, path, call, moment], cwd=ROOT, timeout=60, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", DIES, path, call, moment], cwd=ROOT, timeout=HANG_S, check=False
+    )
 
     assert ran.returncode == -9
     if done:

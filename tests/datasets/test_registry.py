@@ -23,7 +23,9 @@ def test_a_data_set_has_a_verb_a_line_on_the_page_and_remedies(name: str) -> Non
 
 
 def test_a_name_that_is_not_there_is_told_with_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="one of austen, digits, got 'digit'\n.*did you mean digits?"):
+    with pytest.raises(
+        ConfigError, match="one of austen, digits, fashion_mnist, got 'digit'\n.*did you mean digits?"
+    ):
         named("digit")
     with pytest.raises(ConfigError, match="got 'x'$"):
         named("x")

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
+from tests.busy import HANG_S
 from tests.examples.scripts import script
 
 ROOT = Path(__file__).parents[2]
@@ -170,7 +171,7 @@ def test_ctrl_c_ends_it_at_once_and_without_a_traceback() -> None:
         assert process.stdout is not None
         first = process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        said, errors = process.communicate(timeout=60)
+        said, errors = process.communicate(timeout=HANG_S)
 
     assert "updates before" in first
     assert said.splitlines()[-1] == "stopped"

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.busy import HANG_S
+
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.processes
 def test_training_goes_on_while_a_worker_is_killed_and_comes_back() -> None:
     argv, env = [sys.executable, "examples/processes.py"], {**os.environ, "PYTHONPATH": str(ROOT)}
-    ran = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
+    ran = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=HANG_S)
 
     assert ran.stderr == ""
     said = ran.stdout.splitlines()

@@ -21,6 +21,7 @@ from actorflow.graph.builder import (
     on_behalf_of,
 )
 from actorflow.graph.graph import Graph
+from tests.busy import HANG_S
 from tests.reference import evaluate
 
 PACKAGE = Path(af.__file__).parents[1]
@@ -37,7 +38,7 @@ def line_told(script: Path, package: Path, directory: Path) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=HANG_S,
     ).stdout.strip()
 
 

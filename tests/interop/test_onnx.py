@@ -190,7 +190,7 @@ def test_weights_can_be_trained() -> None:
             first = await session.run(loss, {"x": x})
             for _ in range(50):
                 await session.run(step, {"x": x})
-            return [first, await session.run(loss, {"x": x})]
+            return [float(first), float(await session.run(loss, {"x": x}))]
 
     first, last = af.run(losses())
 

@@ -18,6 +18,7 @@ from typing import Self
 
 from actorflow.launch.alive import Pid
 from actorflow.launch.rundir import running, sweep
+from tests.busy import Stopwatch
 from tests.kill.matrix import Cell, Fate, Harm, Role
 from tests.kill.notes import Life, read
 
@@ -31,7 +32,7 @@ PAUSE_S, LONG_S = 0.7, 6.5
 """Shorter than the limits; longer than all of them: 3 s until links give up, and LOST_S more."""
 
 START_S, END_S = 60.0, 60.0
-"""How long a cluster may take to make its first updates, and to end after what happened to it."""
+"""How long a cluster may take to make its first updates, and to end after what happened to it; see `tests.busy`."""
 
 GONE_S = 2.0
 """How long after the end of its launcher the last process may be there."""
@@ -145,9 +146,9 @@ class Launched:
         Raises:
             Overdue: neither comes.
         """
-        end = time.monotonic() + within_s
+        watch = Stopwatch()
         while not true() and self.process.poll() is None:
-            if time.monotonic() > end:
+            if watch.counted_s() > within_s:
                 shown = "\n".join(f"{n} | {t[-2000:]}" for n, t in {"": self.text(), **self.logs()}.items())
                 message = f"{what} did not come within {within_s:g} s; there are {self.alive()}\n{shown}"
                 raise Overdue(message)
@@ -252,9 +253,9 @@ def _stay(run: Launched, seconds: float) -> None:
 
 def _look_after(run: Launched, out: Outcome) -> None:
     """Notes what is left when all have had their moment to end."""
-    end = time.monotonic() + GONE_S
+    watch = Stopwatch()
     run.look()
-    while run.alive() and time.monotonic() < end:
+    while run.alive() and watch.counted_s() < GONE_S:
         run.look()
         time.sleep(0.05)
     out.orphans, out.text, out.logs, out.lives = run.alive(), run.text(), run.logs(), run.look()

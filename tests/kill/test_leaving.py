@@ -14,8 +14,8 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -25,9 +25,12 @@ from actorflow.cluster.local import LocalCluster
 from actorflow.launch.alive import Pid
 from actorflow.launch.exits import ending
 from actorflow.launch.restarting import NEVER
+from tests.busy import HANG_S, counted, until
 from tests.kill.harming import PROGRAM, ROOT, Launched
 
 MOST_S = 1.0
+"""Of seconds that count, see `tests.busy`."""
+
 TRIES = 3
 """Where other work may take a second as well, the fastest of so many tries counts; elsewhere the first."""
 
@@ -60,10 +63,10 @@ def test_a_launcher_that_is_told_to_end(number: signal.Signals, stopped: str | N
             if stopped is not None:
                 os.kill(run.pid(stopped).pid, signal.SIGSTOP)
                 run.look()
-            began = time.monotonic()
-            os.kill(run.process.pid, number)
-            code = run.wait(20.0)
-            took = time.monotonic() - began
+            with counted() as seconds:
+                os.kill(run.process.pid, number)
+                code = run.wait()
+            took = seconds()
             assert code == 128 + number, run.text()
             assert not run.alive(), "nobody outlives a launcher that ends in peace"
             assert not run.left()
@@ -91,15 +94,13 @@ def test_a_worker_without_a_chief(bound: bool) -> None:
                 stderr=subprocess.PIPE,
             )
             try:
-                deadline = time.monotonic() + 30.0
-                while not list(Path(folder).iterdir()):  # it answers whoever asks what it does: it is open
-                    assert time.monotonic() < deadline
-                    assert process.poll() is None, process.stderr and process.stderr.read()
-                    time.sleep(0.01)
-                began = time.monotonic()
-                process.send_signal(signal.SIGTERM)
-                _, said = process.communicate(timeout=20.0)
-                took = time.monotonic() - began
+                # It answers whoever asks what it does: it is open.
+                until(lambda: process.poll() is not None or list(Path(folder).iterdir()), 60.0)
+                assert process.poll() is None, process.stderr and process.stderr.read()
+                with counted() as seconds:
+                    process.send_signal(signal.SIGTERM)
+                    _, said = process.communicate(timeout=HANG_S)
+                took = seconds()
             finally:
                 process.kill()
                 process.wait()
@@ -120,15 +121,16 @@ def test_a_cluster_whose_shard_is_stopped() -> None:
 
 async def _closed(**harms: signal.Signals) -> float:
     """Returns how long it takes to close a cluster in the middle of a step, with some processes harmed."""
-    async with LocalCluster(PROGRAM, ps=1, workers=2, restarts=NEVER) as cluster:
-        assert cluster.supervisor is not None
-        pids = {name: Pid.of(pid) for name, pid in cluster.supervisor.pids().items()}
-        async for event in af.Trainer(cluster).run():
-            if event.step == 3:
-                break
-        for name, number in harms.items():
-            os.kill(cluster.supervisor.pids()[name], number)
-        began = time.monotonic()
-    took = time.monotonic() - began
+    with ExitStack() as counting:
+        async with LocalCluster(PROGRAM, ps=1, workers=2, restarts=NEVER) as cluster:
+            assert cluster.supervisor is not None
+            pids = {name: Pid.of(pid) for name, pid in cluster.supervisor.pids().items()}
+            async for event in af.Trainer(cluster).run():
+                if event.step == 3:
+                    break
+            for name, number in harms.items():
+                os.kill(cluster.supervisor.pids()[name], number)
+            seconds = counting.enter_context(counted())
+    took = seconds()
     assert not any(pid is not None and pid.is_alive() for pid in pids.values())
     return took

@@ -6,10 +6,11 @@ import os
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.busy import until
 
 PYTHON = (sys.executable, "-S", "-E", "-c")
 """Without site-packages, so that a child starts in some 10 ms."""
@@ -46,15 +47,6 @@ def state(pid: int) -> str | None:
 def is_gone(pid: int) -> bool:
     """Whether it has ended, reaped or not: who reaps orphans is nothing of ours."""
     return state(pid) in (None, "Z", "X")
-
-
-def until(true: Callable[[], object], within_s: float = 10.0) -> float:
-    """Waits for a condition, and returns how long it took."""
-    began = time.perf_counter()
-    while not true():
-        assert time.perf_counter() - began < within_s, "in vain"
-        time.sleep(0.002)
-    return time.perf_counter() - began
 
 
 def is_up(log: Path) -> Callable[[], bool]:

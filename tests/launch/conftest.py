@@ -4,6 +4,7 @@ import os
 import pytest
 
 from actorflow.loop import loop_factory
+from tests.busy import HANG_S
 from tests.launch.children import descriptors
 
 
@@ -19,7 +20,7 @@ def run(request, monkeypatch):
     def ran(main):
         before = descriptors()
         with asyncio.Runner(loop_factory=factory) as runner:
-            result = runner.run(asyncio.wait_for(main(), 30))
+            result = runner.run(asyncio.wait_for(main(), HANG_S))
         assert descriptors() == before
         return result
 

@@ -6,7 +6,7 @@ import pytest
 
 from actorflow.launch import alive
 from actorflow.launch.alive import Pid
-from tests.launch.children import until
+from tests.busy import until
 
 
 def test_this_process_is_alive():

@@ -9,7 +9,8 @@ from actorflow.launch import guard
 from actorflow.launch.alive import Pid
 from actorflow.launch.guarding import Guard
 from actorflow.launch.supervisor import Supervisor
-from tests.launch.children import SLEEPS, is_gone, state, stopped, until
+from tests.busy import HANG_S, until
+from tests.launch.children import SLEEPS, is_gone, state, stopped
 from tests.launch.test_supervisor import seen
 
 
@@ -19,7 +20,7 @@ def guarded(lines: list[str]) -> None:
     os.write(theirs, "".join(f"{line}\n" for line in lines).encode())
     os.close(theirs)
     argv = [sys.executable, "-I", "-S", guard.__file__]
-    subprocess.run(argv, env={"ACTORFLOW_DEATH_PIPE": str(ours)}, pass_fds=[ours], check=True, timeout=30)
+    subprocess.run(argv, env={"ACTORFLOW_DEATH_PIPE": str(ours)}, pass_fds=[ours], check=True, timeout=HANG_S)
     os.close(ours)
 
 

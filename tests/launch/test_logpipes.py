@@ -10,7 +10,8 @@ from actorflow.launch.logfile import BEGIN_BYTES, NEWEST_BYTES, files
 from actorflow.launch.logpipes import LogPipes
 from actorflow.launch.restarting import Restarts
 from actorflow.launch.supervisor import Exited, Supervisor
-from tests.launch.children import PYTHON, descriptors, until
+from tests.busy import HANG_S, until
+from tests.launch.children import PYTHON, descriptors
 
 
 @pytest.fixture(name="pipes")
@@ -148,7 +149,7 @@ asyncio.run(main())
 """
     log = tmp_path / "a.log"
     ran = subprocess.run(
-        [sys.executable, "-c", program, str(log)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program, str(log)], capture_output=True, text=True, timeout=HANG_S
     )
     assert (ran.stdout, ran.stderr) == ("0 line 499\n", "")
     assert log.stat().st_size <= 1000

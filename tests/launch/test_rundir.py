@@ -13,6 +13,7 @@ from actorflow.errors import RunFolderError
 from actorflow.launch import rundir
 from actorflow.launch.filesystems import in_memory
 from actorflow.launch.rundir import LONGEST, RunDirectory, ended, home, running, sweep
+from tests.busy import HANG_S
 from tests.launch.children import short_folder
 
 
@@ -202,7 +203,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_what_a_killed_launcher_has_left_goes_when_the_next_run_begins(base):
-    dead = subprocess.run([sys.executable, "-c", DIES, str(base)], capture_output=True, text=True, timeout=60)
+    dead = subprocess.run(
+        [sys.executable, "-c", DIES, str(base)], capture_output=True, text=True, timeout=HANG_S
+    )
     run = dead.stdout.strip()
     assert (base / run / "cluster.json").exists(), dead.stderr
     assert running(base) == []

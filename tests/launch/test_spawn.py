@@ -11,7 +11,8 @@ import pytest
 from actorflow.errors import LaunchError
 from actorflow.launch.inherited import DEATH_PIPE, KEYS
 from actorflow.launch.spawn import MOST_KEYS, UNKNOWN, Child, DeathPipe
-from tests.launch.children import DRAINS, PYTHON, SLEEPS, descriptors, ends, is_gone, is_up, stopped, until
+from tests.busy import HANG_S, until
+from tests.launch.children import DRAINS, PYTHON, SLEEPS, descriptors, ends, is_gone, is_up, stopped
 
 
 class Heard:
@@ -218,5 +219,5 @@ time.sleep(0.05)
 death.let_go()
 os.wait()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S)
     assert done.stdout == "ended", done.stderr

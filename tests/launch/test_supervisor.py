@@ -10,14 +10,15 @@ from actorflow.launch import spawn, supervisor
 from actorflow.launch.exits import Exit
 from actorflow.launch.restarting import Restarts
 from actorflow.launch.supervisor import End, Exited, GivenUp, Restarting, Started, Supervisor
-from tests.launch.children import DRAINS, IGNORES, PYTHON, SLEEPS, ends, is_gone, is_up, state, stopped, until
+from tests.busy import HANG_S, until
+from tests.launch.children import DRAINS, IGNORES, PYTHON, SLEEPS, ends, is_gone, is_up, state, stopped
 
 QUICK = Restarts(limit=2, first_s=0.01, max_s=0.02)
 
 
-async def seen(condition, within_s: float = 10.0):
+async def seen(condition):
     """Waits for what the loop has to do."""
-    async with asyncio.timeout(within_s):
+    async with asyncio.timeout(HANG_S):
         while not condition():  # noqa: ASYNC110  of /proc and files, which tell nobody
             await asyncio.sleep(0.001)
 
@@ -128,8 +129,8 @@ def test_who_ignores_sigterm_is_killed_after_the_grace(run, tmp_path):
             watch.start("a", IGNORES, log=tmp_path / "a")
             await seen(is_up(tmp_path / "a"))
             began = time.perf_counter()
-            await watch.stop(grace_s=0.1)
-            assert 0.1 <= time.perf_counter() - began < 2
+            await asyncio.wait_for(watch.stop(grace_s=0.1), HANG_S)  # who is told goes on for a minute
+            assert time.perf_counter() - began >= 0.1
             assert (await watch.end("a")).why == "was killed by SIGKILL"
 
     run(main)
@@ -167,15 +168,13 @@ def test_a_cancelled_stop_kills_at_once_and_leaves_nothing(run, tmp_path):
         pids = [watch.start(name, IGNORES, log=tmp_path / name) for name in ("a", "b")]
         for name in ("a", "b"):
             await seen(is_up(tmp_path / name))
-        task = asyncio.create_task(watch.close(grace_s=60))
+        task = asyncio.create_task(watch.close(grace_s=3600))  # nobody waits for that
         await asyncio.sleep(0.01)
-        began = time.perf_counter()
         task.cancel()
         await asyncio.sleep(0)
         task.cancel()  # whoever presses Ctrl-C twice
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert time.perf_counter() - began < 5
         assert all(state(pid) is None for pid in pids)
 
     run(main)

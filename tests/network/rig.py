@@ -26,6 +26,7 @@ from actorflow.transport.address import Tcp, place
 from actorflow.transport.settings import Settings
 from actorflow.transport.zeromq import Endpoint, Keyring
 from actorflow.transport.zeromq.options import Options
+from tests.busy import HANG_S
 from tests.cluster.programs import regression
 from tests.cluster.replaying import replayed
 from tests.network.proxy import Proxy
@@ -39,7 +40,7 @@ PATIENT_S = 15.0
 LIMIT_S = 2.5
 """What is held for longer than this has lost the session, however it is found out."""
 
-DEADLINE_S = 60.0
+DEADLINE_S = HANG_S
 
 
 class Behind:

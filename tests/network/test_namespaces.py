@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.busy import HANG_S
 from tests.kill.harming import PROGRAM, ROOT
 from tests.kill.judging import judge_updates
 from tests.kill.notes import read, updated
@@ -47,7 +48,7 @@ def test_a_link_that_goes_down_and_comes_up(down_s: float) -> None:
         argv += [sys.executable, str(PROGRAM), str(keys), name, str(down_s), str(STEPS)]
         environ = {**os.environ, "KILL_NOTES": str(notes)}
         ran = subprocess.run(
-            argv, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=120, check=False
+            argv, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=HANG_S, check=False
         )
         logs = "\n".join(f"{log.name}: {log.read_text()[-1500:]}" for log in folder.glob("*.log"))
         assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr}\n{logs}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import floor
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from actorflow.ops.resize import COORDINATES, METHODS, ROUNDINGS
@@ -29,7 +30,7 @@ def resizing(draw: st.DrawFn) -> tuple[tuple[int, ...], dict[str, Any], tuple[in
     attrs["antialias"] = attrs["method"] != "nearest" and draw(st.booleans())
     resized = attrs["size"]
     if draw(st.booleans()):
-        scale = draw(st.tuples(*[st.sampled_from([0.5, 2.0, 0.6, 1.3])] * len(spatial)))
+        scale = draw(st.tuples(*[st.sampled_from([0.5, 2.0, 0.625, 1.25])] * len(spatial)))
         attrs["scale"] = scale
         if draw(st.booleans()):
             attrs["size"] = None
@@ -37,15 +38,24 @@ def resizing(draw: st.DrawFn) -> tuple[tuple[int, ...], dict[str, Any], tuple[in
     return (n, *spatial, channels), attrs, (n, *resized, channels)
 
 
+def computed(draw: st.DrawFn, attrs: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    """The attributes without the size, which the step computes instead; or with it."""
+    if attrs["size"] is None or draw(st.booleans()):
+        return attrs, ()
+    return {**attrs, "size": None}, (np.array(attrs["size"], "int64"),)
+
+
 @sample("resize", dtypes=(*FLOATS, "int32", "bool"))
 @st.composite
 def resize(draw: st.DrawFn) -> Case:
     image, attrs, _ = resizing(draw)
-    return Case((values(draw, image),), attrs)
+    attrs, given = computed(draw, attrs)
+    return Case((values(draw, image), *given), attrs, late=bool(given))
 
 
 @sample("resize_grad", dtypes=FLOATS)
 @st.composite
 def resize_grad(draw: st.DrawFn) -> Case:
     image, attrs, resized = resizing(draw)
-    return Case(tuple(several(draw, [resized, image])), attrs)
+    attrs, given = computed(draw, attrs)
+    return Case((*several(draw, [resized, image]), *given), attrs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from inspect import Parameter, isfunction, signature
 from sys import _getframe
 from time import process_time
@@ -14,6 +15,7 @@ import pytest
 from actorflow import ops
 from actorflow.arrays import name_of
 from actorflow.errors import ActorflowError, SpecError
+from actorflow.graph import opdef
 from actorflow.graph.graph import Graph
 from tests.ops.calls import CALLS, Fed, made
 
@@ -245,3 +247,48 @@ def test_a_seed_of_numpy_draws_what_that_of_python_draws() -> None:
         for draw in (lambda s: af.random_permutation(5, s), lambda s: af.random_bernoulli(0.5, (2,), s)):
             seeds = [draw(s).node.attrs["seed"] for s in (7, np.int64(7), np.uint8(7))]
             assert len(set(seeds)) == 1, seeds
+
+
+def wrong(fed: Fed) -> Iterator[Fed]:
+    """Tensors of other dtypes and shapes."""
+    yield from (Fed(dtype, fed.shape) for dtype in ("float32", "int32", "bytes", "bool", "complex64"))
+    yield from (Fed(fed.dtype, shape) for shape in ((), (7,), (1, 2, 3, 4, 5), (0,) * len(fed.shape)))
+
+
+def calls_with_another(verb: str) -> Iterator[dict[str, Any]]:
+    """The valid call of a verb with one tensor, or the first of a list of them, replaced by a wrong one."""
+    call = {name: value for name, value in CALLS[verb].items() if not name.startswith("*")}
+    for name, value in call.items():
+        if isinstance(value, Fed):
+            yield from ({**call, name: other} for other in wrong(value))
+        elif isinstance(value, list) and value and isinstance(value[0], Fed):
+            yield from ({**call, name: [other, *value[1:]]} for other in wrong(value[0]))
+
+
+RULE = re.compile(r"^(?:[\w ]+ of )?(\w+) (?:takes|needs|folds|keeps)\b")
+
+
+@pytest.mark.parametrize("verb", sorted(set(CALLS) - {"while_loop"}))
+def test_a_tensor_that_does_not_fit_is_refused_in_the_name_of_the_verb(verb: str) -> None:
+    """Not in that of another of which it is made, nor of one whose rule it shares."""
+    said = set()
+    for call in calls_with_another(verb):
+        with Graph():
+            given = {name: made(value) for name, value in call.items()}
+            try:
+                getattr(af, verb)(**given)
+            except ActorflowError as error:
+                said.add(error.what.splitlines()[0])
+
+    named = {found[1] for text in said if (found := RULE.match(text)) is not None}
+    assert named & ({*CALLS, *opdef.table()} - {verb}) == set(), said
+
+
+def test_an_argument_of_another_name_is_told_by_its_own() -> None:
+    with Graph(), pytest.raises(SpecError, match="the beta of smooth_l1_loss must be positive, got -1"):
+        af.smooth_l1_loss([1.0], [2.0], beta=-1)
+
+
+def test_what_the_body_of_a_loop_calls_keeps_its_name() -> None:
+    with Graph(), pytest.raises(SpecError, match="^abs takes integers or floating numbers"):
+        af.while_loop(lambda i: i < 3, lambda i: [i + af.cast(af.abs(af.cast(i, "bool")), "int32")], [0])

@@ -20,7 +20,7 @@ def images(*shape: int | None, dtype: str = "float32") -> Any:
     ("build", "message"),
     [
         (lambda: af.softmax(images(2, 3), axis=2), "axis must lie in"),
-        (lambda: af.softmax(images(2, 0)), "needs an element along axis -1"),
+        (lambda: af.log_softmax(images(2, dtype="int32")), "log_softmax takes floating numbers"),
         (lambda: af.softmax_cross_entropy(images(4, 10), images(4, dtype="bool")), "labels must be integers"),
         (lambda: af.softmax_cross_entropy(images(4, 10), images(4)), r"a probability for each logit, got logits \(4, 10\) float32 and labels \(4,\) float32"),
         (lambda: af.softmax_cross_entropy(images(4, 10), images(4, 10, dtype="float64")), "a probability for each logit"),
@@ -148,3 +148,20 @@ def test_a_class_that_is_impossible_and_never_meant_costs_nothing() -> None:
         loss, _ = losses(logits, np.array([[0.5, 0.0, 0.5]]))
 
     np.testing.assert_allclose(loss, [np.log(2)])
+
+
+@pytest.mark.parametrize("function", [af.softmax, af.log_softmax])
+@pytest.mark.parametrize("known", [True, False], ids=["at build time", "in the step"])
+@pytest.mark.parametrize(("shape", "axis"), [((3, 0), -1), ((0, 3), 0), ((2, 0, 3), 1), ((0, 3), -1)])
+def test_of_no_elements_there_is_none(function: Any, known: bool, shape: tuple[int, ...], axis: int) -> None:
+    with Graph() as graph:
+        x = images(*(shape if known else (None,) * len(shape)))
+        y = function(x, axis)
+        (grad,) = af.gradients(y, x)
+
+    for found in (
+        evaluate(graph, y, {x: np.zeros(shape, "float32")}),
+        evaluate(graph, grad, {x: np.zeros(shape, "float32")}),
+    ):
+        assert found.shape == shape
+        assert found.dtype == np.float32

@@ -39,6 +39,9 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.resize(af.placeholder("int32", (1, 8, 3)), 4), "resize takes floating numbers, got (1, 8, 3) int32"),
     (lambda: af.resize(f32(1, 0, 3), 4), "resize has no element to take along an empty axis, got (1, 0, 3)"),
     (lambda: af.resize(af.placeholder("float32", None), 4), "of an unknown rank the size must say"),
+    (lambda: af.resize(f32(1, 8, 8, 3), af.constant([4, 4, 4])), "resize takes a number for each spatial axis, got (3,) int32 for (1, 8, 8, 3)"),
+    (lambda: af.resize(f32(1, 8, 8, 3), af.constant(4)), "a vector, a number for each spatial axis, got () int32"),
+    (lambda: af.resize(f32(1, 8, 8, 3), af.constant([4.0, 4.0]), scale=af.constant([2.0, 2.0])), "a computed size is a vector of integers and a scale one of floating numbers"),
     (lambda: resize_grad(f32(1, 5, 3), f32(1, 8, 3), 4), "shapes must agree, got (1, 5, 3) and (1, 4, 3)"),
 ]  # fmt: skip
 
@@ -60,6 +63,39 @@ def test_a_scale_of_unknown_sizes_leaves_them_unknown() -> None:
         assert af.resize(x, scale=(0.5, 2)).shape == (None, 2, None, 3)
         assert af.resize(x, (7, 9)).shape == (None, 7, 9, 3)
         assert af.resize(af.placeholder("bool", (1, 2, 1)), 0, "nearest").shape == (1, 0, 1)
+
+
+def test_a_computed_size_leaves_sizes_unknown_and_gives_the_values_of_a_known_one() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, 2)).astype("float32")
+    with Graph() as graph:
+        images = f32(None, None, None, 2)
+        computed = af.resize(images, af.cast(af.shape(images), "int64")[1:3] * 2)
+        scaled = af.resize(images, scale=af.constant(np.array([2, 2], "float32")))
+        known = af.resize(images, (6, 10))
+
+    assert computed.shape == scaled.shape == (None, None, None, 2)
+    found = evaluate(graph, [computed, scaled, known], {images: x})
+    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(found[1], found[2])
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (np.array([4], "int64"), "resize takes a size for each spatial axis of (1, 3, 3, 1), got (4,)"),
+        (np.array([4, -1], "int64"), "a size must be not negative, got (4, -1) for images (1, 3, 3, 1)"),
+        (np.array([1, 0], "float32"), "a scale must be positive, got (1.0, 0.0) for images (1, 3, 3, 1)"),
+    ],
+)
+def test_a_computed_size_that_none_can_have_is_refused_in_the_step(given: np.ndarray, text: str) -> None:
+    with Graph() as graph:
+        images, numbers = f32(1, 3, 3, 1), af.placeholder(str(given.dtype), (None,))
+        y = af.resize(images, numbers)
+
+    with pytest.raises(SpecError) as caught:
+        evaluate(graph, y, {numbers: given, images: np.ones((1, 3, 3, 1), "float32")})
+
+    assert text in str(caught.value)
 
 
 def resized(line: np.ndarray, size: int | None = None, method: str = "linear", **how: Any) -> np.ndarray:

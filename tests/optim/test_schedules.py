@@ -89,7 +89,24 @@ def test_one_cycle_goes_up_down_and_stays() -> None:
 def test_warmup_leads_to_the_first_rate_of_what_follows() -> None:
     rate = schedules.warmup(4, schedules.cosine(0.8, 10), initial=0.4)
 
-    np.testing.assert_allclose([rate(n) for n in (0, 1, 2, 4, 14)], [0.4, 0.5, 0.6, 0.8, 0], atol=1e-15)
+    np.testing.assert_allclose([rate(n) for n in (0, 1, 3, 4, 14)], [0.5, 0.6, 0.8, 0.8, 0], atol=1e-15)
+
+
+@pytest.mark.parametrize("updates", [1, 2, 100])
+def test_no_update_of_a_warmup_has_a_rate_of_zero(updates: int) -> None:
+    rate = schedules.warmup(updates, 0.3)
+
+    rates = [rate(n) for n in range(updates + 1)]
+    assert rates[0] == pytest.approx(0.3 / updates)
+    assert rates[updates - 1] == rates[updates] == 0.3
+    assert rates == sorted(rates)
+
+
+@pytest.mark.parametrize(
+    "wrapped", [lambda r: r, lambda r: schedules.join([r, 0.1], [3])], ids=["", "joined"]
+)
+def test_the_first_update_moves_something_whatever_the_schedule(wrapped: Any) -> None:
+    assert [rate.name for rate in ALL if not wrapped(rate)(0) > 0] == []
 
 
 def test_joined_schedules_count_from_their_own_starts() -> None:

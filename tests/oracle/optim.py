@@ -206,9 +206,9 @@ def schedule_of(name: str, **options: Any) -> Callable[[Any, Any], Any]:
 
 
 def warmed(torch: Any, optimizer: Any) -> Any:
-    """A line from a quarter to the rate over 20 updates, and half a cosine over 60."""
+    """A line from 0.24 of the rate to the whole over 20 updates, and half a cosine over 80."""
     family = torch.optim.lr_scheduler
-    rise = family.LinearLR(optimizer, start_factor=0.25, end_factor=1.0, total_iters=20)
+    rise = family.LinearLR(optimizer, start_factor=0.24, end_factor=1.0, total_iters=19)
     fall = family.CosineAnnealingLR(optimizer, T_max=80)
     return family.SequentialLR(optimizer, [rise, fall], milestones=[20])
 
@@ -256,8 +256,8 @@ SCHEDULES: list[tuple[str, Schedule, Callable[[Any, Any], Any]]] = [
         ),
     ),
     (
-        "SequentialLR LinearLR CosineAnnealingLR",
-        schedules.warmup(20, schedules.cosine(0.1, 80), 0.025),
+        "SequentialLR LinearLR CosineAnnealingLR",  # 19 updates after the first one the rise is over
+        schedules.warmup(20, schedules.cosine(0.1, 80), 0.02),
         warmed,
     ),
     (

@@ -20,6 +20,7 @@ from actorflow.actors.supervision import Backoff, Strategy
 from actorflow.errors import DeadlinePassed
 from actorflow.sim.choosers import Schedule
 from actorflow.sim.simulate import attempt
+from tests.busy import HANG_S
 
 SCHEDULES: list[Schedule] = [
     sim.FIFO,
@@ -158,7 +159,7 @@ def test_a_schedule_is_the_same_run_in_processes_that_hash_otherwise() -> None:
             env={"PYTHONPATH": ".", "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG_S,
             check=True,
         ).stdout
         for seed in ("0", "1")

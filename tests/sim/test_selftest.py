@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from actorflow.sim.selftest import Progress, main
+from tests.busy import HANG_S
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,7 +21,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "actorflow.sim.selftest", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG_S,
         cwd=ROOT,
         check=False,
     )

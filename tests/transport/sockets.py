@@ -13,6 +13,7 @@ from actorflow.transport.link import Link
 from actorflow.transport.settings import SETTINGS, Settings
 from actorflow.transport.shm import ShmWire
 from actorflow.transport.zeromq import Endpoint, Options
+from tests.busy import HANG_S
 
 LOOPS = (asyncio.new_event_loop, loop_factory())
 
@@ -60,7 +61,7 @@ def real_link(
     return link
 
 
-async def until(condition: Callable[[], object], what: str = "", within_s: float = 20.0) -> None:
+async def until(condition: Callable[[], object], what: str = "", within_s: float = HANG_S) -> None:
     """Waits for something; a test that waits in vain says for what."""
     loop = asyncio.get_running_loop()
     end = loop.time() + within_s

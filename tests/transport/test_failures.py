@@ -6,7 +6,7 @@ import pytest
 
 from actorflow.errors import ActorError, ActorflowError, KernelError, StateError, StepAborted, Where
 from actorflow.transport.codec import decode, encode, join
-from actorflow.transport.failures import CAUSES
+from actorflow.transport.failures import CAUSES, NOTES, PART, WHAT
 from tests.transport.values import TYPES
 
 
@@ -103,3 +103,31 @@ def test_a_place_of_odd_things_arrives_as_text() -> None:
     read = sent(error)
 
     assert read.where == Where(node=str(StateError), op="5", step=2**80)
+
+
+def test_long_texts_are_cut_to_stated_lengths_and_say_how_long_they_are() -> None:
+    error = StateError("a" + "x" * 10_000_000 + "z", where=Where(node="n" * 9999), hint="h" * 9999)
+    for number in range(100):
+        error.add_note(f"{number}" + "note" * 9999)
+    error.__cause__ = ValueError("v" * 9999)
+
+    read = sent(error)
+
+    assert len(read.what) == WHAT
+    assert read.what.startswith("axxx")
+    assert read.what.endswith("xxxz")
+    assert "(10,000,002 characters in all)" in read.what
+    assert read.hint is not None
+    assert read.where is not None
+    assert read.where.node is not None
+    assert len(read.hint) == len(read.where.node) == PART
+    assert len(read.__notes__) == NOTES + 1
+    assert read.__notes__[-1] == "and 84 more notes"
+    assert max(map(len, read.__notes__)) == PART
+    assert len(str(read.__cause__)) == WHAT
+    assert len(join(encode(error))) < WHAT * 2 + PART * (NOTES + 4)
+
+
+def test_a_text_of_the_stated_length_arrives_whole() -> None:
+    assert sent(StateError("x" * WHAT)).what == "x" * WHAT
+    assert len(sent(StateError("x" * (WHAT + 1))).what) == WHAT

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from actorflow.errors import ChannelClosed, ConfigError, PeerLost, PeerRefused, WireError
+from actorflow.errors import ChannelClosed, ConfigError, NotConnected, PeerLost, PeerRefused, WireError
 from actorflow.transport import envelopes
 from actorflow.transport.channel import Channel, Envelope, Lane, Say
 from actorflow.transport.credit import Window
@@ -86,18 +86,35 @@ def test_a_goodbye_is_heard_at_once() -> None:
     assert (net.a.stats().peak_line, net.b.stats().peak_held) == (3, 1), "the account outlives the session"
 
 
-def test_who_waits_before_the_link_speaks_waits_from_then_on() -> None:
+def test_a_link_that_nobody_connected_says_so_and_takes_nothing() -> None:
     net = Net()
-    way, at_c = Way(), Recorder()
-    link = Link("worker1", way, net.time, incarnation=1)
-    link.send(data(1))
-    net.pass_time(30.0, lossless=False)
+    link, at_c = Link("worker1", Way(), net.time, incarnation=1), Recorder()
+
+    for envelope in (data(1), control("c")):
+        with pytest.raises(
+            NotConnected, match=r"got none for that to 'worker1'\n.*channel\.connect\(receiver\)"
+        ):
+            link.send(envelope)
+    assert link.stats().phase == "unconnected"
+    assert repr(link).startswith("<Link to 'worker1' that nobody has connected; 0 sent")
     link.connect(at_c)
+    link.send(data(1))
+    assert link.stats().phase == "greeting"
     net.pass_time(9.5, lossless=False)
     assert at_c.losses == []
     net.pass_time(1.0, lossless=False)
+    ((_, unacknowledged),) = at_c.losses
+    assert unacknowledged == (data(1),)
 
-    assert len(at_c.losses) == 1
+
+def test_a_link_that_nobody_has_started_says_so() -> None:
+    link = Link("worker1", Way(), Time(), incarnation=1, receiver=Recorder())
+
+    with pytest.raises(NotConnected, match=r"nobody has started that to 'worker1'\n.*channel\.start\(\)"):
+        link.send(data(1))
+    link.close()
+    with pytest.raises(ChannelClosed, match="the channel to 'worker1' is closed"):
+        link.send(data(1))
 
 
 def test_an_idle_link_says_no_more_than_it_must() -> None:
@@ -502,7 +519,7 @@ def test_a_link_says_what_it_did_and_holds() -> None:
 def test_a_channel_needs_a_receiver_and_an_incarnation() -> None:
     with pytest.raises(ConfigError, match="incarnations count from 1, got 0"):
         Link("b", Way(), Time(), incarnation=0)
-    with pytest.raises(ConfigError, match="a channel has a receiver before it begins, got none for 'b'"):
+    with pytest.raises(NotConnected, match="a channel has a receiver before anything is sent, got none for"):
         Link("b", Way(), Time(), incarnation=1).start()
 
 

@@ -29,6 +29,7 @@ from actorflow.transport.ring import PAGE, Writer, slot_bytes
 from actorflow.transport.shm import ShmWire
 from actorflow.transport.shm_words import Said, Word
 from actorflow.transport.wire import Contact
+from tests.busy import HANG_S
 from tests.strategies import examples
 
 RING = 64 << 10
@@ -604,7 +605,7 @@ class Talk:
     def end(self, role: str) -> tuple[int, list[str]]:
         """Waits for its end; returns how it ended, and the last line that it said."""
         process = self.processes[role]
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=HANG_S)
         return process.returncode, out.split("\n")[-2].split() if out else []
 
 

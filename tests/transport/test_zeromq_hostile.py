@@ -67,9 +67,7 @@ class Honest:
                 for link in pair:
                     link.send(Envelope("x", body))
                     link.send(Envelope("x", self.n, lane=Lane.CONTROL))
-            await until(
-                lambda: all(len(receiver.got) == 2 * self.n for receiver in self.receivers), within_s=10
-            )
+            await until(lambda: all(len(receiver.got) == 2 * self.n for receiver in self.receivers))
 
     def unharmed(self) -> None:
         for receiver in self.receivers:

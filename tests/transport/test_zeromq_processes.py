@@ -12,6 +12,7 @@ import pytest
 
 from actorflow.transport.wire import Contact
 from actorflow.transport.zeromq import Address
+from tests.busy import HANG_S
 from tests.transport.sockets import QUICK, Ear, Site, on_a_site, until
 
 pytestmark = pytest.mark.wire
@@ -29,7 +30,7 @@ class Peer:
 
     async def said(self) -> str:
         assert self.process.stdout is not None
-        return (await asyncio.wait_for(self.process.stdout.readline(), 20)).decode().strip()
+        return (await asyncio.wait_for(self.process.stdout.readline(), HANG_S)).decode().strip()
 
     async def told(self, line: str) -> None:
         assert self.process.stdin is not None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 from actorflow import ops
 from actorflow.graph.builder import Tensor
 from actorflow.interop.onnx.elementwise import plain
+from actorflow.interop.onnx.extents import counted, extent
+from actorflow.interop.onnx.shape import as_matrix
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
 from actorflow.spec import axis_of
 
@@ -88,8 +89,7 @@ def _along_axis(node: OnnxNode, x: Tensor, opset: int, function: Callable[[Any, 
     if opset >= 13:
         return function(x, axis)
     rank = len(node.shape(0))
-    columns = prod(node.sizes(0, range(axis_of(axis, rank), rank)))
-    return ops.reshape_like(function(ops.reshape(x, (-1, columns)), 1), x)
+    return ops.reshape_like(function(as_matrix(x, axis_of(axis, rank)), 1), x)
 
 
 @builder("", "Softmax")
@@ -105,11 +105,10 @@ def _log_softmax(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "Hardmax")
 def _hardmax(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     def hardmax(x: Tensor, axis: int) -> Tensor:
-        assert x.shape is not None
-        depth = x.shape[axis]
-        if depth is None:
-            node.refuse("the size along its axis must be known")
-        return ops.moveaxis(ops.one_hot(ops.argmax(x, axis), depth, x.dtype), -1, axis)
+        places = ops.cast(ops.expand_dims(ops.argmax(x, axis), -1), "int64")
+        node.shape(0)
+        hot = ops.cast(ops.equal(places, counted(extent(x, axis))), x.dtype)
+        return ops.moveaxis(hot, -1, axis)
 
     return _along_axis(node, inputs[0], opset, hardmax)
 

@@ -5,10 +5,23 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from actorflow import ops
+from actorflow.arrays import as_dtype
 from actorflow.graph.builder import Tensor
+from actorflow.interop.onnx.extents import (
+    Extent,
+    counted,
+    extent,
+    extents,
+    minus,
+    most,
+    number,
+    padded,
+    quotient,
+    reshaped,
+    scalar,
+    widened,
+)
 from actorflow.interop.onnx.pieces import part
 from actorflow.interop.onnx.proto import dtype_of
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
@@ -22,15 +35,32 @@ def _given(inputs: Inputs, index: int) -> Tensor | None:
 
 def _heads(x: Tensor, count: int) -> Tensor:
     """(n, t, heads·d) as (n, heads, t, d)."""
-    t, width = (x.shape or ())[1:]
-    assert t is not None
-    assert width is not None
-    return ops.transpose(ops.reshape(x, (-1, t, count, width // count)), (0, 2, 1, 3))
+    n, t, width = extents(x)
+    return ops.transpose(reshaped(x, (n, t, count, quotient(width, count))), (0, 2, 1, 3))
 
 
 def _joined(x: Tensor) -> Tensor:
     """(n, heads, t, d) as (n, t, heads·d)."""
     return ops.flatten(ops.transpose(x, (0, 2, 1, 3)), 2, 3)
+
+
+def _repeated(x: Tensor, heads: Extent) -> Tensor:
+    """X (n, few, t, d) with its heads repeated one by one until there are as many as `heads`."""
+    n, few, t, depth = extents(x)
+    times = quotient(heads, few)
+    if isinstance(times, int):
+        return x if times == 1 else ops.repeat(x, times, 1)
+    return reshaped(widened(ops.expand_dims(x, 2), (n, few, times, t, depth)), (n, heads, t, depth))
+
+
+def _scaled(node: OnnxNode, q: Tensor) -> tuple[Tensor, float]:
+    """The queries, and what their products are to be multiplied by: 1/√depth by default."""
+    scale, depth = node.attr("scale"), extent(q, -1)
+    if scale is not None:
+        return q, scale
+    if isinstance(depth, int):
+        return q, 1 / math.sqrt(depth or 1)
+    return ops.multiply(q, ops.cast(ops.rsqrt(number(depth, as_dtype("float32"))), q.dtype)), 1.0
 
 
 @builder("", "Attention")
@@ -39,28 +69,26 @@ def _attention(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     flat = len(node.shape(0)) == 3
     q_heads, kv_heads = node.attr("q_num_heads"), node.attr("kv_num_heads")
     for i in range(3):
-        node.sizes(i, (-2, -1))
+        node.shape(i)
     if flat and not (q_heads and kv_heads):
         node.refuse("q_num_heads and kv_num_heads say how to cut inputs of three axes")
     if flat:
         q, k, v = _heads(q, q_heads), _heads(k, kv_heads), _heads(v, kv_heads)
     past_k, past_v = _given(inputs, 4), _given(inputs, 5)
-    past = 0
+    past: Extent = 0
     if past_k is not None and past_v is not None:
+        past = extent(past_k, 2)
         k, v = ops.concat([past_k, k], 2), ops.concat([past_v, v], 2)
-        (past,) = node.sizes(4, (2,))
-    keys, values = k, v
-    if q.shape[1] != k.shape[1]:
-        repeats = q.shape[1] // k.shape[1]
-        keys, values = ops.repeat(k, repeats, 1), ops.repeat(v, repeats, 1)
-    bias = _bias(node, inputs, (q.shape[2], k.shape[2]), past, q.dtype)
+    heads = extent(q, 1)
+    keys, values = _repeated(k, heads), _repeated(v, heads)
+    bias = _bias(node, inputs, (extent(q, 2), extent(k, 2)), past, q.dtype)
     y, shown = _attended(node, q, keys, values, bias)
     return _joined(y) if flat else y, k, v, shown
 
 
 def _attended(node: OnnxNode, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     """The attention, and the scores that the model wants to see; step by step where one op does not do."""
-    scale = node.attr("scale", 1 / math.sqrt((q.shape or ())[-1] or 1))
+    q, scale = _scaled(node, q)
     cap, precision = node.attr("softcap", 0.0), node.attr("softmax_precision")
     shows = node.attr("qk_matmul_output_mode", _RAW)
     if cap == 0 and not node.wants(3) and (precision is None or dtype_of(precision).itemsize <= 4):
@@ -85,18 +113,18 @@ def _attended(node: OnnxNode, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | No
     return ops.matmul(chances, v), shown
 
 
-def _bias(node: OnnxNode, inputs: Inputs, sizes: tuple[int, int], past: int, dtype: Any) -> Tensor | None:
+def _bias(
+    node: OnnxNode, inputs: Inputs, sizes: tuple[Extent, Extent], past: Extent, dtype: Any
+) -> Tensor | None:
     """What is added to the scores: the mask, and -inf for keys that a query may not see."""
     queries, keys = sizes
     mask, lengths = _given(inputs, 3), _given(inputs, 6)
     left, right = node.attr("left_window_size", -1), node.attr("right_window_size", -1)
     offset: Any = past
-    if lengths is not None and not past:
+    if lengths is not None and not node.has(4):
         offset = ops.reshape(ops.subtract(ops.cast(lengths, "int64"), queries), (-1, 1, 1, 1))
-    ahead = ops.subtract(
-        ops.constant(np.arange(keys) - np.arange(queries)[:, None]),
-        ops.constant(offset, "int64") if isinstance(offset, int) else offset,
-    )  # how far behind its query each key lies
+    apart = ops.subtract(counted(keys), ops.expand_dims(counted(queries), 1))
+    ahead = ops.subtract(apart, scalar(offset))  # how far behind its query each key lies
     seen = []
     if node.attr("is_causal", 0):
         seen.append(ops.less_equal(ahead, 0))
@@ -106,12 +134,15 @@ def _bias(node: OnnxNode, inputs: Inputs, sizes: tuple[int, int], past: int, dty
         seen.append(ops.less_equal(ahead, right))
     if lengths is not None:
         longest = ops.reshape(ops.cast(lengths, "int64"), (-1, 1, 1, 1))
-        seen.append(ops.less(ops.constant(np.arange(keys)), longest))
+        seen.append(ops.less(counted(keys), longest))
     if mask is not None:
-        missing = keys - ((mask.shape or ())[-1] or 0)
-        if missing > 0:
-            pads = ((0, 0),) * (len(mask.shape or ()) - 1) + ((0, missing),)
-            mask = ops.pad(mask, pads, value=False if mask.dtype.kind == "b" else -math.inf)
+        missing = most(minus(keys, extent(mask, -1)), 0)
+        nothing: Any = False if mask.dtype.kind == "b" else -math.inf
+        before = ((0, 0),) * (len(mask.shape or ()) - 1)
+        if isinstance(missing, Tensor):
+            mask = padded(mask, (*before, (0, missing)), value=nothing)
+        elif missing:
+            mask = ops.pad(mask, (*before, (0, missing)), value=nothing)
         if mask.dtype.kind == "b":
             seen.append(mask)
             mask = None
@@ -129,10 +160,9 @@ def _rotary(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     places = _given(inputs, 3)
     flat = len(node.shape(0)) == 3
     heads = node.attr("num_heads", 0)
-    node.sizes(0, (-2, -1))
     if flat:
         x = _heads(x, heads)
-    depth = node.sizes(0)[-1] // heads if flat else node.sizes(0)[-1]
+    depth = _depth(node, x, cosines)
     turned_depth = node.attr("rotary_embedding_dim", 0) or depth
     if places is not None:
         cosines, sines = ops.gather(cosines, places), ops.gather(sines, places)
@@ -152,26 +182,41 @@ def _rotary(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     return _joined(y) if flat else y
 
 
+def _depth(node: OnnxNode, x: Tensor, cosines: Tensor) -> int:
+    """How many numbers each head has: twice as many as there are cosines, if all of them are turned."""
+    found = (x.shape or ())[-1]
+    if found is None and not node.attr("rotary_embedding_dim", 0):
+        half = (cosines.shape or (None,))[-1]
+        found = None if half is None else 2 * half
+    if found is None:
+        (found,) = node.sizes(0, (-1,))
+    return found
+
+
 @builder("", "LinearAttention")
 def _linear_attention(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     node.ignore("chunk_size")  # how to compute, not what
     heads, kv_heads = node.attr("q_num_heads"), node.attr("kv_num_heads")
     rule = node.one_of("update_rule", "gated_delta", "gated", "delta", "linear")
-    n, steps, width = node.sizes(0)
+    (steps,) = node.sizes(0, (1,))
+    n, _, width = extents(inputs[0])
     q, k, v = (
         ops.cast(_heads(x, count), "float32")
         for x, count in zip(inputs[:3], (heads, kv_heads, kv_heads), strict=True)
     )
-    depth = width // heads
+    depth = quotient(width, heads)
     past = _given(inputs, 3)
     state_dtype = inputs[0].dtype if past is None else past.dtype
-    values = node.sizes(2)[-1] // kv_heads
-    state = ops.zeros((n, kv_heads, depth, values)) if past is None else ops.cast(past, "float32")
+    values = quotient(extent(inputs[2], -1), kv_heads)
+    none = ops.constant(0.0, "float32")
+    state = widened(none, (n, kv_heads, depth, values)) if past is None else ops.cast(past, "float32")
     decay, beta = (
         None if x is None else ops.cast(_heads(x, count or 1), "float32")
         for x, count in ((_given(inputs, 4), kv_heads), (_given(inputs, 5), _last(inputs, 5)))
     )
-    scale = node.attr("scale", 0.0) or 1 / math.sqrt(depth)
+    scale: Any = node.attr("scale", 0.0) or None
+    if scale is None:
+        scale = ops.rsqrt(ops.cast(scalar(depth), "float32"))
     seen = []
     for t in range(steps):
         k_t, v_t = ops.slice(k, (..., t, slice(None))), ops.slice(v, (..., t, slice(None)))
@@ -195,11 +240,12 @@ def _last(inputs: Inputs, index: int) -> int | None:
 @builder("ai.onnx.preview", "FlexAttention")
 def _flex_attention(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     q, k, v = inputs
-    heads, kv_heads = node.sizes(0)[1], node.sizes(1)[1]
-    if heads != kv_heads:
-        k, v = (ops.repeat(x, heads // kv_heads, 1) for x in (k, v))
+    for i in range(3):
+        node.shape(i)
+    heads = extent(q, 1)
+    k, v = _repeated(k, heads), _repeated(v, heads)
+    q, scale = _scaled(node, q)
     precision = node.attr("softmax_precision")
-    scale = node.attr("scale", 1 / math.sqrt(node.sizes(0)[-1]))
     wide = "float32" if precision is None and q.dtype.itemsize < 4 else precision and dtype_of(precision)
     scores = ops.multiply(ops.matmul(q, k, transpose_b=True), scale)
     if node.attr("score_mod") is not None:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
 from actorflow import ops
 from actorflow.arrays import is_floating
 from actorflow.graph.builder import Tensor
-from actorflow.interop.onnx.pieces import part
+from actorflow.interop.onnx.extents import (
+    Extent,
+    extent,
+    extents,
+    minus,
+    most,
+    plus,
+    prod,
+    quotient,
+    reshaped,
+    taken,
+    widened,
+)
 from actorflow.interop.onnx.shape import channels_first, channels_last, moved
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
-from actorflow.interop.onnx.windows import PADDINGS, check_rank, numbers, padding
+from actorflow.interop.onnx.windows import MIRRORED, PADDINGS, check_rank, mirrored, numbers, padding
 
 _CONV = {1: ops.conv1d, 2: ops.conv2d, 3: ops.conv3d}
 _BACK = {1: ops.conv1d_transpose, 2: ops.conv2d_transpose, 3: ops.conv3d_transpose}
@@ -30,9 +42,13 @@ def correlate(node: OnnxNode, x: Tensor, w: Tensor, *, index: int = 1) -> Tensor
         return ops.cast(correlate(node, ops.cast(x, "float64"), ops.cast(w, "float64"), index=index), x.dtype)
     rank = check_rank(node, index)
     strides, dilations = numbers(node, "strides", rank), numbers(node, "dilations", rank)
-    around = padding(node, node.sizes(index)[2:], strides, dilations)
+    around = padding(node, lambda: node.sizes(index)[2:], strides, dilations)
     filters = moved(w, (*range(2, 2 + rank), 1, 0))
     groups = node.attr("group", 1)
+    if around == MIRRORED:
+        turn = tuple(range(rank))
+        y = _CONV[rank](mirrored(x), ops.flip(filters, turn), strides, "SAME", dilations, groups)
+        return mirrored(y, last=True)
     return channels_first(_CONV[rank](channels_last(x), filters, strides, around, dilations, groups))
 
 
@@ -57,35 +73,53 @@ def _conv_transpose(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     rank = check_rank(node, 1)
     strides, dilations = numbers(node, "strides", rank), numbers(node, "dilations", rank)
     more = numbers(node, "output_padding", rank, 0)
+    cut, fit = _cut(node, rank, strides, dilations, more)
     y = _BACK[rank](
         channels_last(x),
         moved(w, (*range(2, 2 + rank), 1, 0)),
         strides,
-        _cut(node, rank, strides, dilations, more),
+        cut,
         more,
         dilations,
         node.attr("group", 1),
     )
-    return with_bias(channels_first(y), inputs[2] if node.has(2) else None)
+    y = channels_first(y)
+    for axis, (start, count) in fit.items():
+        margins = tuple((0, count if i == axis else 0) for i in range(2 + rank))
+        y = taken(ops.pad(y, margins), axis, count, start)
+    return with_bias(y, inputs[2] if node.has(2) else None)
 
 
 def _cut(
     node: OnnxNode, rank: int, strides: Sequence[int], dilations: Sequence[int], more: Sequence[int]
-) -> tuple[tuple[int, int], ...]:
-    """How much is cut off before and after along each axis: as given, or so that sizes are as wanted."""
+) -> tuple[tuple[tuple[int, int], ...], dict[int, tuple[Extent, int]]]:
+    """How much is cut off before and after along each axis: as given, or so that sizes are as wanted.
+
+    Of axes whose size is open and is to be made another that is known: where the wanted elements start, and
+    how many they are; nothing is cut off these before.
+    """
     pads = numbers(node, "pads", 2 * rank, 0)
     auto, wanted = node.one_of("auto_pad", *PADDINGS), node.attr("output_shape")
     if wanted is None and not auto.startswith("SAME"):
-        return tuple(zip(pads[:rank], pads[rank:], strict=True))
-    sizes, window = node.sizes(0)[2:], node.sizes(1)[2:]
-    wanted = wanted or [s * n for s, n in zip(strides, sizes, strict=True)]
-    pairs = []
-    for i, new in enumerate(wanted[-rank:]):
+        return tuple(zip(pads[:rank], pads[rank:], strict=True)), {}
+    window = node.sizes(1)[2:]
+    pairs, fit = [], {}
+    for i in range(rank):
         reach = dilations[i] * (window[i] - 1) + 1
-        total = strides[i] * (sizes[i] - 1) + reach + more[i] - new
-        half = max(total, 0) // 2
-        pairs.append((half, total - half) if auto == "SAME_UPPER" or total < 0 else (total - half, half))
-    return tuple(pairs)
+        if wanted is None:  # strides · size elements
+            total: Extent = reach + more[i] - strides[i]
+        else:
+            made = plus(prod([strides[i], minus(extent(node.inputs[0], 2 + i), 1)]), reach + more[i])
+            total = minus(made, wanted[-rank:][i])
+        half = quotient(most(total, 0), 2)
+        if isinstance(total, int) and isinstance(half, int):
+            upper = auto == "SAME_UPPER" or total < 0
+            pairs.append((half, total - half) if upper else (total - half, half))
+            continue
+        pairs.append((0, 0))
+        start = half if auto == "SAME_UPPER" else minus(most(total, 0), half)
+        fit[2 + i] = (start, wanted[-rank:][i])
+    return tuple(pairs), fit
 
 
 @builder("", "Col2Im")
@@ -96,8 +130,9 @@ def _col2im(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     rank = len(image)
     strides, dilations = numbers(node, "strides", rank), numbers(node, "dilations", rank)
     pads = numbers(node, "pads", 2 * rank, 0)
-    n, rows, _ = node.sizes(0)
-    channels = rows // prod(block)
+    node.shape(0)
+    n, rows, _ = extents(x)
+    channels = quotient(rows, math.prod(block))
     places = np.zeros((), "int64")
     beyond = np.zeros((), "bool")
     for i in range(rank):
@@ -108,20 +143,21 @@ def _col2im(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         places = places[..., None, None] * image[i] + np.where((at < 0) | (at >= image[i]), 0, at)
     order = (*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))
     flat = np.where(beyond, -1, places).transpose(order).reshape(-1)
-    columns = ops.transpose(ops.reshape(x, (n * channels, flat.size)))
-    y = ops.unsorted_segment_sum(columns, ops.constant(flat), prod(image))
-    return ops.reshape(ops.transpose(y), (n, channels, *image))
+    columns = ops.transpose(ops.reshape(x, (-1, flat.size)))
+    y = ops.unsorted_segment_sum(columns, ops.constant(flat), math.prod(image))
+    return reshaped(ops.transpose(y), (n, channels, *image))
 
 
 @builder("", "CausalConvWithState")
 def _causal_conv(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, w = inputs[:2]
-    n, channels, size = node.sizes(0)
-    window = node.sizes(1)[-1]
-    past = inputs[3] if node.has(3) else ops.zeros((n, channels, window - 1), x.dtype)
+    node.shape(0)
+    n, _, size = extents(x)
+    channels, window = node.sizes(1, (0, -1))
+    past = inputs[3] if node.has(3) else widened(ops.zeros((), x.dtype), (n, channels, window - 1))
     whole = ops.concat([past, x], 2)
     filters = moved(w, (2, 1, 0))
     y = channels_first(ops.conv1d(channels_last(whole), filters, padding="VALID", groups=channels))
     y = with_bias(y, inputs[2] if node.has(2) else None)
     activation = node.one_of("activation", "none", "silu", "swish")
-    return y if activation == "none" else ops.silu(y), part(whole, [(2, slice(size, None))])
+    return y if activation == "none" else ops.silu(y), taken(whole, 2, window - 1, size)

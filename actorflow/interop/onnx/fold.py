@@ -41,13 +41,19 @@ def placeholders_of(tensor: Tensor) -> tuple[Node, ...]:
     return tuple(node for node in _ancestors(tensor) if node.op == "placeholder")
 
 
-def _ancestors(tensor: Tensor) -> list[Node]:
+def valued(tensor: Tensor) -> tuple[Node, ...]:
+    """Returns those of them whose own values it depends on, and not on their sizes alone."""
+    return tuple(node for node in _ancestors(tensor, through_sizes=False) if node.op == "placeholder")
+
+
+def _ancestors(tensor: Tensor, *, through_sizes: bool = True) -> list[Node]:
     """The nodes that `tensor` needs, those before others that need them: a graph only grows."""
     graph = tensor.graph
     found = {tensor.port.node}
     left = [tensor.port.node]
     while left:
-        for port in graph.nodes[left.pop()].inputs:
+        node = graph.nodes[left.pop()]
+        for port in node.inputs if through_sizes or node.op not in ("shape", "size") else ():
             if port.node not in found:
                 found.add(port.node)
                 left.append(port.node)

@@ -8,6 +8,7 @@ from typing import Any
 
 from actorflow import ops
 from actorflow.graph.builder import Tensor
+from actorflow.interop.onnx.extents import Extent, counted, extent, extents, reshaped, taken, widened
 from actorflow.interop.onnx.pieces import part
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
 from actorflow.spec import Shape, axis_of
@@ -51,7 +52,7 @@ def _scatter_elements(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     axis = axis_of(node.attr("axis", 0), len(node.shape(0)))
     how = node.choice("reduction", _HOW, "none")
     if how == "multiply":
-        sizes = node.sizes(1)
+        sizes = extents(indices)
         own = [indices if i == axis else _along(i, len(sizes), size) for i, size in enumerate(sizes)]
         places = ops.stack(ops.broadcast_arrays(*(ops.cast(i, "int64") for i in own)), -1)
         return _multiplied(node, x, places, updates)
@@ -99,8 +100,14 @@ def _multiplied(node: OnnxNode, x: Tensor, places: Tensor, updates: Tensor) -> T
 def _topk(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x = inputs[0]
     node.ignore("sorted")  # sorted is one of the orders that are allowed
+    axis, largest = node.attr("axis", -1), bool(node.attr("largest", 1))
+    if opset >= 10 and node.known(1) is None:
+        order = ops.argsort(x, axis, descending=largest)
+        many = ops.reshape(ops.cast(inputs[1], "int64"), ())
+        places = taken(order, axis_of(axis, len(node.shape(0))), many)
+        return ops.take_along_axis(x, places, axis), places
     k = node.attr("k") if opset < 10 else int(node.value(1).reshape(-1)[0])
-    return ops.topk(x, k, node.attr("axis", -1), largest=bool(node.attr("largest", 1)))
+    return ops.topk(x, k, axis, largest=largest)
 
 
 @builder("", "NonZero")
@@ -115,8 +122,8 @@ def _compress(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     if axis is None:
         x, axis = ops.reshape(x, (-1,)), 0
     axis = axis_of(axis, len(x.shape or ()))
-    (count,) = node.sizes(1)
-    return ops.boolean_mask(part(x, [(axis, builtins.slice(0, count))]), chosen, axis)
+    node.shape(1)
+    return ops.boolean_mask(taken(x, axis, extent(chosen, 0)), chosen, axis)
 
 
 @builder("", "Unique")
@@ -138,13 +145,13 @@ def _unique(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 
 def _unique_rows(node: OnnxNode, x: Tensor, axis: int, in_order: bool) -> tuple[Tensor, ...]:
     """The slices along `axis` that occur, by comparing each with each."""
-    (count,) = node.sizes(0, [axis])
-    rows = ops.reshape(ops.moveaxis(x, axis, 0), (count, -1))
+    count = extent(x, axis)
+    rows = reshaped(ops.moveaxis(x, axis, 0), (count, -1))
     one, other = ops.expand_dims(rows, 1), ops.expand_dims(rows, 0)
     differs = ops.not_equal(one, other)
     same = ops.logical_not(ops.any(differs, -1))
     first = ops.argmax(ops.cast(same, "int32"), 1)  # of each slice, the first that equals it
-    own = ops.arange(count, dtype="int64")
+    own = counted(count)
     begins = ops.boolean_mask(own, ops.equal(first, own))
     if in_order:
         at = ops.expand_dims(ops.argmax(ops.cast(differs, "int32"), -1), -1)
@@ -165,17 +172,15 @@ def _tensor_scatter(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     rank = len(node.shape(0))
     axis = axis_of(node.attr("axis", -2), rank)
     mode = node.one_of("mode", "linear", "circular")
-    (longest,), (count,) = node.sizes(0, [axis]), node.sizes(1, [axis])
-    batch, *_ = node.sizes(0)
-    start: Any = inputs[2] if node.has(2) else ops.zeros((batch,), "int64")
-    places = ops.add(ops.reshape(start, (batch, *([1] * (rank - 1)))), _along(axis, rank, count))
+    node.shape(1)
+    longest, count = extent(cache, axis), extent(update, axis)
+    start: Any = ops.zeros((1,), "int64") if not node.has(2) else inputs[2]
+    places = ops.add(ops.reshape(start, (-1, *([1] * (rank - 1)))), _along(axis, rank, count))
     if mode == "circular":
         places = ops.remainder(places, longest)
-    return ops.put_along_axis(cache, ops.broadcast_to(places, node.sizes(1)), update, axis)
+    return ops.put_along_axis(cache, widened(places, extents(update)), update, axis)
 
 
-def _along(axis: int, rank: int, count: int) -> Tensor:
+def _along(axis: int, rank: int, count: Extent) -> Tensor:
     """0, 1, … along one axis."""
-    return ops.reshape(
-        ops.arange(count, dtype="int64"), tuple(count if i == axis else 1 for i in range(rank))
-    )
+    return ops.reshape(counted(count), tuple(-1 if i == axis else 1 for i in range(rank)))

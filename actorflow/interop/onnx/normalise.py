@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from actorflow import ops
 from actorflow.graph.builder import Tensor
+from actorflow.interop.onnx.extents import extent, reshaped
 from actorflow.interop.onnx.proto import dtype_of
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
 from actorflow.spec import axis_of
@@ -63,13 +62,13 @@ def _instance(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _group(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x, scale, bias = inputs
     groups = node.attr("num_groups")
-    channels, *rest = node.sizes(0, range(1, len(node.shape(0))))
-    parts = ops.reshape(_wide(node, x), (-1, groups, channels // groups * prod(rest)))
+    node.shape(0)
+    parts = reshaped(_wide(node, x), (extent(x, 0), groups, -1))
     y = ops.cast(ops.normalise(parts, axis=2, epsilon=node.attr("epsilon", 1e-5))[0], x.dtype)
     if opset < 21:  # a scale for each group
         y = ops.add(ops.multiply(y, ops.expand_dims(scale, 1)), ops.expand_dims(bias, 1))
-        return ops.reshape(y, (-1, channels, *rest))
-    y = ops.reshape(y, (-1, channels, *rest))
+        return ops.reshape_like(y, x)
+    y = ops.reshape_like(y, x)
     return ops.add(ops.multiply(y, _per_channel(node, scale)), _per_channel(node, bias))
 
 

@@ -7,6 +7,23 @@ from collections.abc import Sequence
 
 from actorflow import ops
 from actorflow.graph.builder import Tensor
+from actorflow.interop.onnx.extents import (
+    Extent,
+    counted,
+    extent,
+    extents,
+    least,
+    minus,
+    most,
+    padded,
+    plus,
+    prod,
+    quotient,
+    reshaped,
+    taken,
+    vector,
+    widened,
+)
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
 from actorflow.spec import axis_of
 
@@ -28,15 +45,38 @@ def _concat(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _split(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x = inputs[0]
     axis = node.attr("axis", 0)
-    parts = node.integers(1) if opset >= 13 else node.attr("split")
+    axis = axis_of(axis, len(node.shape(0)))
     count = node.attr("num_outputs", len(node.outputs))
-    if parts is None:
-        (size,) = node.sizes(0, [axis])
-        if size % count == 0:
+    size = extent(x, axis)
+    if opset >= 13 and node.has(1) and node.known(1) is None:
+        given = ops.cast(inputs[1], "int64")
+        lengths: list[Extent] = [ops.slice(given, i) for i in range(len(node.outputs))]
+        known = node.sizes_in(1) or ()
+        lengths = [a if b is None else b for a, b in zip(lengths, known, strict=False)] or lengths
+    else:
+        parts = node.integers(1) if opset >= 13 else node.attr("split")
+        if parts is None and isinstance(size, int) and size % count == 0:
             return ops.split(x, count, axis)
-        step = -(-size // count)
-        parts = tuple(max(0, min(step, size - i * step)) for i in range(count))
-    return ops.split(x, parts, axis)
+        if parts is not None and isinstance(size, int):
+            return ops.split(x, parts, axis)
+        step = minus(0, quotient(minus(0, size), count))
+        even = (most(least(step, minus(size, prod([i, step]))), 0) for i in range(count))
+        lengths = list(parts or even)
+    if all(isinstance(length, int) for length in lengths):
+        return ops.split(x, [length for length in lengths if isinstance(length, int)], axis)
+    return _cut(x, axis, lengths)
+
+
+def _cut(x: Tensor, axis: int, lengths: Sequence[Extent]) -> list[Tensor]:
+    """`x` cut along an axis into pieces whose lengths the step computes; they are its size together."""
+    pieces: list[Tensor] = []
+    start: Extent = 0
+    for length in lengths:
+        pieces.append(taken(x, axis, length, start))
+        start = plus(start, length)
+    whole = [start if i == axis else size for i, size in enumerate(extents(x))]
+    checked = ops.reshape(x, vector(whole))  # raises in the step when the lengths leave elements over
+    return [*pieces[:-1], ops.identity(taken(checked, axis, lengths[-1], minus(start, lengths[-1])))]
 
 
 @builder("", "Slice")
@@ -97,13 +137,15 @@ def _pad(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
         margins = tuple(node.attr("pads") or node.attr("paddings") or ())
         value: float | int | bool = node.attr("value", 0.0)
     else:
-        node.require(1, 2, 3)
-        margins = node.integers(1) or ()
+        node.require(2, 3)
+        margins = (node.integers(1) or ()) if node.known(1) is not None else ()
         filler = node.value(2)
         value = 0 if filler is None or not filler.size else filler.reshape(-1)[0].item()
     rank = len(node.shape(0))
     axes = node.integers(3, range(rank)) or ()
     half = len(axes)
+    if not margins and opset >= 11 and half:
+        return _padded_in_step(node, x, [axis_of(axis, rank) for axis in axes], mode, value)
     pairs = [(0, 0)] * rank
     for i, axis in enumerate(axes):
         pairs[axis_of(axis, rank)] = (margins[i], margins[half + i])
@@ -115,6 +157,17 @@ def _pad(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     return ops.pad(x, grown, value=_as(x, value))
 
 
+def _padded_in_step(node: OnnxNode, x: Tensor, axes: Sequence[int], mode: str, value: float) -> Tensor:
+    """`x` with margins that the step computes, as those that make a size whole."""
+    parts = node.sizes_in(1) or (None,) * (2 * len(axes))
+    given = ops.cast(node.inputs[1], "int64")
+    margins: list[Extent] = [ops.slice(given, i) if p is None else p for i, p in enumerate(parts)]
+    pairs: list[tuple[Extent, Extent]] = [(0, 0)] * len(x.shape or ())
+    for i, axis in enumerate(axes):
+        pairs[axis] = (margins[i], margins[len(axes) + i])
+    return padded(x, pairs, mode, _as(x, value))
+
+
 def _as(x: Tensor, value: float) -> bool | int | float:
     """A number as the kind of `x` takes it."""
     if x.dtype.kind == "b":
@@ -124,15 +177,26 @@ def _as(x: Tensor, value: float) -> bool | int | float:
 
 @builder("", "Tile")
 def _tile(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
-    return ops.tile(inputs[0], node.integers(1) or ())
+    x = inputs[0]
+    if node.known(1) is not None or x.shape is None:
+        return ops.tile(x, node.integers(1) or ())
+    parts = node.sizes_in(1) or (None,) * len(x.shape)
+    given = ops.cast(inputs[1], "int64")
+    times: list[Extent] = [ops.slice(given, i) if p is None else p for i, p in enumerate(parts)]
+    sizes = extents(x)
+    apart = reshaped(x, [size for each in sizes for size in (1, each)])
+    wide = widened(apart, [size for pair in zip(times, sizes, strict=True) for size in pair])
+    return reshaped(wide, [prod(pair) for pair in zip(times, sizes, strict=True)])
 
 
 @builder("", "CenterCropPad")
 def _center_crop_pad(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x = inputs[0]
-    wanted = node.integers(1) or ()
     rank = len(node.shape(0))
     axes = [axis_of(axis, rank) for axis in node.attr("axes", tuple(range(rank)))]
+    if node.known(1) is None or any(node.shape(0)[axis] is None for axis in axes):
+        return _centred(node, x, axes)
+    wanted = node.integers(1) or ()
     pairs = [(0, 0)] * rank
     cuts = []
     for axis, new, old in zip(axes, wanted, node.sizes(0, axes), strict=True):
@@ -144,8 +208,31 @@ def _center_crop_pad(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     return ops.pad(part(x, cuts), tuple(pairs))
 
 
+def _centred(node: OnnxNode, x: Tensor, axes: Sequence[int]) -> Tensor:
+    """The middle of `x`, or `x` in the middle of zeros, where a size shows in the step."""
+    given = ops.cast(node.inputs[1], "int64")
+    parts = node.sizes_in(1) or (None,) * len(axes)
+    pairs: list[tuple[Extent, Extent]] = [(0, 0)] * len(x.shape or ())
+    for i, (axis, known) in enumerate(zip(axes, parts, strict=True)):
+        new, old = ops.slice(given, i) if known is None else known, extent(x, axis)
+        more = minus(new, old)
+        # Half of what is too much or too little, towards 0: the odd one lies behind either way.
+        before = minus(quotient(most(more, 0), 2), quotient(most(minus(old, new), 0), 2))
+        pairs[axis] = (before, minus(more, before))
+    y = padded(x, pairs, value=_as(x, 0))
+    return ops.ensure_shape(y, [None if a in axes else d for a, d in enumerate(x.shape or ())])
+
+
 @builder("", "Trilu")
 def _trilu(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
+    if node.has(1) and node.known(1) is None:
+        x = inputs[0]
+        node.shape(0)
+        rows, columns = counted(extent(x, -2)), counted(extent(x, -1))
+        behind = ops.subtract(columns, ops.expand_dims(rows, 1))  # how far right of the diagonal each lies
+        place = ops.reshape(ops.cast(inputs[1], "int64"), ())
+        keeps = ops.greater_equal if node.attr("upper", 1) else ops.less_equal
+        return ops.where(keeps(behind, place), x, ops.zeros_like(x))
     (k,) = node.integers(1) or (0,)
     return (ops.triu if node.attr("upper", 1) else ops.tril)(inputs[0], k)
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from math import prod
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from actorflow import ops
 from actorflow.arrays import is_floating
 from actorflow.graph.builder import Tensor
+from actorflow.interop.onnx.extents import Extent, counted, extents, prod, quotient, reshaped
 from actorflow.interop.onnx.shape import channels_first, channels_last
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
-from actorflow.interop.onnx.windows import check_rank, numbers, padding
+from actorflow.interop.onnx.windows import MIRRORED, check_rank, mirrored, numbers, padding
 
 
 def _sliding(node: OnnxNode) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def _sliding(node: OnnxNode) -> dict[str, Any]:
     return {
         "size": size,
         "strides": strides,
-        "padding": padding(node, size, strides, dilations),
+        "padding": padding(node, lambda: size, strides, dilations),
         "dilations": dilations,
         "ceil_mode": bool(node.attr("ceil_mode", 0)),
     }
@@ -35,32 +35,40 @@ def _max_pool(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     sliding = _sliding(node)
     by_columns = node.attr("storage_order", 0)
     wide = x if is_floating(x.dtype) else ops.cast(x, "float32")  # integers have 8 bits
+    if not node.wants(1):
+        return ops.cast(_pooled(ops.max_pool, wide, sliding), x.dtype)
+    if sliding["padding"] == MIRRORED:
+        node.sizes(0)  # places are counted from the other end in a mirror
     images = channels_last(wide)
     y = ops.cast(channels_first(ops.max_pool(images, **sliding)), x.dtype)
-    if not node.wants(1):
-        return y
     places = channels_first(ops.max_pool_places(images, **sliding))
-    sizes = node.sizes(0)[2:]
+    sizes = extents(x)[2:]
     if by_columns:
         places = _by_columns(places, sizes)
-    return y, ops.add(places, _planes(node, prod(sizes)))
+    return y, ops.add(places, _planes(x, prod(sizes)))
 
 
-def _by_columns(places: Tensor, sizes: tuple[int, ...]) -> Tensor:
+def _pooled(pool: Callable[..., Tensor], x: Tensor, sliding: dict[str, Any], **how: Any) -> Tensor:
+    """A pool of x (n, c, …), in a mirror where SAME_LOWER of open sizes wants it."""
+    if sliding["padding"] == MIRRORED:
+        return mirrored(pool(mirrored(x), **{**sliding, "padding": "SAME"}, **how), last=True)
+    return channels_first(pool(channels_last(x), **sliding, **how))
+
+
+def _by_columns(places: Tensor, sizes: Sequence[Extent]) -> Tensor:
     """Places counted along the first axis first, of places counted along the last."""
     found, step = ops.zeros_like(places), prod(sizes)
     for size in reversed(sizes):
-        step //= size
+        step = quotient(step, size)
         found = ops.add(found, ops.multiply(ops.remainder(places, size), step))
         places = ops.floor_divide(places, size)
     return found
 
 
-def _planes(node: OnnxNode, elements: int) -> Tensor:
-    """Where each image and channel of input 0 begins, when all are counted through."""
-    n, c = node.sizes(0, (0, 1))
-    axes = (1,) * (len(node.shape(0)) - 2)
-    return ops.constant(np.arange(n * c).reshape(n, c, *axes) * elements)
+def _planes(x: Tensor, elements: Extent) -> Tensor:
+    """Where each image and channel of `x` begins, when all are counted through."""
+    n, c, *sizes = extents(x)
+    return ops.multiply(reshaped(counted(prod([n, c])), (n, c, *(1 for _ in sizes))), elements)
 
 
 @builder("", "MaxUnpool")
@@ -69,26 +77,30 @@ def _max_unpool(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     rank = check_rank(node, 0)
     kernel, strides = node.attr("kernel_shape"), numbers(node, "strides", rank)
     pads = numbers(node, "pads", 2 * rank, 0)
-    n, c, *sizes = node.sizes(0)
+    n, c = extents(x)[:2]
+    sizes = node.sizes(0, range(2, 2 + rank))
     shape = [(size - 1) * strides[i] + kernel[i] - pads[i] - pads[rank + i] for i, size in enumerate(sizes)]
-    own = ops.subtract(places, _planes(node, prod(shape)))
+    own = ops.subtract(places, _planes(x, math.prod(shape)))
     y = channels_first(ops.max_unpool(channels_last(x), channels_last(own), shape))
     wanted = node.integers(2)
     if wanted is None:
         return y
-    return ops.pad(y, tuple((0, new - old) for new, old in zip(wanted, (n, c, *shape), strict=True)))
+    more = [(0, new - old) for new, old in zip(wanted[2:], shape, strict=True)]
+    wrong = [old for new, old in zip(wanted, (n, c), strict=False) if isinstance(old, int) and new != old]
+    if wrong:
+        node.refuse(f"the axes behind the channels can be filled up, got {wanted} of {(n, c, *shape)}")
+    return ops.pad(y, ((0, 0), (0, 0), *more))
 
 
 @builder("", "AveragePool")
 def _average_pool(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     with_padding = bool(node.attr("count_include_pad", 0))
-    images = channels_last(inputs[0])
-    return channels_first(ops.avg_pool(images, **_sliding(node), count_include_pad=with_padding))
+    return _pooled(ops.avg_pool, inputs[0], _sliding(node), count_include_pad=with_padding)
 
 
 @builder("", "LpPool")
 def _lp_pool(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
-    return channels_first(ops.lp_pool(channels_last(inputs[0]), **_sliding(node), p=float(node.attr("p", 2))))
+    return _pooled(ops.lp_pool, inputs[0], _sliding(node), p=float(node.attr("p", 2)))
 
 
 def _image_axes(node: OnnxNode) -> tuple[int, ...]:

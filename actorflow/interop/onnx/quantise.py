@@ -10,6 +10,7 @@ from actorflow import ops
 from actorflow.arrays import DType, as_dtype
 from actorflow.graph.builder import Tensor
 from actorflow.interop.onnx.conv import correlate, with_bias
+from actorflow.interop.onnx.extents import extent, taken
 from actorflow.interop.onnx.linear import product
 from actorflow.interop.onnx.proto import dtype_of
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
@@ -23,9 +24,7 @@ def _laid(node: OnnxNode, scale: Tensor, axis: int, block: int) -> Tensor:
     if shape in ((), (1,)):
         return ops.reshape(scale, ())
     if block:
-        (size,) = node.sizes(0, [axis])
-        wide = ops.repeat(scale, block, axis)
-        return ops.slice(wide, tuple(slice(0, size if i == axis else None) for i in range(rank)))
+        return taken(ops.repeat(scale, block, axis), axis, extent(node.inputs[0], axis))
     return ops.reshape(scale, tuple(-1 if i == axis else 1 for i in range(rank)))
 
 

@@ -47,8 +47,7 @@ def _over_time(
     x = inputs[0]
     by_batch = node.attr("layout", 0)
     ways = node.choice("direction", {"forward": [0], "reverse": [1], "bidirectional": [0, 1]}, "forward")
-    hidden = node.sizes(2)[-1]
-    node.ignore("hidden_size")  # it is that of the weights
+    hidden = node.attr("hidden_size") or node.sizes(2, (-1,))[0]
     if by_batch:
         x = ops.swapaxes(x, 0, 1)
     node.shape(0)

@@ -10,6 +10,7 @@ import numpy as np
 from actorflow import ops
 from actorflow.arrays import is_floating
 from actorflow.graph.builder import Tensor
+from actorflow.interop.onnx.extents import extent, minus
 from actorflow.interop.onnx.table import Builder, Inputs, OnnxNode, Outputs, builder
 
 Reduction = Callable[[Any, Any, bool], Tensor]
@@ -86,8 +87,10 @@ def _position(function: Callable[..., Tensor]) -> Builder:
         axis, keepdims = node.attr("axis", 0), bool(node.attr("keepdims", 1))
         if not node.attr("select_last_index", 0):
             return ops.cast(function(x, axis, keepdims), "int64")
-        (size,) = node.sizes(0, [axis])
-        return ops.subtract(size - 1, ops.cast(function(ops.flip(x, axis), axis, keepdims), "int64"))
+        node.shape(0)
+        return ops.subtract(
+            minus(extent(x, axis), 1), ops.cast(function(ops.flip(x, axis), axis, keepdims), "int64")
+        )
 
     return build
 

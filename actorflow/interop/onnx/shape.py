@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from actorflow import ops
 from actorflow.graph.builder import Tensor
+from actorflow.interop.onnx.extents import extents, prod, quotient, reshaped
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
 from actorflow.spec import broadcast
 
@@ -57,8 +57,7 @@ def _reshape(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
             y = ops.reshape(x, _without_zeros(node, x, inputs[1]))
             return ops.ensure_shape(y, [s if s != -1 else None for s in sizes])
     if -1 in sizes and 0 in (x.shape or ()):  # what is left of nothing
-        rest = [size for size in sizes if size is not None and size != -1]
-        sizes[sizes.index(-1)] = prod(node.sizes(0)) // prod(rest) if prod(rest) else 0
+        sizes[sizes.index(-1)] = 0
     return ops.reshape(x, [size for size in sizes if size is not None])
 
 
@@ -72,16 +71,15 @@ def _without_zeros(node: OnnxNode, x: Tensor, shape: Tensor) -> Tensor:
 
 @builder("", "Flatten")
 def _flatten(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
-    shape = node.shape(0)
-    axis = node.attr("axis", 1)
-    axis = axis + len(shape) if axis < 0 else axis
-    before, after = shape[:axis], shape[axis:]
-    if None in after and None in before:
-        rows = ops.prod(ops.cast(ops.shape(inputs[0]), "int64")[:axis], keepdims=True)
-        return ops.reshape(inputs[0], ops.concat([rows, ops.constant([-1], "int64")], 0))
-    known_rows = -1 if None in before else prod(before)  # type: ignore[arg-type]
-    columns = -1 if None in after else prod(after)  # type: ignore[arg-type]
-    return ops.reshape(inputs[0], (known_rows, columns))
+    rank, axis = len(node.shape(0)), node.attr("axis", 1)
+    return as_matrix(inputs[0], axis + rank if axis < 0 else axis)
+
+
+def as_matrix(x: Tensor, axis: int) -> Tensor:
+    """`x` as rows of the axes before `axis`, and columns of the rest."""
+    sizes = extents(x)
+    rows, columns = prod(sizes[:axis]), prod(sizes[axis:])
+    return reshaped(x, (rows, columns if isinstance(columns, int) else -1))
 
 
 @builder("", "Squeeze")
@@ -136,9 +134,11 @@ def _depth_to_space(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     block, mode = node.attr("blocksize"), node.one_of("mode", "DCR", "CRD")
     if mode == "DCR":
         return channels_first(ops.depth_to_space(channels_last(x), block))
-    n, c, h, w = node.sizes(0)
-    blocks = ops.reshape(x, (n, c // block**2, block, block, h, w))
-    return ops.reshape(ops.transpose(blocks, (0, 1, 4, 2, 5, 3)), (n, c // block**2, h * block, w * block))
+    node.shape(0)
+    n, c, h, w = extents(x)
+    few = quotient(c, block**2)
+    blocks = reshaped(x, (n, few, block, block, h, w))
+    return reshaped(ops.transpose(blocks, (0, 1, 4, 2, 5, 3)), (n, few, prod([h, block]), prod([w, block])))
 
 
 @builder("", "SpaceToDepth")
@@ -147,6 +147,8 @@ def _space_to_depth(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     block, mode = node.attr("blocksize"), node.one_of("mode", "DCR", "CRD")
     if mode == "DCR":
         return channels_first(ops.space_to_depth(channels_last(x), block))
-    n, c, h, w = node.sizes(0)
-    blocks = ops.reshape(x, (n, c, h // block, block, w // block, block))
-    return ops.reshape(ops.transpose(blocks, (0, 1, 3, 5, 2, 4)), (n, c * block**2, h // block, w // block))
+    node.shape(0)
+    n, c, h, w = extents(x)
+    low, thin = quotient(h, block), quotient(w, block)
+    blocks = reshaped(x, (n, c, low, block, thin, block))
+    return reshaped(ops.transpose(blocks, (0, 1, 3, 5, 2, 4)), (n, prod([c, block**2]), low, thin))

@@ -9,6 +9,7 @@ import numpy as np
 from actorflow import ops
 from actorflow.arrays import Array
 from actorflow.graph.builder import Tensor
+from actorflow.interop.onnx.extents import counted, extents
 from actorflow.interop.onnx.proto import dtype_of
 from actorflow.interop.onnx.table import Builder, Inputs, OnnxNode, Outputs, builder
 
@@ -46,8 +47,10 @@ def _constant_of_shape(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 def _eye_like(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     (x,) = inputs
     code = node.attr("dtype")
-    rows, columns = node.sizes(0)
-    return ops.eye(rows, columns, node.attr("k", 0), x.dtype if code is None else dtype_of(code))
+    node.shape(0)
+    rows, columns = (counted(size) for size in extents(x))
+    ones = ops.equal(ops.add(ops.expand_dims(rows, 1), node.attr("k", 0)), columns)
+    return ops.cast(ones, x.dtype if code is None else dtype_of(code))
 
 
 @builder("", "Range")
@@ -63,10 +66,11 @@ def _range(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
 @builder("", "OneHot")
 def _one_hot(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     indices, _, values = inputs
-    depth = int((node.value(1)).reshape(-1)[0])
+    known = node.known(1)
+    depth = ops.cast(ops.reshape(inputs[1], ()), "int64") if known is None else int(known.reshape(-1)[0])
     indices = ops.cast(indices, "int64")
     indices = ops.where(ops.less(indices, 0), ops.add(indices, depth), indices)
-    hot = ops.one_hot(indices, depth, "bool")
+    hot = ops.equal(ops.expand_dims(indices, -1), counted(depth))
     axis = node.attr("axis", -1)
     off, on = ops.unstack(values, count=2)
     return ops.where(hot if axis == -1 else ops.moveaxis(hot, -1, axis), on, off)

@@ -7,6 +7,7 @@ import numpy as np
 from actorflow import ops
 from actorflow.arrays import Array
 from actorflow.graph.builder import Tensor
+from actorflow.interop.onnx.extents import counted, extent, minus, plus, quotient
 from actorflow.interop.onnx.pieces import part
 from actorflow.interop.onnx.proto import dtype_of
 from actorflow.interop.onnx.table import Inputs, OnnxNode, Outputs, builder
@@ -80,19 +81,21 @@ def _stft(node: OnnxNode, inputs: Inputs, opset: int) -> Outputs:
     x = inputs[0]
     node.require(1, 3)
     (step,) = node.integers(1) or (1,)
-    (size,) = node.sizes(0, (1,))
+    node.shape(0)
+    size = extent(x, 1)
     window = inputs[2] if node.has(2) else None
-    (length,) = node.integers(3) or (node.sizes(2) if window is not None else (size,))
+    (length,) = node.integers(3) or (node.sizes(2) if window is not None else node.sizes(0, (1,)))
     if len(node.shape(0)) == 2:
         x = ops.expand_dims(x, -1)
-    count = (size - length) // step + 1
-    frames = ops.gather(x, np.arange(count)[:, None] * step + np.arange(length), 1)
+    count = plus(quotient(minus(size, length), step), 1)
+    starts = ops.multiply(ops.expand_dims(counted(count), 1), step)
+    frames = ops.gather(x, ops.add(starts, counted(length)), 1)
     if window is not None:
         frames = ops.multiply(frames, ops.reshape(window, (-1, 1)))
     bins = length // 2 + 1 if node.attr("onesided", 1) else length
     angle = 2 * np.pi * np.outer(np.arange(bins), np.arange(length)) / length
     return _transformed(
-        frames, 2, np.cos(angle), -np.sin(angle), 1 if len(node.shape(0)) == 2 else node.sizes(0)[-1]
+        frames, 2, np.cos(angle), -np.sin(angle), 1 if len(node.shape(0)) == 2 else node.sizes(0, (-1,))[0]
     )
 
 

@@ -21,7 +21,7 @@ from actorflow.arrays import Array
 from actorflow.errors import OnnxError
 from actorflow.graph.builder import Tensor
 from actorflow.graph.node import Node
-from actorflow.interop.onnx.fold import known_sizes, known_value, placeholders_of
+from actorflow.interop.onnx.fold import known_sizes, known_value, placeholders_of, valued
 
 Inputs = Sequence[Any]
 """The inputs of an ONNX node: tensors, and None for those that were left out."""
@@ -116,11 +116,12 @@ class OnnxNode:
         if not unknown:
             return
         from_inputs = [n for i in unknown for n in placeholders_of(self.inputs[i])]
-        names = tuple(dict.fromkeys(n.name for n in from_inputs if _is_setting(n)))
+        from_values = [n for i in unknown for n in valued(self.inputs[i])]
+        names = tuple(dict.fromkeys(n.name for n in from_values if _is_setting(n)))
         which = f"input {unknown[0]}" if len(unknown) == 1 else f"inputs {', '.join(map(str, unknown))}"
         refused = Refused(
             f"the value of {which} must be known when the model is loaded",
-            hint=_advice(from_inputs),
+            hint=_advice(from_inputs, names),
         )
         refused.needs = names
         raise refused
@@ -155,11 +156,13 @@ class OnnxNode:
             self.refuse(f"input {index} must have an axis {max(axes)}, got {shape}")
         found = tuple(shape[axis] for axis in axes)
         if None in found:
+            from_inputs = placeholders_of(self.inputs[index])
+            names = tuple(n.name for n in from_inputs if _gives_sizes(n))
             refused = Refused(
                 f"the sizes of input {index} must be known, got {shape}",
-                hint="load(..., shapes={input: sizes}), or fixed={input: value} for one that gives sizes",
+                hint=_advice(from_inputs, names),
             )
-            refused.needs = tuple(n.name for n in placeholders_of(self.inputs[index]) if _gives_sizes(n))
+            refused.needs = names
             raise refused
         return tuple(size for size in found if size is not None)
 
@@ -168,13 +171,19 @@ class OnnxNode:
         raise Refused(what, hint=hint)
 
 
-def _advice(inputs: Sequence[Node]) -> str | None:
-    """What to try where a value must be known: to fix what holds sizes, and to say the sizes of the rest."""
-    small = list(dict.fromkeys(n.name for n in inputs if _is_setting(n)))
-    if small:
-        return f"load(..., fixed={{{', '.join(f'{name!r}: value' for name in small)}}})"
-    rest = list(dict.fromkeys(n.name for n in inputs))
-    return f"load(..., shapes={{{', '.join(f'{name!r}: sizes' for name in rest)}}})" if rest else None
+def _advice(inputs: Iterable[Node], settings: Sequence[str]) -> str | None:
+    """What to try where a size or value must be known: to say sizes, and the values of settings.
+
+    What is computed with is never to be fixed: the model would be one for that input alone.
+    """
+    of_open_sizes = (n.name for n in inputs if n.name not in settings and not n.outputs[0].is_static)
+    rest = list(dict.fromkeys(of_open_sizes))
+    said = [
+        f"{argument}={{{', '.join(f'{name!r}: {what}' for name in names)}}}"
+        for argument, names, what in (("fixed", settings, "value"), ("shapes", rest, "sizes"))
+        if names
+    ]
+    return f"load(..., {', '.join(said)})" if said else None
 
 
 def _is_setting(node: Node) -> bool:
@@ -183,9 +192,9 @@ def _is_setting(node: Node) -> bool:
 
 
 def _gives_sizes(node: Node) -> bool:
-    """Tells whether a placeholder may hold sizes: integers, at most a vector of them."""
+    """Tells whether a placeholder may hold sizes: integers, at most a vector of as many as is known."""
     (spec,) = node.outputs
-    return spec.dtype.kind == "i" and spec.rank in (0, 1)
+    return spec.dtype.kind == "i" and _is_setting(node) and spec.is_static
 
 
 _TABLE: dict[tuple[str, str], Builder] = {}

@@ -7,10 +7,20 @@ thread of its own, and `request` asks one.
 from __future__ import annotations
 
 from actorflow.transport.address import Address
+from actorflow.transport.zeromq.doors import check_loopback
 from actorflow.transport.zeromq.endpoint import Endpoint
 from actorflow.transport.zeromq.keys import Keyring
 from actorflow.transport.zeromq.ledger import EndpointStats
 from actorflow.transport.zeromq.options import Options
 from actorflow.transport.zeromq.responder import Responder, request
 
-__all__ = ["Address", "Endpoint", "EndpointStats", "Keyring", "Options", "Responder", "request"]
+__all__ = [
+    "Address",
+    "Endpoint",
+    "EndpointStats",
+    "Keyring",
+    "Options",
+    "Responder",
+    "check_loopback",
+    "request",
+]

@@ -1,4 +1,4 @@
-"""The sockets of a process, on its event loop."""
+"""The endpoint of a process, on its event loop."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from threading import Thread
 
 import zmq
 
+from actorflow.affinity import Affinity
 from actorflow.errors import ConfigError
 from actorflow.transport.address import Address
 from actorflow.transport.kinds import Buffer
@@ -55,6 +56,7 @@ class Endpoint:
             raise ConfigError(message)
         self.name = name
         self._loop = loop
+        self._affinity = Affinity(f"the endpoint of '{name}'", loop)
         self._keys = keys
         self._options = options
         self._ledger = Ledger(name)
@@ -78,6 +80,7 @@ class Endpoint:
 
     def wire(self, peer: str) -> Wire:
         """Returns the wire to a process, the same each time."""
+        self._affinity.check()
         return self._peer(peer)
 
     def listen(
@@ -91,6 +94,7 @@ class Endpoint:
             changed: Hears of the contact.
             dials: Whether this process will dial that one: nobody of its name is heard who dials us.
         """
+        self._affinity.check()
         found = self._peer(peer)
         found.receive, found.changed = receive, changed
         if dials:
@@ -101,6 +105,7 @@ class Endpoint:
 
         It may `listen` for that; else the process is refused.
         """
+        self._affinity.check()
         self._greet = stranger
 
     def _caller(self, name: str) -> _Peer | None:
@@ -116,6 +121,7 @@ class Endpoint:
         Raises:
             ConfigError: the address is none, or needs keys.
         """
+        self._affinity.check()
         found = self._peer(peer)
         if self._closed or (found.dialled is not None and found.dialled.address == address):
             return
@@ -142,6 +148,7 @@ class Endpoint:
 
     def hang_up(self, peer: str) -> None:
         """Breaks off the connection to a process that was dialled."""
+        self._affinity.check()
         found = self._peers.get(peer)
         if found is not None and found.dialled is not None:
             found.dialled.close(0.0)
@@ -165,6 +172,7 @@ class Endpoint:
         """
         if self._closed:
             return
+        self._affinity.check()
         self._closed = True
         for peer in self._peers.values():
             if peer.dialled is not None:

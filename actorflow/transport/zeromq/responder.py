@@ -10,8 +10,9 @@ from threading import Thread
 import zmq
 
 from actorflow.clock import SystemClock
-from actorflow.errors import ConfigError, NoAnswer, NobodyThere, PeerRefused, RequestFailed, said
+from actorflow.errors import ConfigError, NoAnswer, NobodyThere, PeerRefused, RequestFailed, cut, said
 from actorflow.transport.address import Address
+from actorflow.transport.failures import WHAT
 from actorflow.transport.security import Pair, attempts
 from actorflow.transport.zeromq import doors
 from actorflow.transport.zeromq.entrance import Entrance
@@ -131,7 +132,7 @@ class Responder:
             kind, answer = _DONE, self._answer(question[1])
         except Exception as error:
             log.warning("a question could not be answered", exc_info=error)
-            kind, answer = _FAILED, said(error).encode(errors="replace")
+            kind, answer = _FAILED, cut(said(error), WHAT).encode(errors="replace")
         self._socket.send_multipart([who, question[0], kind, answer], zmq.NOBLOCK)
         self._ledger.datagrams_out += 1
         self._ledger.bytes_out += len(answer)

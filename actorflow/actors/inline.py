@@ -1,0 +1,120 @@
+"""Asks and steps that run at once, inside the task of the asker: how many, before the loop gets its turn.
+
+Nobody is ahead then, so this is what the pump would do next, without the way through the loop and back. But
+an asker who is answered at once never gives the loop back by itself; so no more than `limit` run in a row,
+and no longer than the budget and one handler, counted with what the pump took in this turn of the loop.
+
+While handlers are fast the time between two looks at the clock counts, that of the asker included; while they
+are not known to be, that of each handler alone (`actors.budget`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any
+
+from actorflow.actors import budget
+from actorflow.actors.budget import MOST
+from actorflow.actors.contexts import Contexts
+
+
+class Inline:
+    """What may still run inline before the loop gets its turn.
+
+    INVARIANT: `left` is how many asks may run before the next look at the clock.
+
+    Attributes:
+        left: See above; 0 asks `may_go_on`.
+        limit: How many may run in a row; 0 for none ever.
+        row: How many could have run since the loop last called the pump.
+        held_s: How long handlers have held the loop since then, as far as was looked at.
+        context: In which inline asks run; the pump may be in its own.
+        unchanged: What `context` equals until a handler changes it.
+        run: Runs a handler in it.
+        size: Asks between two looks at the clock; each is looked at before and after where it is 1.
+    """
+
+    __slots__ = (
+        "_at",
+        "_budget_s",
+        "_careful",
+        "_contexts",
+        "_counts",
+        "_now",
+        "_run",
+        "context",
+        "held_s",
+        "left",
+        "limit",
+        "row",
+        "run",
+        "size",
+        "unchanged",
+    )
+
+    def __init__(self, now: Callable[[], float], budget_s: float, contexts: Contexts, limit: int) -> None:
+        self._now = now
+        self._budget_s = budget_s
+        self._contexts = contexts
+        self._careful = 0
+        self._at = 0.0
+        self._counts = False
+        self.left = 0
+        self.limit = limit
+        self.row = 0
+        self.held_s = 0.0
+        self.size = 1
+        self.renew()
+
+    def renew(self) -> None:
+        """Has handlers run in a fresh context: one has changed that of the others."""
+        self.context: Context = self._contexts.fresh()
+        self.unchanged = self._contexts.unchanged(self.context)
+        self._run: Callable[..., Any] = self.context.run
+        self.run: Callable[..., Any] = self._run if self.size > 1 else self._run_timed
+
+    def may_go_on(self) -> bool:
+        """Tells whether asks may go on without the loop, and puts how many into `left`."""
+        size = self.size
+        if size > 1:
+            at = self._now()
+            if self._counts:
+                took_s = at - self._at
+                self.held_s = held_s = self.held_s + took_s
+                if size < MOST or took_s + held_s >= self._budget_s:
+                    size = self._measured(size, took_s)
+            self._at = at
+        if self.row >= self.limit or self.held_s >= self._budget_s:
+            self._counts = False  # until the next look none runs, and its time says nothing
+            return False
+        self._counts = True
+        self.left = size
+        self.row += size
+        return True
+
+    def may_step(self) -> bool:
+        """Tells whether a step may be pumped now; the pump measures it."""
+        return self.row < self.limit and self.held_s < self._budget_s
+
+    def timed(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Calls `function`, a handler or its first step, between two looks at the clock."""
+        began = self._now()
+        try:
+            return function(*args)
+        finally:
+            self._at = self._now()
+            self._counts = False  # it is counted here
+            took_s = self._at - began
+            self.held_s += took_s
+            self._measured(1, took_s)
+
+    def _run_timed(self, function: Callable[..., Any], *args: Any) -> Any:
+        return self.timed(self._run, function, *args)
+
+    def _measured(self, done: int, took_s: float) -> int:
+        left_s = self._budget_s - self.held_s
+        size, self._careful = budget.after(self.size, self._careful, done, took_s, left_s, self._budget_s)
+        self.size = size
+        self.run = self._run if size > 1 else self._run_timed
+        return size

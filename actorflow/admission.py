@@ -1,0 +1,99 @@
+"""Which steps may run: so many at once, and those that others of them wait for.
+
+A step that runs may run further steps of its session, from code of the user that it calls. It ends only
+when these have, so that its place does nothing meanwhile: it lends it to one of them at a time. Without
+that, steps that fill all places and run further ones would wait for each other for ever.
+
+| a step | its place |
+| --- | --- |
+| run by no step of the session | one of `limit`, in the order of calls |
+| run by a step | one of `limit` if there is room; else that of the step which runs it, when it is not lent |
+| computes a first value | none: others may wait for it |
+
+Whose place a step has when the step that lent it ends first, it keeps. So of `limit` places no more than
+`limit` are ever taken, however deep steps are nested; how deep they may be is `MAX_DEPTH`.
+
+Pure: no actor, no clock; steps are opaque names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+S = TypeVar("S", bound=Hashable)
+
+MAX_DEPTH = 64
+"""How deep steps may run steps of their own session."""
+
+
+class Admission(Generic[S]):
+    """Who runs, and who waits for a place.
+
+    INVARIANT: `taken` is how many of `live` have a place of their own, and at most `limit`.
+    INVARIANT: nobody waits while there is a place, or while the step that runs it has one to lend.
+
+    Attributes:
+        live: Those that run, and whose place each has: None for its own, itself where it needs none.
+        lent: Who has the place of a step that runs it.
+        waiting: Those that wait, and which step runs each.
+        taken: How many of the places are taken.
+    """
+
+    __slots__ = ("lent", "limit", "live", "taken", "waiting")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.live: dict[S, S | None] = {}
+        self.lent: dict[S, S] = {}
+        self.waiting: dict[S, S | None] = {}
+        self.taken = 0
+
+    def ask(self, step: S, within: S | None = None) -> bool:
+        """Tells whether a step may begin now; else it waits.
+
+        Args:
+            step: The step.
+            within: The step that runs it, and runs itself; None where there is none.
+        """
+        if self.taken < self.limit:
+            self.taken += 1
+            self.live[step] = None
+        elif within is not None and within not in self.lent:
+            self.lent[within] = step
+            self.live[step] = within
+        else:
+            self.waiting[step] = within
+            return False
+        return True
+
+    def free(self, step: S) -> None:
+        """A step begins that needs no place."""
+        self.live[step] = step
+
+    def end(self, step: S) -> list[S]:
+        """A step has ended, or waits no more; returns those that begin now, first come first served."""
+        if self.waiting.pop(step, step) is not step:
+            return []
+        lender = self.live.pop(step, step)
+        child = self.lent.pop(step, None)
+        orphans = [waiting for waiting, within in self.waiting.items() if within is step]
+        for orphan in orphans:
+            self.waiting[orphan] = None
+        if child is not None:
+            self.live[child] = child if lender is step else lender
+            if lender is not None and lender is not step:
+                self.lent[lender] = child
+            return []
+        if lender is step:
+            return []
+        if lender is None:
+            self.taken -= 1
+            found = next(iter(self.waiting), None)
+        else:
+            del self.lent[lender]
+            found = next((waiting for waiting, within in self.waiting.items() if within is lender), None)
+        if found is None:
+            return []
+        self.ask(found, self.waiting.pop(found))
+        return [found]

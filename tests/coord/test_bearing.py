@@ -1,0 +1,69 @@
+"""A run drops so many contributions that are not finite, and ends at the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actorflow.coord import bearing
+from actorflow.errors import ActorflowError, CoordinationError, NumericError
+
+Rule = Callable[[int, ActorflowError, int], tuple[int, str | ActorflowError]]
+
+EVENTS = st.lists(st.sampled_from(["w", "b"]) | st.none(), max_size=12)
+"""Of each contribution the variable whose gradient is not finite; None for one that is good."""
+
+
+def check(rule: Rule, events: list[str | None], most: int) -> None:
+    """Raises AssertionError unless the first `most` are dropped, in order, and the next one ends the run."""
+    dropped, reasons, ended = 0, [], None
+    for variable in events:
+        if variable is None:
+            continue
+        dropped, what = rule(dropped, NumericError(f"the gradient of {variable!r}"), most)
+        if isinstance(what, ActorflowError):
+            ended = what
+            break
+        reasons.append(what)
+    wrong = [variable for variable in events if variable is not None]
+    assert reasons == [f"not finite: the gradient of {v!r}" for v in wrong[:most]]
+    assert dropped == bearing.counted(reasons) == len(reasons)
+    assert (ended is not None) == (len(wrong) > most)
+    if ended is not None:
+        assert isinstance(ended, NumericError)
+        assert ended.what.startswith(f"the gradient of {wrong[most]!r}")
+        assert (f"{most} had been dropped before" in ended.what) == (most > 0)
+
+
+@given(EVENTS, st.integers(0, 5))
+def test_the_first_are_dropped_and_the_next_ends_the_run(events: list[str | None], most: int) -> None:
+    check(bearing.heard, events, most)
+
+
+def one_too_many(dropped: int, error: ActorflowError, most: int) -> tuple[int, str | ActorflowError]:
+    return bearing.heard(dropped, error, most + 1 if most else 0)
+
+
+def never_counts(dropped: int, error: ActorflowError, most: int) -> tuple[int, str | ActorflowError]:
+    return 0, bearing.heard(0, error, most)[1]
+
+
+@pytest.mark.parametrize("planted", [one_too_many, never_counts])
+def test_the_law_finds_a_planted_fault(planted: Rule) -> None:
+    @settings(report_multiple_bugs=False)
+    @given(EVENTS, st.integers(0, 5))
+    def law(events: list[str | None], most: int) -> None:
+        check(planted, events, most)
+
+    with pytest.raises(AssertionError):
+        law()
+
+
+def test_another_error_ends_the_run_as_it_is() -> None:
+    error = CoordinationError("no")
+
+    assert bearing.heard(2, error, 0) == (2, error)
+    assert bearing.counted(["late: the update of its version is made", "not finite: x"]) == 1
