@@ -1,4 +1,4 @@
-"""What this process runs and waits for, on stderr, when somebody asks by a signal, or loses patience.
+r"""What this process runs and waits for, on stderr, when somebody asks by a signal, or loses patience.
 
 SIGQUIT (Ctrl-\\ on a terminal) prints the dumps of all sessions and actor systems that are open, and
 the program goes on. Ctrl-C prints them before it does its work, where something has waited for long.
@@ -102,4 +102,5 @@ def _print(title: str, text: str) -> None:
     """Prints to stderr; where that is closed or full nobody can be told."""
     if text:
         with suppress(OSError, ValueError, RuntimeError):  # RuntimeError: it came in the midst of a print
-            print(title, text, sep="\n", file=sys.stderr, flush=True)
+            sys.stderr.write(f"{title}\n{text}\n")
+            sys.stderr.flush()

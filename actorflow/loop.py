@@ -49,13 +49,17 @@ def run(
             )
             raise ConfigError(message, hint=hint)
         with asyncio.Runner(debug=debug, loop_factory=loop_factory()) as runner:
-            result: T = runner.run(_watched(coroutine))
-            return result
+            watched = _watched(coroutine)
+            try:
+                result: T = runner.run(watched)
+                return result
+            finally:
+                watched.close()
     finally:
         coroutine.close()  # where Ctrl-C came before it began, of which Python would warn
 
 
 async def _watched(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Awaits it where signals tell what it waits for: within the runner, whose own handler is there by now."""
+    """Awaits it where signals tell what it waits for: in the runner, whose own handler is there by now."""
     with dump_on_signal.installed():
         return await coroutine

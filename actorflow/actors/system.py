@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from actorflow import setting
-from actorflow import dump_on_signal
+from actorflow import dump_on_signal, setting
 from actorflow.actors import dump
 from actorflow.actors.address import tick
 from actorflow.actors.ask import Accounts
