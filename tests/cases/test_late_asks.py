@@ -86,6 +86,7 @@ async def alive(
             raise AssertionError("the ask has an answer")
         del payload
     then()
+    left = len(refs)
     for _ in range(500):  # turns of the loop, not seconds: what is left is let go in some of them, or never
         await asyncio.sleep(0.001)
         left = sum(ref() is not None for ref in refs)
