@@ -142,7 +142,7 @@ def test_children_import_only_what_they_need(open_pool: Callable[..., Open]) -> 
     ((modules,),) = open_pool(functions.modules, 1).map([0])
 
     ours = {name for name in modules if name.startswith("actorflow.")}
-    needed = {"arrays", "errors", "lists", "data", "data.each", "data.names", "data.frames"}
+    needed = {"arrays", "disk", "errors", "lists", "data", "data.each", "data.names", "data.frames"}
     needed |= {"transport", *(f"transport.{name}" for name in TRANSPORT)}
     assert ours == {f"actorflow.{name}" for name in needed}
     assert not {"asyncio", "subprocess", "multiprocessing", "pickle", "ctypes.util"} & set(modules) - {
