@@ -15,6 +15,7 @@ one version: reading all variables and committing to all exclude each other, fir
 
 from __future__ import annotations
 
+import warnings
 from asyncio import Lock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +33,7 @@ from actorflow.actors.variable import Read, ReadRows
 from actorflow.coord.aggregation import Contributions
 from actorflow.coord.closing import Closing
 from actorflow.coord.fellows import Fellows
-from actorflow.coord.folding import Part, Spares, folded
+from actorflow.coord.folding import Part, Spares, folded, mixed
 from actorflow.coord.meeting import Meet, ReadStats, stats
 from actorflow.coord.messages import (
     Commit,
@@ -63,6 +64,7 @@ from actorflow.coord.waiting import Waiting
 from actorflow.errors import (
     ActorflowError,
     CoordinationError,
+    DenseRows,
     Fenced,
     InternalError,
     Where,
@@ -143,6 +145,7 @@ class ShardActor(Actor):
         self._process = process
         self._submit = submit
         self._spares: Spares = {}  # as large as its variables, where several workers have dense gradients
+        self._told: set[str] = set()  # whose rows became dense, of which a word has been said
         self._steady = Lock()  # whoever reads or changes all variables as one
         self._update: Update | None = None
         self._waiting = Waiting()
@@ -312,6 +315,14 @@ class ShardActor(Actor):
         return await update.ready
 
     async def _folded(self, parts: list[Part]) -> dict[str, Any]:
+        for name, (sparse, dense) in mixed(parts).items():
+            if name not in self._told:
+                self._told.add(name)
+                message = (
+                    f"rows of {name!r} from rank {sparse} become dense in a sum with the dense gradient of "
+                    f"rank {dense}: each update then computes all rows. Let all workers run one program"
+                )
+                warnings.warn(DenseRows(message), stacklevel=1)
         large = sum(arrays.content_bytes(dict(gradients)) for _, gradients in parts) >= OFFLOAD_BYTES
         if self._submit is None or not large or len(parts) == 1:
             return folded(parts, self._spares)
