@@ -127,6 +127,7 @@ class Steward(Actor):
                 recover=recover if order.closes is None else recover_apart,
                 closes=order.closes,
                 finite=order.finite,
+                shares=order.shares,
                 order=in_order(order.trained, graph.resources),
                 submit=executor.submit,
                 process=self._process.name,

@@ -104,6 +104,8 @@ class ShardActor(Actor):
             weaker protocol.
         finite: Whether a mean of gradients or a value that is not finite is an error. Of a contribution alone
             its worker has looked.
+        shares: Whether what an update adds is divided by how many were computed at once: those that came
+            since its base, and itself.
         order: The names in the order in which everybody locks them.
         submit: How large array work is run on threads; None runs it inline.
         process: What errors call where it is.
@@ -126,6 +128,7 @@ class ShardActor(Actor):
         frozen: Mapping[str, Ref] = _NONE,
         closes: int | None = None,
         finite: bool = True,
+        shares: bool = False,
         order: Sequence[str] | None = None,
         submit: Callable[..., None] | None = None,
         process: str = "",
@@ -142,6 +145,7 @@ class ShardActor(Actor):
         self._recover = recover
         self._closing = None if closes is None else Closing(closes)
         self._finite = finite
+        self._shares = shares
         self._process = process
         self._submit = submit
         self._spares: Spares = {}  # as large as its variables, where several workers have dense gradients
@@ -310,7 +314,14 @@ class ShardActor(Actor):
         stale = staleness(self.version, min(bases))
         given = tuple(gradients[name] for name in self._variables)
         most = 0 if self._finite else None
-        asked = ApplyGradients(given, update.decision, stale, most, looked=len(parts) == 1)
+        asked = ApplyGradients(
+            given,
+            update.decision,
+            stale,
+            most,
+            looked=len(parts) == 1,
+            shares=stale + 1 if self._shares else 1,
+        )
         self._optimizer.put(Call(update, asked), self.system.nobody)
         return await update.ready
 
