@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import actorflow as af
+from actorflow import sim
 from actorflow.errors import DenseRows
 
 ADAM = af.optim.adam(0.1)
@@ -174,3 +175,29 @@ def test_a_table_in_parts_of_which_one_is_dense_is_named() -> None:
         loss = af.sum(af.gather(first, [1, 2])) + af.sum(second * 2.0)
         with pytest.warns(DenseRows, match="'table/part_0'.*of which another part has a dense one"):
             af.gradients(loss, table)
+
+
+def test_an_actor_of_a_cluster_names_them_once_over_two_shards() -> None:
+    with af.Graph() as graph:
+        table = af.Variable(np.zeros((2000, 4), "float32"), name="table")
+        other = af.Variable(np.zeros((2000, 4), "float32"), name="other")
+        ids = af.placeholder("int64", (None,))
+        loss = af.sum((af.gather(table, ids) + af.gather(other, ids) - 1.0) ** 2)
+        train = af.minimize(loss, Plain)
+    program = af.Program(
+        graph=graph, loss=loss, train=train, epochs=1, batches=lambda epoch: [{ids: [1, 2]}] * 4
+    )
+
+    async def main() -> None:
+        async with af.Cluster.simulated(program, ps=2, workers=2) as cluster:
+            async for _ in af.Trainer(cluster, af.Sync()).run():
+                pass
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        outcome = sim.run(main)
+
+    assert outcome.error is None
+    told = sorted(str(each.message) for each in caught)
+    assert [message.split("'")[1] for message in told] == ["other", "table"]
+    assert all("become dense in optimizer 'Plain', at tests/cases/test_rows" in message for message in told)
