@@ -184,6 +184,14 @@ class GrowingGraph(UserWarning):
     """A graph grows with every step of a session: each is planned anew, and no node is let go of."""
 
 
+class DenseRows(UserWarning):
+    """Some rows of a table become all of them: each step then costs what the table costs."""
+
+
+class NoBetter(UserWarning):
+    """A run on a cluster ended no better than it began."""
+
+
 class PlacementError(ActorflowError):
     """A device that does not exist, or a kernel that it does not have."""
 

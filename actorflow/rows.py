@@ -11,7 +11,7 @@ never changes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
@@ -161,6 +161,17 @@ def as_rows(values: Array, grad: Touched) -> Touched:
 def dense(grad: Touched) -> Array:
     """Returns a gradient as an array of the whole shape."""
     return grad.to_dense() if type(grad) is Rows else grad
+
+
+def divided(deltas: Mapping[str, Touched], by: int) -> dict[str, Touched]:
+    """Returns new deltas, each divided in its own dtype; halves in float32, and rounded once."""
+    return {name: as_rows(_divided(values_of(delta), by), delta) for name, delta in deltas.items()}
+
+
+def _divided(values: Array, by: int) -> Array:
+    wide = wide_dtype(values.dtype)
+    found: Array = np.divide(values, np.asarray(by, wide), dtype=wide).astype(values.dtype, copy=False)
+    return found
 
 
 # ------------------------------------------------------------------------------------ folding

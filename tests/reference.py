@@ -15,6 +15,7 @@ from actorflow.graph.builder import Tensor, as_tensor
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
 from actorflow.graph.opdef import Effect
+from actorflow.graph.slices import IndexedSlices
 from actorflow.kernels import registry
 from actorflow.lists import TensorList
 from actorflow.spec import ListSpec, Spec
@@ -29,6 +30,7 @@ def evaluate(graph: Graph, fetches: Any, feeds: Mapping[Tensor, Any] | None = No
     """
     with graph:
         several = fetches if isinstance(fetches, list | tuple) else [fetches]
+        several = [fetch.to_dense() if isinstance(fetch, IndexedSlices) else fetch for fetch in several]
         wanted = [fetch if isinstance(fetch, Tensor) else as_tensor(fetch) for fetch in several]
     values: Values = {t.port: np.asarray(v, t.dtype) for t, v in (feeds or {}).items()}
     for node_id in needed(graph, [t.port for t in wanted], values):

@@ -19,6 +19,7 @@ from actorflow.rows import (
     Slices,
     as_rows,
     dense,
+    divided,
     plus_rows,
     plus_rows_into,
     put,
@@ -234,3 +235,17 @@ def test_what_names_no_row_is_not_taken(at: Any) -> None:
         taken(np.zeros((7, 2)), at)
     with pytest.raises(SpecError, match="rows are numbered by int64 from 0 to -1, got int64 from 0 to 0"):
         taken(np.zeros(()), np.array([0]))
+
+
+def test_deltas_are_divided_in_their_own_dtype_and_rows_stay_rows() -> None:
+    half = np.array([1.0, 3.0], "float16")
+    given = {"rows": rows([1, 3], 6.0), "half": half, "double": np.array([1.0])}
+
+    found = divided(given, 3)
+
+    assert found["rows"].same_rows(given["rows"])
+    assert (found["rows"].values == 2.0).all()
+    assert found["half"].dtype == np.float16
+    assert found["half"].tolist() == (half.astype("float32") / np.float32(3)).astype("float16").tolist()
+    assert found["double"].tolist() == [1.0 / 3]
+    assert half.tolist() == [1.0, 3.0]

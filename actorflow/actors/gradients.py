@@ -43,6 +43,7 @@ class ApplyGradients:
         max_not_finite: How many updates may be dropped since a gradient is not finite, before one is an
             error; None for no look at that.
         looked: Whether the gradients are known to be finite.
+        shares: What is added to the variables is divided by it.
     """
 
     gradients: tuple[Array | tuple[Array, Array], ...]
@@ -50,6 +51,7 @@ class ApplyGradients:
     staleness: int = 0
     max_not_finite: int | None = None
     looked: bool = False
+    shares: int = 1
 
 
 @dataclass(frozen=True, slots=True)

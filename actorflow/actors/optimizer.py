@@ -48,7 +48,7 @@ from actorflow.errors import (
 from actorflow.finite import after
 from actorflow.messages import Call, CancelCall, Reply
 from actorflow.optim import Transform
-from actorflow.rows import Rows
+from actorflow.rows import Rows, divided
 
 Compute = Callable[..., Awaitable[Any]]
 """(function, *arguments) -> its result; on the device's threads when the variables are large."""
@@ -277,6 +277,8 @@ class OptimizerActor(Actor):
             raise StateError(message, hint="deltas is a dict by variable name, state any tree of arrays")
         deltas, state = update
         check_deltas(self.rule, deltas, params, grads)
+        if asked.shares > 1:
+            deltas = await self._compute(divided, deltas, asked.shares)
         proposed, wrong = await self._compute(propose, params, deltas, looks)
         if wrong is not None:
             return wrong

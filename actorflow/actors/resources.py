@@ -6,8 +6,9 @@ it, and it ends with the system, or when its container is reset.
 
 from __future__ import annotations
 
+import warnings
 from asyncio import Future
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,13 +26,14 @@ from actorflow.actors.starvation import Hunger, Producers
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.user_actor import user_actor
 from actorflow.arrays import Array
-from actorflow.errors import ActorflowError, ConfigError, GraphError, InternalError, said
+from actorflow.errors import ActorflowError, ConfigError, DenseRows, GraphError, InternalError, said
 from actorflow.graph import opdef
 from actorflow.graph.block import in_order
+from actorflow.graph.densified import is_worth_a_word
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node, Port
 from actorflow.graph.opdef import Effect
-from actorflow.graph.resource import ResourceDef
+from actorflow.graph.resource import ResourceDef, VariableDef
 from actorflow.ops.asking import RunningActor, UserFunction
 from actorflow.optim import Transform
 from actorflow.plan.fills import fills
@@ -202,7 +204,7 @@ class Resources:
                 del self.refs[holder]
 
     def _trained(self, key: str) -> tuple[str, ...]:
-        node = self._update(key)
+        node = _update(self._graph, key)
         return tuple(node.attrs["resources"])
 
     def _spawn(self, holder: Holder) -> Ref:
@@ -244,19 +246,9 @@ class Resources:
             raise GraphError(message, where=node.where)
         return self._graph.constants[node.attrs["constant"]]
 
-    def _update(self, optimizer: str) -> Node:
-        """Returns the node that makes updates with an optimizer, wherever it stands."""
-        graphs: list[Graph] = [self._graph, *self._graph.bodies.values()]
-        for within in graphs:
-            for node in within.nodes:
-                if node.attrs.get("optimizer") == optimizer:
-                    return node
-        message = f"the graph makes no update with {optimizer!r}"
-        raise InternalError(message)
-
     def _spawn_optimizer(self, holder: Holder) -> Ref:
         key = holder.name
-        node = self._update(key)
+        node = _update(self._graph, key)
         variables = {v: self.find(Holder(Holding.RESOURCE, v)) for v in node.attrs["resources"]}
         source = Source(f"{self._source}/optimizer/{key}")
         order = in_order(variables, self._graph.resources)
@@ -264,6 +256,7 @@ class Resources:
         def make() -> OptimizerActor:
             try:
                 actor = optimizer_actor(self._graph.objects[key])
+                tell_of_rows(actor, self._graph, key, variables)
                 return actor.bind(variables, source, self._submit, order, self.tally)
             except ActorflowError as error:
                 raise error.at(node.where) from error.__cause__
@@ -310,3 +303,36 @@ def optimizer_actor(optimizer: Any) -> OptimizerActor:
         message = f"the optimizer passed to minimize must make an OptimizerActor, it made {actor!r}"
         raise GraphError(message, hint=hint)
     return actor
+
+
+def tell_of_rows(actor: OptimizerActor, graph: Graph, key: str, names: Collection[str]) -> None:
+    """Tells of which of the named variables an actor of the user's takes rows as dense gradients.
+
+    What a Transform takes was told when the update was built; a class that says `sparse = False` means it.
+    """
+    meant = any("sparse" in vars(kind) for kind in type(actor).__mro__ if kind not in OptimizerActor.__mro__)
+    if actor.sparse or meant or isinstance(graph.objects[key], Transform):
+        return
+    node = _update(graph, key)
+    for name, rows in zip(node.attrs["resources"], node.attrs["sparse"], strict=True):
+        definition = graph.resources[name]
+        assert isinstance(definition, VariableDef)
+        whole = definition.spec
+        if rows and name in names and is_worth_a_word(whole, None):
+            message = (
+                f"rows of {name!r} {whole} become dense in optimizer {actor.rule!r}, at {node.defined_at}: "
+                "each step then computes all rows. Let its on_gradients take Rows, and say sparse = True in "
+                "the class; sparse = False says that it is meant"
+            )
+            warnings.warn(DenseRows(message), stacklevel=1)
+
+
+def _update(graph: Graph, optimizer: str) -> Node:
+    """Returns the node that makes updates with an optimizer, wherever it stands."""
+    graphs: list[Graph] = [graph, *graph.bodies.values()]
+    for within in graphs:
+        for node in within.nodes:
+            if node.attrs.get("optimizer") == optimizer:
+                return node
+    message = f"the graph makes no update with {optimizer!r}"
+    raise InternalError(message)

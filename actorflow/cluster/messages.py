@@ -33,6 +33,7 @@ class OpenShard:
         closes: Where shards close updates by themselves: how many contributions make one; else None.
         finite: Whether an update that is not finite is an error.
         limit_s: How long the state of the optimizer may take to be made.
+        shares: Whether updates that were computed at once share the rate.
     """
 
     shard: int
@@ -44,6 +45,7 @@ class OpenShard:
     closes: int | None
     finite: bool
     limit_s: float
+    shares: bool = False
 
 
 @travels("cluster.meet")

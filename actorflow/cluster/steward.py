@@ -10,7 +10,7 @@ from actorflow.actors.actor import Actor
 from actorflow.actors.gradients import MakeState
 from actorflow.actors.optimizer import OptimizerActor
 from actorflow.actors.ref import Ref
-from actorflow.actors.resources import optimizer_actor
+from actorflow.actors.resources import optimizer_actor, tell_of_rows
 from actorflow.batches import described, opening
 from actorflow.clock import Clock
 from actorflow.cluster.messages import (
@@ -111,7 +111,9 @@ class Steward(Actor):
         optimizer = graph.objects[order.optimizer]
 
         def make() -> OptimizerActor:
-            return optimizer_actor(optimizer)
+            actor = optimizer_actor(optimizer)
+            tell_of_rows(actor, graph, order.optimizer, order.trained)
+            return actor
 
         executor = self._process.executor
         shard = self.system.spawn(
@@ -125,6 +127,7 @@ class Steward(Actor):
                 recover=recover if order.closes is None else recover_apart,
                 closes=order.closes,
                 finite=order.finite,
+                shares=order.shares,
                 order=in_order(order.trained, graph.resources),
                 submit=executor.submit,
                 process=self._process.name,

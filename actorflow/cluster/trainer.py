@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from actorflow import setting
 from actorflow.batches import Input
 from actorflow.bookmark import Bookmark
 from actorflow.cluster.cluster import Cluster
+from actorflow.cluster.course import Course
 from actorflow.cluster.messages import SHARD
 from actorflow.cluster.training import Training
 from actorflow.coord.bearing import counted
@@ -21,7 +23,7 @@ from actorflow.coord.meeting import ShardStats
 from actorflow.coord.messages import Batch, Updated
 from actorflow.coord.policy import Policy, Sync, full
 from actorflow.coord.settings import Agreement, RunSettings
-from actorflow.errors import ActorflowError, ConfigError, CoordinationError, InputError
+from actorflow.errors import ActorflowError, ConfigError, CoordinationError, InputError, NoBetter
 from actorflow.trainer import EpochDone, Meter, RunDone, StepDone, scored
 
 
@@ -101,6 +103,9 @@ class Trainer:
         if self._training is not None:
             if fitting.fresh is not self.policy.fresh:
                 message = f"shards keep what `fresh` says, {self.policy} and {fitting} say different things"
+                raise ConfigError(message, hint="make a new Trainer for it")
+            if fitting.rate != self.policy.rate:
+                message = f"shards keep what `rate` says, {self.policy} and {fitting} say different things"
                 raise ConfigError(message, hint="make a new Trainer for it")
             self._training.policy = fitting
         self._policy = fitting
@@ -281,6 +286,8 @@ class _Run:
         self._sums: list[float] = []
         self._unknown = [nan] * (1 + len(self._program.metrics))
         self._last: EpochDone | None = None
+        fresh = trainer.policy.fresh
+        self._course = Course(1 if fresh else len(trainer.cluster.workers))  # whose base is the first version
         self.over = False
 
     async def updates(self) -> AsyncGenerator[UpdateDone | EpochDone, None]:
@@ -323,9 +330,27 @@ class _Run:
         assert last is not None
         with self._meter.paused():
             test = await scored("test", self._program.test, self._cluster)
+        self._tell_of_course()
         numbers = [last.loss, *last.metrics.values()]
         told = {**self._progress(numbers), "epoch": last.epoch}
         return RunDone(**told, scores=last.scores, test=test)
+
+    def _tell_of_course(self) -> None:
+        """Warns when the run ended no better than it began."""
+        found = self._course.no_better()
+        if found is None:
+            return
+        first, most, end = found
+        policy, workers = self._trainer.policy, len(self._cluster.workers)
+        message = (
+            f"the run ended no better than it began: its loss was {first:.4g} at first, up to {most:.4g} on "
+            f"the way and {end:.4g} at the end, under {policy} with {workers} worker{'s' * (workers > 1)}. "
+        )
+        if workers > 1 and not policy.fresh and policy.rate == "each":
+            message += "Let updates that are computed at once share the rate: rate='shared' of the policy"
+        else:
+            message += "A lower rate may help"
+        warnings.warn(NoBetter(message), stacklevel=2)
 
     def _placed(self, error: ActorflowError) -> ActorflowError:
         """Returns an error; one that an optimizer raised on its shard with the node of the update."""
@@ -341,6 +366,7 @@ class _Run:
         numbers: Sequence[float] = heard.scalars
         if numbers:
             self._told += 1
+            self._course.add(numbers[0])
             sums = self._sums or [0.0] * len(numbers)
             self._sums = [a + b for a, b in zip(sums, numbers, strict=True)]
         return UpdateDone(**self._progress(numbers or self._unknown), update=heard)

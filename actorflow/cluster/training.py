@@ -129,6 +129,7 @@ class Training:
                 closes,
                 layout.finite,
                 self._settings.stuck_s,
+                self.policy.rate == "shared",
             )
             opening.append(self._ask_ps(process, order, order.limit_s))
         for failed in await asyncio.gather(*opening, return_exceptions=True):

@@ -8,7 +8,7 @@ from operator import index
 from typing import Any, TypeVar, get_args
 
 from actorflow.cancelling import FAILURES
-from actorflow.coord.policy import Policy, Round, Short, View
+from actorflow.coord.policy import Policy, Rate, Round, Short, View
 from actorflow.errors import ActorflowError, ConfigError, PolicyError, said
 
 _FAILURES = (*FAILURES, GeneratorExit)
@@ -35,6 +35,8 @@ def checked(policy: Policy, seats: int) -> Policy:
     _attribute(policy, "fresh", "True or False", lambda fresh: isinstance(fresh, bool))
     known = get_args(Short)
     _attribute(policy, "short", f"one of {', '.join(known)}", lambda short: short in known)
+    rates = get_args(Rate)
+    _attribute(policy, "rate", f"one of {', '.join(rates)}", lambda rate: rate in rates)
     _attribute(policy, "wait_s", "a number of seconds, at least 0", lambda wait_s: wait_s >= 0)
     needed(policy, seats)
     return policy
@@ -123,6 +125,12 @@ def successor(policy: Policy, done: Round, seats: int) -> Policy:
         what = (
             f"{type(policy).__name__}.after must give a policy with fresh={policy.fresh}, as its own, got "
             f"{following} with fresh={following.fresh}"
+        )
+        raise PolicyError(what, hint="workers and shards are told once, when a run begins: make two trainers")
+    if following.rate != policy.rate:
+        what = (
+            f"{type(policy).__name__}.after must give a policy with rate={policy.rate!r}, as its own, got "
+            f"{following} with rate={following.rate!r}"
         )
         raise PolicyError(what, hint="workers and shards are told once, when a run begins: make two trainers")
     return checked(following, seats)

@@ -60,6 +60,19 @@ def folded(parts: Sequence[Part], spares: Spares | None = None) -> dict[str, Any
     return found
 
 
+def mixed(parts: Sequence[Part]) -> dict[str, tuple[int, int]]:
+    """Returns the variables of which some contributions are rows, that `folded` makes dense, and others not.
+
+    With each the rank of the first that is rows, and of the first that is dense.
+    """
+    found = {}
+    for name in parts[0][1] if len(parts) > 1 else ():
+        ranks = {type(gradients[name]) is tuple: rank for rank, gradients in reversed(parts)}
+        if len(ranks) == 2:
+            found[name] = ranks[True], ranks[False]
+    return found
+
+
 def _of(name: str, parts: Sequence[Part], spare: list[Any]) -> Any:
     try:
         return arrays.quietly(rows.folded, [gradients[name] for _, gradients in parts], spare)

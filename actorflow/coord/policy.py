@@ -23,6 +23,10 @@ Short = Literal["lower", "wait", "fail"]
 """What happens with fewer alive than a policy needs: go on with fewer, wait for them, or give up."""
 
 
+Rate = Literal["each", "shared"]
+"""Whether each update is made at the whole rate of the optimizer, or they share it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arrived:
     """A contribution that every shard keeps: whose, which, from which version, and when that was known."""
@@ -106,6 +110,8 @@ class Policy(ABC):
 
     Attributes:
         fresh: Whether what was computed from an older version is late and never used.
+        rate: Where it is not fresh, "shared" divides what an update adds to the variables by how many were
+            computed at once: those that came since its base, and itself.
         short: What happens with fewer alive than `needs`.
         wait_s: How long it may stay so, where it waits; and, always, how long nobody may be alive.
     """
@@ -113,6 +119,7 @@ class Policy(ABC):
     __slots__ = ()
 
     fresh: ClassVar[bool] = True
+    rate: Rate = "each"
     short: Short = "lower"
     wait_s: float = 60.0
 
@@ -162,7 +169,8 @@ class Policy(ABC):
         """Returns the policy that `text` names: what `str()` of it gives.
 
         `async`, `sync`, `backup:3/4` (the first 3 of 4), `backup:auto/4`, `stale:2` (at most 2 ahead), each
-        also with `,short=wait` (or `lower`, `fail`) and `,wait_s=30`; `backup:auto/4` with `,measure=20` and
+        also with `,short=wait` (or `lower`, `fail`) and `,wait_s=30`; `async` and `stale:2` with
+        `,rate=shared`; `backup:auto/4` with `,measure=20` and
         `,keep=400`.
 
         Raises:
@@ -194,6 +202,22 @@ class _Shortage:
         return with_options(text, {"short": self.short, "wait_s": self.wait_s}, _USUAL)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Alone(_Shortage):
+    """Every contribution is an update of its own, from a base that may be old."""
+
+    rate: Rate = "each"
+
+    def _check(self) -> None:
+        _Shortage._check(self)
+        if self.rate not in get_args(Rate):
+            what = f"{type(self).__name__} knows rate='each' and 'shared', got {self.rate!r}"
+            raise ConfigError(what)
+
+    def _said(self, text: str) -> str:
+        return _Shortage._said(self, with_options(text, {"rate": self.rate}, {"rate": "each"}))
+
+
 _USUAL = {"short": "lower", "wait_s": 60.0}
 _LEARNING = {"measure": 20, "keep": 400}
 """What options of policies are that are not said."""
@@ -204,8 +228,17 @@ def _at_least(least: int, value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Async(_Shortage, Policy):
-    """Every contribution is an update of its own, in order of arrival, however old its base."""
+class Async(_Alone, Policy):
+    """Every contribution is an update of its own, in order of arrival, however old its base.
+
+    With n workers at the whole rate of the optimizer, n updates go as far as one of n times the rate would,
+    all from about one base: what one worker learns at that rate, many may not. `rate="shared"` divides each
+    by how many were computed at once: by 1 with one worker, by about n with n alike.
+
+    Source: Zhang, Gupta, Lian, Liu, Staleness-aware Async-SGD for distributed deep learning (2016).
+    Deviation: what is added is divided, not the gradient, so that rules that rescale gradients obey; and by
+        staleness + 1, so that what is not stale is divided by 1.
+    """
 
     fresh: ClassVar[bool] = False
 
@@ -366,7 +399,7 @@ class Backup(_Shortage, Policy):
 
 
 @dataclass(frozen=True, slots=True)
-class StaleSync(_Shortage, Policy):
+class StaleSync(_Alone, Policy):
     """As Async, but nobody starts who is more than `bound` contributions ahead of the slowest alive.
 
     INVARIANT: the clocks of the living differ by at most bound + 1.
@@ -408,6 +441,8 @@ def _parsed(text: str) -> Policy:
     found = worded(text)
     options = dict(found.options)
     learns = {key: options.pop(key) for key in _LEARNING if key in options}
+    if "rate" in options and found.name not in ("async", "stale"):
+        raise found.unknown()
     match found.name, found.args:
         case "async", ("",) if not learns:
             return Async(**options)

@@ -15,6 +15,7 @@ one version: reading all variables and committing to all exclude each other, fir
 
 from __future__ import annotations
 
+import warnings
 from asyncio import Lock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,7 +33,7 @@ from actorflow.actors.variable import Read, ReadRows
 from actorflow.coord.aggregation import Contributions
 from actorflow.coord.closing import Closing
 from actorflow.coord.fellows import Fellows
-from actorflow.coord.folding import Part, Spares, folded
+from actorflow.coord.folding import Part, Spares, folded, mixed
 from actorflow.coord.meeting import Meet, ReadStats, stats
 from actorflow.coord.messages import (
     Commit,
@@ -63,6 +64,7 @@ from actorflow.coord.waiting import Waiting
 from actorflow.errors import (
     ActorflowError,
     CoordinationError,
+    DenseRows,
     Fenced,
     InternalError,
     Where,
@@ -102,6 +104,8 @@ class ShardActor(Actor):
             weaker protocol.
         finite: Whether a mean of gradients or a value that is not finite is an error. Of a contribution alone
             its worker has looked.
+        shares: Whether what an update adds is divided by how many were computed at once: those that came
+            since its base, and itself.
         order: The names in the order in which everybody locks them.
         submit: How large array work is run on threads; None runs it inline.
         process: What errors call where it is.
@@ -124,6 +128,7 @@ class ShardActor(Actor):
         frozen: Mapping[str, Ref] = _NONE,
         closes: int | None = None,
         finite: bool = True,
+        shares: bool = False,
         order: Sequence[str] | None = None,
         submit: Callable[..., None] | None = None,
         process: str = "",
@@ -140,9 +145,11 @@ class ShardActor(Actor):
         self._recover = recover
         self._closing = None if closes is None else Closing(closes)
         self._finite = finite
+        self._shares = shares
         self._process = process
         self._submit = submit
         self._spares: Spares = {}  # as large as its variables, where several workers have dense gradients
+        self._told: set[str] = set()  # whose rows became dense, of which a word has been said
         self._steady = Lock()  # whoever reads or changes all variables as one
         self._update: Update | None = None
         self._waiting = Waiting()
@@ -307,11 +314,26 @@ class ShardActor(Actor):
         stale = staleness(self.version, min(bases))
         given = tuple(gradients[name] for name in self._variables)
         most = 0 if self._finite else None
-        asked = ApplyGradients(given, update.decision, stale, most, looked=len(parts) == 1)
+        asked = ApplyGradients(
+            given,
+            update.decision,
+            stale,
+            most,
+            looked=len(parts) == 1,
+            shares=stale + 1 if self._shares else 1,
+        )
         self._optimizer.put(Call(update, asked), self.system.nobody)
         return await update.ready
 
     async def _folded(self, parts: list[Part]) -> dict[str, Any]:
+        for name, (sparse, dense) in mixed(parts).items():
+            if name not in self._told:
+                self._told.add(name)
+                message = (
+                    f"rows of {name!r} from rank {sparse} become dense in a sum with the dense gradient of "
+                    f"rank {dense}: each update then computes all rows. Let all workers run one program"
+                )
+                warnings.warn(DenseRows(message), stacklevel=1)
         large = sum(arrays.content_bytes(dict(gradients)) for _, gradients in parts) >= OFFLOAD_BYTES
         if self._submit is None or not large or len(parts) == 1:
             return folded(parts, self._spares)

@@ -28,7 +28,8 @@ class Wording:
         text: All of it.
         name: What stands before the first `:`.
         args: What stands behind it, parted by `/`; one that is empty when there is nothing.
-        options: What follows, by name: `short` as text, `wait_s` as a number, others as whole numbers.
+        options: What follows, by name: `short` and `rate` as text, `wait_s` as a number, others as
+            whole numbers.
     """
 
     text: str
@@ -61,7 +62,7 @@ def worded(text: Any) -> Wording:
 
 
 def _value(text: str, key: str, value: str) -> Any:
-    if key == "short":
+    if key in ("short", "rate"):
         return value  # the policy looks
     if key == "wait_s" and value == "inf":
         return math.inf
@@ -92,6 +93,7 @@ def _shown(value: Any) -> str:
 def _unknown(text: Any) -> ConfigError:
     what = f"a policy is one of {_KNOWN}, got {text!r:.60}"
     hint = (
-        "add ',short=lower', 'wait' or 'fail', and ',wait_s=SECONDS'; to backup:auto ',measure=N', ',keep=N'"
+        "add ',short=lower', 'wait' or 'fail', and ',wait_s=SECONDS'; to async and stale ',rate=shared'; "
+        "to backup:auto ',measure=N', ',keep=N'"
     )
     return ConfigError(what, hint=hint)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -162,7 +163,7 @@ def back_through(
         xs: Ports of it.
     """
     targets = [Tensor(body, port) for port, _ in ys]
-    sources = [_Source(Tensor(body, port).name, (port,)) for port in xs]
+    sources = [_Source(Tensor(body, port).name, (port,), is_variable=False) for port in xs]
     sweep = _Sweep(body, targets, sources, frozenset())
     for y, (_, start) in zip(targets, ys, strict=True):
         sweep.seed(y, start)
@@ -220,12 +221,21 @@ class _Source:
 
     name: str
     ports: tuple[Port, ...]
+    is_variable: bool
 
     @staticmethod
     def of(x: Any, what: str) -> _Source:
         check_source(x, what)
         ports = (as_tensor(x).port,) if isinstance(x, Tensor) else tuple(r.port for r in x.reads())
-        return _Source(name_of(x), ports)
+        return _Source(name_of(x), ports, not isinstance(x, Tensor))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a gradient, and the node whose rule gave it; of a sum, the first that gave a dense one."""
+
+    grad: Gradient
+    by: Node
 
 
 class _Sweep:
@@ -246,8 +256,8 @@ class _Sweep:
         self.first = min((port.node for port in self.wanted), default=NodeId(len(graph.nodes)))
         self.last = max((y.port.node for y in targets), default=NodeId(-1))
         self.live = self._live()
-        self.parts: dict[Port, list[Gradient]] = {}
-        self.totals: dict[Port, Gradient] = {}
+        self.parts: dict[Port, list[_Part]] = {}
+        self.totals: dict[Port, _Part] = {}
 
     def _differentiable(self, port: Port) -> bool:
         return is_differentiable(self.graph.nodes[port.node].outputs[port.index].dtype)
@@ -280,7 +290,7 @@ class _Sweep:
                 message = f"the gradient of {name_of(y)!r} must fit {y.spec}, got {grad.spec}"
                 raise SpecError(message, where=y.node.where)
         if y.port in self.live:
-            self.parts.setdefault(y.port, []).append(grad)
+            self.parts.setdefault(y.port, []).append(_Part(grad, y.node))
 
     def run(self) -> list[Gradient | None]:
         """Goes back through the nodes and returns the gradient of each source."""
@@ -292,8 +302,9 @@ class _Sweep:
         ports = [Port(node.id, i) for i in range(len(node.outputs))]
         for port in ports:
             if port in self.parts:
-                self.totals[port] = _total(node, self.parts.pop(port))
-        grads = [None if port in self.stop else self.totals.get(port) for port in ports]
+                self.totals[port] = self._total(node, self.parts.pop(port))
+        totals = [None if port in self.stop else self.totals.get(port) for port in ports]
+        grads = [None if total is None else total.grad for total in totals]
         needs = tuple(port in self.live for port in node.inputs)
         if any(needs) and any(g is not None for g in grads):
             self._apply(Use(self.graph, node, needs), grads)
@@ -308,6 +319,11 @@ class _Sweep:
             message = f"no gradient rule for {node.op!r} on the path {self._path(node)}"
             hint = "stop the gradient there, or register one with @op(..., gradient=…)"
             raise GradientError(message, where=node.where, hint=hint)
+        if any(isinstance(g, IndexedSlices) for g in grads):
+            by = f"the gradient of {node.op}"
+            grads = [
+                g.known_as(self._named(node, g), by) if isinstance(g, IndexedSlices) else g for g in grads
+            ]
         given = [x.spec for x, needed in zip(use.inputs, use.needs, strict=True) if needed]
         if any(spec.dtype.kind == "c" for spec in (*node.outputs, *given)):
             message = f"gradients are of real numbers, got complex ones on the path {self._path(node)}"
@@ -324,14 +340,40 @@ class _Sweep:
             if not fits(grad.spec, use.inputs[i].spec):
                 message = f"the gradient of input {i} must fit {use.inputs[i].spec}, got {grad.spec}"
                 raise GradientError(message, where=node.where)
-            self.parts.setdefault(port, []).append(grad)
+            self.parts.setdefault(port, []).append(_Part(grad, node))
 
     def _of_source(self, source: _Source) -> Gradient | None:
         used = [port for port in source.ports if port in self.totals]
         if not used:
             return None
         self._check_one_value(source.name, used)
-        return _total(self.graph.nodes[source.ports[0].node], [self.totals[port] for port in used])
+        totals = [self.totals[port] for port in used]
+        whose = source.name if source.is_variable or totals[0].grad.spec.is_static else ""
+        grad = self._total(self.graph.nodes[source.ports[0].node], totals, whose).grad
+        return grad.known_as(whose) if isinstance(grad, IndexedSlices) else grad
+
+    def _total(self, node: Node, parts: Sequence[_Part], whose: str | None = None) -> _Part:
+        """The sum of partial gradients, with the first node that gave a dense one; see `_sum_of`."""
+        dense = next((part for part in parts if not isinstance(part.grad, IndexedSlices)), None)
+        by = (dense or parts[0]).by
+        if dense is not None:
+            for grad in (part.grad for part in parts if isinstance(part.grad, IndexedSlices)):
+                name = self._named(node, grad) if whose is None else whose
+                what = f"a sum with the dense gradient of {by.op}"
+                grad.known_as(name).tell_of(what, by.defined_at)
+        return _Part(_sum_of(node, [part.grad for part in parts]), by)
+
+    def _named(self, node: Node, rows: IndexedSlices) -> str:
+        """The user's name of an x on which `node` depends; none for rows of what is of open size."""
+        if not rows.spec.is_static:
+            return ""
+        below = [*node.inputs, *map(partial(Port, node.id), range(len(node.outputs)))]
+        while below:
+            port = below.pop()
+            if port in self.wanted:
+                return self.wanted[port]
+            below.extend(p for p in self.graph.nodes[port.node].inputs if p in self.live)
+        return ""
 
     def _check_one_value(self, name: str, reads: Sequence[Port]) -> None:
         """Raises GradientError when `reads` of variable `name`, in program order, span a write to it."""
@@ -382,7 +424,7 @@ def fits(grad: Spec, of: Spec) -> bool:
     return True
 
 
-def _total(node: Node, parts: Sequence[Gradient]) -> Gradient:
+def _sum_of(node: Node, parts: Sequence[Gradient]) -> Gradient:
     """The sum of partial gradients, folded from the left in the order of their arrival.
 
     It is sparse when all parts are: their slices, one after the other. Halves are added up in float32
@@ -394,7 +436,7 @@ def _total(node: Node, parts: Sequence[Gradient]) -> Gradient:
         slices = [part for part in parts if isinstance(part, IndexedSlices)]
         if len(slices) == len(parts):
             return joined(slices)
-        total, *rest = (as_tensor(part) for part in parts)
+        total, *rest = (p.to_dense() if isinstance(p, IndexedSlices) else as_tensor(p) for p in parts)
         if isinstance(total.spec, ListSpec):
             for part in rest:
                 total = opdef.lookup("list_add").constructor(total, part)
@@ -413,4 +455,4 @@ def _total(node: Node, parts: Sequence[Gradient]) -> Gradient:
 
 
 def _dense(grad: Gradient | None) -> Tensor | None:
-    return grad.to_dense() if isinstance(grad, IndexedSlices) else grad
+    return grad.as_tensor() if isinstance(grad, IndexedSlices) else grad

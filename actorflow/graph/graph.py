@@ -64,6 +64,7 @@ class Graph:
         self.likenesses: dict[str, str] = {}
         self.bodies: dict[str, Any] = {}
         self.salt = 0
+        self.told: set[str] = set()  # what the user has been warned of, of the outermost graph
         self.scope = Scope()
         self._by_name: dict[str, NodeId] = {}
         self._counts: dict[str, int] = {}

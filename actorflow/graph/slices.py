@@ -15,6 +15,7 @@ from actorflow.dtypes import common, refusal
 from actorflow.errors import SpecError, Where
 from actorflow.graph import opdef
 from actorflow.graph.builder import Tensor, as_tensor, source_line
+from actorflow.graph.densified import tell, verb_of_the_user
 from actorflow.graph.graph import Graph
 from actorflow.graph.node import Node
 from actorflow.graph.operators import Operators
@@ -43,9 +44,10 @@ class IndexedSlices(Operators):
     (1000, 16) (3, 16) (1000, 16)
     """
 
-    __slots__ = ("indices", "rows", "spec", "values")
+    __slots__ = ("by", "indices", "rows", "spec", "values", "whose")
 
     def __init__(self, values: Any, indices: Any, shape: Iterable[Dim] | Tensor) -> None:
+        self.by, self.whose = "", ""
         self.values = as_tensor(values)
         self.indices = as_tensor(indices)
         self.rows: int | Tensor
@@ -104,8 +106,19 @@ class IndexedSlices(Operators):
         return dense
 
     def as_tensor(self) -> Tensor:
-        """The dense tensor: what ops see that do not know slices."""
+        """The dense tensor: what ops see that do not know slices. Tells the user, see `densified`."""
+        self.tell_of(self.by or verb_of_the_user())
         return self.to_dense()
+
+    def tell_of(self, by: str, line: str | None = None) -> None:
+        """Tells the user that `by` makes the rows dense, at a line, or where it is being built."""
+        tell(self.spec, self.values.shape, self.whose, by, made_at=self.values.node.defined_at, line=line)
+
+    def known_as(self, whose: str, by: str = "") -> IndexedSlices:
+        """The same rows, of which it is known what they are rows of, and what takes them next."""
+        found = self.with_values(self.values)
+        found.whose, found.by = whose, by
+        return found
 
     def summed(self) -> tuple[Tensor, Tensor]:
         """The indices that occur, each once and in ascending order, and the sum of each: (indices, sums)."""
@@ -121,6 +134,7 @@ class IndexedSlices(Operators):
         shape = self.rows if isinstance(self.rows, Tensor) else self.shape or ()
         found = IndexedSlices(values, self.indices, shape)
         found.spec = Spec(self.shape, values.dtype)
+        found.whose, found.by = self.whose, self.by
         return found
 
     def taken_apart(self) -> tuple[list[Any], Callable[[Sequence[Any]], Slices]]:
@@ -203,6 +217,7 @@ def joined(parts: Sequence[IndexedSlices]) -> IndexedSlices:
     known = next((part.rows for part in parts if not isinstance(part.rows, Tensor)), parts[0].rows)
     found = IndexedSlices(values, concat(indices, 0), known if isinstance(known, Tensor) else shape or ())
     found.spec = Spec(shape, values.dtype)
+    found.whose = next((part.whose for part in parts if part.whose), "")
     return found
 
 

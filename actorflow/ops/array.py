@@ -175,7 +175,7 @@ def _concat_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
     if isinstance(grad, IndexedSlices):
         if axis == 0 or -axis == use.outputs[0].spec.rank:
             return _slices_of_pieces(use, grad)
-        grad = grad.to_dense()
+        grad = grad.as_tensor()
     return build("concat_grad", [grad, *use.inputs], {"axis": use.attrs["axis"]})
 
 

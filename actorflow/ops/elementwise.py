@@ -39,7 +39,7 @@ def _of_alike(use: Use, to_a: IndexedSlices, to_b: IndexedSlices) -> Gradients:
     a, b = use.inputs
     if a.spec.is_static and a.shape == b.shape:
         return to_a, to_b
-    return _unbroadcast(use, to_a.to_dense(), to_b.to_dense())
+    return _unbroadcast(use, to_a.as_tensor(), to_b.as_tensor())
 
 
 @op("add", spec=binary("add", Takes.NUMBER), gradient=_add_gradient, sparse=True)
@@ -84,7 +84,7 @@ def _of_scaled(use: Use, grad: IndexedSlices, verb: Callable[[Any, Any], Tensor]
     a, b = use.inputs
     x, by = (a, b) if b.shape == () else (b, a)
     if by.shape != () or (verb is divide and x is not a):
-        return (_multiply_gradient if verb is multiply else _divide_gradient)(use, grad.to_dense())
+        return (_multiply_gradient if verb is multiply else _divide_gradient)(use, grad.as_tensor())
     to_x = grad.with_values(verb(grad.values, by))
     to_by = None
     if use.needs[a is x]:

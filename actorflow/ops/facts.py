@@ -11,6 +11,7 @@ from actorflow.graph.autodiff import Use
 from actorflow.graph.builder import Tensor, as_tensor, build_one
 from actorflow.graph.node import Attr
 from actorflow.graph.opdef import NOT_DIFFERENTIABLE, op
+from actorflow.graph.slices import Gradient
 from actorflow.ops.arguments import verb
 from actorflow.ops.rules import size_of
 from actorflow.ops.source import constant
@@ -79,11 +80,11 @@ def held_by(holder: str, x: Tensor, shape: Shape) -> Tensor:
     return build_one("ensure_shape", [x], {"shape": shape, "holder": holder})
 
 
-def _pass(use: Use, grad: Tensor) -> Sequence[Tensor | None]:
+def _pass(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
     return (grad,)
 
 
-@op("ensure_shape", spec=_ensure_shape_spec, gradient=_pass, takes_bytes=True)
+@op("ensure_shape", spec=_ensure_shape_spec, gradient=_pass, takes_bytes=True, sparse=True)
 @verb
 def ensure_shape(x: Any, shape: Iterable[Dim] | None, *, name: str | None = None) -> Tensor:
     """`x` itself, whose shape fits `shape` from here on; checked in every step.

@@ -275,6 +275,9 @@ class PartitionedVariable(OneArray):
             indices = concat([cast(g.indices, "int64") + start for g, start in slices], 0)
             return IndexedSlices(values, indices, self.shape or ())
         rest = [n or 0 for n in (self.shape or ())[1:]]
+        by = f"the gradient of {self.name!r}, of which another part has a dense one"
+        told = [g.known_as(g.whose, by) if isinstance(g, IndexedSlices) else g for g in grads]
+        spans = list(zip(told, _spans(self.rows), strict=True))
         dense = [
             zeros((stop - start, *rest), self.dtype.name) if grad is None else as_tensor(grad)
             for grad, (start, stop) in spans

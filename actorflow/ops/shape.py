@@ -55,7 +55,7 @@ def _reshape_gradient(use: Use, grad: Gradient) -> Sequence[Gradient | None]:
     x = use.inputs[0]
     if isinstance(grad, IndexedSlices):
         kept = _of_rows(x, grad)
-        return (reshape_like(grad.to_dense(), x) if kept is None else kept, None)[: len(use.inputs)]
+        return (reshape_like(grad.as_tensor(), x) if kept is None else kept, None)[: len(use.inputs)]
     return (reshape_like(grad, x), None)[: len(use.inputs)]
 
 

@@ -83,6 +83,7 @@ def apply_gradients(
         except SpecError as error:
             raise error.at(where) from None
     sparse = tuple(isinstance(g, IndexedSlices) for g in given)
+    _tell_of_rows(graph.objects[optimizer] if isinstance(optimizer, str) else optimizer, given, names)
     key = optimizer if isinstance(optimizer, str) else graph.add_object(name or "update", optimizer)
     attrs: dict[str, Attr] = {"resources": names, "optimizer": key, "sparse": sparse}
     if max_not_finite != 0:
@@ -91,6 +92,14 @@ def apply_gradients(
     for g in given:
         tensors.extend(g.summed() if isinstance(g, IndexedSlices) else (g,))
     return build_one("apply_gradients", tensors, attrs, name=name)
+
+
+def _tell_of_rows(optimizer: Any, grads: Sequence[Gradient], names: Sequence[str]) -> None:
+    """Tells whose rows become dense since the rule takes dense gradients only; an actor says it in a step."""
+    rule = getattr(optimizer, "takes_dense", "")
+    for grad, name in zip(grads, names, strict=True):
+        if rule and isinstance(grad, IndexedSlices):
+            grad.known_as(name).tell_of(f"optimizer {rule!r}")
 
 
 def _check_most(most: Any, where: Where) -> None:

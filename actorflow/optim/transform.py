@@ -42,7 +42,7 @@ Source: the (init, update) pairs of optax.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -105,6 +105,24 @@ class Transform:
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+    @property
+    def takes_dense(self) -> str:
+        """The name of the rule in it that takes dense gradients only; empty where all take rows."""
+        if self.sparse:
+            return ""
+        parts = (part.takes_dense for part in _parts_in(self.config))
+        return next(filter(None, parts), self.name)
+
+
+def _parts_in(config: Any) -> Iterator[Transform]:
+    """The rules that a config describes, but for those that nobody registered."""
+    if isinstance(config, Mapping) and set(config) >= {"name", "config"}:
+        if config["name"] in _RULES:
+            yield made(config)
+    elif isinstance(config, Mapping | tuple):
+        for part in config.values() if isinstance(config, Mapping) else config:
+            yield from _parts_in(part)
 
 
 Rule = TypeVar("Rule", bound=Callable[..., Transform])

@@ -405,6 +405,11 @@ def test_a_policy_goes_on_from_what_it_has_learnt_and_may_be_set_between_runs() 
                 ConfigError, match="keep what `fresh` says, backup:1/3 and async say different"
             ):
                 trainer.policy = af.Async()
+            other = af.Trainer(cluster, af.Async())
+            async for _event in other.run(steps=1):
+                pass
+            with pytest.raises(ConfigError, match="keep what `rate` says, async and async,rate=shared say"):
+                other.policy = af.Async(rate="shared")
             return seen, [len(update.chosen) for update in trainer.record[-2:]]
 
     assert sim.run(main).result == ([(3, False), (1, True)], [1, 1])

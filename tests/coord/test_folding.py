@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from actorflow import errors, rows
 from actorflow.arrays import as_dtype, same
-from actorflow.coord.folding import SPARE_BYTES, Spares, folded
+from actorflow.coord.folding import SPARE_BYTES, Spares, folded, mixed
 from tests.coord import serial
 from tests.strategies import examples
 
@@ -162,3 +162,13 @@ def test_the_reference_is_told_apart_from_a_fold_in_another_order() -> None:
     with np.errstate(all="ignore"):
         assert not equal(serial.folded(grads), serial.folded(grads[::-1]))
     assert rows.folded(grads[:1]) is grads[0]
+
+
+def test_rows_beside_a_dense_gradient_are_found_with_the_first_rank_of_each() -> None:
+    rows = (np.array([1]), np.ones((1, 2), "float32"))
+    whole = np.ones((4, 2), "float32")
+
+    assert mixed([(0, {"t": rows, "w": whole}), (1, {"t": whole, "w": whole})]) == {"t": (0, 1)}
+    assert mixed([(2, {"t": whole}), (3, {"t": whole}), (5, {"t": rows}), (7, {"t": rows})]) == {"t": (5, 2)}
+    assert mixed([(0, {"t": rows}), (1, {"t": rows})]) == {}
+    assert mixed([(0, {"t": rows})]) == {}

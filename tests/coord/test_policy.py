@@ -290,6 +290,8 @@ def test_a_policy_is_woken_in_the_future_only(says: Any, expected: float | None)
         ("async,wait_s=1234567", Async(wait_s=1234567)),
         ("backup:auto/4,measure=5,keep=7,wait_s=0", Backup("auto", 4, measure=5, keep=7, wait_s=0)),
         ("backup:2/4,keep=7", Backup(2, 4, keep=7)),
+        ("async,rate=shared", Async(rate="shared")),
+        ("stale:2,rate=shared,short=wait", StaleSync(2, rate="shared", short="wait")),
     ],
 )
 def test_a_policy_reads_as_it_is_written(text: str, policy: Policy) -> None:
@@ -322,6 +324,8 @@ def test_a_policy_reads_as_it_is_written(text: str, policy: Policy) -> None:
         "backup:2/" + "9" * 5000,
         "sync,wait_s=soon",
         "SYNC",
+        "sync,rate=shared",
+        "backup:2/4,rate=shared",
     ],
 )
 def test_text_that_names_no_policy_is_answered_with_those_that_there_are(text: str) -> None:
@@ -336,6 +340,8 @@ def test_text_that_names_an_impossible_policy_says_why() -> None:
         Policy.parse("backup:5/4")
     with pytest.raises(ConfigError, match="'wait' and 'fail', got 'soon'"):
         Policy.parse("sync,short=soon")
+    with pytest.raises(ConfigError, match="Async knows rate='each' and 'shared', got 'half'"):
+        Policy.parse("async,rate=half")
 
 
 @pytest.mark.parametrize("text", ["stale:2,short=wait,short=fail", "sync,wait_s=1,wait_s=1"])
