@@ -51,6 +51,7 @@ class Carrier:
         "_park",
         "_ready",
         "_yielded",
+        "called_off",
         "context",
         "result",
         "task",
@@ -67,6 +68,7 @@ class Carrier:
         self._handling: Handling | None = None
         self._closing = False
         self._ready = False
+        self.called_off = False  # whether the handler was cancelled since nobody waits for its answer
         self.result: Any = None
         contexts = cell.system.dispatch.contexts
         self._copy = contexts.unchanged
@@ -129,6 +131,12 @@ class Carrier:
     def cancel(self) -> None:
         """Cancels the handler that runs."""
         self.task.cancel()
+
+    def call_off(self) -> None:
+        """Cancels the handler that runs, since nobody waits for its answer; once."""
+        if not self.called_off:
+            self.called_off = True
+            self.task.cancel()
 
     def close(self) -> None:
         """Ends the task; no handler is suspended."""
@@ -204,6 +212,8 @@ class Carrier:
             self._forgive()
         if isinstance(error, CancelledError):
             self._closing = True  # whoever cancels all tasks of the loop waits for this one
+        else:
+            self.called_off = False  # the handler has ended all the same
         self._cell.finished(self, run, job, result, error)
 
     def _buried(self, task: Task[None]) -> None:

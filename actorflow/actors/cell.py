@@ -126,6 +126,9 @@ class Cell(Turns):
             return
         placed = self.placed(job, error)
         told = self.answer(job, placed)
+        if not told and self.cancellable and type(job) is Ask:
+            log.warning("'%s' raised, and whoever asked has gone", self.name, exc_info=placed)
+            told = True  # it worked for its asker alone
         if ending:
             if not told:
                 log.error("'%s' raised while it was stopping", self.name, exc_info=placed)
@@ -183,6 +186,7 @@ class Cell(Turns):
         self._behaviour = behaviour
         self.receive = behaviour.receive
         self.reentrant = behaviour.reentrant
+        self.cancellable = behaviour.cancellable
         self.incarnation += 1
         self.phase = Phase.NEW
         self._started = False
