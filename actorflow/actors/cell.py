@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.ask import Ask
 from actorflow.actors.mailbox import Sized
+from actorflow.actors.overdue import Overdue
 from actorflow.actors.timers import ActorTimer, Waiting
 from actorflow.actors.turns import Hook, Phase, Turns
 from actorflow.actors.waits import Blocked
@@ -73,7 +74,7 @@ class Cell(Turns):
         self._factory = factory
         self._args = args
         self._behaviour: Actor | None = None
-        self._overdue: Timer | None = None
+        self._overdue: Overdue | None = None
         self._restarting = False
         self._spawned: dict[Cell, None] = {}
         self._spawner: Cell | None = None
@@ -230,7 +231,7 @@ class Cell(Turns):
         for carrier in tuple(self.busy):
             carrier.cancel()
         if self.busy:
-            self._overdue = self.system.wheel.after(self.system.deadline_s, self._nag)
+            self._overdue = Overdue(self)
         self.push()
 
     def advance(self) -> None:
@@ -246,12 +247,11 @@ class Cell(Turns):
         elif self.phase is Phase.ENDING:
             self._over()
 
-    def _nag(self) -> None:
-        """A handler goes on although it was cancelled: says so, and cancels it again."""
-        log.warning("'%s' is to stop, but %s", self.name, self.obstacle())
-        for carrier in tuple(self.busy):
-            carrier.cancel()
-        self._overdue = self.system.wheel.after(self.system.deadline_s, self._nag)
+    def suspended_at_the_end(self) -> None:
+        """Something suspended itself, such as `on_stop`, while this incarnation ends."""
+        if self._overdue is not None:
+            self._overdue.cancel()
+        self._overdue = Overdue(self)
 
     def _over(self) -> None:
         """This incarnation is over, once those that it spawned are dead: the last of them comes back here."""

@@ -98,6 +98,8 @@ class ActorSystem:
         pick: Chooses whose turn it is; with it no ask runs inline. In a simulation the default is
             the simulation's.
         instrument: Told of every turn; likewise.
+        stop_s: How long an actor may take to stop: a handler that goes on although it was cancelled, and then
+            its `on_stop`. Then it is abandoned, and its end is an error that names it.
         budget_s: How long handlers hold the event loop, and then one more at most. Where fast ones were
             followed by slow ones it is 16 more, once.
     """
@@ -121,8 +123,13 @@ class ActorSystem:
         pick: Pick | None = None,
         instrument: Instrument | None = None,
         budget_s: float = 0.001,
+        stop_s: float = 60.0,
     ) -> None:
+        if not stop_s > 0:
+            message = f"stop_s must be above 0, got {stop_s}"
+            raise ValueError(message)
         self.name = name
+        self.stop_s = stop_s
         self._clock = clock
         self._entropy = entropy
         self.deadline_s = deadline_s

@@ -93,6 +93,10 @@ class Turns(Address):
         """Hears that a handler or hook raised."""
 
     @abstractmethod
+    def suspended_at_the_end(self) -> None:
+        """Hears that a handler or hook is suspended while this incarnation ends."""
+
+    @abstractmethod
     def fail(self, turn: Any, error: BaseException) -> None:
         """Hears that a turn broke outside any handler."""
 
@@ -313,8 +317,10 @@ class Turns(Address):
     def _suspended(self, carrier: Carrier, job: Any) -> None:
         self.busy[carrier] = None
         self.suspended_at = self.system.now()
-        if self.phase is Phase.ENDING and job is not Hook.STOP:
-            carrier.cancel()
+        if self.phase is Phase.ENDING:
+            if job is not Hook.STOP:
+                carrier.cancel()
+            self.suspended_at_the_end()
         elif self.cancellable and type(job) is Ask and job.ended:  # by what its own first step did
             carrier.call_off()
         if not self.roomy():
