@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
+from actorflow import dump_on_signal
 from actorflow.errors import ConfigError, SessionClosed
 from actorflow.fetch_types import typed_blocking
 from actorflow.graph.graph import Graph
@@ -34,6 +36,7 @@ class BlockingSession:
             hint = "async with af.Session(graph) as session: ..., or session = await af.Session(graph).open()"
             raise ConfigError(message, hint=hint)
         self._session = session
+        self._told = ExitStack()
         self._thread = LoopThread("actorflow-session")
         try:
             self._thread.run(session.open())
@@ -113,12 +116,16 @@ class BlockingSession:
             raise SessionClosed("the session is not open", hint="with af.Session(graph) as session: ...")
 
     def __enter__(self) -> Self:
+        self._told.enter_context(dump_on_signal.installed())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        try:
+            self.close()
+        finally:
+            self._told.close()
 
     def __repr__(self) -> str:
         return f"<BlockingSession of {self._session!r}>"

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from actorflow import dump_on_signal
 from actorflow.errors import ConfigError
 
 T = TypeVar("T")
@@ -48,7 +49,17 @@ def run(
             )
             raise ConfigError(message, hint=hint)
         with asyncio.Runner(debug=debug, loop_factory=loop_factory()) as runner:
-            result: T = runner.run(coroutine)
-            return result
+            watched = _watched(coroutine)
+            try:
+                result: T = runner.run(watched)
+                return result
+            finally:
+                watched.close()
     finally:
         coroutine.close()  # where Ctrl-C came before it began, of which Python would warn
+
+
+async def _watched(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Awaits it where signals tell what it waits for: in the runner, whose own handler is there by now."""
+    with dump_on_signal.installed():
+        return await coroutine

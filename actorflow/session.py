@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
+from actorflow import dump_on_signal
 from actorflow.actors import wheel
 from actorflow.actors.address import tick, waiter_here
 from actorflow.actors.executor import Executor
@@ -147,12 +148,12 @@ class Session:
             message = "`with` runs a session on a thread of its own, and its system is of another event loop"
             raise ConfigError(message, hint="async with af.Session(graph, system=system) as session: ...")
         self._blocking = BlockingSession(self)
-        return self._blocking
+        return self._blocking.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._blocking.close()
+        self._blocking.__exit__(kind, error, trace)
 
     async def open(self) -> Self:
         """Opens it for code of many tasks, such as the cells of a notebook; `close` ends it.
@@ -188,6 +189,7 @@ class Session:
         self._resources = self._executor.resources
         self._firsts = FirstValues(self.graph, self._resources, self._first_value, system.create_future)
         self._open = True
+        dump_on_signal.opened(self, within=system)
         return self
 
     async def __aexit__(
@@ -224,6 +226,7 @@ class Session:
 
     async def _close(self) -> None:
         self._open = False
+        dump_on_signal.closed(self)
         cause = SessionClosed("the session was closed")
         for step in (*self._live, *self._first, *self._waiting):
             aborted = StepAborted(

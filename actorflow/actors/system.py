@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from actorflow import setting
+from actorflow import dump_on_signal, setting
 from actorflow.actors import dump
 from actorflow.actors.address import tick
 from actorflow.actors.ask import Accounts
@@ -365,6 +365,8 @@ class ActorSystem:
         self.create_future = self.loop.create_future
         self._body = asyncio.current_task()
         self._open = True
+        if here is None:
+            dump_on_signal.opened(self)
         return self
 
     async def __aexit__(
@@ -373,6 +375,7 @@ class ActorSystem:
         self.check_here()
         self._open = False
         await self._end_all()
+        dump_on_signal.closed(self)
         ours = self._body_cancelled and self._body is not None and self._body.uncancel() == 0
         if ours and isinstance(error, CancelledError):
             error = None

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from actorflow.cli.arguments import delayed, links, natural, policy, positive, seconds
-from actorflow.cli.history import history_file
 from actorflow.cluster.link_text import silent_after, told
 from actorflow.transport.settings import SETTINGS, Settings
 
@@ -69,6 +68,15 @@ def training(args: argparse.Namespace) -> list[str]:
             said += [f"--{name}", getattr(args, name)]
     flags = ["--no-progress"] * args.no_progress + ["--chaos"] * args.chaos
     return [*map(str, said), *flags]
+
+
+def history_file(text: str) -> Path:
+    """Returns the argument of `--history`; its ending says what is written."""
+    path = Path(text)
+    if path.suffix not in (".jsonl", ".csv"):
+        message = f"a history is FILE.jsonl or FILE.csv, got {text!r:.60}"
+        raise argparse.ArgumentTypeError(message)
+    return path
 
 
 def add_history(add: Callable[..., Any]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from actorflow.cli.running import Found, Request, add_arguments
+from actorflow.cli.running import Found, Request, add_arguments, list_all
 from actorflow.cli.table import columns
 from actorflow.cluster.report import Look, Report
 from actorflow.cluster.survey import Survey, survey
@@ -34,6 +34,8 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
     Raises:
         LaunchError: no cluster runs here, or several do and none is named.
     """
+    if args.list:
+        return list_all()
     found = Found(args, ask)
     told = survey(found.places(), Look(), timeout_s=args.timeout_s)
     if args.json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import logging
@@ -20,17 +19,6 @@ log = logging.getLogger("actorflow.cli")
 
 COLUMNS = ("seed", "event", "epoch", "step", "train_s", "name", "value")
 """Of CSV. A row is one figure, since not all events have the same."""
-
-_KINDS = {".jsonl": "JSON lines", ".csv": "CSV"}
-
-
-def history_file(text: str) -> Path:
-    """Returns the argument of `--history`; its ending says what is written."""
-    path = Path(text)
-    if path.suffix not in _KINDS:
-        message = f"a history is FILE.jsonl or FILE.csv, got {text!r:.60}"
-        raise argparse.ArgumentTypeError(message)
-    return path
 
 
 class History:

@@ -115,7 +115,7 @@ class _Launch:
         here, main = asyncio.get_running_loop(), asyncio.current_task()
         assert main is not None
         self._over = here.create_future()
-        with RunDirectory() as folder:
+        with RunDirectory(program=self._program) as folder:
             self._folder = folder
             numbers = ending()
             for number in numbers:

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from actorflow.cli.table import columns
+from actorflow.clock import epoch_ms
 from actorflow.cluster.monitor import sockets
 from actorflow.cluster.survey import TIMEOUT_S, Place
 from actorflow.errors import LaunchError, TransportError
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds what says which cluster, and how it is asked."""
     add = parser.add_argument
     add("run", nargs="?", metavar="RUN", help="its name, or how that begins; needed where several run here")
+    add("--list", action="store_true", help="list the clusters of this machine, and look at none")
     add(
         "--address",
         action="append",
@@ -122,6 +125,30 @@ def _unasked(payload: bytes, timeout_s: float) -> bytes:
     raise TransportError("it has not opened its socket for questions")
 
 
+def listed(found: Sequence[Running], now_ms: Callable[[], int] = epoch_ms) -> list[str]:
+    """Returns a table of clusters: the name, what each runs, for how long, and how many processes it has."""
+    rows = [["run", "program", "age", "processes"]]
+    for run in found:
+        age = duration((now_ms() - run.since_ms) / 1000)
+        rows.append([run.run, run.program or "unknown", age, str(len(run.processes))])
+    return list(columns(rows))
+
+
+def list_all() -> int:
+    """Prints the clusters that run here; returns 0, or 1 where there are none."""
+    found = running()
+    print("\n".join(listed(found)) if found else "no cluster of this user runs on this machine")
+    return 0 if found else 1
+
+
+def duration(seconds: float) -> str:
+    """Returns a span of time in its two largest units: "42 s", "3 min 20 s", "5 h 2 min", "3 d 4 h"."""
+    whole = max(0, round(seconds))
+    units = (("d", whole // 86400), ("h", whole // 3600 % 24), ("min", whole // 60 % 60), ("s", whole % 60))
+    first = next((n for n, (_, value) in enumerate(units) if value), len(units) - 1)
+    return " ".join(f"{value} {unit}" for unit, value in units[first : first + 2] if value) or "0 s"
+
+
 def chosen(name: str | None, found: Sequence[Running]) -> Running:
     """Returns the cluster of that name, or the only one.
 
@@ -132,12 +159,13 @@ def chosen(name: str | None, found: Sequence[Running]) -> Running:
     if len(fitting) == 1:
         return fitting[0]
     there = ", ".join(run.run for run in found)
+    table = "\n".join(f"  {line}" for line in listed(fitting))
     if not found:
         message = "no cluster of this user runs on this machine"
         hint = "start one with actorflow launch, or name its processes with --address"
     elif not fitting:
         message, hint = f"no run begins with {name!r}; running: {there}", "name one of these"
     else:
-        message = f"{len(fitting)} clusters fit: {', '.join(run.run for run in fitting)}"
+        message = f"{len(fitting)} clusters fit:\n{table}"
         hint = "name one: the beginning of its name is enough"
     raise LaunchError(message, hint=hint)

@@ -15,7 +15,7 @@ from rich.text import Text
 from actorflow.cli import STOPPED
 from actorflow.cli.arguments import often
 from actorflow.cli.output import Output
-from actorflow.cli.running import Found, Request, add_arguments
+from actorflow.cli.running import Found, Request, add_arguments, list_all
 from actorflow.cluster.report import Look, Report
 from actorflow.cluster.survey import Survey, survey
 from actorflow.errors import LaunchError
@@ -55,6 +55,8 @@ def run(args: argparse.Namespace, ask: Request | None = None) -> int:
     Raises:
         LaunchError: no cluster runs here, or several do and none is named.
     """
+    if args.list:
+        return list_all()
     found = Found(args, ask)
     console = Output()
     if not console.is_terminal:

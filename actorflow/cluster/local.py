@@ -101,7 +101,7 @@ class LocalCluster(Opening):
 
     async def _set_up(self) -> Open:
         self._ends, self._broken = {}, False
-        self.folder = RunDirectory()
+        self.folder = RunDirectory(program=self.program_name)
         self.supervisor = Supervisor(self._told)
         return opened(self._bind(CHIEF), self._keys)
 

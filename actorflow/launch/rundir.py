@@ -56,6 +56,7 @@ class Running:
         launcher: Who started it.
         since_ms: When, in milliseconds since the epoch.
         processes: What the launcher says of each process, by name.
+        program: What it runs, "" where nobody has said.
     """
 
     run: str
@@ -63,6 +64,7 @@ class Running:
     launcher: Pid
     since_ms: int
     processes: Mapping[str, Any]
+    program: str = ""
 
 
 class RunDirectory:
@@ -71,6 +73,7 @@ class RunDirectory:
     Args:
         under: The folder in which it is made; None for the one of this user, see `home`.
         environ: Where to look for XDG_RUNTIME_DIR.
+        program: What the run is of, for whoever looks for it.
         on_disk: Where the logs go if the one of this user is memory.
         run: The name of the run; "" for one that is made up.
 
@@ -87,6 +90,7 @@ class RunDirectory:
         under: Path | None = None,
         *,
         environ: Mapping[str, str] = os.environ,
+        program: str = "",
         on_disk: Path = ON_DISK,
         run: str = "",
     ) -> None:
@@ -95,6 +99,7 @@ class RunDirectory:
         self.run = run or Entropy().name(32)
         self.path = base / self.run
         self._since_ms = epoch_ms()
+        self._program = program
         self._closed = False
         self.socket("worker999-0123456789abcdef")  # says that the path is too long before anything is there
         sweep(base)
@@ -186,6 +191,7 @@ class RunDirectory:
         said = {
             "launcher": Pid.own().data(),
             "since_ms": self._since_ms,
+            "program": self._program,
             "processes": dict(processes),
             "ended": dict(ended),
         }
@@ -269,7 +275,9 @@ def _runs(base: Path) -> Iterator[Running]:
             said = json.loads((path / _FILE).read_text())
             launcher = Pid.read(said["launcher"])
             if launcher is not None and not path.name.startswith("."):
-                yield Running(path.name, path, launcher, int(said["since_ms"]), dict(said["processes"]))
+                program = str(said.get("program", ""))
+                since_ms, processes = int(said["since_ms"]), dict(said["processes"])
+                yield Running(path.name, path, launcher, since_ms, processes, program)
         except (OSError, ValueError, TypeError, KeyError):  # its end is near, or it is no run
             continue
 

@@ -30,10 +30,13 @@ def _no_collector() -> Iterator[None]:
 
 
 class Slow(af.Actor):
-    """Takes its time; what it is handed is let go when its handler ends."""
+    """Works until it is told to end; what it is handed is let go when its handler ends."""
+
+    def __init__(self, end: asyncio.Event) -> None:
+        self.end = end
 
     async def receive(self, message: Any) -> None:
-        await asyncio.sleep(0.01)
+        await self.end.wait()
 
 
 class Stuck(af.Actor):
@@ -65,7 +68,10 @@ Ask = Callable[[Any], Awaitable[Any]]
 
 
 async def alive(
-    ask: Ask, expected: type[BaseException], make: Callable[[], Any] = Payload, then_s: float = 0.05
+    ask: Ask,
+    expected: type[BaseException],
+    make: Callable[[], Any] = Payload,
+    then: Callable[[], Any] = lambda: None,
 ) -> int:
     """Returns how many payloads are left of asks that have ended."""
     refs = []
@@ -79,8 +85,14 @@ async def alive(
         else:
             raise AssertionError("the ask has an answer")
         del payload
-    await asyncio.sleep(then_s)
-    return sum(ref() is not None for ref in refs)
+    then()
+    left = len(refs)
+    for _ in range(500):  # turns of the loop, not seconds: what is left is let go in some of them, or never
+        await asyncio.sleep(0.001)
+        left = sum(ref() is not None for ref in refs)
+        if not left:
+            break
+    return left
 
 
 def array() -> Any:
@@ -90,8 +102,9 @@ def array() -> Any:
 def test_an_ask_that_missed_its_deadline() -> None:
     async def main() -> None:
         async with af.ActorSystem() as system:
-            slow = system.spawn(Slow)
-            assert await alive(lambda p: slow.ask(p, LATE_S), DeadlinePassed, array, 0.2) == 0
+            end = asyncio.Event()
+            slow = system.spawn(Slow, end)
+            assert await alive(lambda p: slow.ask(p, LATE_S), DeadlinePassed, array, end.set) == 0
 
     af.run(main())
 
@@ -150,7 +163,7 @@ def test_an_ask_whose_handler_raised(kind: type[af.Actor]) -> None:
 def test_an_ask_whose_handler_raised_in_the_pump() -> None:
     async def main() -> None:
         async with af.ActorSystem() as system:
-            failing, other = system.spawn(Failing), system.spawn(Slow)
+            failing, other = system.spawn(Failing), system.spawn(Slow, asyncio.Event())
 
             async def behind(payload: Any) -> Any:
                 await other.tell("there is somebody ahead, so nothing runs inline")
@@ -214,13 +227,14 @@ def test_an_ask_of_an_actor_of_another_process(how: str, framed: bool) -> None:
 def test_an_ask_of_many() -> None:
     async def main() -> None:
         async with af.ActorSystem() as system:
-            whom = [system.spawn(Stuck), system.spawn(Failing), system.spawn(Slow)]
+            end = asyncio.Event()
+            whom = [system.spawn(Stuck), system.spawn(Failing), system.spawn(Slow, end)]
             await whom[0].tell("first")
 
             async def ask(payload: Any) -> Any:
                 (await af.ask_all(whom, payload, LATE_S)).all()
 
-            assert await alive(ask, af.errors.ActorflowError, then_s=0.2) == 0
+            assert await alive(ask, af.errors.ActorflowError, then=end.set) == 0
 
     af.run(main())
 

@@ -298,13 +298,13 @@ def test_a_value_that_overflows_though_its_gradient_is_finite_is_not_committed()
         assert af.run(main()).tolist() == [1.0, 1.0, 1.0]
 
 
-def test_a_mean_of_halves_that_overflows_is_not_committed() -> None:
+def test_a_mean_that_overflows_is_not_committed() -> None:
     with af.Graph() as graph:
-        x = af.placeholder("float16", (3,))
-        w = af.Variable(np.zeros(3), dtype="float16", name="w")
+        x = af.placeholder("float32", (3,))
+        w = af.Variable(np.zeros(3), dtype="float32", name="w")
         loss = af.sum(w * x)
         train = af.minimize(loss, af.optim.sgd(1e-5))
-    batches = [{x: np.full(3, 5e4, "float16")} for _ in range(6)]  # the sum of two is beyond float16
+    batches = [{x: np.full(3, 3e38, "float32")} for _ in range(6)]  # the sum of two is beyond float32
     program = af.Program(graph=graph, loss=loss, train=train, epochs=1, batches=lambda _: batches)
 
     ended = trained(Problem(program, (w,)), af.Sync())

@@ -19,7 +19,7 @@ import pytest
 import actorflow as af
 from actorflow.actors.dump import ActorEntry, PeerEntry, WaitEntry
 from actorflow.actors.tombstones import Tombstones
-from actorflow.cli import dump, main
+from actorflow.cli import dump, main, running
 from actorflow.cluster.local import LocalCluster
 from actorflow.cluster.monitor import socket_name, sockets
 from actorflow.cluster.report import (
@@ -247,10 +247,37 @@ def test_of_several_clusters_one_has_to_be_named(home: Path, capsys: pytest.Capt
     with RunDirectory() as one, RunDirectory() as other:
         assert main(["dump"]) == 1
         err = capsys.readouterr().err
-        assert "LaunchError: 2 clusters fit: " in err
-        assert one.run in err and other.run in err
+        assert "LaunchError: 2 clusters fit:\n  run " in err
+        assert f"  {one.run}  unknown  " in err and f"  {other.run}  unknown  " in err
         assert main(["dump", "nothing"]) == 1
         assert "no run begins with 'nothing'; running: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["dump", "top"])
+def test_it_lists_the_clusters_with_what_they_run_and_for_how_long(
+    command: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--list"]) == 1
+    assert capsys.readouterr().out == "no cluster of this user runs on this machine\n"
+    with RunDirectory(program="examples/digits.py") as one, RunDirectory() as other:
+        one.write({"ps0": {"pid": 1}, "worker0": {"pid": 2}})
+        assert main([command, "--list"]) == 0
+        head, *rows = capsys.readouterr().out.splitlines()
+
+    assert head.split() == ["run", "program", "age", "processes"]
+    cells = {row.split()[0]: (row.split()[1], row.split()[-1]) for row in rows}
+    assert cells == {one.run: ("examples/digits.py", "2"), other.run: ("unknown", "0")}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-1, "0 s"), (0.4, "0 s"), (42, "42 s"), (60, "1 min"), (200, "3 min 20 s"), (3600, "1 h"),
+        (3605, "1 h"), (18_120, "5 h 2 min"), (273_600, "3 d 4 h"),
+    ],
+)  # fmt: skip
+def test_an_age_has_its_two_largest_units(seconds: float, said: str) -> None:
+    assert running.duration(seconds) == said
 
 
 @pytest.mark.parametrize(

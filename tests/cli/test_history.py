@@ -14,7 +14,8 @@ import pytest
 from actorflow.batches import Input
 from actorflow.cli import history as module
 from actorflow.cli import main
-from actorflow.cli.history import COLUMNS, History, history_file
+from actorflow.cli.cluster_arguments import history_file
+from actorflow.cli.history import COLUMNS, History
 from actorflow.errors import ConfigError
 from actorflow.trainer import EpochDone, Event, RunDone, StepDone
 from tests.cli.test_train import write

@@ -79,7 +79,8 @@ async def waits() -> None:
     async with told(moved=lambda: (12, 34)) as (monitor, process):
         asking = process.system.spawn(Asking, process.system.spawn(Mute, name="mute"), name="asking")
         asking.tell("begin")
-        await asyncio.sleep(0)
+        while not process.system.dump().waits:  # noqa: ASYNC110  it goes on turn by turn
+            await asyncio.sleep(0)
         report = await asked(monitor)
 
         assert (report.name, report.incarnation, report.pid) == ("worker0", 7, os.getpid())
