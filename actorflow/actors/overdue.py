@@ -59,6 +59,7 @@ class Overdue:
         else:
             for carrier in tuple(actor.busy):
                 _abandon(actor, carrier)
+            system.hurry()  # or each of many would take as long, one after the other
             return
         self._arm()
 

@@ -237,6 +237,56 @@ def test_the_event_loop_ends_too() -> None:
         asyncio.run(main())
 
 
+def test_many_that_do_not_end_take_no_longer_than_two(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        began, raised = loop.time(), 0
+        try:
+            async with af.ActorSystem(stop_s=STOP_S) as system:
+                group = system.supervisor(af.supervision.Strategy())
+                for number in range(50):
+                    await (system if number % 2 else group).spawn(Stubborn, []).tell(1)
+                await asyncio.sleep(0.1)
+                began = loop.time()
+        except ExceptionGroup as group:
+            raised = len(group.exceptions)
+        assert raised == 25  # of the others a supervisor has heard
+        return loop.time() - began
+
+    assert STOP_S <= sim.run(main).result < 2 * STOP_S + 1
+    abandoned = [r.getMessage() for r in caplog.records if "is abandoned" in r.getMessage()]
+    assert len(abandoned) == len(set(abandoned)) == 50
+
+
+@pytest.mark.parametrize("where", ["in the body", "on leaving"])
+def test_a_first_cancellation_says_for_whom_leaving_waits(
+    where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def program() -> None:
+        with suppress(ExceptionGroup):
+            async with af.ActorSystem(name="mine", stop_s=STOP_S, deadline_s=100) as system:
+                for number in range(10):
+                    await system.spawn(Stubborn, [], name=f"x{number}").tell(1)
+                await system.spawn(NeverStops, name="waits for nobody yet").tell(1)
+                await asyncio.sleep(1e6 if where == "in the body" else 0.5)
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(program())
+        await asyncio.sleep(3)
+        before = len(caplog.records)
+        task.cancel()
+        await asyncio.sleep(1.1 if where == "in the body" else 0.01)
+        (said,) = [record.getMessage() for record in caplog.records[before:]]
+        assert said.startswith("leaving 'mine' waits for\n  'x")
+        assert "its handler has been suspended for" in said
+        assert said.count("\n") <= 9
+        with suppress(asyncio.CancelledError):
+            await task
+
+    sim.run(main)
+
+
 @pytest.mark.parametrize("stop_s", [0, -1.0, float("nan")])
 def test_nobody_can_stop_in_no_time(stop_s: float) -> None:
     with pytest.raises(ValueError, match="stop_s must be above 0"):

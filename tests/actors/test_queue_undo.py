@@ -289,7 +289,9 @@ def test_cancelling_at_any_turn_neither_loses_nor_doubles_an_element(which: str)
         await asyncio.wait([working])
         later = []
         while not putting.done() or await session.run(m.size):
-            if await session.run(m.size):  # else what was put last is taken, and the task has yet to hear of it
+            if await session.run(
+                m.size
+            ):  # else what was put last is taken, and the task has yet to hear of it
                 later.append(int(await session.run(m.take)))
             else:
                 await asyncio.sleep(0)
