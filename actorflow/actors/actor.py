@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from actorflow.actors.remaining import remaining_s
+
 if TYPE_CHECKING:
     from actorflow.actors.cell import Cell
     from actorflow.actors.ref import Ref
@@ -25,11 +27,15 @@ class Actor:
     A restart builds a new object from the factory given to `spawn`; ref and mailbox stay.
 
     Attributes:
+        cancellable: Whether a suspended handler is cancelled as soon as nobody waits for its answer: whoever
+            asked was cancelled, waited until the deadline, or is lost with its process. What such a handler
+            asks others takes what is left of its own deadline, unless it says otherwise.
         reentrant: Whether it takes other messages while a handler is suspended.
         ref: Its own address; set once it is spawned, not yet in `__init__`.
         system: The system it lives in; likewise.
     """
 
+    cancellable: ClassVar[bool] = False
     reentrant: ClassVar[bool] = False
 
     ref: Ref
@@ -61,6 +67,17 @@ class Actor:
             MailboxFull: actors that tell each other in a ring make more messages than fit.
         """
         ref.put(message, self._cell)
+
+    def remaining_s(self) -> float | None:
+        """Returns how long whoever asked still waits; None where nobody asked; for async handlers.
+
+        It is 0 once nobody waits any more. A task that the handler has started may ask as well, until the
+        handler ends.
+
+        Raises:
+            ActorError: no async handler of this actor runs here.
+        """
+        return remaining_s(self._cell)
 
     def spawn(
         self,

@@ -16,6 +16,7 @@ from actorflow.actors.carrier import HANDLING
 from actorflow.actors.mailbox import SMALL_BYTES, Entry, Mailbox, Sized
 from actorflow.actors.outbox import Outgoing, Parked, Place
 from actorflow.actors.ref import DONE, Ref, Sender
+from actorflow.actors.remaining import rest_of
 from actorflow.actors.tombstones import Tombstone, reason_of
 from actorflow.errors import ActorDied, AskCycle, MailboxFull
 from actorflow.messages import Request
@@ -263,8 +264,14 @@ class Address(Mailbox, Ref):
         system = self.system
         if not self.thread._is_owned() or not self.loop.is_running():
             self.check_here()
+        handling = HANDLING.get()
+        if handling is None:
+            waiter = None
+        else:
+            waiter = _waiter_of(handling)
+            if deadline_s is None and waiter is not None and handling[0].cancellable:
+                deadline_s = rest_of(handling)
         deadline_s = system.deadline_s if deadline_s is None else deadline(deadline_s)
-        waiter = None if HANDLING.get() is None else waiter_here()
         coroutine: Any = None
         inline = system.inline
         if (
@@ -476,9 +483,14 @@ def tick() -> Generator[None, None, None]:
 def waiter_here() -> Address | Handling | None:
     """Returns the actor, or the run of a re-entrant one, in whose handler this code runs."""
     handling = HANDLING.get()
-    if handling is None or not handling[0].handles(handling[1]):
-        return None
-    return handling if handling[0].reentrant else handling[0]
+    return None if handling is None else _waiter_of(handling)
+
+
+def _waiter_of(handling: Handling) -> Address | Handling | None:
+    actor, number = handling
+    if actor.reentrant:
+        return handling
+    return actor if number == actor.number else None
 
 
 def actor_of(node: Any) -> Address:

@@ -14,6 +14,7 @@ message.
 
 from __future__ import annotations
 
+import logging
 import types
 from asyncio import CancelledError, Future, Task
 from asyncio.tasks import _enter_task, _leave_task
@@ -31,6 +32,11 @@ HANDLING: ContextVar[Handling | None] = ContextVar("actorflow_handling", default
 """Whose handler runs here; a task that the handler made inherits it, and may outlive the handler."""
 
 _UNSTARTED: Any = object()
+
+_CLOSINGS = 3
+"""How often a handler is closed that waits where it should end."""
+
+log = logging.getLogger("actorflow.actors")
 
 
 class Carrier:
@@ -51,6 +57,7 @@ class Carrier:
         "_park",
         "_ready",
         "_yielded",
+        "called_off",
         "context",
         "result",
         "task",
@@ -67,6 +74,7 @@ class Carrier:
         self._handling: Handling | None = None
         self._closing = False
         self._ready = False
+        self.called_off = False  # whether the handler was cancelled since nobody waits for its answer
         self.result: Any = None
         contexts = cell.system.dispatch.contexts
         self._copy = contexts.unchanged
@@ -129,6 +137,36 @@ class Carrier:
     def cancel(self) -> None:
         """Cancels the handler that runs."""
         self.task.cancel()
+
+    def call_off(self) -> None:
+        """Cancels the handler that runs, since nobody waits for its answer; once."""
+        if not self.called_off:
+            self.called_off = True
+            self.task.cancel()
+
+    def where(self) -> str:
+        """Says in which line the handler waits that is suspended."""
+        frame = getattr(self._coroutine, "cr_frame", None)
+        return "" if frame is None else f"in {frame.f_code.co_filename}:{frame.f_lineno}"
+
+    def abandon(self) -> None:
+        """Ends the handler that is suspended, whether it wants to or not: closing runs its `finally`."""
+        coroutine = self._coroutine
+        assert coroutine is not None
+        for _ in range(_CLOSINGS):
+            try:
+                self.context.run(coroutine.close)
+            except RuntimeError:  # it waits all the same; it may do so where it tidies up
+                continue
+            except Exception:
+                log.exception("a handler of '%s' raised when it was closed", self._cell.name)
+            break
+        else:
+            log.error("a handler of '%s' cannot be closed, and goes on without its actor", self._cell.name)
+        task = self.task
+        self._finish(None, CancelledError())
+        task.cancel()
+        self._cell.system.buried(task)  # whatever it does now, nobody waits for it
 
     def close(self) -> None:
         """Ends the task; no handler is suspended."""
@@ -199,11 +237,14 @@ class Carrier:
         job, self._job = self._job, None
         run, self._handling = self._handling, None
         self._coroutine = self._yielded = None
-        assert run is not None
+        if run is None:
+            return  # it was abandoned
         if self.task.cancelling():
             self._forgive()
         if isinstance(error, CancelledError):
             self._closing = True  # whoever cancels all tasks of the loop waits for this one
+        else:
+            self.called_off = False  # the handler has ended all the same
         self._cell.finished(self, run, job, result, error)
 
     def _buried(self, task: Task[None]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from actorflow.actors.actor import Actor
 from actorflow.actors.ask import Ask
 from actorflow.actors.mailbox import Sized
+from actorflow.actors.overdue import Overdue
 from actorflow.actors.timers import ActorTimer, Waiting
 from actorflow.actors.turns import Hook, Phase, Turns
 from actorflow.actors.waits import Blocked
@@ -73,7 +74,7 @@ class Cell(Turns):
         self._factory = factory
         self._args = args
         self._behaviour: Actor | None = None
-        self._overdue: Timer | None = None
+        self._overdue: Overdue | None = None
         self._restarting = False
         self._spawned: dict[Cell, None] = {}
         self._spawner: Cell | None = None
@@ -126,6 +127,9 @@ class Cell(Turns):
             return
         placed = self.placed(job, error)
         told = self.answer(job, placed)
+        if not told and self.cancellable and type(job) is Ask:
+            log.warning("'%s' raised, and whoever asked has gone", self.name, exc_info=placed)
+            told = True  # it worked for its asker alone
         if ending:
             if not told:
                 log.error("'%s' raised while it was stopping", self.name, exc_info=placed)
@@ -183,6 +187,7 @@ class Cell(Turns):
         self._behaviour = behaviour
         self.receive = behaviour.receive
         self.reentrant = behaviour.reentrant
+        self.cancellable = behaviour.cancellable
         self.incarnation += 1
         self.phase = Phase.NEW
         self._started = False
@@ -226,7 +231,7 @@ class Cell(Turns):
         for carrier in tuple(self.busy):
             carrier.cancel()
         if self.busy:
-            self._overdue = self.system.wheel.after(self.system.deadline_s, self._nag)
+            self._overdue = Overdue(self)
         self.push()
 
     def advance(self) -> None:
@@ -242,12 +247,11 @@ class Cell(Turns):
         elif self.phase is Phase.ENDING:
             self._over()
 
-    def _nag(self) -> None:
-        """A handler goes on although it was cancelled: says so, and cancels it again."""
-        log.warning("'%s' is to stop, but %s", self.name, self.obstacle())
-        for carrier in tuple(self.busy):
-            carrier.cancel()
-        self._overdue = self.system.wheel.after(self.system.deadline_s, self._nag)
+    def suspended_at_the_end(self) -> None:
+        """Something suspended itself, such as `on_stop`, while this incarnation ends."""
+        if self._overdue is not None:
+            self._overdue.cancel()
+        self._overdue = Overdue(self)
 
     def _over(self) -> None:
         """This incarnation is over, once those that it spawned are dead: the last of them comes back here."""

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from actorflow.actors.address import Address, actor_of, deadline, seen, tick, waiter_here
 from actorflow.actors.ask import Ask
+from actorflow.actors.carrier import HANDLING
 from actorflow.actors.outbox import Outgoing, Parked, Place
 from actorflow.actors.ref import DONE, Ref, Sender, Watcher
+from actorflow.actors.remaining import rest_of
 from actorflow.actors.serving import travelling
 from actorflow.actors.waits import Blocked
 from actorflow.errors import ActorDied, CannotTravel, ChannelClosed
@@ -157,8 +159,10 @@ class RemoteRef(Ref):
         """
         system = self.system
         system.check_here()
-        limit_s = system.deadline_s if deadline_s is None else deadline(deadline_s)
         waiter = waiter_here()
+        if deadline_s is None and waiter is not None:
+            deadline_s = rest_of(HANDLING.get())
+        limit_s = system.deadline_s if deadline_s is None else deadline(deadline_s)
         now = system.now()
         future = system.create_future()
         question = Ask(message, 0, future, self, waiter, now, limit_s)

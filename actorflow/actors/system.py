@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("actorflow.actors")
 
+_NAMED = 8
+"""How many actors a warning names for which leaving waits."""
+
 INLINE_ASKS = 96
 """Asks in a row that may run inline, within the budget; then one goes through the loop, for the others."""
 
@@ -98,6 +101,8 @@ class ActorSystem:
         pick: Chooses whose turn it is; with it no ask runs inline. In a simulation the default is
             the simulation's.
         instrument: Told of every turn; likewise.
+        stop_s: How long an actor may take to stop: a handler that goes on although it was cancelled, and then
+            its `on_stop`. Then it is abandoned, and its end is an error that names it.
         budget_s: How long handlers hold the event loop, and then one more at most. Where fast ones were
             followed by slow ones it is 16 more, once.
     """
@@ -121,8 +126,13 @@ class ActorSystem:
         pick: Pick | None = None,
         instrument: Instrument | None = None,
         budget_s: float = 0.001,
+        stop_s: float = 60.0,
     ) -> None:
+        if not stop_s > 0:
+            message = f"stop_s must be above 0, got {stop_s}"
+            raise ValueError(message)
         self.name = name
+        self.stop_s = stop_s
         self._clock = clock
         self._entropy = entropy
         self.deadline_s = deadline_s
@@ -367,6 +377,8 @@ class ActorSystem:
     ) -> bool:
         self.check_here()
         self._open = False
+        if kind is not None and not issubclass(kind, Exception):  # Ctrl-C: somebody wants it to end
+            self.wheel.after(dump_on_signal.LONG_S, self._tell_who_is_left)
         await self._end_all()
         dump_on_signal.closed(self)
         ours = self._body_cancelled and self._body is not None and self._body.uncancel() == 0
@@ -438,6 +450,20 @@ class ActorSystem:
             await self._stirred
         except CancelledError as error:
             self._interrupt = error
+            self._tell_who_is_left()
+
+    def hurry(self) -> None:
+        """Stops all at once that still wait for their turn to be stopped, since one has been abandoned."""
+        if not self._open:
+            for child in reversed(tuple(self._children.values())):
+                child.end(None, restart=False)
+
+    def _tell_who_is_left(self) -> None:
+        """Says for whom leaving waits, where somebody loses patience."""
+        left = [f"'{cell.name}': {cell.obstacle()}" for cell in self.actors.values() if cell.busy]
+        if left:
+            more = [f"and {len(left) - _NAMED} more"] if len(left) > _NAMED else []
+            log.warning("leaving '%s' waits for\n  %s", self.name, "\n  ".join([*left[:_NAMED], *more]))
 
     def _stir(self) -> None:
         if self._stirred is not None and not self._stirred.done():

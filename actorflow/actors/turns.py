@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from actorflow.actors.address import Address
 from actorflow.actors.ask import Ask
 from actorflow.actors.carrier import Carrier
-from actorflow.actors.mailbox import Sized
+from actorflow.actors.mailbox import Entry, Sized
 
 if TYPE_CHECKING:
     from actorflow.actors.carrier import Handling
@@ -50,19 +50,32 @@ class Turns(Address):
     INVARIANT: `attention` is true whenever something comes before the next data message: a signal,
         a suspended handler, an outbox, a change of phase.
     INVARIANT: `busy` are the carriers whose handler is suspended; at most one, unless `reentrant`.
-        `runs` are then its runs, suspended or in their first step, as nodes of the wait-for graph.
+        `runs` are then its runs, suspended or in their first step, as nodes of the wait-for graph, with
+        what each works on; what the one run of an actor that is not `reentrant` works on is `job`.
     """
 
-    __slots__ = ("busy", "carriers", "number", "phase", "reentrant", "runs", "suspended_at")
+    __slots__ = (
+        "busy",
+        "cancellable",
+        "carriers",
+        "job",
+        "number",
+        "phase",
+        "reentrant",
+        "runs",
+        "suspended_at",
+    )
 
     def __init__(self, system: ActorSystem, name: str, max_messages: int, max_bytes: int) -> None:
         super().__init__(system, name, system.dispatch.always, max_messages, max_bytes)
         self.busy: dict[Carrier, None] = {}
+        self.cancellable = False
         self.carriers: list[Carrier] = []
+        self.job: Any = None
         self.number = 0
         self.phase = Phase.WAITING
         self.reentrant = False
-        self.runs: dict[Handling, None] = {}
+        self.runs: dict[Handling, Any] = {}
         self.suspended_at = 0.0
 
     # -- what the life of the actor adds --------------------------------------------------------
@@ -78,6 +91,10 @@ class Turns(Address):
     @abstractmethod
     def failed(self, job: Any, error: BaseException) -> None:
         """Hears that a handler or hook raised."""
+
+    @abstractmethod
+    def suspended_at_the_end(self) -> None:
+        """Hears that a handler or hook is suspended while this incarnation ends."""
 
     @abstractmethod
     def fail(self, turn: Any, error: BaseException) -> None:
@@ -300,8 +317,12 @@ class Turns(Address):
     def _suspended(self, carrier: Carrier, job: Any) -> None:
         self.busy[carrier] = None
         self.suspended_at = self.system.now()
-        if self.phase is Phase.ENDING and job is not Hook.STOP:
-            carrier.cancel()
+        if self.phase is Phase.ENDING:
+            if job is not Hook.STOP:
+                carrier.cancel()
+            self.suspended_at_the_end()
+        elif self.cancellable and type(job) is Ask and job.ended:  # by what its own first step did
+            carrier.call_off()
         if not self.roomy():
             self.attention = True
 
@@ -315,6 +336,8 @@ class Turns(Address):
         self._close_run(run)
         if error is None:
             self.done(job, result)
+        elif carrier.called_off and isinstance(error, CancelledError):
+            pass  # nobody waits for an answer, so nobody is told, and nothing has failed
         elif isinstance(error, Exception | CancelledError):
             self.failed(job, error)
         else:
@@ -325,9 +348,11 @@ class Turns(Address):
         self.number += 1
         run = (self, self.number)
         if self.reentrant:
-            self.runs[run] = None
+            self.runs[run] = job
             if type(job) is Ask:
                 job.run = run
+        else:
+            self.job = job
         return run
 
     def _close_run(self, run: Handling) -> None:
@@ -335,13 +360,28 @@ class Turns(Address):
             self.runs.pop(run, None)
         else:
             self.number += 1  # what the handler left running does not hold this actor up
+            self.job = None
             if self.awaits:
                 self.awaits.clear()
+
+    def withdraw(self, entry: Entry) -> bool:
+        """Takes what nobody waits for out of the line, or cancels the handler that works on it."""
+        if self.cancellable and type(entry) is Ask and entry.ended:
+            for carrier in self.busy:
+                if carrier.job is entry:
+                    carrier.call_off()
+                    break
+        return super().withdraw(entry)
+
+    def question(self, run: Handling) -> Ask | None:
+        """Returns the ask that a run of a handler works on; None when that is none, or it has ended."""
+        job = self.runs.get(run) if self.reentrant else self.job if run[1] == self.number else None
+        return job if type(job) is Ask else None
+
+    def runs_on(self, run: Handling) -> bool:
+        """Tells whether a run of a handler of this actor has not ended."""
+        return run in self.runs if self.reentrant else run[1] == self.number
 
     def jobs(self, node: Any) -> list[Any]:
         """Returns what this actor works on in suspended handlers; of a run of a re-entrant one that run's."""
         return [carrier.job for carrier in self.busy if node is self or carrier.handling == node]
-
-    def handles(self, number: int) -> bool:
-        """Tells whether handler run `number` is still on."""
-        return self.reentrant or number == self.number

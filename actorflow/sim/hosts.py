@@ -8,13 +8,16 @@ next incarnation. What it had sent before still arrives.
 from __future__ import annotations
 
 import math
-from asyncio import Future, gather, iscoroutine
+from asyncio import CancelledError, Future, gather, iscoroutine
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from actorflow.actors.actor import Actor
+from actorflow.actors.address import waiter_here
+from actorflow.actors.carrier import HANDLING
 from actorflow.actors.ref import Ref
+from actorflow.actors.remaining import rest_of
 from actorflow.actors.system import ActorSystem
 from actorflow.actors.tombstones import absent
 from actorflow.clock import Entropy
@@ -25,7 +28,7 @@ from actorflow.sim.harms import HARM_TICKS
 from actorflow.sim.history.operation import shown
 from actorflow.sim.lanes import LANE, Life
 from actorflow.sim.loop import TICK_S
-from actorflow.sim.network import ANSWER, ERROR, SAY, WIRE, Envelope, Link
+from actorflow.sim.network import ANSWER, CANCEL, ERROR, SAY, WIRE, Envelope, Link
 from actorflow.sim.parcels import Disk, sent
 from actorflow.sim.seats import SimSetting
 from actorflow.sim.skew import SkewedClock
@@ -33,6 +36,7 @@ from actorflow.sim.straggler import Straggler
 from actorflow.sim.tasks import SimTask
 
 if TYPE_CHECKING:
+    from actorflow.actors.ask import Ask
     from actorflow.sim.worlds import World
 
 Boot = Callable[["Host"], object]
@@ -62,6 +66,7 @@ class Host:
         self.clock = SkewedClock(world.loop, world.tally)
         self.straggler: Straggler | None = None
         self.loop = world.loop
+        self.asked: dict[int, Ask] = {}
         self.questions: dict[int, Future[Any]] = {}
         self.wires: dict[str, Callable[[Any], object]] = {}
         self.next_number = world.next_number
@@ -237,6 +242,7 @@ class Host:
                 for cell in system.actors.values():
                     cell.data.clear()  # the turn in which the crash came takes no further message
         running, self._running = self._running, {}
+        self.asked = {}
         self.questions = {}
         for outcome in running:
             if not outcome.done():
@@ -296,6 +302,11 @@ class Host:
         if envelope.kind is SAY:
             self._receive(envelope)
             return
+        if envelope.kind is CANCEL:
+            unwanted = self.asked.get(envelope.ask)
+            if unwanted is not None:
+                unwanted.cancel()
+            return
         if envelope.kind is WIRE:
             receive = self.wires.get(envelope.source)
             if receive is not None:  # as datagrams to a port that nobody has opened yet
@@ -316,7 +327,10 @@ class Host:
             if cell is not None:
                 cell.put(envelope.body, self.system.nobody)
         elif cell is not None:
-            cell.inquire(envelope.body, envelope.limit_s, _Answer(self, envelope))
+            answer = _Answer(self, envelope)
+            question = cell.inquire(envelope.body, envelope.limit_s, answer)
+            if not answer.done():
+                self.asked[envelope.ask] = question
         else:
             self.answer(envelope, self._unknown(actor, type(envelope.body).__name__), ERROR)
 
@@ -363,19 +377,19 @@ class _Answer:
 
     def set_result(self, result: Any, /) -> None:
         """Sends the answer."""
-        self._over = True
+        self._end()
         self._host.answer(self._question, result, ANSWER)
 
     def set_exception(self, error: BaseException, /) -> None:
         """Sends the error, unless it is that time is up: the asker knows that by its own clock."""
-        self._over = True
+        self._end()
         waited_s = (self._host.loop.time() - self._since_s) * self._host.clock.rate
         if not (isinstance(error, DeadlinePassed) and waited_s >= self._question.limit_s):
             self._host.answer(self._question, error, ERROR)
 
     def cancel(self) -> None:
         """Sends nothing."""
-        self._over = True
+        self._end()
 
     def cancelled(self) -> bool:
         """Nobody here waits."""
@@ -386,6 +400,10 @@ class _Answer:
 
     def exception(self) -> None:
         """Nothing is kept here."""
+
+    def _end(self) -> None:
+        self._over = True
+        self._host.asked.pop(self._question.ask, None)
 
 
 class RemoteRef:
@@ -425,6 +443,8 @@ class RemoteRef:
         if host.life.dead:
             self._refuse()
             return await future
+        if deadline_s is None and waiter_here() is not None:
+            deadline_s = rest_of(HANDLING.get())
         limit_s = host.system.deadline_s if deadline_s is None else deadline_s
         body = sent(message)
         ask = host.next_number()
@@ -433,6 +453,10 @@ class RemoteRef:
         self._link.send(Envelope(host.name, self._actor, body, ask, SAY, limit_s))
         try:
             return await future
+        except CancelledError:
+            if not host.life.dead:
+                self._link.send(Envelope(host.name, self._actor, None, ask, CANCEL, 0.0))
+            raise
         finally:
             timer.cancel()
             host.questions.pop(ask, None)

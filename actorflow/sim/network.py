@@ -37,7 +37,8 @@ class Envelope(NamedTuple):
         actor: The name of the actor that is told, asked, or answers.
         body: The message, the answer, or the error.
         ask: The number of the question, 0 for what is only told.
-        kind: `SAY`, `ANSWER`, `ERROR`, or `WIRE`, which is for no actor but for what `wires` attached.
+        kind: `SAY`, `ANSWER`, `ERROR`, `CANCEL`, of a question that nobody waits for any more, or `WIRE`,
+            which is for no actor but for what `wires` attached.
         limit_s: How long the asker waits.
     """
 
@@ -49,7 +50,7 @@ class Envelope(NamedTuple):
     limit_s: float
 
 
-SAY, ANSWER, ERROR, WIRE = "say", "answer", "error", "wire"
+SAY, ANSWER, ERROR, CANCEL, WIRE = "say", "answer", "error", "cancel", "wire"
 
 Deliver = Callable[[Envelope], None]
 """Takes an envelope in, at the host that it is for."""

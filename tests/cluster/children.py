@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -137,6 +138,49 @@ def meshed(seed: int) -> af.Program:
 
     program = build(seed)
     return replace(program, actors=actors, epochs=1)
+
+
+class Endless(af.Actor):
+    """Never answers, unless it is asked how its handlers go."""
+
+    cancellable = True
+    reentrant = True
+
+    def __init__(self) -> None:
+        self.noted: list[list[str]] = []
+
+    async def receive(self, message: str) -> Any:
+        if message == "noted":
+            return self.noted
+        self.noted.append([message, "begins"])
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.noted.append([message, "ends"])
+
+
+class Front(af.Actor):
+    """Asks an actor of another process for whoever asks it."""
+
+    cancellable = True
+
+    def __init__(self, process: af.Process) -> None:
+        self.process = process
+
+    async def receive(self, message: Any) -> Any:
+        return await self.process.ref("worker0/endless").ask(message)
+
+
+def chained(seed: int) -> af.Program:
+    """A chain over three processes that ends in an actor which never answers."""
+
+    def actors(process: af.Process) -> None:
+        if process.name == "ps0":
+            process.spawn(Front, process, name="front")
+        if process.name == "worker0":
+            process.spawn(Endless, name="endless")
+
+    return replace(build(seed), actors=actors)
 
 
 def spawns_nothing(seed: int) -> af.Program:

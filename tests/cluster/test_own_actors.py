@@ -18,37 +18,38 @@ from actorflow.errors import (
     CannotTravel,
     ConfigError,
     CoordinatorLost,
+    DeadlinePassed,
     HandlerError,
     NotReady,
     ProgramError,
     SessionClosed,
 )
 from actorflow.transport.failures import WHAT
-from tests.cluster.children import Echo, build, meshed, own_runs, spawns_nothing
+from tests.cluster.children import Echo, build, chained, meshed, own_runs, spawns_nothing
 
 Body = Callable[[Cluster], Awaitable[None]]
 NAMES = ("chief", "ps0", "worker0", "worker1")
 
 
-def simulated(body: Body) -> None:
+def simulated(body: Body, program: Any = meshed) -> None:
     async def main() -> None:
-        async with af.Cluster.simulated(meshed(0), workers=2) as cluster:
+        async with af.Cluster.simulated(program(0), workers=2) as cluster:
             await body(cluster)
 
     sim.run(main)
 
 
-def in_process(body: Body) -> None:
+def in_process(body: Body, program: Any = meshed) -> None:
     async def main() -> None:
-        async with af.Cluster.in_process(meshed(0), workers=2) as cluster:
+        async with af.Cluster.in_process(program(0), workers=2) as cluster:
             await body(cluster)
 
     asyncio.run(main())
 
 
-def local(body: Body) -> None:
+def local(body: Body, program: Any = meshed) -> None:
     async def main() -> None:
-        async with af.Cluster.local(meshed, workers=2, ready_s=300.0) as cluster:
+        async with af.Cluster.local(program, workers=2, ready_s=300.0) as cluster:
             await body(cluster)
 
     with own_runs() as left:
@@ -98,6 +99,26 @@ def test_the_actors_of_a_program_are_found_in_every_process(world: Callable[[Bod
         assert len(loud.value.what) == WHAT
 
     world(body)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_chain_of_cancellable_handlers_over_processes_ends_with_whoever_asked(world: Any) -> None:
+    async def body(cluster: Cluster) -> None:
+        front, endless = cluster.ref("ps0/front"), cluster.ref("worker0/endless")
+
+        async def until(*noted: str) -> None:
+            while await endless.ask("noted", deadline_s=300) != [note.split() for note in noted]:  # noqa: ASYNC110  in another process
+                await asyncio.sleep(0.01)
+
+        asking = asyncio.ensure_future(front.ask("one", deadline_s=300))
+        await until("one begins")
+        asking.cancel()
+        await until("one begins", "one ends")
+        with pytest.raises(DeadlinePassed):
+            await front.ask("two", deadline_s=5)
+        await until("one begins", "one ends", "two begins", "two ends")
+
+    world(body, chained)
 
 
 async def died(asking: Awaitable[Any]) -> BaseException:

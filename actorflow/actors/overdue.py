@@ -1,0 +1,78 @@
+"""How long an actor may take to end: then whoever it is gets abandoned, so that leaving a system always ends.
+
+An actor that ends cancels its handlers, and its `on_stop` runs. A handler that goes on although it was
+cancelled is cancelled again and again, with a warning, and after `stop_s` seconds it is abandoned: its
+coroutine is closed, which runs its `finally`, and the actor ends with an error that names it. An `on_stop`
+that takes longer is cancelled first, and abandoned if it goes on all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from actorflow.actors.turns import Hook
+from actorflow.errors import ActorError, Where
+
+if TYPE_CHECKING:
+    from actorflow.actors.carrier import Carrier
+    from actorflow.actors.turns import Turns
+
+log = logging.getLogger("actorflow.actors")
+
+
+class Overdue:
+    """Watches an actor whose handlers, or whose `on_stop`, have not ended yet."""
+
+    __slots__ = ("_actor", "_cancelled", "_timer", "_until")
+
+    def __init__(self, actor: Turns) -> None:
+        self._actor = actor
+        self._cancelled = False  # whether the `on_stop` was
+        self._until = actor.system.now() + actor.system.stop_s
+        self._arm()
+
+    def cancel(self) -> None:
+        """Watches no more."""
+        self._timer.cancel()
+
+    def _arm(self) -> None:
+        system = self._actor.system
+        self._timer = system.wheel.after(min(system.deadline_s, self._until - system.now()), self._look)
+
+    def _look(self) -> None:
+        actor = self._actor
+        system = actor.system
+        if not actor.busy:
+            return
+        if system.now() < self._until:
+            log.warning("'%s' is to stop, but %s", actor.name, actor.obstacle())
+            for carrier in tuple(actor.busy):
+                if carrier.job is not Hook.STOP:
+                    carrier.cancel()
+        elif not self._cancelled and any(carrier.job is Hook.STOP for carrier in actor.busy):
+            self._cancelled = True
+            self._until = system.now() + system.deadline_s
+            log.warning("on_stop of '%s' takes more than %g s and is cancelled", actor.name, system.stop_s)
+            for carrier in tuple(actor.busy):
+                carrier.cancel()
+        else:
+            for carrier in tuple(actor.busy):
+                _abandon(actor, carrier)
+            system.hurry()  # or each of many would take as long, one after the other
+            return
+        self._arm()
+
+
+def _abandon(actor: Turns, carrier: Carrier) -> None:
+    job, where = carrier.job, carrier.where()
+    whose = f"its {job.value}" if isinstance(job, Hook) else "its handler"
+    message = (
+        f"'{actor.name}' did not stop within {actor.system.stop_s:g} s and is abandoned: "
+        f"{whose} went on although it was cancelled, {where}"
+    )
+    hint = "let asyncio.CancelledError through, or raise it again"
+    error = ActorError(message, hint=hint, where=Where(actor=actor.name))
+    log.error("%s", error)
+    actor.reason = actor.reason or error
+    carrier.abandon()
