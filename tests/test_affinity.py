@@ -290,12 +290,12 @@ INSIDE = "is told by those whom it looks after, in their handlers"
 ELSEWHERE: dict[type, dict[str, str]] = {
     ActorSystem: {
         **dict.fromkeys(("stats", "dump"), LOOKS),
-        **dict.fromkeys(("failed", "ended", "gone", "forget", "buried", "join"), INSIDE),
+        **dict.fromkeys(("failed", "ended", "gone", "forget", "buried", "join", "hurry"), INSIDE),
         "__aenter__": OPENS,
         "open": OPENS,
     },
     Supervisor: dict.fromkeys(("failed", "ended", "gone", "begin", "end", "join"), INSIDE),
-    Actor: dict.fromkeys(("receive", "on_start", "on_stop"), "is the user's"),
+    Actor: {**dict.fromkeys(("receive", "on_start", "on_stop"), "is the user's"), "remaining_s": LOOKS},
     ActorTimer: dict.fromkeys(("take", "entered", "expire", "void"), INSIDE),
     RemoteRef: {
         **dict.fromkeys(("add", "hold", "release", "withdraw", "undeliverable", "died", "blocked"), INSIDE),
