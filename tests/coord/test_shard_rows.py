@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -60,3 +61,26 @@ def test_rows_that_there_are_not_are_an_error_of_the_puller(at: Any) -> None:
         await update(world, 0, [1])
 
     shards(body)
+
+
+def test_rows_beside_a_dense_gradient_of_another_rank_are_named_once() -> None:
+    async def body(world: Shards) -> None:
+        bias, whole = np.ones(2, "float32"), np.ones_like(START["w"])
+        for version in range(2):
+            rows = (np.array([0, 2]), np.ones_like(START["w"][:2]))
+            numbers = 2 * version + 1, 2 * version + 2
+            await world.contribute(numbers[0], 0, version, {"w": rows, "b": bias})
+            await world.contribute(numbers[1], 1, version, {"w": whole, "b": bias})
+            world.say(Stage(1, version, ((0, numbers[0]), (1, numbers[1]))))
+            await world.heard(Staged)
+            world.say(Commit(1, version))
+            await world.heard(Committed)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        shards(body, lambda: OptimizerActor(af.optim.sgd(0.1)))
+
+    (told,) = caught
+    assert told.category is errors.DenseRows
+    assert "rows of 'w' from rank 0 become dense" in str(told.message)
+    assert "the dense gradient of rank 1" in str(told.message)
