@@ -150,8 +150,8 @@ def test_the_gradient_of_a_vector_of_length_one_is_across_it() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: af.layer_norm(images(2, 3, dtype="int32")), r"normalise takes floating numbers, got \(2, 3\) int32"),
-        (lambda: af.layer_norm(images(2, 3), images(3, dtype="float64")), "normalise needs equal dtypes"),
+        (lambda: af.layer_norm(images(2, 3, dtype="int32")), r"layer_norm takes floating numbers, got \(2, 3\) int32"),
+        (lambda: af.layer_norm(images(2, 3), images(3, dtype="float64")), "layer_norm needs equal dtypes"),
         (lambda: af.layer_norm(images(2, 3), images(4)), r"the scale of a normalisation must broadcast to x, got \(4,\) float32 for x \(2, 3\) float32"),
         (lambda: af.layer_norm(images(2, 3), images(3), images(4, 3)), "the offset of a normalisation must broadcast to x"),
         (lambda: af.layer_norm(images(2, 3), images(1, 1, 3)), "the scale of a normalisation must broadcast"),

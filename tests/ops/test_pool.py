@@ -47,7 +47,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.lp_pool(f32(1, 8, 3), p=0), "a norm has a positive power, got p 0"),
     (lambda: af.adaptive_avg_pool(f32(1, 0, 3), 2), "an empty axis has no windows, got a size of 0 for 2 of them"),
     (lambda: af.adaptive_avg_pool(f32(1, 8, 3), 0), "size must be a positive integer or one for each of the 1 spatial axes, got 0"),
-    (lambda: af.adaptive_max_pool(af.placeholder("bool", (1, 8, 3)), 2), "adaptive_max_pool_places takes integers or floating numbers"),
+    (lambda: af.adaptive_max_pool(af.placeholder("bool", (1, 8, 3)), 2), "adaptive_max_pool takes integers or floating numbers"),
     (lambda: max_pool_grad(af.placeholder("int32", (1, 8, 3)), af.placeholder("int32", (1, 4, 3)), 2), "max_pool_grad takes floating numbers"),
     (lambda: af.max_pool(f32(1, 8, 8, 3), padding=True), "a margin, or (before, after) for each of the 2 spatial axes, got True"),
     (lambda: af.global_avg_pool(af.placeholder("float32", None)), "of an unknown rank"),

@@ -64,7 +64,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.quantile(f32(3), 50), "a quantile lies in [0, 1], got 50"),
     (lambda: af.quantile(f32(3, 0), 0.5, axis=1), "quantile needs at least one element to fold, got axis 1 of (3, 0)"),
     (lambda: af.quantile(f32(3), 0.5, axis=1), "quantile needs an axis in [-1, 1), got 1 for (3,) float32"),
-    (lambda: af.median(i32(3)), "quantile takes floating numbers, got (3,) int32"),
+    (lambda: af.median(i32(3)), "median takes floating numbers, got (3,) int32"),
     (lambda: af.cumulative_sum(f32(2, 3)), "cumulative_sum needs an axis unless there is one only, got (2, 3) float32"),
     (lambda: af.cumulative_prod(f32(2, 3), 2), "axis must lie in [-2, 2), got 2"),
     (lambda: af.cumulative_max(af.placeholder("complex64", (2,))), "cumulative_max takes integers or floating numbers"),
