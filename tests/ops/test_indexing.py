@@ -37,13 +37,13 @@ def anything(dtype: str = "float32") -> Tensor:
 REFUSED: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: af.gather(f32(2, 3), f32(2), 1, 1),
-        "the indices of gather_nd takes integers, got (2, 1) float32",
+        "the indices of gather takes integers, got (2, 1) float32",
     ),
     (
         lambda: af.gather(f32(2, 3), i32(2, 1), 0, 1),
         "batch_dims of gather must lie in [0, 0], got 1 for axis 0 of params (2, 3) float32",
     ),
-    (lambda: af.gather(f32(2, 3), i32(4, 1), 1, 1), "gather_nd needs equal batch axes, got (4, 1, 1) int32"),
+    (lambda: af.gather(f32(2, 3), i32(4, 1), 1, 1), "gather needs equal batch axes, got (4, 1, 1) int32"),
     (
         lambda: af.gather(anything(), i32(2, 1), 2, 1),
         "gather along axis 2 with 1 batch axes needs known ranks",

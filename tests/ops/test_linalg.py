@@ -46,7 +46,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.cross(f32(2), f32(2)), "cross needs size 3 along axis -1, got (2,) float32 and (2,) float32"),
     (lambda: af.outer(f32(2, 3), f32(3)), "outer takes two vectors, got (2, 3) float32 and (3,) float32"),
     (lambda: af.matrix_band_part(f32(3), 0, 0), "matrix_band_part needs at least two axes, got (3,) float32"),
-    (lambda: af.matrix_trace(af.equal(f32(2, 2), 0.0)), "sum takes numbers, got (2, 2) bool"),
+    (lambda: af.matrix_trace(af.equal(f32(2, 2), 0.0)), "matrix_trace takes numbers, got (2, 2) bool"),
     (lambda: af.inv(f32(2, 3)), "inv needs square matrices, got (2, 3) float32"),
     (lambda: af.det(f32(4)), "det needs at least two axes, got (4,) float32"),
     (lambda: af.slogdet(i32(2, 2)), "slogdet takes floating or complex numbers, got (2, 2) int32"),
@@ -65,15 +65,15 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: af.svd(i32(3, 3)), "svd takes floating or complex numbers, got (3, 3) int32"),
     (lambda: af.eigh(f32(3, 2)), "eigh needs square matrices, got (3, 2) float32"),
     (lambda: af.pinv(i32(3, 3)), "pinv takes floating or complex numbers, got (3, 3) int32"),
-    (lambda: af.lstsq(f32(4, 2), f32(3, 1)), "matmul needs equal inner dimensions, got (2, 4) and (3, 1)"),
+    (lambda: af.lstsq(f32(4, 2), f32(3, 1)), "lstsq needs equal inner dimensions, got (2, 4) and (3, 1)"),
     (lambda: af.matrix_norm(f32(3)), "matrix_norm needs at least two axes, got (3,) float32"),
     (
         lambda: af.matrix_norm(f32(3, 3), ord=3),
         "matrix_norm knows 'fro', 'nuc', 1, -1, 2, -2, inf and -inf, got 3",
     ),
-    (lambda: af.matrix_norm(f32(0, 3), ord=2), "max needs at least one element to fold"),
+    (lambda: af.matrix_norm(f32(0, 3), ord=2), "matrix_norm needs at least one element to fold"),
     (lambda: af.matrix_power(f32(2, 3), 2), "matrix_power needs square matrices, got (2, 3) float32"),
-    (lambda: af.matrix_power(i32(2, 2), -1), "inv takes floating or complex numbers, got (2, 2) int32"),
+    (lambda: af.matrix_power(i32(2, 2), -1), "matrix_power takes floating or complex numbers, got (2, 2) int32"),
     (lambda: af.matrix_exp(f32(2, 3)), "matrix_exp needs square matrices, got (2, 3) float32"),
 ]  # fmt: skip
 
