@@ -68,7 +68,18 @@ LAYERS: dict[str, tuple[type[Any], dict[str, Any], tuple[int | None, ...], dict[
     "LSTMCell": (af.nn.LSTMCell, {"inputs": 4, "units": 8}, (None, 4), {}),
     "GRUCell": (af.nn.GRUCell, {"inputs": 4, "units": 8}, (None, 4), {}),
 }
-NOT_HERE = {"Layer", "apply", "Cell", "Decoded", "rnn", "bidirectional", "stacked", "greedy", "sample", "beam_search"}
+NOT_HERE = {
+    "Layer",
+    "apply",
+    "Cell",
+    "Decoded",
+    "rnn",
+    "bidirectional",
+    "stacked",
+    "greedy",
+    "sample",
+    "beam_search",
+}
 """What one subclasses or is given, and the verbs, which `test_recurrent_arguments` and `test_functional` try."""
 
 
