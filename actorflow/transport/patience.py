@@ -9,7 +9,7 @@
 A change of contact never ends a wait at once: what holds now is counted from the change, and all of it ends
 at the longest of these limits after the last word. An end that stood still itself, so that its timer came
 late, listens for `beat_s` more: what the peer said and the wire found out meanwhile may wait to be heard.
-And that longest limit is counted anew from then, since who stood still could have heard no word.
+And `busy_s` and that longest limit are counted anew from then, since who stood still could have heard no word.
 
 Pure rules: time is an argument.
 """
@@ -66,15 +66,16 @@ class Patience:
             met: Whether they have.
         """
         settings, since = self._settings, max(self._since, heard_at)
+        listens_since = max(heard_at, self._awake_since)
         if self.contact is Contact.UNKNOWN:
             end = since + settings.silence_s
         elif self.contact is Contact.CONNECTED:
-            end = max(heard_at + self._busy_s, since + settings.silence_s)
+            end = max(listens_since + self._busy_s, since + settings.silence_s)
         elif met:
             end = since + settings.gone_s
         else:
             end = max(heard_at + settings.silence_s, since + settings.gone_s)
-        return max(min(end, max(heard_at, self._awake_since) + self._most_s), self._spared_until)
+        return max(min(end, listens_since + self._most_s), self._spared_until)
 
     def reason(self, peer: str, heard_at: float, now: float, *, met: bool) -> PeerLost:
         """Returns why it is lost."""

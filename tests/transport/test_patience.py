@@ -55,6 +55,8 @@ def test_nobody_is_lost_early_or_never(
         end = patience.ends_at(heard_at, met=met)
         if patience.contact is Contact.BROKEN and met:
             assert end >= min(max(since, heard_at) + gone_s, max(heard_at, awake) + most_s)
+        elif patience.contact is Contact.CONNECTED:
+            assert end >= max(heard_at, awake) + least_s, "who stood still has heard no word meanwhile"
         else:
             assert end >= heard_at + least_s
         assert end <= max(max(heard_at, awake) + most_s, spared)
@@ -94,7 +96,7 @@ def test_who_stood_still_counts_the_longest_wait_from_then() -> None:
     patience.turned(Contact.BROKEN, 500.1)
     assert patience.ends_at(0.0, met=True) == 503.1, "what breaks then has all its time to come back"
     patience.turned(Contact.CONNECTED, 503.0)
-    assert patience.ends_at(0.0, met=True) == 513.0
+    assert patience.ends_at(0.0, met=True) == 560.0, "and who is only busy then as well"
     patience.turned(Contact.BROKEN, 559.9)
     assert patience.ends_at(0.0, met=True) == 560.0, "and not for ever"
 
