@@ -44,6 +44,7 @@ RULES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::actorflow.errors.DenseRows")  # lbfgs takes rows as dense
 @pytest.mark.parametrize("rows", [False, True])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
 @pytest.mark.parametrize("size", [2, 6])
