@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from actorflow.actors import budget, dispatch
 from actorflow.actors.actor import Actor
 from actorflow.actors.ref import Ref
 from actorflow.actors.system import ActorSystem
@@ -111,9 +112,26 @@ def test_every_system_ends_where_all_stand_aside_whenever_they_are_asked() -> No
         assert outcome.error is None, f"seed {seed}"
 
 
-def test_first_come_first_served_keeps_the_order_that_the_ring_has_outside() -> None:
+def knows_that_all_are_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has rings take batches of 16 messages from the first on; else they look at the clock before."""
+    begin = dispatch.Dispatch.__init__
+
+    def begins(self: dispatch.Dispatch, *args: Any, **options: Any) -> None:
+        begin(self, *args, **options)
+        self._batch = dispatch._FULL
+
+    monkeypatch.setattr(dispatch.Dispatch, "__init__", begins)
+    monkeypatch.setattr(dispatch.Dispatch, "be_careful", lambda self: None)
+    monkeypatch.setattr(budget, "after", lambda *_: (budget.MOST, 0))
+
+
+@pytest.mark.parametrize("tells", [[2], [1, 1], [3]], ids=str)
+def test_first_come_first_served_keeps_the_order_that_the_ring_has_outside_between_two_looks_at_the_clock(
+    tells: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    knows_that_all_are_fast(monkeypatch)
     for made in ([[(False, False)] * 3], [[(False, False)] * 2, [(False, False)] * 3]):
-        main = system_of(made, [4, 5, 3])
+        main = system_of(made, tells)
 
         assert attempt(main).result == asyncio.run(main())
 
